@@ -1,0 +1,1 @@
+"""A small asyncio Kafka client, for the command line."""

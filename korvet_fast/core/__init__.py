@@ -1,0 +1,1 @@
+"""Floor `core`: topics, partitions, producers. No wire types, no byte parsing; sees `store.interface` only."""

@@ -1,0 +1,97 @@
+"""Every error of the product, in two kinds (a leaf: importable by all floors).
+
+`CodecError`: a peer sent bytes that break a rule of the format. Answer with an error code, or close.
+`KorvetError`: a rule of ours said no. It carries a row of `FAULTS`; each dialect maps the row's name to its own
+code once, in its `faults.py`. Any other exception is a bug of ours: it is logged with its traceback.
+"""
+
+from dataclasses import dataclass
+
+
+class CodecError(Exception):
+    """Bytes that break a rule of the format, or values that do not fit their shape.
+
+    `code` is stable and the same in the native codec and in `korvet_reference`; `message` says where and what.
+    """
+
+    def __init__(self, code: str, message: str = "") -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}" if self.message else self.code
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One way in which a rule of ours says no. `retriable`: the same request may succeed later."""
+
+    name: str
+    retriable: bool
+    sentence: str
+
+
+def _table(*rows: tuple[str, bool, str]) -> dict[str, Fault]:
+    return {name: Fault(name, retriable, sentence) for name, retriable, sentence in rows}
+
+
+# Names are Kafka's, without meaning that only Kafka can raise them (see kafka.apache.org/protocol#protocol_error_codes).
+FAULTS = _table(
+    ("OFFSET_OUT_OF_RANGE", False, "The offset is outside what the log holds."),
+    ("CORRUPT_MESSAGE", True, "The records fail their checksum or break the batch format."),
+    ("UNKNOWN_TOPIC_OR_PARTITION", True, "There is no such topic or partition here."),
+    ("LEADER_NOT_AVAILABLE", True, "The partition has no leader at this moment."),
+    ("NOT_LEADER_OR_FOLLOWER", True, "This broker does not lead the partition."),
+    ("REQUEST_TIMED_OUT", True, "The request did not finish in the time it allowed."),
+    ("MESSAGE_TOO_LARGE", False, "The batch is larger than the topic's max.message.bytes."),
+    ("INVALID_TOPIC_EXCEPTION", False, "The topic name is not legal."),
+    ("NOT_ENOUGH_REPLICAS", True, "Fewer copies can be made than min.insync.replicas asks for."),
+    ("INVALID_REQUIRED_ACKS", False, "acks must be 0, 1 or all (-1)."),
+    ("UNSUPPORTED_VERSION", False, "This version of the request is not served."),
+    ("TOPIC_ALREADY_EXISTS", False, "A topic with this name already exists."),
+    ("INVALID_PARTITIONS", False, "The number of partitions is not legal."),
+    ("INVALID_REPLICATION_FACTOR", False, "The replication factor is not legal for this broker."),
+    ("INVALID_REPLICA_ASSIGNMENT", False, "Manual replica assignment is not served."),
+    ("INVALID_CONFIG", False, "A setting's name or value is not legal."),
+    ("INVALID_REQUEST", False, "The request contradicts itself."),
+    ("UNSUPPORTED_FOR_MESSAGE_FORMAT", False, "The record format does not support this operation."),
+    ("POLICY_VIOLATION", False, "The request is refused by this broker's policy."),
+    ("OUT_OF_ORDER_SEQUENCE_NUMBER", False, "The batch does not follow the producer's last one."),
+    ("DUPLICATE_SEQUENCE_NUMBER", False, "The batch was stored before, too long ago to say at which offset."),
+    ("INVALID_PRODUCER_EPOCH", False, "A newer instance of this producer is known."),
+    ("UNKNOWN_PRODUCER_ID", False, "Nothing is known of this producer id."),
+    ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", False, "Transactions are not served."),
+    ("KAFKA_STORAGE_ERROR", True, "The store failed to read or write."),
+    ("FENCED_LEADER_EPOCH", True, "The leader epoch in the request is older than the broker's."),
+    ("UNKNOWN_LEADER_EPOCH", True, "The leader epoch in the request is newer than the broker's."),
+    ("UNSUPPORTED_COMPRESSION_TYPE", False, "The compression is not supported by this version of the request."),
+    ("INVALID_RECORD", False, "A record of the batch breaks a rule of the topic or of the format."),
+    ("INVALID_TIMESTAMP", False, "A record's timestamp is outside the range the topic accepts."),
+    ("UNKNOWN_TOPIC_ID", True, "There is no topic with this id here."),
+    ("COORDINATOR_NOT_AVAILABLE", True, "The coordinator is not available."),
+    ("UNKNOWN_SERVER_ERROR", False, "The broker met an error it did not expect; its log has the details."),
+)
+
+
+class KorvetError(Exception):
+    """A rule of ours said no. `fault` is a row of `FAULTS`; `detail` adds what exactly, and what to do."""
+
+    def __init__(self, name: str, detail: str = "") -> None:
+        super().__init__(name, detail)
+        self.fault = FAULTS[name]
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{self.fault.name}: {self.detail or self.fault.sentence}"
+
+
+class StoreError(KorvetError):
+    """The store failed to read or write, or its outcome is unknown; the operator must look at the log."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("KAFKA_STORAGE_ERROR", detail)
+
+
+class SettingError(Exception):
+    """A person gave a setting that cannot be used; the text says which, why, and what to write instead."""

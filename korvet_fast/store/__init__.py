@@ -1,0 +1,1 @@
+"""Floor `store`: bytes and keys at rest. No Kafka words."""

@@ -1,0 +1,1 @@
+"""The embedded engine: segment files of record batches in one locked directory."""

@@ -1,0 +1,1 @@
+"""Floor `wire`: the dialects. Parse, route, encode. No sockets, no store, no clock."""

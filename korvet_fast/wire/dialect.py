@@ -1,0 +1,42 @@
+"""What `net` knows of a wire protocol: how to cut its byte stream, and that a frame leads to a reply."""
+
+from collections.abc import Coroutine
+from typing import Any, Protocol
+
+from korvet_fast.core.types import Buffer
+
+Reply = list[Buffer]  # parts to send, in order; empty where the protocol gives no answer (acks=0)
+
+
+class Hangup(Exception):
+    """The peer broke the protocol in a way that has no answer: close this connection only. The text goes to the log."""
+
+
+class Frames(Protocol):
+    """Cuts a byte stream into frames; `feed` raises `CodecError` for a length that is not legal."""
+
+    @property
+    def pending(self) -> int: ...
+
+    def feed(self, data: Buffer) -> list[bytearray]: ...
+
+
+class Session(Protocol):
+    """A dialect's state of one connection.
+
+    `handle` starts the work of a request in the order of calls: everything that must happen in order happens before its
+    coroutine first suspends. Replies are sent in that order whatever order they finish in. Raises `Hangup`.
+    """
+
+    def handle(self, frame: bytearray) -> Coroutine[Any, Any, Reply]: ...
+
+
+class Dialect(Protocol):
+    """One wire protocol, serving any number of connections."""
+
+    def frames(self) -> Frames: ...
+
+    def session(self, peer: str) -> Session: ...
+
+    def mistaken(self, first: bytes) -> str | None:
+        """Given the first bytes of a connection: which other protocol this looks like, in words for the log, or None."""
