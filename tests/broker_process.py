@@ -1,0 +1,80 @@
+"""A real broker process for tests: started on free ports, killed and restarted at will."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+READY_WITHIN = 20.0
+
+
+class BrokerProcess:
+    """`korvet-fast serve` as a child process over one data directory; the address stays the same over restarts."""
+
+    def __init__(self, data: Path, *settings: str, store: str | None = None) -> None:
+        self.store = store or f"file:{data}"
+        self.settings = settings
+        self.port = 0
+        self.process: subprocess.Popen[str] | None = None
+        self.log: list[str] = []
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def start(self) -> "BrokerProcess":
+        """Start and wait for the ready line; port 0 the first time, the same port again afterwards."""
+        command = [sys.executable, "-m", "korvet_fast", "serve", "--store", self.store]
+        command += ["--listen", f"kafka://127.0.0.1:{self.port}"]
+        for setting in self.settings:
+            command += ["--set", setting]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        ready = threading.Event()
+        threading.Thread(target=self._follow, args=(self.process, ready), daemon=True).start()
+        deadline = time.monotonic() + READY_WITHIN
+        while not ready.wait(0.05):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.stop(signal.SIGKILL)
+                raise AssertionError("the broker did not become ready:\n" + "".join(self.log))
+        return self
+
+    def _follow(self, process: "subprocess.Popen[str]", ready: threading.Event) -> None:
+        assert process.stdout is not None
+        with process.stdout as lines:
+            for line in lines:
+                self.log.append(line)
+                if "ready kafka://" in line:
+                    address = line.split("ready kafka://", 1)[1].split()[0].strip('",}')
+                    self.port = int(address.rsplit(":", 1)[1])
+                    ready.set()
+
+    def stop(self, with_signal: int = signal.SIGTERM, within: float = 20.0) -> int:
+        """End the process and return its exit code."""
+        if self.process is None:
+            return 0
+        process, self.process = self.process, None
+        if process.poll() is None:
+            process.send_signal(with_signal)
+        try:
+            return process.wait(within)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError("the broker did not stop in time:\n" + "".join(self.log[-50:])) from None
+
+    def kill(self) -> None:
+        """kill -9: nothing is flushed, nothing is said."""
+        self.stop(signal.SIGKILL)
+
+    def __enter__(self) -> "BrokerProcess":
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop(signal.SIGKILL if sys.exc_info()[0] else signal.SIGTERM)

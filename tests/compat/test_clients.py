@@ -1,0 +1,72 @@
+"""Unmodified clients: what each sends, each brings back. One table of scenarios x clients."""
+
+from types import ModuleType
+from uuid import uuid4
+
+import pytest
+from broker_process import BrokerProcess
+from compat import client_aiokafka, client_confluent, client_kafka_python, client_kcat
+from compat.record import FORMS, Record
+
+CLIENTS = [client_confluent, client_kafka_python, client_aiokafka, client_kcat]
+COMPRESSIONS = ["none", "gzip", "snappy", "lz4", "zstd"]
+
+# kcat's input is text in lines cut by separators, and its -Z makes every empty value null.
+TEXT_FORMS = [
+    Record(b"key", b"value"),
+    Record(None, b"no key"),
+    Record(b"headed", b"v", (("source", b"web"), ("source", b"again"))),
+    Record(b"large", b"x" * 70_000),
+]
+
+every_client = pytest.mark.parametrize("client", CLIENTS, ids=lambda c: c.name)
+
+
+def forms(client: ModuleType) -> list[Record]:
+    return TEXT_FORMS if client is client_kcat else FORMS
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"t-{uuid4().hex[:12]}"
+
+
+@every_client
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_every_form_in_every_compression(broker: BrokerProcess, client: ModuleType, topic: str, compression: str) -> None:
+    records = forms(client)
+    client.produce(broker.bootstrap, topic, records, acks="all", compression=compression, idempotent=False)
+    reader = client if client is not client_kcat else client_confluent
+    assert reader.consume(broker.bootstrap, topic, len(records)) == records
+
+
+@every_client
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+def test_every_level_of_acks(broker: BrokerProcess, client: ModuleType, topic: str, acks: str) -> None:
+    client.produce(broker.bootstrap, topic, [Record(b"k", b"first")], acks="all", compression="none", idempotent=False)
+    client.produce(broker.bootstrap, topic, [Record(b"k", b"second")], acks=acks, compression="none", idempotent=False)
+    assert client.consume(broker.bootstrap, topic, 2) == [Record(b"k", b"first"), Record(b"k", b"second")]
+
+
+@every_client
+def test_idempotent(broker: BrokerProcess, client: ModuleType, topic: str) -> None:
+    records = [Record(b"k", b"%d" % n) for n in range(500)]
+    client.produce(broker.bootstrap, topic, records, acks="all", compression="none", idempotent=True)
+    assert client.consume(broker.bootstrap, topic, 500) == records
+
+
+def test_kcat_sends_tombstones(broker: BrokerProcess, topic: str) -> None:
+    gone = [Record(b"gone", None)]
+    client_kcat.produce(broker.bootstrap, topic, gone, acks="all", compression="none", idempotent=False)
+    assert client_kcat.consume(broker.bootstrap, topic, 1) == gone
+
+
+@pytest.mark.parametrize("reader", CLIENTS, ids=lambda c: c.name)
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_each_reads_what_another_wrote(
+    broker: BrokerProcess, reader: ModuleType, topic: str, compression: str
+) -> None:
+    client_confluent.produce(
+        broker.bootstrap, topic, TEXT_FORMS, acks="all", compression=compression, idempotent=True
+    )
+    assert reader.consume(broker.bootstrap, topic, len(TEXT_FORMS)) == TEXT_FORMS
