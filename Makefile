@@ -62,3 +62,9 @@ $(VENV)/.deps: $(VENV)/.pip pyproject.toml | check-toolchain
 	@$(BIN)/pip install --quiet "click>=8.1" "rich>=13" "uvloop>=0.21"
 	@$(BIN)/pip install --quiet --group lint --group test --group demo
 	@touch $@
+
+kill-loop: develop  ## fifty times kill -9 under four idempotent producers, with restarts: nothing lost or doubled
+	KORVET_KILLS=50 $(PY) -m pytest -s tests/faults/test_kill_under_load.py
+
+wheel-install: wheel
+	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl

@@ -36,7 +36,7 @@ def _table(*rows: tuple[str, bool, str]) -> dict[str, Fault]:
     return {name: Fault(name, retriable, sentence) for name, retriable, sentence in rows}
 
 
-# Names are Kafka's, without meaning that only Kafka can raise them (see kafka.apache.org/protocol#protocol_error_codes).
+# Names are Kafka's (kafka.apache.org/protocol#protocol_error_codes), but any dialect may meet them.
 FAULTS = _table(
     ("OFFSET_OUT_OF_RANGE", False, "The offset is outside what the log holds."),
     ("CORRUPT_MESSAGE", True, "The records fail their checksum or break the batch format."),

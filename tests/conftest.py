@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from broker_process import BrokerProcess
 
 
 @pytest.fixture
 def start_broker(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
-    """Starts brokers over `tmp_path/data` (or a directory given) with `name=value` settings; ends them after the test."""
+    """Starts brokers over `tmp_path/data` (or a given directory) with `name=value` settings; ends them afterwards."""
     started: list[BrokerProcess] = []
 
     def start(*settings: str, data: Path | None = None) -> BrokerProcess:

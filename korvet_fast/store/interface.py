@@ -115,5 +115,3 @@ class Store(Protocol):
 
     async def scan(self, prefix: str) -> dict[str, bytes]:
         """All keys that begin with `prefix`, in key order, with their values."""
-
-

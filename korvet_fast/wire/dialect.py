@@ -39,4 +39,4 @@ class Dialect(Protocol):
     def session(self, peer: str) -> Session: ...
 
     def mistaken(self, first: bytes) -> str | None:
-        """Given the first bytes of a connection: which other protocol this looks like, in words for the log, or None."""
+        """Which other protocol the first bytes of a connection look like, in words for the log, or None."""

@@ -3,6 +3,7 @@
 import asyncio
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
 from compat.record import Record
 
 name = "aiokafka"
@@ -21,9 +22,7 @@ def produce(
         )
         await producer.start()
         try:
-            sent = [
-                await producer.send(topic, r.value, r.key, headers=list(r.headers), partition=0) for r in records
-            ]
+            sent = [await producer.send(topic, r.value, r.key, headers=list(r.headers), partition=0) for r in records]
             await asyncio.gather(*sent)
         finally:
             await producer.stop()

@@ -1,7 +1,8 @@
 """confluent-kafka: librdkafka in Python's clothes."""
 
-from compat.record import Record
 from confluent_kafka import Consumer, Producer, TopicPartition
+
+from compat.record import Record
 
 name = "confluent-kafka"
 

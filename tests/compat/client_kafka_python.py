@@ -1,7 +1,8 @@
 """kafka-python: the pure Python client."""
 
-from compat.record import Record
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+from compat.record import Record
 
 name = "kafka-python"
 

@@ -16,7 +16,11 @@ def produce(
     bootstrap: str, topic: str, records: list[Record], *, acks: str, compression: str, idempotent: bool
 ) -> None:
     program = require("kcat")
-    options = [f"acks={acks}", f"compression.codec={compression}", f"enable.idempotence={str(idempotent).lower()}"]
+    options = [
+        f"acks={acks}",
+        f"compression.codec={compression}",
+        f"enable.idempotence={str(idempotent).lower()}",
+    ]
     for shape, group in groupby(records, key=lambda r: (r.key is None, r.headers)):
         keyless, headers = shape
         command = [program, "-P", "-b", bootstrap, "-t", topic, "-p", "0", "-D", "\x1e"]
@@ -40,15 +44,28 @@ def produce(
 
 
 def consume(bootstrap: str, topic: str, count: int) -> list[Record]:
-    command = [require("kcat"), "-C", "-b", bootstrap, "-t", topic, "-p", "0", "-o", "beginning", "-c", str(count), "-J"]
+    command = [
+        require("kcat"),
+        "-C",
+        "-b",
+        bootstrap,
+        "-t",
+        topic,
+        "-p",
+        "0",
+        "-o",
+        "beginning",
+        "-c",
+        str(count),
+        "-J",
+    ]
     printed = subprocess.run(command, check=True, timeout=60, capture_output=True).stdout
     records = []
     for line in printed.splitlines():
         message = json.loads(line)
         pairs = message.get("headers", [])
         headers = tuple(
-            (key, None if value is None else value.encode())
-            for key, value in zip(pairs[::2], pairs[1::2], strict=True)
+            (key, None if value is None else value.encode()) for key, value in zip(pairs[::2], pairs[1::2], strict=True)
         )
         key, value = message["key"], message["payload"]
         records.append(

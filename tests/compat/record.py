@@ -17,7 +17,14 @@ class Client(Protocol):
     name: str
 
     def produce(
-        self, bootstrap: str, topic: str, records: list[Record], *, acks: str, compression: str, idempotent: bool
+        self,
+        bootstrap: str,
+        topic: str,
+        records: list[Record],
+        *,
+        acks: str,
+        compression: str,
+        idempotent: bool,
     ) -> None: ...
 
     def consume(self, bootstrap: str, topic: str, count: int) -> list[Record]:

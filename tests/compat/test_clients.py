@@ -4,6 +4,7 @@ from types import ModuleType
 from uuid import uuid4
 
 import pytest
+
 from broker_process import BrokerProcess
 from compat import client_aiokafka, client_confluent, client_kafka_python, client_kcat
 from compat.record import FORMS, Record
@@ -33,7 +34,9 @@ def topic() -> str:
 
 @every_client
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_every_form_in_every_compression(broker: BrokerProcess, client: ModuleType, topic: str, compression: str) -> None:
+def test_every_form_in_every_compression(
+    broker: BrokerProcess, client: ModuleType, topic: str, compression: str
+) -> None:
     records = forms(client)
     client.produce(broker.bootstrap, topic, records, acks="all", compression=compression, idempotent=False)
     reader = client if client is not client_kcat else client_confluent
@@ -63,10 +66,6 @@ def test_kcat_sends_tombstones(broker: BrokerProcess, topic: str) -> None:
 
 @pytest.mark.parametrize("reader", CLIENTS, ids=lambda c: c.name)
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_each_reads_what_another_wrote(
-    broker: BrokerProcess, reader: ModuleType, topic: str, compression: str
-) -> None:
-    client_confluent.produce(
-        broker.bootstrap, topic, TEXT_FORMS, acks="all", compression=compression, idempotent=True
-    )
+def test_each_reads_what_another_wrote(broker: BrokerProcess, reader: ModuleType, topic: str, compression: str) -> None:
+    client_confluent.produce(broker.bootstrap, topic, TEXT_FORMS, acks="all", compression=compression, idempotent=True)
     assert reader.consume(broker.bootstrap, topic, len(TEXT_FORMS)) == TEXT_FORMS
