@@ -1,0 +1,167 @@
+//! Bytes in from any Python buffer, numbers out as one: the only place that needs `unsafe`.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::{ptr, slice};
+
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::ffi;
+use pyo3::inspect::PyStaticExpr;
+use pyo3::prelude::*;
+use pyo3::{Borrowed, type_hint_identifier, type_hint_union};
+
+use crate::error::bad_value;
+
+/// Work on more than this many bytes is done with the interpreter released.
+pub(crate) const DETACH_ABOVE: usize = 16 * 1024;
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<Column>()
+}
+
+/// Any C-contiguous Python buffer, read as bytes. Held exported, so it is neither freed nor resized meanwhile.
+pub(crate) struct Input(PyUntypedBuffer);
+
+impl Input {
+    /// The bytes. The caller's promise to us: nobody writes into a buffer that they have handed in.
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        if self.0.len_bytes() == 0 {
+            return &[];
+        }
+        // SAFETY: the export is C-contiguous (checked in `extract`) and lasts as long as `self`.
+        unsafe { slice::from_raw_parts(self.0.buf_ptr().cast::<u8>(), self.0.len_bytes()) }
+    }
+
+    /// The bytes, to be written to. `BAD_VALUE` for a buffer that is read-only.
+    pub(crate) fn as_mut_slice(&mut self, py: Python<'_>) -> PyResult<&mut [u8]> {
+        if self.0.readonly() {
+            return Err(bad_value(py, "the buffer is read-only".into()));
+        }
+        if self.0.len_bytes() == 0 {
+            return Ok(&mut []);
+        }
+        // SAFETY: as in `as_slice`; writable by the check above, and the interpreter is held by `py`.
+        Ok(unsafe { slice::from_raw_parts_mut(self.0.buf_ptr().cast::<u8>(), self.0.len_bytes()) })
+    }
+
+    /// The numbers of a buffer of 64-bit integers in this machine's order. `BAD_VALUE` for another kind of buffer.
+    pub(crate) fn as_i64(&self, py: Python<'_>) -> PyResult<&[i64]> {
+        self.0
+            .as_typed::<i64>()
+            .map_err(|_| bad_value(py, "the buffer does not hold 64-bit integers".into()))?;
+        if self.0.item_count() == 0 {
+            return Ok(&[]);
+        }
+        // SAFETY: as in `as_slice`; size, format and alignment were checked by `as_typed`.
+        Ok(unsafe { slice::from_raw_parts(self.0.buf_ptr().cast::<i64>(), self.0.item_count()) })
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Input {
+    type Error = PyErr;
+
+    const INPUT_TYPE: PyStaticExpr = type_hint_union!(
+        type_hint_identifier!("builtins", "bytes"),
+        type_hint_identifier!("builtins", "bytearray"),
+        type_hint_identifier!("builtins", "memoryview"),
+        type_hint_identifier!("typing_extensions", "Buffer")
+    );
+
+    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let buffer = PyUntypedBuffer::get(&obj)?;
+        if buffer.is_c_contiguous() {
+            Ok(Self(buffer))
+        } else {
+            Err(PyTypeError::new_err("a C-contiguous buffer is needed"))
+        }
+    }
+}
+
+enum Numbers {
+    Longs(Vec<i64>),
+    Ints(Vec<i32>),
+    Bytes(Vec<u8>),
+}
+
+/// A buffer of numbers or bytes, readable by `NumPy` and Arrow without a copy (format `q`, `i` or `B`).
+#[pyclass(frozen, module = "korvet_fast._native")]
+pub(crate) struct Column {
+    numbers: Numbers,
+    /// Lent to the views as their `shape` and `strides`, so it lives here.
+    shape: [ffi::Py_ssize_t; 1],
+    strides: [ffi::Py_ssize_t; 1],
+}
+
+impl Column {
+    fn new(numbers: Numbers) -> Self {
+        let (length, width) = match &numbers {
+            Numbers::Longs(items) => (items.len(), 8),
+            Numbers::Ints(items) => (items.len(), 4),
+            Numbers::Bytes(items) => (items.len(), 1),
+        };
+        Self { numbers, shape: [length as ffi::Py_ssize_t], strides: [width] }
+    }
+}
+
+impl From<Vec<i64>> for Column {
+    fn from(items: Vec<i64>) -> Self {
+        Self::new(Numbers::Longs(items))
+    }
+}
+
+impl From<Vec<i32>> for Column {
+    fn from(items: Vec<i32>) -> Self {
+        Self::new(Numbers::Ints(items))
+    }
+}
+
+impl From<Vec<u8>> for Column {
+    fn from(items: Vec<u8>) -> Self {
+        Self::new(Numbers::Bytes(items))
+    }
+}
+
+#[pymethods]
+impl Column {
+    /// How many numbers, or bytes.
+    fn __len__(&self) -> usize {
+        self.shape[0] as usize
+    }
+
+    /// A read-only view, for `memoryview`, `numpy.frombuffer` and `pyarrow.py_buffer`.
+    ///
+    /// # Safety
+    /// `view` comes from the interpreter, which says that it may be filled in.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        if flags & ffi::PyBUF_WRITABLE == ffi::PyBUF_WRITABLE {
+            // SAFETY: the protocol asks for `obj` to be null on failure.
+            unsafe { (*view).obj = ptr::null_mut() };
+            return Err(PyBufferError::new_err("a column is read-only"));
+        }
+        let this = slf.get();
+        let (data, format): (*const c_void, &CStr) = match &this.numbers {
+            Numbers::Longs(items) => (items.as_ptr().cast(), c"q"),
+            Numbers::Ints(items) => (items.as_ptr().cast(), c"i"),
+            Numbers::Bytes(items) => (items.as_ptr().cast(), c"B"),
+        };
+        let asked = |bit: c_int| flags & bit == bit;
+        // SAFETY: the pointers lead into `this`, which is frozen and kept alive by `obj` until the view is released.
+        unsafe {
+            (*view).buf = data.cast_mut();
+            (*view).len = this.shape[0] * this.strides[0];
+            (*view).readonly = 1;
+            (*view).itemsize = this.strides[0];
+            (*view).format =
+                if asked(ffi::PyBUF_FORMAT) { format.as_ptr().cast_mut() } else { ptr::null_mut() };
+            (*view).ndim = 1;
+            (*view).shape =
+                if asked(ffi::PyBUF_ND) { this.shape.as_ptr().cast_mut() } else { ptr::null_mut() };
+            (*view).strides =
+                if asked(ffi::PyBUF_STRIDES) { this.strides.as_ptr().cast_mut() } else { ptr::null_mut() };
+            (*view).suboffsets = ptr::null_mut();
+            (*view).internal = ptr::null_mut();
+            (*view).obj = slf.into_any().into_ptr();
+        }
+        Ok(())
+    }
+}

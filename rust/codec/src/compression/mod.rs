@@ -1,0 +1,1 @@
+//! The five compressions, bounded in what they give out.

@@ -1,0 +1,1 @@
+//! Length-prefixed frames out of a byte stream.

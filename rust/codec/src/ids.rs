@@ -1,0 +1,1 @@
+//! Offsets and Redis stream ids.

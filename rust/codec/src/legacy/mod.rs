@@ -1,0 +1,1 @@
+//! Magic 0 and 1 message sets.

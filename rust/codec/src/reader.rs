@@ -1,0 +1,1 @@
+//! A cursor that never reads past its input.
