@@ -1,0 +1,371 @@
+"""Settings: one table, read once at the start, and what a topic makes of it.
+
+A setting is taken from the first of: flag (`--set name=value`), environment (`KORVET_NUM_PARTITIONS` for
+`num.partitions`), TOML file (dotted, quoted or nested names), default. A row with a `topic` name is the broker's
+default for that setting of a topic (https://kafka.apache.org/documentation/#topicconfigs pairs them so).
+
+The table is our own and no settings library's: DescribeConfigs must report Kafka's kinds, sources and sentences.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from korvet_fast.errors import KorvetError, SettingError
+
+Value: TypeAlias = bool | int | str
+
+# Not ours, though they begin with KORVET_: the test suite's, and what Kubernetes sets for a service named "korvet".
+_FOREIGN = ("KORVET_TEST_", "KORVET_SERVICE_", "KORVET_PORT")
+
+CODECS = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}  # compression.type -> number in a batch
+
+
+class Kind(Enum):
+    """What a value is, in Kafka's words."""
+
+    BOOLEAN = "boolean"
+    INT = "int"
+    LONG = "long"
+    STRING = "string"
+    LIST = "list"
+
+
+class Source(Enum):
+    """Where a value came from, strongest first."""
+
+    TOPIC = "the topic"
+    FLAG = "--set"
+    ENVIRONMENT = "environment"
+    FILE = "file"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A row: name, kind, default, what is legal, and a sentence. `topic`: what topics call it, "" if they cannot."""
+
+    name: str
+    kind: Kind
+    default: Value
+    doc: str
+    lowest: int = 0
+    choices: tuple[str, ...] = ()
+    topic: str = ""
+
+    @property
+    def legal(self) -> str:
+        """What may be written, in words."""
+        if self.kind is Kind.BOOLEAN:
+            return "true or false"
+        if self.kind in (Kind.INT, Kind.LONG):
+            return f"a whole number from {self.lowest} to {self._highest}"
+        return "one of " + ", ".join(self.choices)
+
+    @property
+    def _highest(self) -> int:
+        return (1 << (31 if self.kind is Kind.INT else 63)) - 1
+
+    def parse(self, given: object) -> Value:
+        """Text (or TOML's own bool or int) -> the value. Raises `ValueError` with what is legal."""
+        text = show(given) if isinstance(given, bool | int | str) else None
+        if text is None:
+            raise ValueError(f"is {given!r}, but must be {self.legal}")
+        text = text.strip()
+        if self.kind is Kind.BOOLEAN and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        if self.kind in (Kind.INT, Kind.LONG) and text.lstrip("-").isdecimal() and len(text) <= 20:
+            if self.lowest <= int(text) <= self._highest:
+                return int(text)
+        elif text in self.choices:
+            return text
+        raise ValueError(f"is {text!r}, but must be {self.legal}")
+
+
+def _table(*rows: Setting) -> dict[str, Setting]:
+    return {row.name: row for row in rows}
+
+
+_DAY = 86_400_000
+_MIB = 1 << 20
+
+SETTINGS = _table(
+    Setting("node.id", Kind.INT, 1, "This broker's number in the cluster."),
+    Setting("num.partitions", Kind.INT, 1, "Partitions of a topic whose creator names no number.", 1),
+    Setting("max.partitions", Kind.INT, 20_000, "Partitions of all topics together that this broker takes.", 1),
+    Setting(
+        "auto.create.topics.enable", Kind.BOOLEAN, True, "Create an unknown topic when a client asks for it by name."
+    ),
+    Setting(
+        "message.max.bytes",
+        Kind.INT,
+        1_048_588,
+        "Largest record batch taken, in bytes as sent (compressed).",
+        topic="max.message.bytes",
+    ),
+    Setting(
+        "compression.type",
+        Kind.STRING,
+        "producer",
+        "How batches are compressed at rest; `producer` keeps them as they came.",
+        choices=("producer", *CODECS),
+        topic="compression.type",
+    ),
+    Setting(
+        "log.message.timestamp.type",
+        Kind.STRING,
+        "CreateTime",
+        "Whether a record's time is its producer's, or the broker's at the append.",
+        choices=("CreateTime", "LogAppendTime"),
+        topic="message.timestamp.type",
+    ),
+    Setting(
+        "log.message.timestamp.after.max.ms",
+        Kind.LONG,
+        3_600_000,
+        "How far a CreateTime may lie after the broker's clock.",
+        topic="message.timestamp.after.max.ms",
+    ),
+    Setting(
+        "min.insync.replicas",
+        Kind.INT,
+        1,
+        "Copies that acks=all must reach; a store that keeps fewer answers NOT_ENOUGH_REPLICAS.",
+        1,
+        topic="min.insync.replicas",
+    ),
+    Setting(
+        "durability",
+        Kind.STRING,
+        "fsync",
+        "What acks=all waits for and consumers read up to: `fsync` survives the machine, `written` (in the system's"
+        " page cache) only the broker's end.",
+        choices=("fsync", "written"),
+        topic="durability",
+    ),
+    Setting(
+        "log.cleanup.policy",
+        Kind.LIST,
+        "delete",
+        "What happens to old records; `delete` removes them by time and size.",
+        choices=("delete",),
+        topic="cleanup.policy",
+    ),
+    Setting(
+        "log.retention.ms",
+        Kind.LONG,
+        7 * _DAY,
+        "Records older than this are deleted, by whole segments; -1 keeps them.",
+        -1,
+        topic="retention.ms",
+    ),
+    Setting(
+        "log.retention.bytes",
+        Kind.LONG,
+        -1,
+        "A partition's oldest segments are deleted while the rest is larger; -1 for no limit.",
+        -1,
+        topic="retention.bytes",
+    ),
+    Setting(
+        "log.retention.check.interval.ms", Kind.LONG, 300_000, "Time between two looks for what may be deleted.", 1
+    ),
+    Setting("log.segment.bytes", Kind.INT, 1 << 30, "Size at which a partition begins a new segment file.", 1024),
+    Setting("log.roll.ms", Kind.LONG, 7 * _DAY, "Age at which a partition begins a new segment file.", 1),
+    Setting("log.index.interval.bytes", Kind.INT, 4096, "Bytes of a segment between two rows of its index.", 1),
+    Setting("producer.id.expiration.ms", Kind.INT, _DAY, "An idempotent producer silent this long is forgotten.", 1),
+    Setting("socket.request.max.bytes", Kind.INT, 100 * _MIB, "Largest request taken; a larger one is hung up on.", 1),
+    Setting("queued.max.request.bytes", Kind.LONG, 128 * _MIB, "Bytes of all requests held at a time.", 1),
+    Setting("fetch.max.bytes", Kind.INT, 55 * _MIB, "Bytes of records in one answer to Fetch.", 1024),
+    Setting("max.connections", Kind.INT, 10_000, "Open connections on all listeners together.", 1),
+    Setting("max.connections.per.ip", Kind.INT, 4_000, "Open connections from one address.", 1),
+    Setting("max.connection.creation.rate", Kind.INT, 2_000, "New connections a second; more have to wait.", 1),
+    Setting("connections.max.idle.ms", Kind.LONG, 600_000, "A connection silent this long is closed.", 1),
+)
+
+TOPIC_SETTINGS = {row.topic: row for row in SETTINGS.values() if row.topic}
+_ENVIRONMENT = {"KORVET_" + name.upper().replace(".", "_"): name for name in SETTINGS}
+
+
+class Described(NamedTuple):
+    """A value in force. `synonyms`: everywhere it could come from, strongest first, itself included."""
+
+    name: str
+    value: str
+    source: Source
+    setting: Setting
+    synonyms: tuple[tuple[str, str, Source], ...]
+
+
+def show(value: Value) -> str:
+    """A value as it is written: true, 42, text."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), 1, 0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+class Settings:
+    """The broker's settings, unchanging. `number`, `flag` and `text` give a value by its name in `SETTINGS`."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, given: Mapping[str, tuple[Value, Source]] | None = None) -> None:
+        self._values = {name: (row.default, Source.DEFAULT) for name, row in SETTINGS.items()} | dict(given or {})
+
+    def number(self, name: str) -> int:
+        value = self._values[name][0]
+        assert isinstance(value, int), name
+        return value
+
+    def flag(self, name: str) -> bool:
+        return self._values[name][0] is True
+
+    def text(self, name: str) -> str:
+        return show(self._values[name][0])
+
+    def source(self, name: str) -> Source:
+        return self._values[name][1]
+
+    def describe(self) -> list[Described]:
+        """Every setting, by name."""
+        return [
+            Described(name, self.text(name), self.source(name), SETTINGS[name], self.synonyms(name))
+            for name in sorted(SETTINGS)
+        ]
+
+    def synonyms(self, name: str) -> tuple[tuple[str, str, Source], ...]:
+        default = (name, show(SETTINGS[name].default), Source.DEFAULT)
+        value, source = self._values[name]
+        return (default,) if source is Source.DEFAULT else ((name, show(value), source), default)
+
+
+class TopicConfig:
+    """A topic's settings: its own over the broker's. `overrides`: name -> text, as given.
+
+    Raises `KorvetError` INVALID_CONFIG. The attributes are what an append looks at, ready to use.
+    """
+
+    __slots__ = (
+        "_settings",
+        "after_max_ms",
+        "compression",
+        "log_append_time",
+        "max_message_bytes",
+        "min_insync_replicas",
+        "overrides",
+        "retention_bytes",
+        "retention_ms",
+        "sync",
+    )
+
+    def __init__(self, settings: Settings, overrides: Mapping[str, str | None]) -> None:
+        self._settings = settings
+        self.overrides = {name: _legal(name, text) for name, text in overrides.items()}
+        self.max_message_bytes = self.number("max.message.bytes")
+        self.compression = CODECS.get(self.text("compression.type"))  # None: as the producer sent it
+        self.log_append_time = self.text("message.timestamp.type") == "LogAppendTime"
+        self.after_max_ms = self.number("message.timestamp.after.max.ms")
+        self.min_insync_replicas = self.number("min.insync.replicas")
+        self.sync = self.text("durability") == "fsync"
+        self.retention_ms = self.number("retention.ms")
+        self.retention_bytes = self.number("retention.bytes")
+
+    def text(self, name: str) -> str:
+        row = TOPIC_SETTINGS[name]
+        own = self.overrides.get(name)
+        return self._settings.text(row.name) if own is None else show(row.parse(own))
+
+    def number(self, name: str) -> int:
+        return int(self.text(name))
+
+    def describe(self) -> list[Described]:
+        """Every topic setting, by name."""
+        return [self._describe(name) for name in sorted(TOPIC_SETTINGS)]
+
+    def _describe(self, name: str) -> Described:
+        row = TOPIC_SETTINGS[name]
+        synonyms = self._settings.synonyms(row.name)
+        if name in self.overrides:
+            synonyms = ((name, self.text(name), Source.TOPIC), *synonyms)
+        _, value, source = synonyms[0]
+        return Described(name, value, source, row, synonyms)
+
+
+def _legal(name: str, text: str | None) -> str:
+    row = TOPIC_SETTINGS.get(name)
+    if row is None:
+        raise KorvetError("INVALID_CONFIG", f"topics have no setting {name!r} here{_near(name, TOPIC_SETTINGS)}")
+    try:
+        row.parse(text)
+    except ValueError as error:
+        raise KorvetError("INVALID_CONFIG", f"{name} {error}") from None
+    assert text is not None
+    return text
+
+
+def read_settings(
+    flags: Iterable[str] = (), environment: Mapping[str, str] | None = None, file: Path | None = None
+) -> Settings:
+    """Flags (`name=value`), environment variables and a TOML file -> the settings. Raises `SettingError`."""
+    given: dict[str, tuple[Value, Source]] = {}
+    # Weakest first, so that a stronger source replaces it.
+    for source, values in (
+        (Source.FILE, _from_file(file) if file else {}),
+        (Source.ENVIRONMENT, _from_environment(environment or {})),
+        (Source.FLAG, _from_flags(flags)),
+    ):
+        for name, value in values.items():
+            row = SETTINGS.get(name)
+            if row is None:
+                raise SettingError(f"{source.value}: there is no setting {name!r}{_near(name, SETTINGS)}")
+            try:
+                given[name] = (row.parse(value), source)
+            except ValueError as error:
+                raise SettingError(f"{source.value}: {name} {error}") from None
+    return Settings(given)
+
+
+def _from_flags(flags: Iterable[str]) -> dict[str, object]:
+    values: dict[str, object] = {}
+    for flag in flags:
+        name, equals, value = flag.partition("=")
+        if not equals:
+            raise SettingError(f"--set {flag!r}: write it as name=value")
+        values[name.strip()] = value
+    return values
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
+    values: dict[str, object] = {}
+    for variable, value in environment.items():
+        if variable.startswith("KORVET_") and not variable.startswith(_FOREIGN):
+            if variable not in _ENVIRONMENT:
+                raise SettingError(f"environment: {variable} is no setting{_near(variable, _ENVIRONMENT)}")
+            values[_ENVIRONMENT[variable]] = value
+    return values
+
+
+def _from_file(file: Path) -> dict[str, object]:
+    try:
+        tree = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingError(f"{file}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        # max.connections is a number, so max.connections.per.ip cannot be written below it without quotes.
+        raise SettingError(f'{file}: {error}; a name may be quoted: "max.connections.per.ip" = 100') from None
+    return dict(_flatten(tree, ""))
+
+
+def _flatten(tree: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, object]]:
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
