@@ -1,7 +1,8 @@
 """One row of a message shape. A shape is data: a tuple of these, compiled once by `_native.Schema`.
 
 Source of every table in this folder: Kafka's message definitions (clients/src/main/resources/common/message) and
-https://kafka.apache.org/protocol. Versions a field is missing from decode to its default, so handlers need no version checks.
+https://kafka.apache.org/protocol. In versions without a field it decodes to its default, so handlers need no version
+checks.
 """
 
 from typing import NamedTuple

@@ -1,0 +1,35 @@
+"""Every message of this folder by its API key, for whoever must walk them all."""
+
+from typing import Final
+
+from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS, DESCRIBE_CLUSTER, METADATA
+from korvet_fast.wire.kafka.shapes.configs import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from korvet_fast.wire.kafka.shapes.directories import DESCRIBE_LOG_DIRS
+from korvet_fast.wire.kafka.shapes.fetch import FETCH
+from korvet_fast.wire.kafka.shapes.message import Message
+from korvet_fast.wire.kafka.shapes.offsets import LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
+from korvet_fast.wire.kafka.shapes.produce import PRODUCE
+from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
+from korvet_fast.wire.kafka.shapes.topics import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_RECORDS, DELETE_TOPICS
+
+CATALOG: Final[dict[int, Message]] = {
+    message.key: message
+    for message in (
+        PRODUCE,
+        FETCH,
+        LIST_OFFSETS,
+        METADATA,
+        API_VERSIONS,
+        CREATE_TOPICS,
+        DELETE_TOPICS,
+        DELETE_RECORDS,
+        INIT_PRODUCER_ID,
+        OFFSET_FOR_LEADER_EPOCH,
+        DESCRIBE_CONFIGS,
+        ALTER_CONFIGS,
+        DESCRIBE_LOG_DIRS,
+        CREATE_PARTITIONS,
+        INCREMENTAL_ALTER_CONFIGS,
+        DESCRIBE_CLUSTER,
+    )
+}

@@ -1,0 +1,113 @@
+"""Who is there and what is spoken: Metadata (key 3), ApiVersions (key 18), DescribeCluster (key 60)."""
+
+from korvet_fast.wire.kafka.shapes.field import Field
+from korvet_fast.wire.kafka.shapes.message import API_VERSIONS as API_VERSIONS_KEY
+from korvet_fast.wire.kafka.shapes.message import message
+
+NOT_ASKED = -(2**31)  # authorized operations: the request did not ask for them
+
+# 1 controller and racks, null topics = all; 2 cluster id; 4 auto-create may be forbidden; 5 offline replicas;
+# 7 leader epochs; 8-10 cluster operations; 9 flexible; 10 topic ids; 12 questions by id.
+METADATA = message(
+    "Metadata",
+    3,
+    (0, 12),
+    9,
+    request=(
+        Field("topics", "[]", nullable=1, fields=(
+            Field("topic_id", "uuid", 10),
+            Field("name", "string", nullable=10),
+        )),
+        Field("allow_auto_topic_creation", "bool", 4, default=True),
+        Field("include_cluster_authorized_operations", "bool", 8, 10),
+        Field("include_topic_authorized_operations", "bool", 8),
+    ),
+    response=(
+        Field("throttle_time_ms", "int32", 3),
+        Field("brokers", "[]", fields=(
+            Field("node_id", "int32"),
+            Field("host", "string"),
+            Field("port", "int32"),
+            Field("rack", "string", 1, nullable=1, default=None),
+        )),
+        Field("cluster_id", "string", 2, nullable=2, default=None),
+        Field("controller_id", "int32", 1, default=-1),
+        Field("topics", "[]", fields=(
+            Field("error_code", "int16"),
+            Field("name", "string", nullable=12),
+            Field("topic_id", "uuid", 10),
+            Field("is_internal", "bool", 1),
+            Field("partitions", "[]", fields=(
+                Field("error_code", "int16"),
+                Field("partition_index", "int32"),
+                Field("leader_id", "int32"),
+                Field("leader_epoch", "int32", 7, default=-1),
+                Field("replica_nodes", "[]int32"),
+                Field("isr_nodes", "[]int32"),
+                Field("offline_replicas", "[]int32", 5),
+            )),
+            Field("topic_authorized_operations", "int32", 8, default=NOT_ASKED),
+        )),
+        Field("cluster_authorized_operations", "int32", 8, 10, default=NOT_ASKED),
+    ),
+)  # fmt: skip
+
+# 3 is flexible and names the client's software (KIP-511); 4 allows features whose lowest version is 0.
+API_VERSIONS = message(
+    "ApiVersions",
+    API_VERSIONS_KEY,
+    (0, 4),
+    3,
+    request=(
+        Field("client_software_name", "string", 3),
+        Field("client_software_version", "string", 3),
+    ),
+    response=(
+        Field("error_code", "int16"),
+        Field("api_keys", "[]", fields=(
+            Field("api_key", "int16"),
+            Field("min_version", "int16"),
+            Field("max_version", "int16"),
+        )),
+        Field("throttle_time_ms", "int32", 1),
+        Field("supported_features", "[]", 3, tag=0, fields=(
+            Field("name", "string", 3),
+            Field("min_version", "int16", 3),
+            Field("max_version", "int16", 3),
+        )),
+        Field("finalized_features_epoch", "int64", 3, default=-1, tag=1),
+        Field("finalized_features", "[]", 3, tag=2, fields=(
+            Field("name", "string", 3),
+            Field("max_version_level", "int16", 3),
+            Field("min_version_level", "int16", 3),
+        )),
+        Field("zk_migration_ready", "bool", 3, tag=3),
+    ),
+)  # fmt: skip
+
+# Flexible from the first version on; 1 adds the endpoint type: 1 brokers, 2 controllers (KIP-919).
+DESCRIBE_CLUSTER = message(
+    "DescribeCluster",
+    60,
+    (0, 1),
+    0,
+    request=(
+        Field("include_cluster_authorized_operations", "bool"),
+        Field("endpoint_type", "int8", 1, default=1),
+    ),
+    response=(
+        Field("throttle_time_ms", "int32"),
+        Field("error_code", "int16"),
+        Field("error_message", "string", nullable=0, default=None),
+        Field("endpoint_type", "int8", 1, default=1),
+        Field("cluster_id", "string"),
+        Field("controller_id", "int32", default=-1),
+        Field("brokers", "[]", fields=(
+            Field("broker_id", "int32"),
+            Field("host", "string"),
+            Field("port", "int32"),
+            Field("rack", "string", nullable=0, default=None),
+        )),
+        Field("cluster_authorized_operations", "int32", default=NOT_ASKED),
+    ),
+)  # fmt: skip
