@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// What every fallible function of the codec returns.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Bytes that break a rule of the format, or values that do not fit their shape.
 ///
@@ -21,6 +21,15 @@ impl Error {
     /// An error of this kind, explained by `message`.
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         Self { code, message: message.into() }
+    }
+
+    /// The same error, found inside of `place`: messages are built from the inside out, as `topics[3].name: …`.
+    #[cold]
+    #[must_use]
+    pub fn within(mut self, place: &str) -> Self {
+        let joint = if self.message.starts_with(['.', '[', ':']) { "" } else { ": " };
+        self.message = format!("{place}{joint}{}", self.message).into();
+        self
     }
 
     /// `Err` of the same, so that a failing branch reads in one word.

@@ -1,1 +1,183 @@
-//! Length-prefixed frames out of a byte stream.
+//! Length-prefixed frames out of a byte stream: a signed 32-bit big-endian length, then that many bytes.
+
+use crate::{Code, Error, Result};
+
+/// A frame of up to this size may be reserved before any of it has arrived.
+pub const EAGER: usize = 64 * 1024;
+
+const PREFIX: usize = 4;
+
+/// A stretch of one frame, and how much room its holder should have now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece<'d> {
+    /// The bytes, part of the data given.
+    pub bytes: &'d [u8],
+    /// Where in the frame they belong; 0 begins a new frame.
+    pub at: usize,
+    /// How large the frame's holder should be now, in bytes: never less than `at + bytes.len()`, never more than
+    /// the whole frame or, if that is larger than [`EAGER`], twice what has arrived.
+    pub room: usize,
+    /// The frame is whole.
+    pub last: bool,
+}
+
+/// Cuts a stream into pieces of frames and keeps count; the bytes stay with the caller.
+#[derive(Debug, Clone)]
+pub struct Frames {
+    /// Largest legal length in bytes; holds from the next length prefix on.
+    pub limit: usize,
+    prefix: [u8; PREFIX],
+    prefixed: usize,
+    size: usize,
+    received: usize,
+    room: usize,
+    dead: Option<Error>,
+}
+
+impl Frames {
+    /// Frames of at most `limit` bytes each.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self { limit, prefix: [0; PREFIX], prefixed: 0, size: 0, received: 0, room: 0, dead: None }
+    }
+
+    /// Bytes of the unfinished frame so far, its length prefix included.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.prefixed + self.received
+    }
+
+    /// The next piece in `data`, which shrinks by what was used; None once it is used up.
+    ///
+    /// `NEGATIVE_LENGTH` and `OVERSIZE` (a length above the limit) are final: every later call gives the same error.
+    pub fn next<'d>(&mut self, data: &mut &'d [u8]) -> Result<Option<Piece<'d>>> {
+        if let Some(error) = &self.dead {
+            return Err(error.clone());
+        }
+        if self.prefixed < PREFIX {
+            let (head, rest) = data.split_at(data.len().min(PREFIX - self.prefixed));
+            self.prefix[self.prefixed..self.prefixed + head.len()].copy_from_slice(head);
+            self.prefixed += head.len();
+            *data = rest;
+            if self.prefixed < PREFIX {
+                return Ok(None);
+            }
+            self.begin()?;
+        } else if data.is_empty() {
+            return Ok(None);
+        }
+        let at = self.received;
+        let (bytes, rest) = data.split_at(data.len().min(self.size - at));
+        if bytes.is_empty() && self.size > 0 {
+            return Ok(None);
+        }
+        *data = rest;
+        self.received += bytes.len();
+        if at == 0 || self.received > self.room {
+            self.room = self.size.min(EAGER.max(2 * self.received));
+        }
+        let last = self.received == self.size;
+        if last {
+            (self.prefixed, self.received) = (0, 0);
+        }
+        Ok(Some(Piece { bytes, at, room: self.room, last }))
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        let length = i32::from_be_bytes(self.prefix);
+        let error = match usize::try_from(length) {
+            Ok(size) if size <= self.limit => {
+                (self.size, self.received) = (size, 0);
+                return Ok(());
+            }
+            Ok(size) => {
+                Error::new(Code::Oversize, format!("a frame of {size} bytes; the limit is {}", self.limit))
+            }
+            Err(_) => Error::new(Code::NegativeLength, format!("a frame of {length} bytes")),
+        };
+        self.dead = Some(error.clone());
+        Err(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Holder {
+        open: Vec<u8>,
+        whole: Vec<Vec<u8>>,
+    }
+
+    impl Holder {
+        fn feed(&mut self, frames: &mut Frames, mut data: &[u8]) -> Result<()> {
+            while let Some(piece) = frames.next(&mut data)? {
+                assert!(piece.room <= EAGER.max(2 * (piece.at + piece.bytes.len())));
+                self.open.resize(piece.room, 0);
+                self.open[piece.at..piece.at + piece.bytes.len()].copy_from_slice(piece.bytes);
+                if piece.last {
+                    self.whole.push(std::mem::take(&mut self.open));
+                }
+            }
+            assert!(data.is_empty());
+            Ok(())
+        }
+    }
+
+    fn stream(bodies: &[Vec<u8>]) -> Vec<u8> {
+        let frame = |body: &Vec<u8>| [&(body.len() as i32).to_be_bytes()[..], body].concat();
+        bodies.iter().flat_map(frame).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn any_cut_of_the_stream_gives_the_same_frames(
+            bodies in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..8),
+            step in 1_usize..700,
+        ) {
+            let (mut frames, mut holder) = (Frames::new(300), Holder::default());
+            let data = stream(&bodies);
+            let mut fed = 0;
+            for chunk in data.chunks(step) {
+                fed += chunk.len();
+                holder.feed(&mut frames, chunk).unwrap();
+                let done: usize = holder.whole.iter().map(|body| body.len() + 4).sum();
+                prop_assert_eq!(frames.pending(), fed - done);
+            }
+            prop_assert_eq!(holder.whole, bodies);
+            prop_assert_eq!(frames.pending(), 0);
+        }
+    }
+
+    #[test]
+    fn large_frames_grow_as_they_arrive() {
+        let body = vec![7; 1_000_000];
+        let (mut frames, mut holder) = (Frames::new(body.len()), Holder::default());
+        for chunk in stream(std::slice::from_ref(&body)).chunks(1000) {
+            holder.feed(&mut frames, chunk).unwrap();
+        }
+        assert_eq!(holder.whole, [body]);
+    }
+
+    #[test]
+    fn an_illegal_length_is_final() {
+        for (length, code) in [(-1, Code::NegativeLength), (11, Code::Oversize), (i32::MAX, Code::Oversize)] {
+            let (mut frames, mut holder) = (Frames::new(10), Holder::default());
+            assert_eq!(holder.feed(&mut frames, &length.to_be_bytes()).unwrap_err().code, code);
+            assert_eq!(holder.feed(&mut frames, &[]).unwrap_err().code, code);
+        }
+    }
+
+    #[test]
+    fn a_changed_limit_holds_from_the_next_prefix() {
+        let (mut frames, mut holder) = (Frames::new(10), Holder::default());
+        holder.feed(&mut frames, &[0, 0, 0, 10, 1]).unwrap();
+        frames.limit = 2;
+        holder.feed(&mut frames, &[1; 9]).unwrap();
+        assert_eq!(holder.whole, [vec![1; 10]]);
+        assert_eq!(holder.feed(&mut frames, &[0, 0, 0, 3]).unwrap_err().code, Code::Oversize);
+    }
+}

@@ -1,5 +1,0 @@
-use pyo3::prelude::*;
-
-pub(crate) fn register(_m: &Bound<'_, PyModule>) -> PyResult<()> {
-    Ok(())
-}
