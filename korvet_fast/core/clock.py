@@ -1,0 +1,15 @@
+"""Time, replaceable in tests. Wall time stamps records; everything that waits or expires counts monotonic time."""
+
+import time
+
+
+class Clock:
+    """The machine's clocks."""
+
+    def wall(self) -> int:
+        """Milliseconds since 1970; may jump either way."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        """Seconds from some start; never goes back."""
+        return time.monotonic()

@@ -1,0 +1,38 @@
+"""Which leader epoch wrote which offsets of a partition (KIP-101): a short rising list of (epoch, first offset)."""
+
+Epoch = tuple[int, int]
+
+
+class Epochs:
+    """The history of one partition; grows by one entry per epoch that wrote something."""
+
+    __slots__ = ("entries", "last")
+
+    def __init__(self, entries: list[Epoch] | None = None) -> None:
+        self.entries: list[Epoch] = entries or []
+        self.last = self.entries[-1][0] if self.entries else -1
+
+    def add(self, epoch: int, offset: int) -> None:
+        """Records at `offset` were written under `epoch`."""
+        if epoch > self.last:
+            self.entries.append((epoch, offset))
+            self.last = epoch
+
+    def trim(self, start: int) -> None:
+        """Forget epochs that wrote nothing at or above `start`."""
+        while len(self.entries) > 1 and self.entries[1][1] <= start:
+            del self.entries[0]
+
+    def find_end(self, epoch: int, start: int, end: int) -> Epoch:
+        """(the largest epoch known up to `epoch`, the offset after its last record); (-1, -1) if all are older.
+
+        Rules of KIP-101 and KIP-279; an epoch older than all known ends where the log starts.
+        """
+        if epoch > self.last:
+            return -1, -1
+        found = epoch
+        for known, first in self.entries:
+            if known > epoch:
+                return found, max(first, start)
+            found = known
+        return found, end

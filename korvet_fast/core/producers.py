@@ -1,0 +1,132 @@
+"""Idempotence of one partition: what its producers sent last, and whether a batch is next, a repetition, or wrong.
+
+Pure: no clock, no I/O. Rules: KIP-98, KIP-360, and https://kafka.apache.org/documentation/#producerconfigs_enable.idempotence.
+A sequence number counts records of one producer id, from 0 to 2^31-1 and then from 0 again.
+"""
+
+import struct
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from korvet_fast.errors import KorvetError
+
+KEPT = 5  # batches a client may have in flight, and so may repeat
+_WRAP = 1 << 31
+_COUNTABLE = 1 << 30  # half of the numbers: beyond it, before and after cannot be told apart
+
+
+class Numbered(Protocol):
+    """What is looked at in a batch (`_native.Batch` has it)."""
+
+    @property
+    def producer_id(self) -> int: ...
+    @property
+    def producer_epoch(self) -> int: ...
+    @property
+    def base_sequence(self) -> int: ...
+    @property
+    def count(self) -> int: ...
+
+
+class Stored(NamedTuple):
+    """A batch that is in the log: sequences and offsets, both ends included, and the time it was given (ms)."""
+
+    first: int
+    last: int
+    base_offset: int
+    last_offset: int
+    timestamp: int
+
+
+class Producer:
+    """A producer's last batches. `before` counts sequences stored, without a gap, ahead of the oldest batch kept."""
+
+    __slots__ = ("batches", "before", "epoch", "seen")
+
+    def __init__(self, epoch: int, seen: float) -> None:
+        self.epoch = epoch
+        self.seen = seen
+        self.before = 0
+        self.batches: deque[Stored] = deque()
+
+
+class Producers:
+    """All producers of one partition. `check` says, `add` remembers; they are apart as an append may fail between."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[int, Producer] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def check(self, batch: Numbered) -> Stored | None:
+        """None if the batch is to be stored; what was stored before if it is a repetition.
+
+        Raises `KorvetError` INVALID_RECORD, INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, or
+        DUPLICATE_SEQUENCE_NUMBER for a repetition of which the offset is no longer known.
+        """
+        first = batch.base_sequence
+        epoch = batch.producer_epoch
+        if first < 0 or epoch < 0:
+            raise KorvetError("INVALID_RECORD", "a batch with a producer id needs an epoch and a sequence number")
+        known = self._known.get(batch.producer_id)
+        if known is None:
+            return None
+        if epoch != known.epoch:
+            if epoch < known.epoch:
+                raise KorvetError("INVALID_PRODUCER_EPOCH", f"epoch {epoch}, but {known.epoch} is known")
+            if first != 0:
+                raise KorvetError("OUT_OF_ORDER_SEQUENCE_NUMBER", f"new epoch {epoch} begins at {first}, not at 0")
+            return None
+        expected = (known.batches[-1].last + 1) % _WRAP
+        if first == expected:
+            return None
+        last = (first + batch.count - 1) % _WRAP
+        for stored in known.batches:
+            if stored.first == first and stored.last == last:
+                return stored
+        back = (known.batches[0].first - first) % _WRAP
+        if batch.count <= back <= known.before:
+            raise KorvetError("DUPLICATE_SEQUENCE_NUMBER", f"sequences {first} to {last} were stored before")
+        raise KorvetError("OUT_OF_ORDER_SEQUENCE_NUMBER", f"sequence {first}, but {expected} is next")
+
+    def add(self, batch: Numbered, base_offset: int, timestamp: int, seen: float) -> None:
+        """The batch is in the log from `base_offset` on. `seen`: when, for `expire`."""
+        first = batch.base_sequence
+        known = self._known.get(batch.producer_id)
+        if known is None or known.epoch != batch.producer_epoch or first != (known.batches[-1].last + 1) % _WRAP:
+            known = self._known[batch.producer_id] = Producer(batch.producer_epoch, seen)
+        elif len(known.batches) == KEPT:
+            oldest = known.batches.popleft()
+            known.before = min(known.before + oldest.last_offset - oldest.base_offset + 1, _COUNTABLE)
+        last = base_offset + batch.count - 1
+        known.batches.append(Stored(first, (first + batch.count - 1) % _WRAP, base_offset, last, timestamp))
+        known.seen = seen
+
+    def expire(self, before: float) -> None:
+        """Forget the producers last seen earlier than `before`."""
+        for producer_id in [number for number, known in self._known.items() if known.seen < before]:
+            del self._known[producer_id]
+
+    def pack(self) -> bytes:
+        """Everything known, as little-endian 64-bit numbers: id, epoch, before, how many batches, batches."""
+        numbers: list[int] = []
+        for producer_id, known in self._known.items():
+            numbers += (producer_id, known.epoch, known.before, len(known.batches))
+            for stored in known.batches:
+                numbers += stored
+        return struct.pack(f"<{len(numbers)}q", *numbers)
+
+    @classmethod
+    def unpack(cls, data: bytes | memoryview, seen: float) -> "Producers":
+        """What `pack` gave; all are taken as seen at `seen`."""
+        producers = cls()
+        numbers: Iterator[int] = iter(struct.unpack(f"<{len(data) // 8}q", data))
+        for producer_id in numbers:
+            known = producers._known[producer_id] = Producer(next(numbers), seen)
+            known.before, many = next(numbers), next(numbers)
+            known.batches.extend(Stored(*(next(numbers) for _ in range(5))) for _ in range(many))
+        return producers

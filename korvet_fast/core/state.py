@@ -1,0 +1,91 @@
+"""What a partition must know beyond its log's bounds: producers and leader epochs, with a copy in the registry.
+
+All of it can be rebuilt from batch headers, so it can never disagree with the data: opening takes the saved copy and
+reads again only what was appended after it. A copy that is ahead of the log (a power failure took the log's end) is
+not used.
+"""
+
+import struct
+
+from korvet_fast import _native
+from korvet_fast.core.epochs import Epochs
+from korvet_fast.core.producers import Producers
+from korvet_fast.errors import StoreError
+from korvet_fast.store.interface import ABSENT, Bounds, Store
+
+_HEAD = struct.Struct("<iqi")  # layout version, end, number of epochs
+_LAYOUT = 1
+_PAGE = 1 << 20
+
+
+class State:
+    """`epochs` and `producers` of one log. `saved_end`: the saved copy knows all below it; -1 if it is of no use."""
+
+    __slots__ = ("_log", "_saved", "epochs", "producers", "saved_end")
+
+    def __init__(self, log: str) -> None:
+        self._log = log
+        self._saved: bytes | None = ABSENT
+        self.saved_end = 0
+        self.epochs = Epochs()
+        self.producers = Producers()
+
+    @property
+    def key(self) -> str:
+        return f"state/{self._log}"
+
+    def pack(self, end: int) -> bytes:
+        """The state after all records below `end`, as bytes."""
+        entries = self.epochs.entries
+        flat = [number for entry in entries for number in entry]
+        epochs = struct.pack(f"<{len(flat)}q", *flat)
+        return _HEAD.pack(_LAYOUT, end, len(entries)) + epochs + self.producers.pack()
+
+    def _unpack(self, data: bytes, seen: float) -> None:
+        layout, end, many = _HEAD.unpack_from(data)
+        if layout == _LAYOUT:
+            flat = struct.unpack_from(f"<{2 * many}q", data, _HEAD.size)
+            self.epochs = Epochs(list(zip(flat[::2], flat[1::2], strict=True)))
+            self.producers = Producers.unpack(memoryview(data)[_HEAD.size + 16 * many :], seen)
+            self.saved_end = end
+
+    async def load(self, store: Store, bounds: Bounds, saved: bytes | None, seen: float) -> None:
+        """Take the registry's copy (None if it has none) and make it true of a log with these bounds.
+
+        `seen`: the monotonic time in seconds at which its producers count as heard of. Raises `StoreError`.
+        """
+        self._saved = saved
+        self.saved_end = 0 if saved is None else -1
+        self.epochs, self.producers = Epochs(), Producers()
+        if saved is not None:
+            self._unpack(saved, seen)
+        if self.saved_end > bounds.end:
+            self.saved_end = -1
+            self.epochs, self.producers = Epochs(), Producers()
+        offset = max(self.saved_end, bounds.start)
+        while offset < bounds.end:
+            page = await store.read(self._log, offset, _PAGE, bounds.end)
+            if not page.data:
+                raise StoreError(f"{self._log}: nothing can be read at offset {offset}, below the end {bounds.end}")
+            for part in page.data:
+                for batch in _native.headers(part, False):
+                    self.epochs.add(batch.leader_epoch, batch.base_offset)
+                    if batch.producer_id >= 0:
+                        self.producers.add(batch, batch.base_offset, batch.max_timestamp, seen)
+            offset = page.next
+
+    async def reload(self, store: Store, bounds: Bounds, seen: float) -> None:
+        """Forget what is in memory and load again from the registry and the log."""
+        await self.load(store, bounds, await store.load(self.key), seen)
+
+    async def save(self, store: Store, packed: bytes, end: int) -> None:
+        """Put what `pack(end)` gave into the registry. Everything below `end` must be durable."""
+        if not await store.save(self.key, packed, self._saved):
+            raise StoreError(f"{self.key} was changed by another writer")
+        self._saved, self.saved_end = packed, end
+
+    async def drop(self, store: Store) -> None:
+        """Take the copy out of the registry."""
+        if self._saved is not ABSENT:
+            await store.save(self.key, None, self._saved)
+            self._saved = ABSENT

@@ -1,0 +1,103 @@
+"""How far consumers may read: up to what is durable. Rises as the store reports, and tells those who wait for bytes."""
+
+import asyncio
+from collections.abc import Callable
+
+from korvet_fast.core.watch import Watch
+
+_RECENT = 64  # appends whose sizes are remembered at least, for `count_readable`
+
+
+class Round:
+    """Appends that become durable together: all below `end`, `written` bytes in all since the partition opened."""
+
+    __slots__ = ("end", "future", "written")
+
+    def __init__(self, future: "asyncio.Future[None]", end: int, written: int) -> None:
+        self.future = future
+        self.end = end
+        self.written = written
+
+
+class Watermark:
+    """`offset`: all below it is durable. `fail` is called, with the reason, when an append turns out not to be."""
+
+    __slots__ = ("_fail", "_recent", "_rounds", "_visible", "_written", "offset", "watches")
+
+    def __init__(self, fail: Callable[[str], object]) -> None:
+        self.offset = 0
+        self.watches: list[Watch] = []
+        self._fail = fail
+        self._written = self._visible = 0  # bytes appended, and bytes below `offset`, since opening
+        self._recent: list[tuple[int, int]] = []  # (base offset, bytes written before it), rising
+        self._rounds: list[Round] = []
+
+    def add(self, base: int, end: int, size: int, durable: "asyncio.Future[None]") -> None:
+        """`size` bytes were appended as `base` <= offset < `end`, to be read when `durable` ends."""
+        self._recent.append((base, self._written))
+        if len(self._recent) > 2 * _RECENT:
+            del self._recent[:_RECENT]
+        self._written += size
+        rounds = self._rounds
+        # The store shares one future between many appends: one callback for all of them.
+        if rounds and (rounds[-1].future is durable or durable.done()):
+            rounds[-1].end, rounds[-1].written = end, self._written
+        elif durable.done():
+            self._rise(end, self._written)
+        else:
+            rounds.append(Round(durable, end, self._written))
+            durable.add_done_callback(self._settle)
+
+    def _settle(self, _: "asyncio.Future[None]") -> None:
+        while self._rounds and self._rounds[0].future.done():
+            done = self._rounds[0]
+            if done.future.cancelled():
+                self._fail("an append was cancelled while its outcome was open")
+                return
+            if (error := done.future.exception()) is not None:
+                self._fail(str(error))
+                return
+            del self._rounds[0]
+            self._rise(done.end, done.written)
+
+    def _rise(self, end: int, written: int) -> None:
+        more = written - self._visible
+        self.offset, self._visible = end, written
+        for watch in self.watches:
+            watch.tell(more)
+
+    def reset(self, offset: int) -> None:
+        """Start anew at a log's durable end."""
+        self.offset = offset
+        self._visible = self._written
+        self._recent.clear()
+
+    def wake(self) -> None:
+        """Have everybody who waits here look for themselves."""
+        for watch in self.watches:
+            watch.wake()
+
+    def find_round(self, offset: int) -> "asyncio.Future[None] | None":
+        """What ends when `offset` is durable; None if it is."""
+        if offset < self.offset:
+            return None
+        return next(round_.future for round_ in self._rounds if round_.end > offset)
+
+    async def wait(self) -> bool:
+        """Until everything appended so far is durable, or failed; whether there was anything to wait for."""
+        rounds = [round_.future for round_ in self._rounds]
+        if rounds:
+            await asyncio.wait(rounds)
+        return bool(rounds)
+
+    def forget_rounds(self) -> None:
+        """What is pending failed, or its outcome is no longer of interest."""
+        self._rounds.clear()
+
+    def count_readable(self, offset: int) -> int | None:
+        """Bytes from `offset` to the watermark; None if that is too long ago to know."""
+        if offset >= self.offset:
+            return 0
+        if not self._recent or offset < self._recent[0][0]:
+            return None
+        return self._visible - next(before for base, before in reversed(self._recent) if base <= offset)
