@@ -1,5 +1,171 @@
-use pyo3::prelude::*;
+//! Record batches: checked, walked, stamped, searched, recompressed.
+#![expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
-pub(crate) fn register(_m: &Bound<'_, PyModule>) -> PyResult<()> {
-    Ok(())
+use korvet_codec::batch;
+use korvet_codec::compression::Compression;
+use pyo3::prelude::*;
+use pyo3::types::PyByteArray;
+
+use crate::buffer::{DETACH_ABOVE, Input};
+use crate::error::OrRaise;
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<Batch>()?;
+    m.add_function(wrap_pyfunction!(check, m)?)?;
+    m.add_function(wrap_pyfunction!(headers, m)?)?;
+    m.add_function(wrap_pyfunction!(span, m)?)?;
+    m.add_function(wrap_pyfunction!(restamp, m)?)?;
+    m.add_function(wrap_pyfunction!(recompress, m)?)?;
+    m.add_function(wrap_pyfunction!(find_time, m)?)
+}
+
+/// `work`, with the interpreter released if it goes over many bytes.
+pub(crate) fn run<T: Send>(py: Python<'_>, bytes: usize, work: impl Send + FnOnce() -> T) -> T {
+    if bytes > DETACH_ABOVE { py.detach(work) } else { work() }
+}
+
+/// One version 2 batch's header, and where it lies in the data it was found in.
+#[pyclass(frozen, get_all, module = "korvet_fast._native")]
+pub(crate) struct Batch {
+    /// Position in the data given.
+    start: usize,
+    /// Bytes, header included.
+    size: usize,
+    /// Offset of the first record.
+    base_offset: i64,
+    /// Offset of the last record.
+    last_offset: i64,
+    /// How many records.
+    count: i32,
+    /// Epoch of the leader that stored it, or -1.
+    leader_epoch: i32,
+    /// All flags, as written.
+    attributes: i16,
+    /// 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
+    compression: u8,
+    /// All records have the time of append.
+    log_append_time: bool,
+    /// Part of a transaction.
+    transactional: bool,
+    /// Holds a broker's markers, not records.
+    control: bool,
+    /// Time of the first record, in ms.
+    first_timestamp: i64,
+    /// Largest time, in ms, as written in the header (`check` gives the true one).
+    max_timestamp: i64,
+    /// The idempotent producer, or -1.
+    producer_id: i64,
+    /// Its epoch, or -1.
+    producer_epoch: i16,
+    /// Its sequence number for the first record, or -1.
+    base_sequence: i32,
+}
+
+impl From<batch::Batch> for Batch {
+    fn from(batch::Batch { start, header }: batch::Batch) -> Self {
+        Self {
+            start,
+            size: header.size,
+            base_offset: header.base_offset,
+            last_offset: header.last_offset(),
+            count: header.count,
+            leader_epoch: header.leader_epoch,
+            attributes: header.attributes,
+            compression: header.compression(),
+            log_append_time: header.log_append_time(),
+            transactional: header.transactional(),
+            control: header.control(),
+            first_timestamp: header.first_timestamp,
+            max_timestamp: header.max_timestamp,
+            producer_id: header.producer_id,
+            producer_epoch: header.producer_epoch,
+            base_sequence: header.base_sequence,
+        }
+    }
+}
+
+fn batches(found: Vec<batch::Batch>) -> Vec<Batch> {
+    found.into_iter().map(Batch::from).collect()
+}
+
+/// Verify version 2 batches as a producer sends them, all of the data: length, magic, checksum, attributes, count,
+/// offsets, every record's structure.
+///
+/// Compressed records are decompressed to be verified; `limit` bounds the bytes that one batch may become, and 64 times
+/// its compressed size plus 1 MiB does too. `max_timestamp` of a result is the true one, computed from the records.
+/// Raises, in this order for each batch: `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRUNCATED`, `BAD_OFFSET`, `BAD_CRC`,
+/// `BAD_ATTRIBUTES` (what only a broker sets, or nobody; transactional without a producer id), `UNKNOWN_COMPRESSION`,
+/// `BAD_COUNT`, `BAD_VALUE` (a producer id without epoch or sequence), `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and for each
+/// record `BAD_RECORD`, `BAD_OFFSET`. No data gives an empty list.
+#[pyfunction]
+fn check(py: Python<'_>, records: Input, limit: usize) -> PyResult<Vec<Batch>> {
+    let data = records.as_slice();
+    run(py, data.len(), || batch::check(data, limit)).map(batches).or_raise(py)
+}
+
+/// Headers of the whole version 2 batches at the front of data.
+///
+/// Stops without error at the first that is incomplete, or is no version 2 batch, or (`verify`) fails its checksum or
+/// does not continue upward in offset.
+#[pyfunction]
+fn headers(py: Python<'_>, data: Input, verify: bool) -> Vec<Batch> {
+    let data = data.as_slice();
+    batches(run(py, data.len(), || batch::headers(data, verify)))
+}
+
+/// (from, to, next): the positions of the whole batches that hold offsets `start` <= o < `limit`, and the offset after
+/// them; (0, 0, start) if there are none.
+///
+/// At most `max_bytes`, but at least one whole batch if data has it. A batch is taken only if its last offset is below
+/// `limit`. Headers are walked, no checksum is looked at.
+#[pyfunction]
+fn span(data: Input, start: i64, limit: i64, max_bytes: usize) -> (usize, usize, i64) {
+    batch::span(data.as_slice(), start, limit, max_bytes)
+}
+
+/// Rewrite one whole batch in place: its base offset and leader epoch, which lie outside of the checksum.
+///
+/// `max_timestamp` mends a header that does not tell the true one; `log_append_time` sets the timestamp type and
+/// `max_timestamp`, and wins over the other; both in ms. The checksum is recomputed only if one of the two changed
+/// anything. Raises `BAD_VALUE` for a read-only buffer, `BAD_OFFSET` if the last offset would not fit 64 bits, and
+/// `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRAILING_BYTES` if this is not exactly one batch.
+#[pyfunction]
+fn restamp(
+    py: Python<'_>,
+    mut batch: Input,
+    base_offset: i64,
+    leader_epoch: i32,
+    max_timestamp: Option<i64>,
+    log_append_time: Option<i64>,
+) -> PyResult<()> {
+    let bytes = batch.as_mut_slice(py)?;
+    batch::restamp(bytes, base_offset, leader_epoch, max_timestamp, log_append_time).or_raise(py)
+}
+
+/// The same one batch with another compression; every other header field is kept, checksum and length are new.
+///
+/// `limit` bounds the decompressed bytes. Raises as `restamp`, `UNKNOWN_COMPRESSION`, `CORRUPT_COMPRESSION`,
+/// `DECOMPRESSION_LIMIT`, `OVERSIZE`. With the compression it has, it comes back as it is.
+#[pyfunction]
+fn recompress(
+    py: Python<'_>,
+    batch: Input,
+    compression: u8,
+    limit: usize,
+) -> PyResult<Bound<'_, PyByteArray>> {
+    let compression = Compression::from_bits(compression).or_raise(py)?;
+    let data = batch.as_slice();
+    let out = run(py, data.len(), || batch::recompress(data, compression, limit)).or_raise(py)?;
+    Ok(PyByteArray::new(py, &out))
+}
+
+/// (offset, timestamp) of the first record in this one batch whose time in ms is at or after `ms`, or None.
+///
+/// All records of a batch with time of append have that time. `limit` bounds the decompressed bytes. Records behind the
+/// one found are not looked at. Raises `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRAILING_BYTES`, `BAD_COUNT`, `BAD_RECORD`,
+/// `BAD_OFFSET` and the codes of decompression.
+#[pyfunction]
+fn find_time(py: Python<'_>, batch: Input, ms: i64, limit: usize) -> PyResult<Option<(i64, i64)>> {
+    let data = batch.as_slice();
+    run(py, data.len(), || batch::find_time(data, ms, limit)).or_raise(py)
 }

@@ -1,1 +1,26 @@
-//! Record batches of format version 2.
+//! Version 2 record batches, as bytes: checked, walked, stamped, searched and rewritten without building records.
+//!
+//! The format: <https://kafka.apache.org/documentation/#recordbatch>. A header of 61 bytes, then records, which may be
+//! compressed as a whole. The checksum covers everything from the attributes on, so base offset and leader epoch can be
+//! given by whoever stores the batch.
+
+mod builder;
+mod check;
+mod find;
+mod header;
+mod records;
+mod rewrite;
+mod walk;
+
+pub(crate) use builder::Builder;
+pub use builder::Origin;
+pub use check::check;
+pub use find::find_time;
+pub use header::{Batch, HEADER_SIZE, Header};
+pub use records::{Headers, Record, Records, payload};
+pub use rewrite::{recompress, restamp};
+pub(crate) use walk::whole;
+pub use walk::{headers, span};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! A new batch, record after record.
+
+use super::header::{HEADER_SIZE, Header};
+use crate::compression::{Compression, compress};
+use crate::varint::{size_i32, size_i64, write_i32, write_i64};
+use crate::{Code, Error, Result};
+
+/// Who made a batch, as its header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// The idempotent producer, or -1.
+    pub producer_id: i64,
+    /// Its epoch, or -1.
+    pub producer_epoch: i16,
+    /// Its sequence number for the first record, or -1.
+    pub base_sequence: i32,
+}
+
+impl Origin {
+    /// Nobody in particular.
+    pub const NONE: Self = Self { producer_id: -1, producer_epoch: -1, base_sequence: -1 };
+}
+
+/// A batch under construction: room for its header, then the records so far.
+pub(crate) struct Builder {
+    out: Vec<u8>,
+    count: i32,
+    last_offset_delta: i32,
+    first_timestamp: i64,
+    max_timestamp: i64,
+}
+
+impl Builder {
+    /// An empty batch; `room` is a guess at the bytes of its records.
+    pub(crate) fn new(room: usize) -> Self {
+        let mut out = Vec::with_capacity(HEADER_SIZE + room);
+        out.resize(HEADER_SIZE, 0);
+        Self { out, count: 0, last_offset_delta: -1, first_timestamp: 0, max_timestamp: i64::MIN }
+    }
+
+    /// Append a record. `timestamp` in ms; offset deltas rise. `OVERSIZE` for a record beyond 2 GiB, `OUT_OF_RANGE` for
+    /// a time that is 2^63 ms or more from the first record's.
+    pub(crate) fn push(
+        &mut self,
+        offset_delta: i32,
+        timestamp: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: &[(&[u8], Option<&[u8]>)],
+    ) -> Result<()> {
+        if self.count == 0 {
+            self.first_timestamp = timestamp;
+        }
+        let Some(timestamp_delta) = timestamp.checked_sub(self.first_timestamp) else {
+            return Error::fail(Code::OutOfRange, "the times of a batch are too far apart");
+        };
+        let many = length(headers.len())?;
+        let mut size = 1 + size_i64(timestamp_delta) + size_i32(offset_delta) + size_i32(many);
+        size += room(key)? + room(value)?;
+        for &(key, value) in headers {
+            size += room(Some(key))? + room(value)?;
+        }
+        let size = length(size)?;
+
+        let out = &mut self.out;
+        write_i32(out, size);
+        out.push(0);
+        write_i64(out, timestamp_delta);
+        write_i32(out, offset_delta);
+        put(out, key);
+        put(out, value);
+        write_i32(out, many);
+        for &(key, value) in headers {
+            put(out, Some(key));
+            put(out, value);
+        }
+        self.count += 1;
+        self.last_offset_delta = offset_delta;
+        self.max_timestamp = self.max_timestamp.max(timestamp);
+        Ok(())
+    }
+
+    /// The batch, compressed and sealed. `BAD_COUNT` without records, `BAD_OFFSET` if the last offset does not fit,
+    /// `OVERSIZE` beyond 2 GiB.
+    pub(crate) fn finish(
+        self,
+        compression: Compression,
+        base_offset: i64,
+        origin: Origin,
+    ) -> Result<Vec<u8>> {
+        if self.count == 0 {
+            return Error::fail(Code::BadCount, "a batch needs a record");
+        }
+        if base_offset.checked_add(i64::from(self.last_offset_delta)).is_none() {
+            return Error::fail(Code::BadOffset, "the batch's last offset does not fit 64 bits");
+        }
+        let mut out = self.out;
+        if compression != Compression::None {
+            let mut compressed = vec![0; HEADER_SIZE];
+            compress(compression, &out[HEADER_SIZE..], &mut compressed);
+            out = compressed;
+        }
+        let header = Header {
+            size: out.len(),
+            base_offset,
+            leader_epoch: -1,
+            crc: 0,
+            attributes: i16::from(compression.bits()),
+            last_offset_delta: self.last_offset_delta,
+            first_timestamp: self.first_timestamp,
+            max_timestamp: self.max_timestamp,
+            producer_id: origin.producer_id,
+            producer_epoch: origin.producer_epoch,
+            base_sequence: origin.base_sequence,
+            count: self.count,
+        };
+        header.seal(&mut out)?;
+        Ok(out)
+    }
+}
+
+/// As a length on the wire.
+#[inline]
+fn length(size: usize) -> Result<i32> {
+    i32::try_from(size).map_err(|_| Error::new(Code::Oversize, "a record cannot be larger than 2 GiB"))
+}
+
+/// Bytes that [`put`] writes.
+#[inline]
+fn room(bytes: Option<&[u8]>) -> Result<usize> {
+    Ok(match bytes {
+        None => 1,
+        Some(bytes) => size_i32(length(bytes.len())?) + bytes.len(),
+    })
+}
+
+/// Append bytes behind their length, null as length -1.
+#[inline]
+fn put(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+    match bytes {
+        None => write_i32(out, -1),
+        Some(bytes) => {
+            write_i32(out, bytes.len() as i32);
+            out.extend_from_slice(bytes);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What a broker must know of a batch before it may store it.
+
+use super::Batch;
+use super::header::{Header, LOG_APPEND_TIME, TRANSACTIONAL};
+use super::records::{Records, payload};
+use super::walk::{verify, whole};
+use crate::compression::Compression;
+use crate::{Code, Error, Result};
+
+/// The flags that a producer may set.
+const FROM_PRODUCERS: i16 = 0b0111 | LOG_APPEND_TIME | TRANSACTIONAL;
+
+/// Verify version 2 batches as a producer sends them, all of the data, and say where each lies.
+///
+/// `limit`: decompressed bytes of one batch; the bound is the smaller of it and 64 times the compressed size plus 1 MiB.
+/// `max_timestamp` of a result is the true one, computed from the records, except where the batch says that its time is
+/// that of append. In this order, batch by batch: `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `BAD_OFFSET` (header),
+/// `BAD_CRC`, `BAD_ATTRIBUTES` (control, delete horizon, unknown; transactional without a producer id),
+/// `UNKNOWN_COMPRESSION`, `BAD_COUNT` (no records, or not as many as offsets), `BAD_VALUE` (a producer id without epoch
+/// or sequence), `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, then record by record `BAD_RECORD`, `BAD_OFFSET` (offset
+/// deltas are 0, 1, 2 and so on).
+pub fn check(records: &[u8], limit: usize) -> Result<Vec<Batch>> {
+    whole(records)
+        .map(|found| {
+            let (Batch { start, mut header }, bytes) = found?;
+            check_header(&header, bytes)?;
+            header.max_timestamp = check_records(&header, bytes, limit)?;
+            Ok(Batch { start, header })
+        })
+        .collect()
+}
+
+fn check_header(header: &Header, bytes: &[u8]) -> Result<()> {
+    verify(header, bytes)?;
+    if header.attributes & !FROM_PRODUCERS != 0 {
+        return Error::fail(
+            Code::BadAttributes,
+            "a producer sets attributes that are unknown or not its own",
+        );
+    }
+    if header.transactional() && header.producer_id < 0 {
+        return Error::fail(Code::BadAttributes, "a transactional batch has no producer id");
+    }
+    Compression::from_bits(header.compression())?;
+    if i64::from(header.count) != i64::from(header.last_offset_delta) + 1 {
+        return Error::fail(Code::BadCount, "a batch's record count and last offset disagree");
+    }
+    if header.producer_id >= 0 && (header.producer_epoch < 0 || header.base_sequence < 0) {
+        return Error::fail(Code::BadValue, "a batch has a producer id without epoch or sequence");
+    }
+    Ok(())
+}
+
+/// The largest record time, after every record was found to be whole and in its place.
+fn check_records(header: &Header, bytes: &[u8], limit: usize) -> Result<i64> {
+    let payload = payload(header, bytes, limit)?;
+    let mut latest = i64::MIN;
+    for (place, record) in (0..).zip(Records::new(header, &payload)?) {
+        let record = record?;
+        if record.offset_delta != place {
+            return Error::fail(Code::BadOffset, "the offsets of a batch's records are not consecutive");
+        }
+        latest = latest.max(record.timestamp(header)?);
+    }
+    Ok(latest)
+}

@@ -1,0 +1,192 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const REAL: [Compression; 4] = [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd];
+const LIMIT: usize = 1 << 26;
+
+fn packed(compression: Compression, data: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    compress(compression, data, &mut out);
+    out
+}
+
+fn code(result: Result<Vec<u8>>) -> Code {
+    result.unwrap_err().code
+}
+
+/// Text that compresses a little, of any size.
+fn text(size: usize) -> Vec<u8> {
+    (0..size).map(|i| b"a line of text, "[i % 16] ^ u8::from(i % 97 == 0)).collect()
+}
+
+#[test]
+fn every_size_around_the_blocks_comes_back() {
+    for compression in Compression::ALL {
+        for size in [0, 1, 31, 32 * 1024, 32 * 1024 + 1, 65_536, 65_537, 300_000] {
+            let plain = text(size);
+            assert_eq!(decompress(compression, &packed(compression, &plain), LIMIT), Ok(plain));
+        }
+    }
+}
+
+#[test]
+fn the_bound_is_exact() {
+    let plain = text(10_000);
+    for compression in REAL {
+        let compressed = packed(compression, &plain);
+        assert!(decompress(compression, &compressed, plain.len()).is_ok());
+        assert_eq!(code(decompress(compression, &compressed, plain.len() - 1)), Code::DecompressionLimit);
+        assert_eq!(code(decompress(compression, &compressed, 0)), Code::DecompressionLimit);
+    }
+}
+
+#[test]
+fn bombs_do_not_go_off() {
+    let zeros = vec![0; 32 << 20];
+    for compression in [Compression::Gzip, Compression::Lz4, Compression::Zstd] {
+        let bomb = packed(compression, &zeros);
+        assert!(bound(bomb.len(), usize::MAX) < zeros.len());
+        assert_eq!(code(decompress(compression, &bomb, usize::MAX)), Code::DecompressionLimit);
+    }
+}
+
+#[test]
+fn a_zstd_frame_of_unknown_size_is_read_and_bounded() {
+    let plain = text(3 << 20);
+    let stream = zstd_stream(&plain);
+    assert_eq!(decompress(Compression::Zstd, &stream, LIMIT).map(|out| out == plain), {
+        if bound(stream.len(), LIMIT) < plain.len() { Err(over_error()) } else { Ok(true) }
+    });
+    let short = zstd_stream(b"short");
+    assert_eq!(decompress(Compression::Zstd, &short, 5), Ok(b"short".to_vec()));
+    assert_eq!(code(decompress(Compression::Zstd, &short, 4)), Code::DecompressionLimit);
+}
+
+fn over_error() -> Error {
+    over::<()>().unwrap_err()
+}
+
+/// As a streaming encoder writes it: without the content's size.
+fn zstd_stream(plain: &[u8]) -> Vec<u8> {
+    ::zstd::stream::encode_all(plain, 3).unwrap()
+}
+
+#[test]
+fn parts_written_one_after_another_are_one() {
+    for compression in [Compression::Gzip, Compression::Lz4, Compression::Zstd] {
+        let mut two = packed(compression, b"first ");
+        two.extend(packed(compression, b"second"));
+        assert_eq!(decompress(compression, &two, LIMIT), Ok(b"first second".to_vec()));
+    }
+}
+
+#[test]
+fn empty_input_and_bytes_behind_are_corrupt() {
+    for compression in REAL {
+        assert_eq!(code(decompress(compression, b"", LIMIT)), Code::CorruptCompression);
+        let mut longer = packed(compression, b"some text");
+        longer.extend(b"more");
+        assert_eq!(
+            code(decompress(compression, &longer, LIMIT)),
+            Code::CorruptCompression,
+            "{compression:?}"
+        );
+    }
+}
+
+#[test]
+fn no_prefix_is_whole() {
+    let plain = text(400);
+    for compression in REAL {
+        let whole = packed(compression, &plain);
+        for end in 0..whole.len() {
+            let result = decompress(compression, &whole[..end], LIMIT);
+            // The header alone of framed snappy says that there are no blocks.
+            assert!(result.is_err() || (compression == Compression::Snappy && result == Ok(vec![])), "{end}");
+        }
+    }
+}
+
+#[test]
+fn raw_snappy_is_read_too() {
+    let raw = snap::raw::Encoder::new().compress_vec(&text(100_000)).unwrap();
+    assert_eq!(decompress(Compression::Snappy, &raw, LIMIT), Ok(text(100_000)));
+    assert_eq!(code(decompress(Compression::Snappy, &raw, 99_999)), Code::DecompressionLimit);
+}
+
+#[test]
+fn snappy_block_lengths_are_checked() {
+    let good = packed(Compression::Snappy, b"some text");
+    for length in [0_u32, 1 << 31, u32::MAX, i32::MAX as u32, good.len() as u32] {
+        let mut bad = good.clone();
+        bad[16..20].copy_from_slice(&length.to_be_bytes());
+        assert_eq!(code(decompress(Compression::Snappy, &bad, LIMIT)), Code::CorruptCompression, "{length}");
+    }
+    // A block that announces 4 GiB of text.
+    let mut huge = good[..16].to_vec();
+    huge.extend([0, 0, 0, 5, 0xff, 0xff, 0xff, 0xff, 0x0f]);
+    assert_eq!(code(decompress(Compression::Snappy, &huge, LIMIT)), Code::DecompressionLimit);
+}
+
+#[test]
+fn the_old_lz4_header_checksum_is_for_old_messages_only() {
+    let mut old = packed(Compression::Lz4, b"some text");
+    old[6] = (twox_hash::XxHash32::oneshot(0, &old[..6]) >> 8) as u8;
+    assert_eq!(code(decompress(Compression::Lz4, &old, LIMIT)), Code::CorruptCompression);
+    assert_eq!(decompress_old(Compression::Lz4, &old, LIMIT), Ok(b"some text".to_vec()));
+    old[6] ^= 1;
+    assert_eq!(code(decompress_old(Compression::Lz4, &old, LIMIT)), Code::CorruptCompression);
+}
+
+#[test]
+fn every_kind_of_lz4_frame_is_read_and_verified() {
+    use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
+    let plain = text(1 << 20);
+    for mode in [BlockMode::Independent, BlockMode::Linked] {
+        let info = FrameInfo::new()
+            .block_mode(mode)
+            .block_size(BlockSize::Max256KB)
+            .block_checksums(true)
+            .content_checksum(true)
+            .content_size(Some(plain.len() as u64));
+        let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
+        std::io::Write::write_all(&mut encoder, &plain).unwrap();
+        let frame = encoder.finish().unwrap();
+        assert_eq!(decompress(Compression::Lz4, &frame, LIMIT).map(|out| out == plain), Ok(true));
+        for at in [4, 5, 6, 14, 40, frame.len() - 1] {
+            let mut bad = frame.clone();
+            bad[at] ^= 0x10;
+            assert_eq!(code(decompress(Compression::Lz4, &bad, LIMIT)), Code::CorruptCompression, "{at}");
+        }
+    }
+}
+
+#[test]
+fn numbers_beyond_four_are_unknown() {
+    assert!((0..5).all(|bits| Compression::from_bits(bits).unwrap().bits() == bits));
+    assert!(
+        (5..=u8::MAX).all(|bits| Compression::from_bits(bits).unwrap_err().code == Code::UnknownCompression)
+    );
+}
+
+proptest! {
+    #[test]
+    fn damaged_bytes_are_a_value_or_an_error(
+        which in 0..4_usize, plain: Vec<u8>, at: prop::sample::Index, flip in 1..=u8::MAX, limit in 0..10_000_usize,
+    ) {
+        let mut bytes = packed(REAL[which], &plain);
+        let at = at.index(bytes.len());
+        bytes[at] ^= flip;
+        if let Ok(out) = decompress_old(REAL[which], &bytes, limit) {
+            prop_assert!(out.len() <= limit);
+        }
+    }
+
+    #[test]
+    fn random_bytes_are_a_value_or_an_error(which in 0..4_usize, bytes: Vec<u8>) {
+        if let Ok(out) = decompress_old(REAL[which], &bytes, LIMIT) {
+            prop_assert!(out.len() <= bound(bytes.len(), LIMIT));
+        }
+    }
+}
