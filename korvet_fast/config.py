@@ -8,6 +8,7 @@ The table is our own and no settings library's: DescribeConfigs must report Kafk
 """
 
 import difflib
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ Value: TypeAlias = bool | int | str
 # Not ours, though they begin with KORVET_: the test suite's, and what Kubernetes sets for a service named "korvet".
 _FOREIGN = ("KORVET_TEST_", "KORVET_SERVICE_", "KORVET_PORT")
 
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
 CODECS = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}  # compression.type -> number in a batch
 
 
@@ -72,18 +74,14 @@ class Setting:
 
     def parse(self, given: object) -> Value:
         """Text (or TOML's own bool or int) -> the value. Raises `ValueError` with what is legal."""
-        text = show(given) if isinstance(given, bool | int | str) else None
-        if text is None:
-            raise ValueError(f"is {given!r}, but must be {self.legal}")
-        text = text.strip()
+        text = show(given).strip() if isinstance(given, bool | int | str) else ""
         if self.kind is Kind.BOOLEAN and text.lower() in ("true", "false"):
             return text.lower() == "true"
-        if self.kind in (Kind.INT, Kind.LONG) and text.lstrip("-").isdecimal() and len(text) <= 20:
-            if self.lowest <= int(text) <= self._highest:
-                return int(text)
-        elif text in self.choices:
+        if self.kind in (Kind.INT, Kind.LONG) and _WHOLE.fullmatch(text) and self.lowest <= int(text) <= self._highest:
+            return int(text)
+        if text in self.choices:
             return text
-        raise ValueError(f"is {text!r}, but must be {self.legal}")
+        raise ValueError(f"is {_short(given)}, but must be {self.legal}")
 
 
 def _table(*rows: Setting) -> dict[str, Setting]:
@@ -206,8 +204,13 @@ def show(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _short(given: object) -> str:
+    text = repr(given)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 def _near(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), 1, 0.5)
+    close = difflib.get_close_matches(name[:80], list(known), 1, 0.5)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
@@ -301,7 +304,7 @@ class TopicConfig:
 def _legal(name: str, text: str | None) -> str:
     row = TOPIC_SETTINGS.get(name)
     if row is None:
-        raise KorvetError("INVALID_CONFIG", f"topics have no setting {name!r} here{_near(name, TOPIC_SETTINGS)}")
+        raise KorvetError("INVALID_CONFIG", f"topics have no setting {_short(name)} here{_near(name, TOPIC_SETTINGS)}")
     try:
         row.parse(text)
     except ValueError as error:
@@ -324,7 +327,7 @@ def read_settings(
         for name, value in values.items():
             row = SETTINGS.get(name)
             if row is None:
-                raise SettingError(f"{source.value}: there is no setting {name!r}{_near(name, SETTINGS)}")
+                raise SettingError(f"{source.value}: there is no setting {_short(name)}{_near(name, SETTINGS)}")
             try:
                 given[name] = (row.parse(value), source)
             except ValueError as error:

@@ -1,0 +1,55 @@
+"""A topic's settings over the broker's."""
+
+import pytest
+
+from korvet_fast.config import TOPIC_SETTINGS, Source, TopicConfig, read_settings
+from korvet_fast.errors import KorvetError
+
+
+def test_a_topic_takes_the_brokers_value_until_it_has_its_own() -> None:
+    settings = read_settings(["message.max.bytes=1000", "compression.type=zstd"])
+    config = TopicConfig(settings, {"compression.type": "uncompressed", "retention.ms": "-1"})
+    assert (config.max_message_bytes, config.compression, config.retention_ms) == (1000, 0, -1)
+    assert config.overrides == {"compression.type": "uncompressed", "retention.ms": "-1"}
+
+
+def test_what_an_append_looks_at() -> None:
+    settings = read_settings()
+    plain = TopicConfig(settings, {})
+    assert plain.compression is None
+    assert (plain.sync, plain.log_append_time, plain.min_insync_replicas) == (True, False, 1)
+    own = TopicConfig(settings, {"durability": "written", "message.timestamp.type": "LogAppendTime"})
+    assert (own.sync, own.log_append_time) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("retention.m", "1", "did you mean 'retention.ms'"),
+        ("num.partitions", "1", "topics have no setting"),
+        ("cleanup.policy", "compact", "one of delete"),
+        ("retention.ms", "soon", "a whole number"),
+        ("retention.ms", None, "is None"),
+    ],
+)
+def test_a_wrong_setting_is_invalid_config(name: str, text: str | None, said: str) -> None:
+    with pytest.raises(KorvetError, match=said) as caught:
+        TopicConfig(read_settings(), {name: text})
+    assert caught.value.fault.name == "INVALID_CONFIG"
+
+
+def test_describe_gives_sources_strongest_first() -> None:
+    config = TopicConfig(read_settings(["log.retention.ms=5"]), {"retention.ms": "7", "durability": "written"})
+    rows = {row.name: row for row in config.describe()}
+    assert list(rows) == sorted(TOPIC_SETTINGS)
+    assert rows["retention.ms"].synonyms == (
+        ("retention.ms", "7", Source.TOPIC),
+        ("log.retention.ms", "5", Source.FLAG),
+        ("log.retention.ms", "604800000", Source.DEFAULT),
+    )
+    assert (rows["retention.ms"].value, rows["retention.ms"].source) == ("7", Source.TOPIC)
+    assert rows["durability"].synonyms == (
+        ("durability", "written", Source.TOPIC),
+        ("durability", "fsync", Source.DEFAULT),
+    )
+    assert (rows["retention.bytes"].value, rows["retention.bytes"].source) == ("-1", Source.DEFAULT)

@@ -1,0 +1,193 @@
+"""Idempotence of a partition: the rules one by one, and all together against a model that remembers everything."""
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from korvet_fast.core.producers import KEPT, Producers, Stored
+from korvet_fast.errors import KorvetError
+
+LAST = 2**31 - 1
+
+
+@dataclass
+class Batch:
+    """What `Producers` looks at in a batch."""
+
+    base_sequence: int
+    count: int = 1
+    producer_epoch: int = 0
+    producer_id: int = 1
+
+    @property
+    def last(self) -> int:
+        return (self.base_sequence + self.count - 1) % (LAST + 1)
+
+
+def send(producers: Producers, batch: Batch, offset: int) -> int | str:
+    """The offset answered, or the error's name."""
+    try:
+        stored = producers.check(batch)
+    except KorvetError as error:
+        return error.fault.name
+    if stored is None:
+        producers.add(batch, offset, 1000 + offset, 0.0)
+        return offset
+    return stored.base_offset
+
+
+def test_batches_in_sequence_are_stored_and_repetitions_keep_their_offset() -> None:
+    producers = Producers()
+    for number in range(KEPT):
+        assert send(producers, Batch(number * 10, 10), 100 + number * 10) == 100 + number * 10
+    for number in range(KEPT):
+        assert send(producers, Batch(number * 10, 10), 999) == 100 + number * 10
+    assert producers.check(Batch(0, 10)) == Stored(0, 9, 100, 109, 1100)
+
+
+def test_a_repetition_older_than_five_batches_is_known_but_not_its_offset() -> None:
+    producers = Producers()
+    for number in range(KEPT + 2):
+        send(producers, Batch(number), number)
+    assert send(producers, Batch(0), 99) == "DUPLICATE_SEQUENCE_NUMBER"
+    assert send(producers, Batch(1), 99) == "DUPLICATE_SEQUENCE_NUMBER"
+    assert send(producers, Batch(0, 2), 99) == "DUPLICATE_SEQUENCE_NUMBER"
+    assert send(producers, Batch(2), 99) == 2
+
+
+def test_what_was_never_stored_is_never_called_a_duplicate() -> None:
+    producers = Producers()
+    for number in range(100, 120):
+        send(producers, Batch(number), number)
+    assert send(producers, Batch(99), 0) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    assert send(producers, Batch(99, 3), 0) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    assert send(producers, Batch(100), 0) == "DUPLICATE_SEQUENCE_NUMBER"
+
+
+@pytest.mark.parametrize("batch", [Batch(11), Batch(9), Batch(5, 5), Batch(0, 9), Batch(0, 11), Batch(LAST)])
+def test_gaps_and_overlaps_are_out_of_order(batch: Batch) -> None:
+    producers = Producers()
+    send(producers, Batch(0, 10), 0)
+    assert send(producers, batch, 10) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+
+
+def test_sequences_wrap_to_zero_between_and_inside_batches() -> None:
+    producers = Producers()
+    assert send(producers, Batch(LAST - 1, 2), 0) == 0
+    assert send(producers, Batch(0, 1), 2) == 2
+    inside = Producers()
+    assert send(inside, Batch(LAST, 3), 0) == 0
+    assert send(inside, Batch(2), 3) == 3
+    assert send(inside, Batch(LAST, 3), 9) == 0
+
+
+def test_an_unknown_producer_may_begin_anywhere_and_a_new_epoch_only_at_zero() -> None:
+    producers = Producers()
+    assert send(producers, Batch(77), 0) == 0
+    assert send(producers, Batch(78, producer_epoch=1), 1) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    assert send(producers, Batch(0, producer_epoch=1), 1) == 1
+    assert send(producers, Batch(78), 2) == "INVALID_PRODUCER_EPOCH"
+    assert send(producers, Batch(1, producer_epoch=1), 2) == 2
+
+
+@pytest.mark.parametrize("batch", [Batch(-1), Batch(0, producer_epoch=-1)])
+def test_a_producer_id_needs_epoch_and_sequence(batch: Batch) -> None:
+    assert send(Producers(), batch, 0) == "INVALID_RECORD"
+
+
+def test_silent_producers_are_forgotten() -> None:
+    producers = Producers()
+    producers.add(Batch(0, producer_id=1), 0, 0, 10.0)
+    producers.add(Batch(0, producer_id=2), 1, 0, 20.0)
+    producers.expire(15.0)
+    assert len(producers) == 1
+    assert send(producers, Batch(50, producer_id=1), 2) == 2
+    assert send(producers, Batch(50, producer_id=2), 3) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9)), max_size=60))
+def test_what_is_packed_is_unpacked(sent: list[tuple[int, int]]) -> None:
+    producers, following, offset = Producers(), [LAST - 5, 0, 0, 0], 0
+    for number, count in sent:
+        assert send(producers, Batch(following[number], count, producer_id=number), offset) == offset
+        following[number] = (following[number] + count) % (LAST + 1)
+        offset += count
+    assert Producers.unpack(producers.pack(), 0.0).pack() == producers.pack()
+
+
+class Model(RuleBasedStateMachine):
+    """Two producers send, resend, skip, renew their epochs and lose their partition's memory to a restart."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.producers = Producers()
+        self.log: list[tuple[Batch, int]] = []
+        self.end = 0
+
+    def sent_by(self, producer_id: int) -> list[tuple[Batch, int]]:
+        """The batches stored under the producer's latest epoch, in order."""
+        mine = [(batch, offset) for batch, offset in self.log if batch.producer_id == producer_id]
+        return [(batch, offset) for batch, offset in mine if batch.producer_epoch == mine[-1][0].producer_epoch]
+
+    def deliver(self, batch: Batch) -> int | str:
+        answer = send(self.producers, batch, self.end)
+        if answer == self.end:
+            self.log.append((batch, self.end))
+            self.end += batch.count
+        return answer
+
+    @rule(producer_id=st.integers(1, 2), count=st.integers(1, 4), first=st.sampled_from([0, 7, LAST - 2]))
+    def send_next(self, producer_id: int, count: int, first: int) -> None:
+        mine = self.sent_by(producer_id)
+        begin = (mine[-1][0].last + 1) % (LAST + 1) if mine else first
+        epoch = mine[-1][0].producer_epoch if mine else 0
+        expected = self.end
+        assert self.deliver(Batch(begin, count, epoch, producer_id)) == expected
+
+    @precondition(lambda self: self.log)
+    @rule(data=st.data())
+    def resend(self, data: st.DataObject) -> None:
+        batch, offset = data.draw(st.sampled_from(self.log))
+        mine = self.sent_by(batch.producer_id)
+        if batch.producer_epoch < mine[-1][0].producer_epoch:
+            expected: int | str = "INVALID_PRODUCER_EPOCH"
+        elif (batch, offset) in mine[-KEPT:]:
+            expected = offset
+        else:
+            expected = "DUPLICATE_SEQUENCE_NUMBER"
+        assert self.deliver(batch) == expected
+
+    @precondition(lambda self: self.log)
+    @rule(data=st.data(), skipped=st.integers(1, 100))
+    def skip(self, data: st.DataObject, skipped: int) -> None:
+        last = self.sent_by(data.draw(st.sampled_from(self.log))[0].producer_id)[-1][0]
+        ahead = Batch((last.last + 1 + skipped) % (LAST + 1), 1, last.producer_epoch, last.producer_id)
+        assert self.deliver(ahead) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+
+    @precondition(lambda self: self.log)
+    @rule(data=st.data(), count=st.integers(1, 3))
+    def renew(self, data: st.DataObject, count: int) -> None:
+        last = self.sent_by(data.draw(st.sampled_from(self.log))[0].producer_id)[-1][0]
+        expected = self.end
+        assert self.deliver(Batch(0, count, last.producer_epoch + 1, last.producer_id)) == expected
+
+    @rule(saved_at=st.integers(0, 20))
+    def restart(self, saved_at: int) -> None:
+        """A snapshot from any moment and the batches after it give the same state."""
+        before = Producers()
+        for batch, offset in self.log[:saved_at]:
+            before.add(batch, offset, 1000 + offset, 0.0)
+        self.producers = Producers.unpack(before.pack(), 0.0)
+        for batch, offset in self.log[saved_at:]:
+            self.producers.add(batch, offset, 1000 + offset, 0.0)
+
+    @invariant()
+    def nothing_is_stored_twice(self) -> None:
+        seen = [(batch.producer_id, batch.producer_epoch, batch.base_sequence) for batch, _ in self.log]
+        assert len(seen) == len(set(seen))
+
+
+TestModel = Model.TestCase

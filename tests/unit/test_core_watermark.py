@@ -1,0 +1,202 @@
+"""What consumers may read, and how those who wait for it are told."""
+
+import asyncio
+from asyncio import Future
+
+import pytest
+
+from korvet_fast.core.watch import Watch
+from korvet_fast.core.watermark import Watermark
+from korvet_fast.errors import StoreError
+
+
+class Watched:
+    """A watermark as a watch sees a partition."""
+
+    draining = False
+
+    def __init__(self) -> None:
+        self.failures: list[str] = []
+        self.mark = Watermark(self.failures.append)
+        self.watches = self.mark.watches
+
+    def readable(self, offset: int) -> int:
+        return self.mark.count_readable(offset) or 0
+
+
+def future() -> "Future[None]":
+    return asyncio.get_running_loop().create_future()
+
+
+def done() -> "Future[None]":
+    ended = future()
+    ended.set_result(None)
+    return ended
+
+
+async def turn() -> None:
+    """Let the loop run the callbacks that are due."""
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+
+def test_what_is_durable_at_once_is_readable_at_once() -> None:
+    async def run() -> None:
+        mark = Watched().mark
+        mark.add(0, 5, 100, done())
+        assert (mark.offset, mark.count_readable(0), mark.count_readable(5)) == (5, 100, 0)
+
+    asyncio.run(run())
+
+
+def test_a_shared_future_covers_every_append_made_with_it() -> None:
+    async def run() -> None:
+        mark = Watched().mark
+        first, second = future(), future()
+        mark.add(0, 5, 100, first)
+        mark.add(5, 7, 10, first)
+        mark.add(7, 9, 1, second)
+        assert mark.find_round(6) is first
+        assert mark.find_round(7) is second
+        first.set_result(None)
+        await turn()
+        assert (mark.offset, mark.count_readable(0)) == (7, 110)
+        assert mark.find_round(6) is None
+        second.set_result(None)
+        await turn()
+        assert (mark.offset, mark.count_readable(5)) == (9, 11)
+
+    asyncio.run(run())
+
+
+def test_rounds_that_end_out_of_order_show_nothing_early() -> None:
+    async def run() -> None:
+        mark = Watched().mark
+        first, second = future(), future()
+        mark.add(0, 5, 100, first)
+        mark.add(5, 7, 10, second)
+        second.set_result(None)
+        await turn()
+        assert mark.offset == 0
+        first.set_result(None)
+        await turn()
+        assert mark.offset == 7
+
+    asyncio.run(run())
+
+
+def test_what_is_durable_at_once_waits_for_what_is_not_before_it() -> None:
+    async def run() -> None:
+        mark = Watched().mark
+        first = future()
+        mark.add(0, 5, 100, first)
+        mark.add(5, 7, 10, done())
+        assert mark.offset == 0
+        first.set_result(None)
+        await turn()
+        assert mark.offset == 7
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("cancel", [False, True])
+def test_a_failed_append_is_never_shown(cancel: bool) -> None:
+    async def run() -> None:
+        watched = Watched()
+        first, second = future(), future()
+        watched.mark.add(0, 5, 100, first)
+        watched.mark.add(5, 7, 10, second)
+        if cancel:
+            first.cancel()
+        else:
+            first.set_exception(StoreError("disk gone"))
+        second.set_result(None)
+        await turn()
+        assert watched.mark.offset == 0
+        assert watched.failures
+
+    asyncio.run(run())
+
+
+def test_bytes_are_counted_exactly_near_the_end_and_unknown_far_from_it() -> None:
+    async def run() -> None:
+        mark = Watched().mark
+        ended = done()
+        for offset in range(1000):
+            mark.add(offset, offset + 1, 10, ended)
+        assert [mark.count_readable(offset) for offset in (1000, 999, 950)] == [0, 10, 500]
+        assert mark.count_readable(0) is None
+        mark.reset(1000)
+        assert mark.count_readable(999) is None
+
+    asyncio.run(run())
+
+
+def test_a_watch_wakes_when_enough_is_readable_over_all_its_partitions() -> None:
+    async def run() -> None:
+        one, two = Watched(), Watched()
+        one.mark.add(0, 1, 30, done())
+        with Watch([(one, 0), (two, 0)], 100) as watch:
+            waiting = asyncio.create_task(watch.wait(60))
+            await turn()
+            two.mark.add(0, 1, 69, done())
+            await turn()
+            assert not waiting.done()
+            one.mark.add(1, 2, 1, done())
+            assert await waiting
+        assert one.watches == []
+        assert two.watches == []
+
+    asyncio.run(run())
+
+
+def test_a_watch_that_has_enough_does_not_wait() -> None:
+    async def run() -> None:
+        watched = Watched()
+        watched.mark.add(0, 1, 30, done())
+        with Watch([(watched, 0)], 30) as watch:
+            assert await watch.wait(60)
+
+    asyncio.run(run())
+
+
+def test_a_watch_ends_with_its_time() -> None:
+    async def run() -> None:
+        watched = Watched()
+        with Watch([(watched, 0)], 1) as watch:
+            assert not await watch.wait(0)
+
+    asyncio.run(run())
+
+
+def test_waking_ends_a_watch_though_nothing_came() -> None:
+    async def run() -> None:
+        watched = Watched()
+        with Watch([(watched, 0)], 1) as watch:
+            waiting = asyncio.create_task(watch.wait(60))
+            await turn()
+            watched.mark.wake()
+            assert await waiting
+        watched.draining = True
+        with Watch([(watched, 0)], 1) as watch:
+            assert await watch.wait(60)
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_watch_leaves_nothing_behind() -> None:
+    async def run() -> None:
+        watched = Watched()
+
+        async def poll() -> None:
+            with Watch([(watched, 0)], 1) as watch:
+                await watch.wait(60)
+
+        waiting = asyncio.create_task(poll())
+        await turn()
+        assert len(watched.watches) == 1
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert watched.watches == []
+
+    asyncio.run(run())
