@@ -1,0 +1,116 @@
+"""Our message tables against Kafka's own definitions, as kafka-python carries them: every field, every version."""
+
+import json
+import re
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from korvet_fast.wire.kafka.shapes.catalog import CATALOG
+from korvet_fast.wire.kafka.shapes.field import NEVER, Field
+from korvet_fast.wire.kafka.shapes.message import Message, request_header, response_header
+
+SIDES = [(message, side) for message in CATALOG.values() for side in ("Request", "Response")]
+ZEROS = {
+    "bool": False,
+    "string": "",
+    "float64": 0.0,
+    "uuid": bytes(16),
+    "bytes": b"",
+    "records": b"",
+    "[]": [],
+    "{}": {},
+}
+
+# Where we stand in with null although Kafka's definition names no default: "no message", "no records", "no id".
+NULL_BY_CHOICE = {"error_message", "records", "transactional_id", "documentation"}
+
+
+def definition_of(name: str) -> dict[str, Any]:
+    """Kafka's definition of a message, without its comments. Read as a file: kafka-python itself is not imported."""
+    spec = find_spec("kafka")
+    assert spec is not None
+    assert spec.origin is not None
+    text = (Path(spec.origin).parent / "protocol" / "schemas" / "resources" / f"{name}.json").read_text()
+    definition: dict[str, Any] = json.loads(re.sub(r"(?m)^\s*//.*$", "", text))
+    return definition
+
+
+def snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def versions(text: str | None) -> tuple[int, int]:
+    if not text or text == "none":
+        return (NEVER, NEVER)
+    low, _, high = text.rstrip("+").partition("-")
+    return (int(low), NEVER if text.endswith("+") else int(high or low))
+
+
+def zero(kind: str) -> Any:
+    return [] if kind.startswith("[]") else ZEROS.get(kind, 0)
+
+
+def of_kafka(row: dict[str, Any], version: int) -> tuple[Any, ...] | None:
+    """What Kafka's definition says of a field in a version; None if the field is not in it."""
+    low, high = versions(row["versions"])
+    if not low <= version <= high:
+        return None
+    element = row["type"].removeprefix("[]")
+    struct = element[0].isupper()
+    kind = ("[]" if row["type"].startswith("[]") else "{}") if struct else row["type"]
+    default: Any = row.get("default", zero(kind))
+    if default == "null":
+        default = None
+    elif isinstance(default, str) and kind != "string":
+        default = default == "true" if kind == "bool" else int(default, 0)
+    nullable = version >= versions(row.get("nullableVersions"))[0]
+    tag = row["tag"] if version >= versions(row.get("taggedVersions"))[0] else -1
+    return snake(row["name"]), kind, nullable, default, tag
+
+
+def of_ours(row: Field, version: int) -> tuple[Any, ...] | None:
+    if not row.since <= version <= row.until:
+        return None
+    default = zero(row.kind) if row.default is ... else row.default
+    return row.name, row.kind, version >= row.nullable, default, row.tag
+
+
+def differences(ours: tuple[Field, ...], kafkas: list[dict[str, Any]], version: int, path: str) -> Iterator[str]:
+    left = [(said, row) for row in ours if (said := of_ours(row, version))]
+    right = [(said, row) for row in kafkas if (said := of_kafka(row, version))]
+    if [said[0] for said, _ in left] != [said[0] for said, _ in right]:
+        yield f"{path} v{version}: {[said[0] for said, _ in left]} != {[said[0] for said, _ in right]}"
+        return
+    for (mine, row), (theirs, definition) in zip(left, right, strict=True):
+        if mine[0] in NULL_BY_CHOICE and mine[2] and mine[3] is None:
+            theirs = (*theirs[:3], None, theirs[4])
+        if mine != theirs:
+            yield f"{path} v{version}: {mine} != {theirs}"
+        if row.fields or "fields" in definition:
+            yield from differences(row.fields, definition.get("fields", []), version, f"{path}.{row.name}")
+
+
+@pytest.mark.parametrize(("message", "side"), SIDES, ids=lambda value: getattr(value, "name", value))
+def test_every_row_says_what_kafka_says(message: Message, side: str) -> None:
+    definition = definition_of(f"{message.name}{side}")
+    assert definition["apiKey"] == message.key
+    assert versions(definition["flexibleVersions"])[0] == message.flexible
+    shape = message.request_shape if side == "Request" else message.response_shape
+    header = request_header(message.flexible) if side == "Request" else response_header(message.key, message.flexible)
+    assert shape.fields[: len(header)] == header
+    body = shape.fields[len(header) :]
+    found = [
+        line
+        for version in range(message.lowest, message.highest + 1)
+        for line in differences(body, definition["fields"], version, message.name)
+    ]
+    assert found == []
+
+
+def test_the_header_of_an_api_versions_answer_never_has_tags() -> None:
+    assert response_header(18, 3)[1].since == NEVER
+    assert response_header(3, 9)[1].since == 9
