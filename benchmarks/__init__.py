@@ -1,0 +1,1 @@
+"""How fast it is: loads, peers to compare with, and what came out. Not part of the product."""

@@ -1,0 +1,137 @@
+//! A small load generator: pre-encoded Kafka requests with a window, every answer checked, one line of JSON.
+//! It must never be what limits the run: no work per record, blocking sockets, a thread per connection.
+
+mod batch;
+mod bytes;
+mod connection;
+mod fetch;
+mod options;
+mod process;
+mod produce;
+mod requests;
+mod schedule;
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use connection::Connection;
+use options::{Mode, Options};
+use process::Usage;
+use schedule::{Schedule, Tally};
+
+/// A result whose error is a sentence for the person at the terminal.
+pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Kafka refuses to create more than just under 10,000 in one request.
+const PARTITIONS_AT_ONCE: i32 = 5_000;
+const LEADERS_WITHIN: Duration = Duration::from_secs(120);
+
+/// A batch's compression; the number is the one in the batch's attributes.
+#[derive(Clone, Copy)]
+pub enum Compression {
+    /// As it is.
+    None = 0,
+    /// The lz4 frame format.
+    Lz4 = 3,
+    /// Level 3.
+    Zstd = 4,
+}
+
+impl FromStr for Compression {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "none" => Ok(Self::None),
+            "lz4" => Ok(Self::Lz4),
+            "zstd" => Ok(Self::Zstd),
+            _ => Err("none, lz4 or zstd"),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    match Options::parse(std::env::args().skip(1)).and_then(|options| run(&options)) {
+        Ok(line) => {
+            println!("{line}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Outcome<String> {
+    match options.mode {
+        Mode::Create => create(options),
+        Mode::Delete => {
+            requests::delete_topic(&mut Connection::open(&options.broker)?, &options.topic)?;
+            Ok("{}".to_owned())
+        }
+        Mode::Produce => produce(options),
+        Mode::Fetch => {
+            let schedule = Schedule::start(options.warm_up, options.seconds);
+            let work = |_| fetch::read(options, schedule);
+            let (tally, broker, load) =
+                schedule::run(schedule, options.connections, options.broker_pid, work)?;
+            Ok(report(options, tally, broker, load))
+        }
+    }
+}
+
+fn create(options: &Options) -> Outcome<String> {
+    let started = Instant::now();
+    let mut connection = Connection::open(&options.broker)?;
+    let mut partitions = options.partitions.min(PARTITIONS_AT_ONCE);
+    requests::create_topic(&mut connection, &options.topic, partitions, &options.configs)?;
+    while partitions < options.partitions {
+        partitions = options.partitions.min(partitions + PARTITIONS_AT_ONCE);
+        requests::create_partitions(&mut connection, &options.topic, partitions)?;
+    }
+    while let Err(error) =
+        requests::list_offsets(&mut connection, &options.topic, options.partitions, requests::LATEST)
+    {
+        let new = error.downcast_ref::<requests::Refused>().is_some_and(requests::Refused::is_new_topic);
+        if !new || started.elapsed() > LEADERS_WITHIN {
+            return Err(error);
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(format!("{{\"seconds\": {:.3}}}", started.elapsed().as_secs_f64()))
+}
+
+fn produce(options: &Options) -> Outcome<String> {
+    let batch = batch::build(options.record_bytes, options.batch_bytes, options.compression)?;
+    let mut idle = produce::open_idle(options)?;
+    let before = produce::stored(options)?;
+    let schedule = Schedule::start(options.warm_up, options.seconds);
+    let work = |number| produce::send(options, &batch, number, schedule);
+    let (tally, broker, load) = schedule::run(schedule, options.connections, options.broker_pid, work)?;
+    produce::confirm(options, before, tally.accepted * u64::from(batch.records))?;
+    for connection in &mut idle {
+        requests::api_versions(connection)?;
+    }
+    Ok(report(options, tally, broker, load))
+}
+
+fn report(options: &Options, mut tally: Tally, broker: Usage, load: Usage) -> String {
+    let seconds = options.seconds.as_secs_f64();
+    let fields = [
+        ("requests_per_s", tally.requests as f64 / seconds),
+        ("records_per_s", tally.records as f64 / seconds),
+        ("mb_per_s", tally.bytes as f64 / seconds / 1e6),
+        ("p50_us", tally.percentile(0.5)),
+        ("p99_us", tally.percentile(0.99)),
+        ("p999_us", tally.percentile(0.999)),
+        ("broker_cpu", broker.cpu / seconds),
+        ("broker_rss_mb", broker.resident as f64 / 1e6),
+        ("load_cpu", load.cpu / seconds),
+    ];
+    let fields: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\": {value:.3}")).collect();
+    format!("{{{}}}", fields.join(", "))
+}

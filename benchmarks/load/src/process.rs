@@ -1,0 +1,36 @@
+//! What a process uses, read from /proc (Linux).
+
+use std::fs;
+
+use crate::Outcome;
+
+const TICKS: f64 = 100.0; // USER_HZ, the same on every Linux this runs on
+
+/// CPU seconds used and bytes resident.
+#[derive(Clone, Copy, Default)]
+pub struct Usage {
+    pub cpu: f64,
+    pub resident: u64,
+}
+
+impl Usage {
+    /// The CPU used since `earlier`; the memory of now.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self { cpu: self.cpu - earlier.cpu, resident: self.resident }
+    }
+}
+
+/// The usage of a process; zeros when none is given.
+pub fn usage(pid: Option<u32>) -> Outcome<Usage> {
+    let Some(pid) = pid else { return Ok(Usage::default()) };
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The second field is the program's name in brackets and may hold spaces: count from behind it.
+    let fields: Vec<&str> =
+        stat.rsplit_once(')').ok_or("no name in /proc stat")?.1.split_whitespace().collect();
+    let ticks: f64 = fields.get(11).ok_or("short /proc stat")?.parse::<f64>()? + fields[12].parse::<f64>()?;
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let resident =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("the process has ended")?;
+    let kilobytes: u64 = resident.trim().trim_end_matches(" kB").parse()?;
+    Ok(Usage { cpu: ticks / TICKS, resident: kilobytes * 1024 })
+}

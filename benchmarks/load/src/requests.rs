@@ -1,0 +1,277 @@
+//! The requests sent and the answers read, at one fixed version each. Field order: kafka.apache.org/protocol.
+
+use std::error::Error;
+use std::fmt;
+
+use crate::Outcome;
+use crate::bytes::{Reader, Writer};
+use crate::connection::Connection;
+
+const CLIENT: &str = "korvet-load";
+const PRODUCE: (i16, i16) = (0, 9);
+const FETCH: (i16, i16) = (1, 12);
+const LIST_OFFSETS: (i16, i16) = (2, 5);
+const API_VERSIONS: (i16, i16) = (18, 0);
+const CREATE_TOPICS: (i16, i16) = (19, 4);
+const DELETE_TOPICS: (i16, i16) = (20, 3);
+const CREATE_PARTITIONS: (i16, i16) = (37, 1);
+
+pub const LATEST: i64 = -1;
+pub const EARLIEST: i64 = -2;
+
+/// What follows the records of a Produce v9: the empty tagged fields of the partition, the topic and the request.
+pub const PRODUCE_TAIL: [u8; 3] = [0; 3];
+
+/// The broker answered with an error code.
+#[derive(Debug)]
+pub struct Refused {
+    request: &'static str,
+    code: i16,
+}
+
+impl Refused {
+    /// `UNKNOWN_TOPIC_OR_PARTITION`, `LEADER_NOT_AVAILABLE` or `NOT_LEADER_OR_FOLLOWER`: a topic so new that the broker
+    /// does not lead it yet.
+    pub fn is_new_topic(&self) -> bool {
+        matches!(self.code, 3 | 5 | 6)
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} was answered with error code {}", self.request, self.code)
+    }
+}
+
+impl Error for Refused {}
+
+fn begin(api: (i16, i16), correlation: i32, flexible: bool) -> Writer {
+    let mut request = Writer::default();
+    request.int32(0); // length, written at the end
+    request.int16(api.0);
+    request.int16(api.1);
+    request.int32(correlation);
+    request.string(CLIENT);
+    if flexible {
+        request.unsigned(0); // no tagged fields
+    }
+    request
+}
+
+fn end(mut request: Writer, further: usize) -> Vec<u8> {
+    let length = (request.0.len() - 4 + further) as i32;
+    request.0[..4].copy_from_slice(&length.to_be_bytes());
+    request.0
+}
+
+/// A Produce v9 up to its records; `records` bytes and `PRODUCE_TAIL` must follow.
+pub fn produce(topic: &str, partition: i32, acks: i16, records: usize, correlation: i32) -> Vec<u8> {
+    let mut request = begin(PRODUCE, correlation, true);
+    request.unsigned(0); // no transaction
+    request.int16(acks);
+    request.int32(30_000);
+    request.unsigned(2);
+    request.compact_string(topic);
+    request.unsigned(2);
+    request.int32(partition);
+    request.unsigned(records as u64 + 1);
+    end(request, records + PRODUCE_TAIL.len())
+}
+
+/// (correlation id, partition, base offset) of a Produce v9 answer of one partition; an error code is an error.
+pub fn produced(answer: &[u8]) -> Outcome<(i32, i32, i64)> {
+    let mut answer = Reader(answer);
+    let correlation = answer.int32()?;
+    answer.tags()?;
+    one(answer.unsigned()?.wrapping_sub(1))?;
+    answer.compact_bytes()?;
+    one(answer.unsigned()?.wrapping_sub(1))?;
+    let partition = answer.int32()?;
+    no_error("Produce", answer.int16()?)?;
+    let base_offset = answer.int64()?;
+    answer.int64()?; // log append time
+    answer.int64()?; // log start offset
+    if answer.unsigned()? > 1 {
+        return Err("Produce names records in error but no error".into());
+    }
+    answer.compact_bytes()?;
+    answer.tags()?;
+    answer.tags()?;
+    answer.int32()?; // throttle time
+    answer.tags()?;
+    answer.finish()?;
+    Ok((correlation, partition, base_offset))
+}
+
+/// A whole Fetch v12 of one partition, outside any fetch session.
+pub fn fetch(topic: &str, partition: i32, offset: i64, max_bytes: i32, correlation: i32) -> Vec<u8> {
+    let mut request = begin(FETCH, correlation, true);
+    request.int32(-1); // a consumer
+    request.int32(1_000); // max wait, ms
+    request.int32(1); // min bytes
+    request.int32(max_bytes);
+    request.int8(0); // read uncommitted
+    request.int32(0); // no session …
+    request.int32(-1); // … and none wanted
+    request.unsigned(2);
+    request.compact_string(topic);
+    request.unsigned(2);
+    request.int32(partition);
+    request.int32(-1); // current leader epoch unknown
+    request.int64(offset);
+    request.int32(-1); // last fetched epoch unknown
+    request.int64(-1); // log start offset: followers only
+    request.int32(max_bytes);
+    request.unsigned(0);
+    request.unsigned(0);
+    request.unsigned(1); // no forgotten topics
+    request.compact_string(""); // rack
+    request.unsigned(0);
+    end(request, 0)
+}
+
+/// The records field of a Fetch v12 answer of one partition; an error code is an error.
+pub fn fetched(answer: &[u8], correlation: i32) -> Outcome<&[u8]> {
+    let mut answer = Reader(answer);
+    if answer.int32()? != correlation {
+        return Err("Fetch was answered out of order".into());
+    }
+    answer.tags()?;
+    answer.int32()?; // throttle time
+    no_error("Fetch", answer.int16()?)?;
+    answer.int32()?; // session
+    one(answer.unsigned()?.wrapping_sub(1))?;
+    answer.compact_bytes()?;
+    one(answer.unsigned()?.wrapping_sub(1))?;
+    answer.int32()?;
+    no_error("Fetch", answer.int16()?)?;
+    answer.int64()?; // high watermark
+    answer.int64()?; // last stable offset
+    answer.int64()?; // log start offset
+    for _ in 1..answer.unsigned()? {
+        answer.int64()?;
+        answer.int64()?;
+        answer.tags()?;
+    }
+    answer.int32()?; // preferred read replica
+    let records = answer.compact_bytes()?;
+    answer.tags()?;
+    answer.tags()?;
+    answer.tags()?;
+    answer.finish()?;
+    Ok(records)
+}
+
+/// The offset at `timestamp` (or `LATEST`, `EARLIEST`) of each of the partitions 0 to `partitions` - 1.
+pub fn list_offsets(
+    connection: &mut Connection,
+    topic: &str,
+    partitions: i32,
+    timestamp: i64,
+) -> Outcome<Vec<i64>> {
+    let correlation = connection.next_correlation();
+    let mut request = begin(LIST_OFFSETS, correlation, false);
+    request.int32(-1); // a consumer
+    request.int8(0);
+    request.int32(1);
+    request.string(topic);
+    request.int32(partitions);
+    for partition in 0..partitions {
+        request.int32(partition);
+        request.int32(-1);
+        request.int64(timestamp);
+    }
+    let mut answer = connection.ask(&end(request, 0), correlation)?;
+    answer.int32()?; // throttle time
+    one(u64::from(answer.int32()? as u32))?;
+    answer.string()?;
+    let mut offsets = vec![0; partitions as usize];
+    for _ in 0..answer.int32()? {
+        let partition = answer.int32()?;
+        no_error("ListOffsets", answer.int16()?)?;
+        answer.int64()?;
+        *offsets.get_mut(partition as usize).ok_or("ListOffsets answers a partition nobody asked")? =
+            answer.int64()?;
+        answer.int32()?;
+    }
+    answer.finish()?;
+    Ok(offsets)
+}
+
+/// Create one topic with one replica; a topic that exists already is an error.
+pub fn create_topic(
+    connection: &mut Connection,
+    topic: &str,
+    partitions: i32,
+    configs: &[(String, String)],
+) -> Outcome<()> {
+    let correlation = connection.next_correlation();
+    let mut request = begin(CREATE_TOPICS, correlation, false);
+    request.int32(1);
+    request.string(topic);
+    request.int32(partitions);
+    request.int16(1);
+    request.int32(0); // no manual assignment
+    request.int32(configs.len() as i32);
+    for (name, value) in configs {
+        request.string(name);
+        request.string(value);
+    }
+    request.int32(60_000);
+    request.int8(0);
+    let mut answer = connection.ask(&end(request, 0), correlation)?;
+    answer.int32()?; // throttle time
+    one(u64::from(answer.int32()? as u32))?;
+    answer.string()?;
+    let code = answer.int16()?;
+    let message = String::from_utf8_lossy(answer.string()?).into_owned();
+    no_error("CreateTopics", code).map_err(|error| format!("{error} {message}").into())
+}
+
+/// Raise the number of partitions to `partitions` in all.
+pub fn create_partitions(connection: &mut Connection, topic: &str, partitions: i32) -> Outcome<()> {
+    let correlation = connection.next_correlation();
+    let mut request = begin(CREATE_PARTITIONS, correlation, false);
+    request.int32(1);
+    request.string(topic);
+    request.int32(partitions);
+    request.int32(-1); // no manual assignment
+    request.int32(60_000);
+    request.int8(0);
+    let mut answer = connection.ask(&end(request, 0), correlation)?;
+    answer.int32()?; // throttle time
+    one(u64::from(answer.int32()? as u32))?;
+    answer.string()?;
+    let code = answer.int16()?;
+    let message = String::from_utf8_lossy(answer.string()?).into_owned();
+    no_error("CreatePartitions", code).map_err(|error| format!("{error} {message}").into())
+}
+
+/// Delete one topic.
+pub fn delete_topic(connection: &mut Connection, topic: &str) -> Outcome<()> {
+    let correlation = connection.next_correlation();
+    let mut request = begin(DELETE_TOPICS, correlation, false);
+    request.int32(1);
+    request.string(topic);
+    request.int32(60_000);
+    let mut answer = connection.ask(&end(request, 0), correlation)?;
+    answer.int32()?; // throttle time
+    one(u64::from(answer.int32()? as u32))?;
+    answer.string()?;
+    no_error("DeleteTopics", answer.int16()?)
+}
+
+/// Ask for the served versions: the smallest request that proves a connection is alive.
+pub fn api_versions(connection: &mut Connection) -> Outcome<()> {
+    let correlation = connection.next_correlation();
+    let mut answer = connection.ask(&end(begin(API_VERSIONS, correlation, false), 0), correlation)?;
+    no_error("ApiVersions", answer.int16()?)
+}
+
+fn one(count: u64) -> Outcome<()> {
+    if count == 1 { Ok(()) } else { Err(format!("one element expected in an answer, not {count}").into()) }
+}
+
+fn no_error(request: &'static str, code: i16) -> Outcome<()> {
+    if code == 0 { Ok(()) } else { Err(Refused { request, code }.into()) }
+}

@@ -1,0 +1,1 @@
+"""Brokers to measure, each a process of its own."""

@@ -1,0 +1,1 @@
+"""Apache Kafka from Maven artifacts: the broker and its Java tools."""

@@ -1,0 +1,80 @@
+"""One Apache Kafka node (KRaft, broker and controller in one) from Maven's artifacts, with Kafka's own defaults."""
+
+import base64
+import subprocess
+import uuid
+from pathlib import Path
+
+from benchmarks.peers.kafka import jars
+from benchmarks.peers.process import Peer, PeerError, free_ports
+
+# Kafka's own start script sets these; the heap is its default too.
+JVM = (
+    "-server",
+    "-Xms1G",
+    "-Xmx1G",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+
+# Only what one node needs; everything that matters for speed stays at Kafka's default.
+PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+controller.quorum.voters=1@127.0.0.1:{controller}
+log.dirs={data}
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+"""
+
+LOGGING = """\
+rootLogger.level = warn
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d %p %m (%c)%n%throwable
+"""
+
+
+class Kafka(Peer):
+    """`with Kafka(directory) as kafka:` starts it on free ports with everything it writes below `directory`."""
+
+    name = f"Apache Kafka {jars.version()}"
+
+    def __init__(self, directory: Path) -> None:
+        port, self._controller = free_ports(2)
+        super().__init__(directory, port)
+
+    def prepare(self) -> None:
+        """Write the properties and format the data directory. Raises PeerError when that fails."""
+        super().prepare()
+        data = self.directory / "data"
+        properties = PROPERTIES.format(port=self.port, controller=self._controller, data=data)
+        (self.directory / "server.properties").write_text(properties)
+        (self.directory / "log4j2.properties").write_text(LOGGING)
+        if (data / "meta.properties").exists():
+            return
+        # Kafka writes ids as URL-safe base64; a leading hyphen would look like an option.
+        cluster = "k" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
+        command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", "server.properties")
+        done = subprocess.run(command, cwd=self.directory, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise PeerError(f"Kafka's data directory could not be formatted:\n{done.stdout}{done.stderr}")
+
+    def command(self) -> list[str]:
+        return self._java(*JVM, "kafka.Kafka", "server.properties")
+
+    def _java(self, *arguments: str) -> list[str]:
+        logging = "-Dlog4j2.configurationFile=log4j2.properties"
+        return [jars.java(), "-cp", jars.classpath(), logging, *arguments]
