@@ -1,6 +1,6 @@
 //! The codec's error as `korvet_fast.errors.CodecError(code, message)`.
 
-use korvet_codec::{Code, Error};
+use korvet_codec::{Code, Error, Stop};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -35,4 +35,13 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
 #[cold]
 pub(crate) fn bad_value(py: Python<'_>, message: String) -> PyErr {
     raise(py, &Error::new(Code::BadValue, message))
+}
+
+/// The Python exception for a walk that stopped.
+#[cold]
+pub(crate) fn stopped(py: Python<'_>, stop: Stop<PyErr>) -> PyErr {
+    match stop {
+        Stop::Rule(error) => raise(py, &error),
+        Stop::Foreign(failure) => failure,
+    }
 }

@@ -1,5 +1,40 @@
+//! Offsets and stream ids, whole columns at a time.
+
 use pyo3::prelude::*;
 
-pub(crate) fn register(_m: &Bound<'_, PyModule>) -> PyResult<()> {
-    Ok(())
+use crate::buffer::{Column, DETACH_ABOVE, Input};
+use crate::error::OrRaise;
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(pack_ids, m)?)?;
+    m.add_function(wrap_pyfunction!(unpack_ids, m)?)
+}
+
+/// int64 offsets[n] -> int64[2n]: ms and sequence of the stream id of each, in turn.
+///
+/// An id is `ms-sequence`; an offset is `(ms << bits) | sequence`. `OUT_OF_RANGE` for a negative offset or more than
+/// 62 bits; `BAD_VALUE` for a buffer of another format.
+#[pyfunction]
+fn pack_ids(py: Python<'_>, offsets: Input, bits: u32) -> PyResult<Column> {
+    convert(py, &offsets, |numbers| korvet_codec::ids::pack(numbers, bits))
+}
+
+/// int64[2n] (ms, sequence in turn) -> int64 offsets[n].
+///
+/// `OUT_OF_RANGE` for sequence >= 2^bits, ms >= 2^(63-bits), negatives, or more than 62 bits; `BAD_LENGTH` for half an
+/// id; `BAD_VALUE` for a buffer of another format.
+#[pyfunction]
+fn unpack_ids(py: Python<'_>, ids: Input, bits: u32) -> PyResult<Column> {
+    convert(py, &ids, |numbers| korvet_codec::ids::unpack(numbers, bits))
+}
+
+fn convert(
+    py: Python<'_>,
+    input: &Input,
+    work: impl Fn(&[i64]) -> korvet_codec::Result<Vec<i64>> + Send + Sync,
+) -> PyResult<Column> {
+    let numbers = input.as_i64(py)?;
+    let result =
+        if size_of_val(numbers) > DETACH_ABOVE { py.detach(|| work(numbers)) } else { work(numbers) };
+    result.or_raise(py).map(Column::from)
 }

@@ -39,6 +39,31 @@ impl Error {
     }
 }
 
+/// Why a walk stopped: a rule of the format, or whatever its sink or source had to say.
+#[derive(Debug)]
+pub enum Stop<F> {
+    /// The bytes or values break a rule.
+    Rule(Error),
+    /// The sink or source failed.
+    Foreign(F),
+}
+
+impl<F> From<Error> for Stop<F> {
+    fn from(error: Error) -> Self {
+        Self::Rule(error)
+    }
+}
+
+impl<F> Stop<F> {
+    #[cold]
+    pub(crate) fn within(self, place: &str) -> Self {
+        match self {
+            Self::Rule(error) => Self::Rule(error.within(place)),
+            foreign @ Self::Foreign(_) => foreign,
+        }
+    }
+}
+
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
         /// Every way in which bytes or values can be wrong. The names are part of the contract.

@@ -15,4 +15,4 @@ pub mod resp;
 pub mod schema;
 pub mod varint;
 
-pub use error::{Code, Error, Result};
+pub use error::{Code, Error, Result, Stop};

@@ -5,12 +5,12 @@ mod table;
 mod take;
 
 use korvet_codec::Error;
-use korvet_codec::schema::{Parts, Stop};
+use korvet_codec::schema::Parts;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::buffer::Input;
-use crate::error::{OrRaise, raise};
+use crate::error::{OrRaise, raise, stopped};
 use make::Make;
 use table::Row;
 use take::{Lent, Take};
@@ -131,14 +131,6 @@ impl Schema {
     ) -> PyResult<()> {
         let take = Take::new(py, &self.keys);
         self.schema.encode(values, version, &take, parts).map_err(|stop| stopped(py, stop))
-    }
-}
-
-#[cold]
-fn stopped(py: Python<'_>, stop: Stop<PyErr>) -> PyErr {
-    match stop {
-        Stop::Rule(error) => raise(py, &error),
-        Stop::Foreign(failure) => failure,
     }
 }
 

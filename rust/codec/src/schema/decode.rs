@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use super::TAGGED_SLOT;
 use super::plan::{Form, Plan, Step};
 use super::table::{Initial, Kind};
-use super::{Stop, TAGGED_SLOT};
 use crate::reader::Reader;
-use crate::{Code, Error, Result};
+use crate::{Code, Error, Result, Stop};
 
 /// Takes the values of a message one by one. It is only told of what the input was checked to hold.
 pub trait Sink {

@@ -1,9 +1,9 @@
 //! From whatever a [`Source`] holds into bytes.
 
+use super::TAGGED_SLOT;
 use super::plan::{Form, Plan, Step};
 use super::table::{Initial, Kind};
-use super::{Stop, TAGGED_SLOT};
-use crate::{Code, Error, Result, varint};
+use crate::{Code, Error, Result, Stop, varint};
 
 /// What a source gives when asked for a kind: None if the value is of another kind.
 type Given<T, F> = Result<Option<T>, F>;

@@ -17,36 +17,11 @@ pub use table::{Field, Initial, NEVER, TAGGED};
 pub use value::{Shape, Value};
 
 use crate::reader::Reader;
-use crate::{Code, Error, Result};
+use crate::{Code, Error, Result, Stop};
 use plan::Plan;
 
 /// The slot of the values' [`TAGGED`] key. A table's fields have the slots from 1 on, depth first.
 pub const TAGGED_SLOT: usize = 0;
-
-/// Why a walk stopped: a rule of the format, or whatever the sink or source had to say.
-#[derive(Debug)]
-pub enum Stop<F> {
-    /// The bytes or values break a rule.
-    Rule(Error),
-    /// The sink or source failed.
-    Foreign(F),
-}
-
-impl<F> From<Error> for Stop<F> {
-    fn from(error: Error) -> Self {
-        Self::Rule(error)
-    }
-}
-
-impl<F> Stop<F> {
-    #[cold]
-    fn within(self, place: &str) -> Self {
-        match self {
-            Self::Rule(error) => Self::Rule(error.within(place)),
-            foreign @ Self::Foreign(_) => foreign,
-        }
-    }
-}
 
 /// A message in all its versions.
 #[derive(Debug)]

@@ -1,1 +1,0 @@
-//! Redis commands and replies.
