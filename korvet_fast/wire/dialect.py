@@ -26,13 +26,18 @@ class Session(Protocol):
 
     `handle` starts the work of a request in the order of calls: everything that must happen in order happens before its
     coroutine first suspends. Replies are sent in that order whatever order they finish in. Raises `Hangup`.
+    The first part runs outside of any task (see `net.connection`), so it may not use `asyncio.timeout`.
+
+    `close` says that the connection is going: what only waits for time or for data is answered at once.
     """
 
     def handle(self, frame: bytearray) -> Coroutine[Any, Any, Reply]: ...
 
+    def close(self) -> None: ...
+
 
 class Dialect(Protocol):
-    """One wire protocol, serving any number of connections."""
+    """One wire protocol behind one listener, serving any number of connections."""
 
     def frames(self) -> Frames: ...
 

@@ -1,0 +1,131 @@
+"""Listeners, who may connect, and the life of the broker process from `serve` to the end of the drain."""
+
+import asyncio
+import errno
+import logging
+import socket
+from collections import Counter
+from typing import NamedTuple
+
+from korvet_fast.net.connection import WINDOW, Connection, Limits, Shared
+from korvet_fast.net.pool import Pool
+from korvet_fast.net.quiet import Quiet
+from korvet_fast.wire.dialect import Dialect
+
+log = logging.getLogger(__name__)
+
+BACKLOG = 1024
+OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+
+class Admission(NamedTuple):
+    """Who may connect. The rate is in connections a second; a newcomer above it waits, a second at most."""
+
+    connections: int = 10_000  # max.connections
+    per_ip: int = 10_000  # max.connections.per.ip
+    rate: int = 1_000  # max.connection.creation.rate (KIP-612)
+    pool: int = 256 * 1024 * 1024  # queued.max.request.bytes
+
+
+class Server:
+    """All listeners of a broker and their connections. Use on one running loop."""
+
+    def __init__(self, admission: Admission, limits: Limits) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._admission = admission
+        self._limits = limits
+        self._quiet = Quiet(self._loop.time)
+        self.pool = Pool(admission.pool)
+        self._shared = Shared(memoryview(bytearray(WINDOW)), self.pool, limits, self._quiet, self._forget)
+        self.connections: dict[Connection, str] = {}  # and the peer's address
+        self._of_ip: Counter[str] = Counter()
+        self._accepting: list[asyncio.Task[None]] = []
+        self._next_turn = 0.0  # when the next newcomer is within the rate
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._every = max(0.02, min(limits.idle, limits.frame, limits.stalled, 10.0) / 10)
+        self._timer = self._loop.call_later(self._every, self._sweep)
+
+    def listen(self, listener: socket.socket, dialect: Dialect) -> None:
+        """Serve `dialect` to whoever connects to `listener` (bound, listening, not blocking); owns it from now on."""
+        self._accepting.append(self._loop.create_task(self._accept(listener, dialect)))
+
+    async def drain(self, grace: float) -> None:
+        """Stop accepting, finish what is under way within `grace` seconds, close everything."""
+        for task in self._accepting:
+            task.cancel()
+        await asyncio.gather(*self._accepting, return_exceptions=True)
+        for connection in list(self.connections):
+            connection.drain()
+        try:
+            await asyncio.wait_for(self._empty.wait(), grace)
+        except TimeoutError:
+            log.warning("%d connections did not finish within %g s and are cut off", len(self.connections), grace)
+            for connection in list(self.connections):
+                connection.abort()
+            await self._empty.wait()
+        self._timer.cancel()
+
+    async def _accept(self, listener: socket.socket, dialect: Dialect) -> None:
+        # A loop of our own: it must outlive every error of accept, and decides who may come in.
+        with listener:
+            while True:
+                try:
+                    newcomer, peer = await self._loop.sock_accept(listener)
+                except OSError as error:
+                    self._quiet.warn("accept", f"cannot accept a connection now: {error}")
+                    # Most errors concern one newcomer; without file descriptors nobody gets in for a while.
+                    await asyncio.sleep(0.1 if error.errno in OUT_OF_RESOURCES else 0)
+                    continue
+                ip = str(peer[0])
+                if (refusal := self._refusal(ip)) is not None:
+                    self._quiet.warn("refused", f"refused a connection of {ip}: {refusal}")
+                    newcomer.close()
+                    continue
+                if (wait := self._wait_for_turn()) > 0:
+                    await asyncio.sleep(wait)
+                await self._admit(newcomer, ip, dialect)
+
+    async def _admit(self, newcomer: socket.socket, ip: str, dialect: Dialect) -> None:
+        newcomer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection = Connection(dialect, self._shared)
+        self.connections[connection] = ip
+        self._of_ip[ip] += 1
+        self._empty.clear()
+        try:
+            await self._loop.connect_accepted_socket(lambda: connection, newcomer)
+        except BaseException as error:
+            newcomer.close()
+            self._forget(connection)
+            if not isinstance(error, OSError):
+                raise
+            self._quiet.warn("accept", f"cannot serve a connection of {ip}: {error}")
+
+    def _refusal(self, ip: str) -> str | None:
+        if len(self.connections) >= self._admission.connections:
+            return f"max.connections={self._admission.connections} is reached"
+        if self._of_ip[ip] >= self._admission.per_ip:
+            return f"max.connections.per.ip={self._admission.per_ip} is reached"
+        return None
+
+    def _wait_for_turn(self) -> float:
+        """Seconds until the next newcomer is within the rate; a second's worth may come at once."""
+        now = self._loop.time()
+        self._next_turn = max(self._next_turn, now - 1.0) + 1.0 / self._admission.rate
+        return self._next_turn - now
+
+    def _forget(self, connection: Connection) -> None:
+        ip = self.connections.pop(connection, None)
+        if ip is None:
+            return
+        self._of_ip[ip] -= 1
+        if not self._of_ip[ip]:
+            del self._of_ip[ip]
+        if not self.connections:
+            self._empty.set()
+
+    def _sweep(self) -> None:
+        now = self._loop.time()
+        for connection in list(self.connections):
+            connection.check(now)
+        self._timer = self._loop.call_later(self._every, self._sweep)

@@ -1,0 +1,57 @@
+"""DescribeConfigs (key 32), versions 1-4: the settings of topics and of the broker.
+
+1 sources and synonyms; 2 nothing new; 3 kinds and documentation; 4 flexible.
+Missing on purpose: settings of other resources than topics and brokers (refused with INVALID_REQUEST).
+"""
+
+from collections.abc import Iterable
+
+from korvet_fast.config import Described
+from korvet_fast.errors import KorvetError
+from korvet_fast.wire.kafka.api.entries import BROKER, KINDS, SOURCES, TOPIC, check_broker, entry
+from korvet_fast.wire.kafka.faults import translate
+from korvet_fast.wire.kafka.session import Session, Values
+
+
+async def describe_configs(session: Session, request: Values, version: int) -> Values:
+    results = []
+    for resource in request["resources"]:
+        row: Values = {"resource_type": resource["resource_type"], "resource_name": resource["resource_name"]}
+        results.append(row)
+        try:
+            described = _find(session, resource)
+        except KorvetError as error:
+            row["error_code"], row["error_message"] = translate(error)
+        else:
+            wanted = resource["configuration_keys"]
+            row["configs"] = [
+                _show(one, resource, request) for one in described if wanted is None or one.name in wanted
+            ]
+    return {"results": results}
+
+
+def _find(session: Session, resource: Values) -> Iterable[Described]:
+    kind, name = resource["resource_type"], resource["resource_name"]
+    if kind == BROKER:
+        check_broker(session, name)
+        return session.broker.settings.describe()
+    if kind != TOPIC:
+        raise KorvetError("INVALID_REQUEST", f"resources of type {kind} have no settings here")
+    topic = session.broker.topics.get(name)
+    if topic is None:
+        session.broker.topics.check_name(name)
+        raise KorvetError("UNKNOWN_TOPIC_OR_PARTITION", f"there is no topic {name!r}")
+    return topic.config.describe()
+
+
+def _show(described: Described, resource: Values, request: Values) -> Values:
+    shown = entry(described)
+    shown["read_only"] = resource["resource_type"] == BROKER
+    shown["config_type"] = KINDS[described.setting.kind]
+    if request["include_synonyms"]:
+        shown["synonyms"] = [
+            {"name": name, "value": value, "source": SOURCES[source]} for name, value, source in described.synonyms
+        ]
+    if request["include_documentation"]:
+        shown["documentation"] = described.setting.doc
+    return shown

@@ -1,0 +1,32 @@
+"""Settings as Kafka's admin APIs show them: numbers for kinds and sources, and the resources they belong to.
+
+Source: DescribeConfigsResponse.java (ConfigType, ConfigSource) and ConfigResource.java.
+"""
+
+from typing import Final
+
+from korvet_fast.config import Described, Kind, Source
+from korvet_fast.errors import KorvetError
+from korvet_fast.wire.kafka.session import Session, Values
+
+TOPIC: Final = 2
+BROKER: Final = 4
+
+KINDS: Final = {Kind.BOOLEAN: 1, Kind.STRING: 2, Kind.INT: 3, Kind.LONG: 5, Kind.LIST: 7}
+# Flags, environment and file are all Kafka's "static broker config": read once at the start.
+SOURCES: Final = {Source.TOPIC: 1, Source.FLAG: 4, Source.ENVIRONMENT: 4, Source.FILE: 4, Source.DEFAULT: 5}
+
+
+def entry(described: Described) -> Values:
+    """One setting in force, with what CreateTopics and DescribeConfigs both tell of it."""
+    return {
+        "name": described.name,
+        "value": described.value,
+        "config_source": SOURCES[described.source],
+    }
+
+
+def check_broker(session: Session, name: str) -> None:
+    """Raises `KorvetError` INVALID_REQUEST unless `name` is this broker's number, or empty (all brokers)."""
+    if name not in ("", str(session.broker.node_id)):
+        raise KorvetError("INVALID_REQUEST", f"broker {name!r} is asked for, this is broker {session.broker.node_id}")

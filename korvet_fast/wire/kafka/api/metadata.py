@@ -1,0 +1,100 @@
+"""Metadata (key 3), versions 0-12: the broker, and the topics with their partitions; unknown topics are created.
+
+0 an empty list means all topics; 1 null does, and the controller; 2 cluster id; 3 throttle time; 4 auto-creation may
+be forbidden; 5 offline replicas; 6 nothing new; 7 leader epochs; 8-10 authorised operations of the cluster; 8 and up,
+of topics; 9 flexible; 10 topic ids; 12 topics asked for by id.
+Missing on purpose: the cluster's operations after 10 (DescribeCluster has them), as in Kafka.
+
+The answer for all topics is kept, encoded, until a topic changes: with 10,000 partitions it is long.
+"""
+
+from typing import Final
+
+from korvet_fast.core.topics import Topic
+from korvet_fast.errors import KorvetError
+from korvet_fast.wire.dialect import Reply
+from korvet_fast.wire.kafka.api import operations
+from korvet_fast.wire.kafka.faults import translate
+from korvet_fast.wire.kafka.session import Answer, Session, Values
+from korvet_fast.wire.kafka.shapes.cluster import METADATA
+
+_NO_ID: Final = bytes(16)
+_CORRELATION: Final = slice(4, 8)  # where the correlation id is in a response, its length prefix included
+
+
+async def metadata(session: Session, request: Values, version: int) -> Answer:
+    asked = request["topics"]
+    if asked is None or (version == 0 and not asked):
+        return _describe_all(session, request, version)
+    rows = [await _answer(session, topic, request) for topic in asked]
+    return _around(session, request, rows)
+
+
+def _describe_all(session: Session, request: Values, version: int) -> Reply:
+    service, topics = session.service, session.broker.topics
+    flags = request["include_topic_authorized_operations"] + 2 * request["include_cluster_authorized_operations"]
+    made_at, reply = service.metadata.get((version, flags), (-1, b""))
+    if made_at != topics.version:
+        made_at = topics.version
+        values = _around(session, request, [_describe(session, topic, request) for topic in topics])
+        reply = b"".join(METADATA.response.frame(values, version))
+        service.metadata[version, flags] = made_at, reply
+    correlation_id = request["correlation_id"].to_bytes(4, "big", signed=True)
+    return [reply[: _CORRELATION.start], correlation_id, memoryview(reply)[_CORRELATION.stop :]]
+
+
+async def _answer(session: Session, asked: Values, request: Values) -> Values:
+    """One topic, by id or name; an unknown name is created if the request and the settings allow it."""
+    topics = session.broker.topics
+    identity, name = asked["topic_id"], asked["name"]
+    try:
+        if name is None:
+            topic = topics.by_id(identity)
+            if topic is None:
+                raise KorvetError("UNKNOWN_TOPIC_ID")
+            return _describe(session, topic, request)
+        topic = topics.get(name)
+        if topic is None:
+            topics.check_name(name)
+            if not (request["allow_auto_topic_creation"] and session.broker.settings.flag("auto.create.topics.enable")):
+                raise KorvetError("UNKNOWN_TOPIC_OR_PARTITION")
+            topic = await topics.auto_create(name)
+        return _describe(session, topic, request)
+    except KorvetError as error:
+        code, _ = translate(error)
+        return {"error_code": code, "name": name, "topic_id": identity if name is None else _NO_ID}
+
+
+def _describe(session: Session, topic: Topic, request: Values) -> Values:
+    node = session.broker.node_id
+    alone = [node]
+    row: Values = {
+        "name": topic.name,
+        "topic_id": topic.id,
+        "partitions": [
+            {
+                "partition_index": partition.index,
+                "leader_id": node,
+                "leader_epoch": partition.leader_epoch,
+                "replica_nodes": alone,
+                "isr_nodes": alone,
+            }
+            for partition in topic.partitions
+        ],
+    }
+    if request["include_topic_authorized_operations"]:
+        row["topic_authorized_operations"] = operations.TOPIC
+    return row
+
+
+def _around(session: Session, request: Values, topics: list[Values]) -> Values:
+    broker, address = session.broker, session.service.address
+    answer: Values = {
+        "brokers": [{"node_id": broker.node_id, "host": address.host, "port": address.port}],
+        "cluster_id": broker.cluster_id,
+        "controller_id": broker.node_id,
+        "topics": topics,
+    }
+    if request["include_cluster_authorized_operations"]:
+        answer["cluster_authorized_operations"] = operations.CLUSTER
+    return answer

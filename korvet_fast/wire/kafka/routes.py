@@ -1,0 +1,47 @@
+"""The one table of what is served: it drives dispatch, and ApiVersions answers from it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from korvet_fast.wire.kafka.api.alter_configs import alter_configs, incremental_alter_configs
+from korvet_fast.wire.kafka.api.api_versions import api_versions
+from korvet_fast.wire.kafka.api.create_partitions import create_partitions
+from korvet_fast.wire.kafka.api.create_topics import create_topics
+from korvet_fast.wire.kafka.api.delete_records import delete_records
+from korvet_fast.wire.kafka.api.delete_topics import delete_topics
+from korvet_fast.wire.kafka.api.describe_cluster import describe_cluster
+from korvet_fast.wire.kafka.api.describe_configs import describe_configs
+from korvet_fast.wire.kafka.api.describe_log_dirs import describe_log_dirs
+from korvet_fast.wire.kafka.api.fetch import fetch
+from korvet_fast.wire.kafka.api.init_producer_id import init_producer_id
+from korvet_fast.wire.kafka.api.list_offsets import list_offsets
+from korvet_fast.wire.kafka.api.metadata import metadata
+from korvet_fast.wire.kafka.api.offset_for_leader_epoch import offset_for_leader_epoch
+from korvet_fast.wire.kafka.api.produce import produce
+from korvet_fast.wire.kafka.session import Route
+from korvet_fast.wire.kafka.shapes import cluster, configs, directories, offsets, producers, topics
+from korvet_fast.wire.kafka.shapes.fetch import FETCH
+from korvet_fast.wire.kafka.shapes.produce import PRODUCE
+
+ROUTES: Final[Mapping[int, Route]] = {
+    route.message.key: route
+    for route in (
+        # librdkafka stops compressing when it is not told of version 0 (KAFKA-18659), which it then does not use.
+        Route(PRODUCE, 3, 11, produce, advertised=0),
+        Route(FETCH, 4, 12, fetch),
+        Route(offsets.LIST_OFFSETS, 1, 9, list_offsets),
+        Route(cluster.METADATA, 0, 12, metadata),
+        Route(cluster.API_VERSIONS, 0, 4, api_versions),
+        Route(topics.CREATE_TOPICS, 2, 7, create_topics),
+        Route(topics.DELETE_TOPICS, 1, 6, delete_topics),
+        Route(topics.DELETE_RECORDS, 0, 2, delete_records),
+        Route(producers.INIT_PRODUCER_ID, 0, 5, init_producer_id),
+        Route(offsets.OFFSET_FOR_LEADER_EPOCH, 2, 4, offset_for_leader_epoch),
+        Route(configs.DESCRIBE_CONFIGS, 1, 4, describe_configs),
+        Route(configs.ALTER_CONFIGS, 0, 2, alter_configs),
+        Route(directories.DESCRIBE_LOG_DIRS, 1, 4, describe_log_dirs),
+        Route(topics.CREATE_PARTITIONS, 0, 3, create_partitions),
+        Route(configs.INCREMENTAL_ALTER_CONFIGS, 0, 1, incremental_alter_configs),
+        Route(cluster.DESCRIBE_CLUSTER, 0, 1, describe_cluster),
+    )
+}

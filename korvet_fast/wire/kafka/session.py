@@ -1,0 +1,94 @@
+"""A connection's state, and how one frame becomes a reply: find the route, decode, call the handler, encode."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Executor
+from struct import Struct
+from typing import Any, NamedTuple, TypeAlias
+
+from korvet_fast.core.broker import Address, Broker
+from korvet_fast.core.watch import Watch
+from korvet_fast.errors import CodecError
+from korvet_fast.wire.dialect import Hangup, Reply
+from korvet_fast.wire.kafka.faults import UNSUPPORTED_VERSION
+from korvet_fast.wire.kafka.shapes.message import API_VERSIONS, Message
+
+ELEMENTS = 200_000  # array elements in one request, all arrays together
+_HEADER = Struct(">hhi")  # api key, api version, correlation id: the same in every request header
+
+Values: TypeAlias = dict[str, Any]
+# What a handler gives: the response's values; a reply that is encoded already; None where Kafka sends nothing.
+Answer: TypeAlias = "Values | Reply | None"
+Handler: TypeAlias = "Callable[[Session, Values, int], Coroutine[Any, Any, Answer]]"
+
+
+class Route(NamedTuple):
+    """An API as served. `advertised`: the lowest version told to clients, if it is not `lowest`."""
+
+    message: Message
+    lowest: int
+    highest: int
+    handler: Handler
+    advertised: int | None = None
+
+
+class Service(NamedTuple):
+    """What all connections of one listener share."""
+
+    broker: Broker
+    address: Address  # what Metadata tells clients to connect to
+    routes: Mapping[int, Route]
+    workers: Executor  # for checking large batches beside the loop
+    metadata: dict[tuple[int, int], tuple[int, bytes]]  # see api/metadata.py
+
+
+class Session:
+    """One client's connection. `turn`: done when the produces before have been appended; None if they have."""
+
+    __slots__ = ("broker", "closed", "peer", "service", "turn", "watches")
+
+    def __init__(self, service: Service, peer: str) -> None:
+        self.service = service
+        self.broker = service.broker
+        self.peer = peer
+        self.turn: asyncio.Future[None] | None = None
+        self.watches: set[Watch] = set()
+        self.closed = False
+
+    async def handle(self, frame: bytearray) -> Reply:
+        """One request. Raises `Hangup` for what Kafka has no answer to: unknown APIs and versions, malformed bytes."""
+        if len(frame) < _HEADER.size:
+            raise Hangup(f"a request of {len(frame)} bytes is too short to have a header")
+        key, version, correlation_id = _HEADER.unpack_from(frame)
+        route = self.service.routes.get(key)
+        if route is None:
+            raise Hangup(f"API key {key} is not served")
+        message = route.message
+        if not route.lowest <= version <= route.highest:
+            if key == API_VERSIONS:
+                return await self._offer_versions(route, correlation_id)
+            raise Hangup(f"{message.name} version {version} is not served")
+        try:
+            request = message.request.decode(frame, version, ELEMENTS)
+        except CodecError as error:
+            raise Hangup(f"a {message.name} request of version {version} is malformed: {error}") from error
+        answer = await route.handler(self, request, version)
+        if answer is None:
+            return []
+        if isinstance(answer, list):
+            return answer
+        answer["correlation_id"] = correlation_id
+        return message.response.frame(answer, version)
+
+    def close(self) -> None:
+        """Answer long polls at once, now and later: nobody will wait for them."""
+        self.closed = True
+        for watch in self.watches:
+            watch.wake()
+
+    async def _offer_versions(self, route: Route, correlation_id: int) -> Reply:
+        # A client that is newer than we are learns what it may use from a version 0 answer (KIP-511).
+        answer = await route.handler(self, {}, 0)
+        assert isinstance(answer, dict)
+        answer |= {"correlation_id": correlation_id, "error_code": UNSUPPORTED_VERSION}
+        return route.message.response.frame(answer, 0)
