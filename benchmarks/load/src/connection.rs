@@ -110,3 +110,46 @@ impl Connection {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    /// A connection to a peer that writes `bytes` in pieces of `piece` and closes.
+    fn answered(bytes: Vec<u8>, piece: usize) -> Connection {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            for part in bytes.chunks(piece) {
+                stream.write_all(part).unwrap();
+            }
+        });
+        Connection::open_idle(&address).unwrap()
+    }
+
+    #[test]
+    fn answers_come_whole_however_they_were_cut() {
+        let sizes = [0, 1, 3_000, 50_000, 7]; // some larger than the small buffer
+        let mut bytes = Vec::new();
+        for size in sizes {
+            bytes.extend(u32::try_from(size).unwrap().to_be_bytes());
+            bytes.extend(vec![size as u8; size]);
+        }
+        for piece in [1, 5, 4_096, 100_000] {
+            let mut connection = answered(bytes.clone(), piece);
+            for size in sizes {
+                assert_eq!(connection.receive().unwrap(), vec![size as u8; size]);
+            }
+            assert!(connection.receive().is_err(), "closed");
+        }
+    }
+
+    #[test]
+    fn an_absurd_length_is_refused() {
+        assert!(answered(vec![0x7f, 0xff, 0xff, 0xff], 4).receive().is_err());
+    }
+}

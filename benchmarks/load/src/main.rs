@@ -10,6 +10,7 @@ mod process;
 mod produce;
 mod requests;
 mod schedule;
+mod topics;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -70,7 +71,7 @@ fn run(options: &Options) -> Outcome<String> {
     match options.mode {
         Mode::Create => create(options),
         Mode::Delete => {
-            requests::delete_topic(&mut Connection::open(&options.broker)?, &options.topic)?;
+            topics::delete_topic(&mut Connection::open(&options.broker)?, &options.topic)?;
             Ok("{}".to_owned())
         }
         Mode::Produce => produce(options),
@@ -88,10 +89,10 @@ fn create(options: &Options) -> Outcome<String> {
     let started = Instant::now();
     let mut connection = Connection::open(&options.broker)?;
     let mut partitions = options.partitions.min(PARTITIONS_AT_ONCE);
-    requests::create_topic(&mut connection, &options.topic, partitions, &options.configs)?;
+    topics::create_topic(&mut connection, &options.topic, partitions, &options.configs)?;
     while partitions < options.partitions {
         partitions = options.partitions.min(partitions + PARTITIONS_AT_ONCE);
-        requests::create_partitions(&mut connection, &options.topic, partitions)?;
+        topics::create_partitions(&mut connection, &options.topic, partitions)?;
     }
     while let Err(error) =
         requests::list_offsets(&mut connection, &options.topic, options.partitions, requests::LATEST)

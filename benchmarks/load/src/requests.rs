@@ -12,9 +12,6 @@ const PRODUCE: (i16, i16) = (0, 9);
 const FETCH: (i16, i16) = (1, 12);
 const LIST_OFFSETS: (i16, i16) = (2, 5);
 const API_VERSIONS: (i16, i16) = (18, 0);
-const CREATE_TOPICS: (i16, i16) = (19, 4);
-const DELETE_TOPICS: (i16, i16) = (20, 3);
-const CREATE_PARTITIONS: (i16, i16) = (37, 1);
 
 pub const LATEST: i64 = -1;
 pub const EARLIEST: i64 = -2;
@@ -45,7 +42,8 @@ impl fmt::Display for Refused {
 
 impl Error for Refused {}
 
-fn begin(api: (i16, i16), correlation: i32, flexible: bool) -> Writer {
+/// A request up to its header's end.
+pub fn begin(api: (i16, i16), correlation: i32, flexible: bool) -> Writer {
     let mut request = Writer::default();
     request.int32(0); // length, written at the end
     request.int16(api.0);
@@ -58,7 +56,8 @@ fn begin(api: (i16, i16), correlation: i32, flexible: bool) -> Writer {
     request
 }
 
-fn end(mut request: Writer, further: usize) -> Vec<u8> {
+/// Write the length in front, counting `further` bytes that the caller will send behind.
+pub fn end(mut request: Writer, further: usize) -> Vec<u8> {
     let length = (request.0.len() - 4 + further) as i32;
     request.0[..4].copy_from_slice(&length.to_be_bytes());
     request.0
@@ -198,69 +197,6 @@ pub fn list_offsets(
     Ok(offsets)
 }
 
-/// Create one topic with one replica; a topic that exists already is an error.
-pub fn create_topic(
-    connection: &mut Connection,
-    topic: &str,
-    partitions: i32,
-    configs: &[(String, String)],
-) -> Outcome<()> {
-    let correlation = connection.next_correlation();
-    let mut request = begin(CREATE_TOPICS, correlation, false);
-    request.int32(1);
-    request.string(topic);
-    request.int32(partitions);
-    request.int16(1);
-    request.int32(0); // no manual assignment
-    request.int32(configs.len() as i32);
-    for (name, value) in configs {
-        request.string(name);
-        request.string(value);
-    }
-    request.int32(60_000);
-    request.int8(0);
-    let mut answer = connection.ask(&end(request, 0), correlation)?;
-    answer.int32()?; // throttle time
-    one(u64::from(answer.int32()? as u32))?;
-    answer.string()?;
-    let code = answer.int16()?;
-    let message = String::from_utf8_lossy(answer.string()?).into_owned();
-    no_error("CreateTopics", code).map_err(|error| format!("{error} {message}").into())
-}
-
-/// Raise the number of partitions to `partitions` in all.
-pub fn create_partitions(connection: &mut Connection, topic: &str, partitions: i32) -> Outcome<()> {
-    let correlation = connection.next_correlation();
-    let mut request = begin(CREATE_PARTITIONS, correlation, false);
-    request.int32(1);
-    request.string(topic);
-    request.int32(partitions);
-    request.int32(-1); // no manual assignment
-    request.int32(60_000);
-    request.int8(0);
-    let mut answer = connection.ask(&end(request, 0), correlation)?;
-    answer.int32()?; // throttle time
-    one(u64::from(answer.int32()? as u32))?;
-    answer.string()?;
-    let code = answer.int16()?;
-    let message = String::from_utf8_lossy(answer.string()?).into_owned();
-    no_error("CreatePartitions", code).map_err(|error| format!("{error} {message}").into())
-}
-
-/// Delete one topic.
-pub fn delete_topic(connection: &mut Connection, topic: &str) -> Outcome<()> {
-    let correlation = connection.next_correlation();
-    let mut request = begin(DELETE_TOPICS, correlation, false);
-    request.int32(1);
-    request.string(topic);
-    request.int32(60_000);
-    let mut answer = connection.ask(&end(request, 0), correlation)?;
-    answer.int32()?; // throttle time
-    one(u64::from(answer.int32()? as u32))?;
-    answer.string()?;
-    no_error("DeleteTopics", answer.int16()?)
-}
-
 /// Ask for the served versions: the smallest request that proves a connection is alive.
 pub fn api_versions(connection: &mut Connection) -> Outcome<()> {
     let correlation = connection.next_correlation();
@@ -268,10 +204,56 @@ pub fn api_versions(connection: &mut Connection) -> Outcome<()> {
     no_error("ApiVersions", answer.int16()?)
 }
 
-fn one(count: u64) -> Outcome<()> {
+/// Everything here is asked for one topic and one partition.
+pub fn one(count: u64) -> Outcome<()> {
     if count == 1 { Ok(()) } else { Err(format!("one element expected in an answer, not {count}").into()) }
 }
 
-fn no_error(request: &'static str, code: i16) -> Outcome<()> {
+/// Error code 0, or `Refused`.
+pub fn no_error(request: &'static str, code: i16) -> Outcome<()> {
     if code == 0 { Ok(()) } else { Err(Refused { request, code }.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(error: i16) -> Vec<u8> {
+        let mut answer = Writer::default();
+        answer.int32(9);
+        answer.unsigned(0);
+        answer.unsigned(2);
+        answer.compact_string("t");
+        answer.unsigned(2);
+        answer.int32(3);
+        answer.int16(error);
+        answer.int64(70);
+        answer.int64(-1);
+        answer.int64(0);
+        answer.unsigned(1); // no record errors
+        answer.unsigned(0); // no message
+        answer.unsigned(0);
+        answer.unsigned(0);
+        answer.int32(0);
+        answer.unsigned(0);
+        answer.0
+    }
+
+    #[test]
+    fn a_produce_answer_is_read_to_its_last_byte() {
+        let mut whole = answer(0);
+        assert_eq!(produced(&whole).unwrap(), (9, 3, 70));
+        for size in 0..whole.len() {
+            assert!(produced(&whole[..size]).is_err(), "cut at {size}");
+        }
+        whole.push(0);
+        assert!(produced(&whole).is_err(), "one byte too many");
+    }
+
+    #[test]
+    fn an_error_code_is_an_error() {
+        let refused = produced(&answer(6)).unwrap_err();
+        assert!(refused.downcast_ref::<Refused>().is_some_and(Refused::is_new_topic));
+        assert!(!produced(&answer(87)).unwrap_err().downcast_ref::<Refused>().unwrap().is_new_topic());
+    }
 }
