@@ -178,6 +178,9 @@ fn take<'a>(data: &mut &'a [u8], size: i32) -> Taken<&'a [u8]> {
 
 #[inline]
 fn int(data: &mut &[u8]) -> Taken<i32> {
+    if let Some(raw) = short(data) {
+        return Ok((raw >> 1) as i32 ^ -((raw & 1) as i32));
+    }
     let (value, size) = varint::read_i32(data).map_err(|_| Broken)?;
     *data = &data[size..];
     Ok(value)
@@ -185,7 +188,25 @@ fn int(data: &mut &[u8]) -> Taken<i32> {
 
 #[inline]
 fn long(data: &mut &[u8]) -> Taken<i64> {
+    if let Some(raw) = short(data) {
+        return Ok(i64::from((raw >> 1) as i32 ^ -((raw & 1) as i32)));
+    }
     let (value, size) = varint::read_i64(data).map_err(|_| Broken)?;
     *data = &data[size..];
     Ok(value)
+}
+
+/// A varint of up to three bytes, as nearly all of a record's are: worth a third of the time of a walk.
+#[inline]
+fn short(data: &mut &[u8]) -> Option<u32> {
+    let (raw, rest) = match **data {
+        [a, ref rest @ ..] if a < 0x80 => (u32::from(a), rest),
+        [a, b, ref rest @ ..] if b < 0x80 => (u32::from(a & 0x7f) | u32::from(b) << 7, rest),
+        [a, b, c, ref rest @ ..] if c < 0x80 => {
+            (u32::from(a & 0x7f) | u32::from(b & 0x7f) << 7 | u32::from(c) << 14, rest)
+        }
+        _ => return None,
+    };
+    *data = rest;
+    Some(raw)
 }

@@ -1,0 +1,68 @@
+//! Record batches of 1, 100 and 10,000 records of 100 bytes: `cargo bench -p korvet-codec --bench batch`.
+#![allow(missing_docs)] // criterion's macros write public functions
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use korvet_codec::batch::{Origin, check, find_time, headers};
+use korvet_codec::columns::{assemble, columns};
+use korvet_codec::compression::Compression;
+
+const LIMIT: usize = 1 << 30;
+const SIZES: [usize; 3] = [1, 100, 10_000];
+const VALUE: usize = 100;
+
+/// Times, value offsets, values and validity of this many records.
+struct Source([(&'static str, Vec<u8>); 4]);
+
+impl Source {
+    fn new(count: usize) -> Self {
+        let timestamps = (0..count as i64).flat_map(|i| (1_700_000_000_000 + i / 10).to_ne_bytes()).collect();
+        let offsets = (0..=count).flat_map(|i| ((i * VALUE) as i32).to_ne_bytes()).collect();
+        let values =
+            (0..count * VALUE).map(|i| b"some text, some numbers: "[i % 25] ^ (i % 7) as u8).collect();
+        Self([
+            ("timestamp", timestamps),
+            ("value_offsets", offsets),
+            ("value", values),
+            ("value_valid", vec![1; count]),
+        ])
+    }
+
+    fn assemble(&self, compression: Compression) -> Vec<u8> {
+        let named = self.0.each_ref().map(|(name, data)| (*name, &data[..]));
+        assemble(&named, compression, 0, Origin::NONE).expect("the columns agree")
+    }
+}
+
+fn batches(c: &mut Criterion) {
+    for count in SIZES {
+        let source = Source::new(count);
+        let plain = source.assemble(Compression::None);
+        let mut group = c.benchmark_group("batch");
+        group.throughput(Throughput::Elements(count as u64));
+        let mut run = |name: &str, work: &mut dyn FnMut()| {
+            group.bench_function(BenchmarkId::new(name, count), |b| b.iter(&mut *work));
+        };
+        run("check", &mut || drop(black_box(check(black_box(&plain), LIMIT))));
+        run("headers", &mut || drop(black_box(headers(black_box(&plain), true))));
+        run("find_time", &mut || drop(black_box(find_time(black_box(&plain), i64::MAX, LIMIT))));
+        run("columns", &mut || drop(black_box(columns(black_box(&plain), LIMIT))));
+        run("assemble", &mut || drop(black_box(source.assemble(Compression::None))));
+        for compression in &Compression::ALL[1..] {
+            let packed = source.assemble(*compression);
+            let name = format!("check {compression:?}");
+            run(&name, &mut || drop(black_box(check(black_box(&packed), LIMIT))));
+            run(&format!("assemble {compression:?}"), &mut || drop(black_box(source.assemble(*compression))));
+        }
+        group.finish();
+    }
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(20).measurement_time(std::time::Duration::from_secs(1))
+        .warm_up_time(std::time::Duration::from_millis(300));
+    targets = batches
+}
+criterion_main!(benches);
