@@ -1,0 +1,35 @@
+"""The native codec's contract once more, in plain Python: the oracle of tests, and the first column of benchmarks.
+
+Written to be read, not to be fast. `korvet_fast/_native.pyi` is the contract; both raise `CodecError` with the same
+codes.
+"""
+
+from korvet_reference.batch import Batch, check, find_time, headers, recompress, restamp, span
+from korvet_reference.columns import Column, assemble, columns
+from korvet_reference.frames import Frames
+from korvet_reference.ids import pack_ids, unpack_ids
+from korvet_reference.legacy import lift, lower
+from korvet_reference.resp import Replies, ReplyError, pack
+from korvet_reference.schema import Schema
+
+__all__ = [
+    "Batch",
+    "Column",
+    "Frames",
+    "Replies",
+    "ReplyError",
+    "Schema",
+    "assemble",
+    "check",
+    "columns",
+    "find_time",
+    "headers",
+    "lift",
+    "lower",
+    "pack",
+    "pack_ids",
+    "recompress",
+    "restamp",
+    "span",
+    "unpack_ids",
+]

@@ -1,0 +1,53 @@
+"""Cuts a byte stream into frames: a signed 32-bit big-endian length, then that many bytes."""
+
+from typing import final
+
+from korvet_fast.errors import CodecError
+from korvet_reference.varint import Bytes
+
+PREFIX = 4
+
+
+@final
+class Frames:
+    """Frames of at most `limit` bytes each; `limit` may be changed and holds from the next length prefix on."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._held = bytearray()
+        self._size: int | None = None
+        self._dead: CodecError | None = None
+
+    @property
+    def pending(self) -> int:
+        """Bytes of the unfinished frame held now, length prefix included."""
+        return len(self._held)
+
+    def feed(self, data: Bytes) -> list[bytearray]:
+        """All frames that `data` completes, without their length prefix.
+
+        Raises NEGATIVE_LENGTH, OVERSIZE (a length above the limit); the object is then dead and raises the same again.
+        """
+        if self._dead is not None:
+            raise CodecError(self._dead.code, self._dead.message)
+        self._held += data
+        frames: list[bytearray] = []
+        while True:
+            if self._size is None:
+                if len(self._held) < PREFIX:
+                    return frames
+                self._size = self._length()
+            end = PREFIX + self._size
+            if len(self._held) < end:
+                return frames
+            frames.append(self._held[PREFIX:end])
+            del self._held[:end]
+            self._size = None
+
+    def _length(self) -> int:
+        length = int.from_bytes(self._held[:PREFIX], "big", signed=True)
+        if 0 <= length <= self.limit:
+            return length
+        code = "NEGATIVE_LENGTH" if length < 0 else "OVERSIZE"
+        self._dead = CodecError(code, f"a frame of {length} bytes; the limit is {self.limit}")
+        raise self._dead
