@@ -1,5 +1,8 @@
 //! The Python face of `korvet_codec`: conversions only, one call per batch or more.
 
+// Python's arguments arrive as values of their own.
+#![allow(clippy::needless_pass_by_value)]
+
 mod batch;
 mod buffer;
 mod columns;

@@ -4,7 +4,7 @@ use korvet_codec::resp::{self, Sink};
 use pyo3::IntoPyObjectExt;
 use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt, PyList, PyString};
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString};
 use pyo3::{Borrowed, type_hint_identifier, type_hint_union};
 
 use crate::buffer::Input;
@@ -53,7 +53,7 @@ impl<'py> FromPyObject<'_, 'py> for Argument {
 
 /// A pipeline of Redis commands as RESP arrays of bulk strings. Text becomes UTF-8, an int its digits.
 #[pyfunction]
-fn pack<'py>(py: Python<'py>, commands: Vec<Vec<Argument>>) -> PyResult<Bound<'py, PyBytes>> {
+fn pack(py: Python<'_>, commands: Vec<Vec<Argument>>) -> PyResult<Bound<'_, PyBytes>> {
     PyBytes::new_with(py, resp::packed_size(&commands), |out| {
         resp::pack(&commands, out);
         Ok(())
@@ -125,7 +125,7 @@ impl Sink for Make<'_> {
     }
 
     fn boolean(&mut self, value: bool) -> Py<PyAny> {
-        pyo3::types::PyBool::new(self.0, value).to_owned().into_any().unbind()
+        PyBool::new(self.0, value).to_owned().into_any().unbind()
     }
 
     fn integer(&mut self, value: i64) -> Py<PyAny> {
@@ -137,7 +137,7 @@ impl Sink for Make<'_> {
     }
 
     fn float(&mut self, value: f64) -> Py<PyAny> {
-        pyo3::types::PyFloat::new(self.0, value).into_any().unbind()
+        PyFloat::new(self.0, value).into_any().unbind()
     }
 
     fn text(&mut self, value: &str) -> Py<PyAny> {

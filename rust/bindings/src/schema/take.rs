@@ -3,7 +3,7 @@
 use korvet_codec::schema::Source;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBoolMethods, PyDict, PyList, PyMapping, PyString, PyTuple};
 
 use crate::buffer::Input;
 
@@ -64,7 +64,7 @@ impl<'py> Source for Take<'_, 'py> {
     }
 
     fn boolean(&self, value: &Self::Value) -> PyResult<Option<bool>> {
-        Ok(value.cast::<PyBool>().ok().map(|value| value.is_true()))
+        Ok(value.cast::<PyBool>().ok().map(PyBoolMethods::is_true))
     }
 
     fn integer(&self, value: &Self::Value) -> PyResult<Option<i64>> {

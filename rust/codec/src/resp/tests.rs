@@ -82,7 +82,9 @@ fn write(reply: &Reply, out: &mut Vec<u8>) {
         }
         Reply::List(items) => {
             out.extend(format!("*{}\r\n", items.len()).as_bytes());
-            items.iter().for_each(|item| write(item, out));
+            for item in items {
+                write(item, out);
+            }
             return;
         }
     };
@@ -109,7 +111,9 @@ proptest! {
     #[test]
     fn any_cut_of_the_stream_gives_the_same_replies(expected in replies(), step in 1_usize..50) {
         let mut data = Vec::new();
-        expected.iter().for_each(|reply| write(reply, &mut data));
+        for reply in &expected {
+            write(reply, &mut data);
+        }
         prop_assert_eq!(parse(&data, step, 1 << 20).unwrap(), (expected, 0));
     }
 

@@ -2,7 +2,7 @@
 
 use super::TAGGED_SLOT;
 use super::plan::{Form, Plan, Step};
-use super::table::{Initial, Kind};
+use super::write::{bounded, write_integer, write_length, write_null, write_text_length};
 use crate::{Code, Error, Result, Stop, varint};
 
 /// What a source gives when asked for a kind: None if the value is of another kind.
@@ -276,92 +276,5 @@ fn given<T, F>(answer: Given<T, F>, wanted: &'static str) -> Result<T, Stop<F>> 
         Ok(Some(value)) => Ok(value),
         Ok(None) => Err(Error::new(Code::BadValue, format!("{wanted} is needed")).into()),
         Err(failure) => Err(Stop::Foreign(failure)),
-    }
-}
-
-fn bounded(size: usize, most: usize) -> Result<usize> {
-    if size > most {
-        return Error::fail(Code::BadValue, format!("a size of {size}; {most} can be written"));
-    }
-    Ok(size)
-}
-
-fn write_text_length(out: &mut Vec<u8>, compact: bool, size: usize) {
-    if compact {
-        varint::write_u32(out, size as u32 + 1);
-    } else {
-        out.extend((size as i16).to_be_bytes());
-    }
-}
-
-fn write_length(out: &mut Vec<u8>, compact: bool, size: usize) {
-    if compact {
-        varint::write_u32(out, size as u32 + 1);
-    } else {
-        out.extend((size as i32).to_be_bytes());
-    }
-}
-
-fn write_integer(out: &mut Vec<u8>, kind: Kind, number: i64) {
-    match kind {
-        Kind::Int8 => out.push(number as u8),
-        Kind::Int16 | Kind::Uint16 => out.extend((number as u16).to_be_bytes()),
-        Kind::Int64 => out.extend(number.to_be_bytes()),
-        _ => out.extend((number as u32).to_be_bytes()),
-    }
-}
-
-fn write_null(out: &mut Vec<u8>, form: &Form) {
-    match form {
-        Form::Text { compact: false } => out.extend((-1_i16).to_be_bytes()),
-        Form::Struct(_) => out.push(0xff),
-        Form::Text { compact }
-        | Form::Bytes { compact }
-        | Form::Records { compact }
-        | Form::Array { compact, .. } => {
-            if *compact {
-                out.push(0);
-            } else {
-                out.extend((-1_i32).to_be_bytes());
-            }
-        }
-        _ => unreachable!("the table allows null for no other kind"),
-    }
-}
-
-/// What a missing value becomes. The default was checked against its kind with the table.
-pub(super) fn write_default(out: &mut Vec<u8>, form: &Form, nullable: bool, initial: &Initial) {
-    match (form, initial) {
-        (_, Initial::Null) => write_null(out, form),
-        (Form::Bool, initial) => out.push(u8::from(*initial == Initial::Bool(true))),
-        (Form::Integer(kind, ..), Initial::Int(number)) => write_integer(out, *kind, *number),
-        (Form::Integer(kind, ..), _) => write_integer(out, *kind, 0),
-        (Form::Float64, Initial::Float(number)) => out.extend(number.to_be_bytes()),
-        (Form::Float64, _) => out.extend(0_f64.to_be_bytes()),
-        (Form::Uuid, Initial::Bytes(bytes)) => out.extend(bytes),
-        (Form::Uuid, _) => out.extend([0; 16]),
-        (Form::Text { compact }, initial) => {
-            let text = if let Initial::Text(text) = initial { text.as_str() } else { "" };
-            write_text_length(out, *compact, text.len());
-            out.extend(text.as_bytes());
-        }
-        (Form::Bytes { compact }, initial) => {
-            let bytes = if let Initial::Bytes(bytes) = initial { bytes.as_slice() } else { &[] };
-            write_length(out, *compact, bytes.len());
-            out.extend(bytes);
-        }
-        (Form::Records { compact } | Form::Array { compact, .. }, _) => write_length(out, *compact, 0),
-        (Form::Tags, _) => out.push(0),
-        (Form::Struct(plan), _) => {
-            if nullable {
-                out.push(1);
-            }
-            for step in &plan.steps {
-                out.extend(&step.written);
-            }
-            if plan.flexible {
-                out.push(0);
-            }
-        }
     }
 }

@@ -10,6 +10,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod value;
+mod write;
 
 pub use decode::Sink;
 pub use encode::{Parts, Source};

@@ -1,8 +1,8 @@
 //! What one version of a shape looks like on the wire, worked out once.
 
-use super::encode::write_default;
 use super::table::{Field, Initial, Kind};
-use crate::{Code, Error, Result};
+use super::write::write_default;
+use crate::Result;
 
 /// A struct in one version.
 #[derive(Debug)]
@@ -62,7 +62,8 @@ impl Plan {
             } else if field.tag.is_some() {
                 plan.tagged.push(step);
             } else {
-                plan.smallest += if step.nullable { 1 } else { step.form.smallest() };
+                let maybe_null = step.nullable && matches!(step.form, Form::Struct(_));
+                plan.smallest += if maybe_null { 1 } else { step.form.smallest() };
                 plan.steps.push(step);
             }
         }
@@ -97,7 +98,13 @@ impl Step {
                 Form::Integer(kind, low, high)
             }
         };
-        let form = if array { Form::array(single, field, version, flexible)? } else { single };
+        let form = if array {
+            // An element that takes no bytes would let any count be believed.
+            let smallest = single.smallest().max(1);
+            Form::Array { of: Box::new(single), compact: flexible, smallest }
+        } else {
+            single
+        };
         let nullable = version >= field.nullable;
         let initial = match &field.default {
             Initial::Null if !nullable => Initial::Zero,
@@ -118,15 +125,6 @@ impl Step {
 }
 
 impl Form {
-    fn array(of: Self, field: &Field, version: i16, compact: bool) -> Result<Self> {
-        let smallest = of.smallest();
-        if smallest == 0 && (field.since..=field.until).contains(&version) {
-            // Such an array could announce any number of elements and be believed.
-            return Error::fail(Code::BadSchema, format!("its elements take no bytes in version {version}"));
-        }
-        Ok(Self::Array { of: Box::new(of), compact, smallest })
-    }
-
     /// The fewest bytes a value that is not null can take.
     fn smallest(&self) -> usize {
         let length = |compact: &bool, plain: usize| if *compact { 1 } else { plain };

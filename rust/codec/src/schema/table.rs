@@ -172,7 +172,7 @@ fn default_fits(field: &Field, array: bool, kind: Kind) -> bool {
         Initial::Int(value) => kind.range().is_some_and(|(low, high)| (low..=high).contains(value)),
         Initial::Float(_) => kind == Kind::Float64,
         Initial::Text(text) => {
-            matches!(kind, Kind::Text | Kind::LegacyText) && text.len() <= i16::MAX as usize
+            matches!(kind, Kind::Text | Kind::LegacyText) && i16::try_from(text.len()).is_ok()
         }
         Initial::Bytes(bytes) => kind == Kind::Bytes || (kind == Kind::Uuid && bytes.len() == 16),
     }
