@@ -1,0 +1,57 @@
+"""`korvet-fast`, the command line. Each command is a module here with a `command`, imported only when it is called.
+
+Exit codes: 0 done, 1 it failed, 2 it was asked for in a way that cannot be.
+"""
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from korvet_fast import __version__
+
+COMMANDS = {
+    "serve": "Run a broker.",
+    "topic": "Create, list, describe, alter and delete topics.",
+    "produce": "Send lines to a topic.",
+    "consume": "Print the records of a topic.",
+    "doctor": "Check the store and the addresses, and say what acks=all survives.",
+}
+
+
+class _Commands(click.Group):
+    """Knows the names and first sentences by heart, so that neither --help nor one command imports the others."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"korvet_fast.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="korvet-fast %(version)s")
+def root() -> None:
+    """A broker for Kafka clients.
+
+    \b
+    Try it:
+      korvet-fast serve                                    # the whole broker, on 127.0.0.1:9092
+      korvet-fast topic create orders --partitions 4       # in another shell
+      echo 'order-123 1 widget' | korvet-fast produce orders
+      korvet-fast consume orders --from earliest --count 1
+
+    `korvet-fast COMMAND --help` tells more.
+    """
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Run the command line; ends the process as every click program does."""
+    return root(arguments, prog_name="korvet-fast")

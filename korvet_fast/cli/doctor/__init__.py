@@ -1,0 +1,64 @@
+"""`korvet-fast doctor`: looks at what a broker stands on, and says in plain words what it found."""
+
+import asyncio
+
+import click
+
+from korvet_fast.cli.broker_options import BrokerOptions, broker_options
+from korvet_fast.cli.doctor.finding import Finding, Verdict
+from korvet_fast.cli.doctor.network import examine_address, examine_descriptors
+from korvet_fast.cli.doctor.store import examine_store
+
+COLOURS = {Verdict.GOOD: "green", Verdict.WARN: "yellow", Verdict.BAD: "red"}
+
+
+@click.command()
+@broker_options
+def command(options: BrokerOptions) -> None:
+    """Check the store and the addresses that `serve` would use with the same options.
+
+    Changes nothing. Exit code 1 if a broker could not run or could not keep its promises there.
+
+    \b
+    Examples:
+      korvet-fast doctor
+      korvet-fast doctor --store file:/var/lib/korvet --listen kafka://0.0.0.0:9092 --advertise kafka://10.1.2.3:9092
+    """
+    ground = examine_store(options.directory)
+    findings = [*ground.findings, *asyncio.run(_examine_addresses(options))]
+    findings.append(examine_descriptors(options.settings.number("max.connections")))
+    for finding in findings:
+        mark = click.style(f"{finding.verdict.value:5}", fg=COLOURS[finding.verdict])
+        click.echo(f"{mark} {finding.subject:12} {finding.sentence}")
+    click.echo()
+    for line in promise(options.settings.text("durability"), kept=ground.kept):
+        click.echo(line)
+    if any(finding.verdict is Verdict.BAD for finding in findings):
+        raise click.exceptions.Exit(1)
+
+
+async def _examine_addresses(options: BrokerOptions) -> list[Finding]:
+    findings = []
+    for listener, told in zip(options.listeners, options.advertised, strict=True):
+        findings += await examine_address(listener, told)
+    return findings
+
+
+def promise(durability: str, *, kept: bool) -> list[str]:
+    """What an acknowledgement survives, in plain words. `kept`: flushed data is still there after a power failure."""
+    if durability != "fsync":
+        last = "the end of the broker, kill -9 included, but not a power failure or a crash of the machine"
+        advice = "Set durability=fsync (for all topics, or for one) to have acks=all wait for the disk."
+    elif kept:
+        last = "a power failure too: it is given after the records are flushed to the disk"
+        advice = "One disk holds the only copy: what acks=all does not survive is the loss of that disk."
+    else:
+        last = "the end of the broker, but not of the machine: see `file system` above"
+        advice = "Put the store on a disk to have it survive that as well."
+    return [
+        "What an acknowledgement survives:",
+        "  acks=0    nothing: no answer is sent",
+        "  acks=1    the end of the broker, kill -9 included: the operating system has the records",
+        f"  acks=all  {last}",
+        advice,
+    ]

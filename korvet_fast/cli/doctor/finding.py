@@ -1,0 +1,35 @@
+"""What a look at something comes to."""
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class Verdict(Enum):
+    """Only `BAD` makes doctor's exit code 1: a broker could not start, or would not keep what it promises."""
+
+    GOOD = "ok"
+    WARN = "warn"
+    BAD = "bad"
+
+
+class Finding(NamedTuple):
+    """One thing looked at, and a sentence that says what to do if it is not good."""
+
+    verdict: Verdict
+    subject: str
+    sentence: str
+
+
+def good(subject: str, sentence: str) -> Finding:
+    """Nothing to do."""
+    return Finding(Verdict.GOOD, subject, sentence)
+
+
+def warn(subject: str, sentence: str) -> Finding:
+    """It works, and somebody should know this."""
+    return Finding(Verdict.WARN, subject, sentence)
+
+
+def bad(subject: str, sentence: str) -> Finding:
+    """It does not work."""
+    return Finding(Verdict.BAD, subject, sentence)

@@ -1,0 +1,144 @@
+"""The store's directory: may we write, who holds it, what is it on, does a flush look real, is there room."""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
+from korvet_fast.errors import StoreError
+from korvet_fast.store.embedded.lock import Lock
+
+FLUSHES = 20
+SUSPICIOUS = 50e-6  # seconds; a disk that has to reach its medium, or a protected cache, does not answer faster
+LITTLE = 1 << 30  # bytes
+NEXT_TO_NOTHING = 64 << 20
+
+# File systems on which a flush does not mean what it means on a disk of one's own.
+MEMORY = {"tmpfs", "ramfs"}
+LAYERED = {"overlay", "overlayfs", "aufs"}
+REMOTE = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "virtiofs", "ceph"}
+
+
+class Mount(NamedTuple):
+    """The file system a directory lies on."""
+
+    kind: str
+    point: str
+    options: frozenset[str]
+
+
+class Ground(NamedTuple):
+    """What the promise of acks=all rests on."""
+
+    findings: list[Finding]
+    kept: bool  # what is flushed survives a power failure, as far as can be known
+
+
+def examine_store(directory: Path) -> Ground:
+    """Look at the directory a broker would use, or the nearest one above it that exists. Leaves nothing behind."""
+    existing = _nearest(directory)
+    findings = [*_use(directory, existing)]
+    mount = find_mount(existing.resolve(), Path("/proc/self/mountinfo").read_text())
+    findings.append(judge_mount(mount))
+    try:
+        seconds = time_flushes(existing)
+    except OSError as error:
+        findings.append(bad("directory", f"cannot write in {existing}: {error.strerror}. Let this user write there."))
+    else:
+        findings.append(judge_flushes(seconds, mount))
+    usage = shutil.disk_usage(existing)
+    findings.append(judge_space(usage.free, usage.total))
+    return Ground(findings, mount.kind not in MEMORY)
+
+
+def _nearest(directory: Path) -> Path:
+    path = directory.absolute()
+    while not path.exists():
+        path = path.parent
+    return path
+
+
+def _use(directory: Path, existing: Path) -> Iterator[Finding]:
+    if not existing.is_dir():
+        yield bad("directory", f"{existing} is a file; name a directory with --store file:DIRECTORY")
+    elif existing != directory.absolute():
+        yield good("directory", f"{directory} does not exist yet; the broker will make it")
+    elif (directory / ".lock").exists():
+        lock = Lock(directory)
+        try:
+            lock.take()
+        except StoreError as error:
+            yield good("directory", f"a broker is running: {error.detail.partition(';')[0]}")
+        except OSError as error:
+            yield bad("directory", f"cannot lock {directory}: {error.strerror}. Let this user write there.")
+        else:
+            lock.release()
+            yield good("directory", f"{directory} holds a store, and no broker uses it now")
+    else:
+        yield good("directory", f"{directory} exists and holds no store yet")
+
+
+def find_mount(path: Path, mountinfo: str) -> Mount:
+    """The mount a path lies on. `mountinfo`: /proc/self/mountinfo, as proc(5) describes it."""
+    best = Mount("unknown", "", frozenset())
+    for line in mountinfo.splitlines():
+        left, _, right = line.partition(" - ")
+        fields, (kind, _, options) = left.split(), right.split(" ", 2)
+        point = fields[4].encode().decode("unicode_escape")  # blanks are written \040
+        # The later of two mounts on one point hides the earlier.
+        if path.is_relative_to(point) and len(point) >= len(best.point):
+            best = Mount(kind, point, frozenset((fields[5] + "," + options).split(",")))
+    return best
+
+
+def judge_mount(mount: Mount) -> Finding:
+    """What a flush is worth on this kind of file system."""
+    where = f"{mount.kind} mounted on {mount.point}"
+    if mount.kind in MEMORY:
+        return bad("file system", f"{where} lives in memory: nothing survives a restart of the machine. Use a disk.")
+    if mount.kind in LAYERED:
+        return warn("file system", f"{where} is a container's own layer, gone with the container. Mount a volume.")
+    if mount.kind in REMOTE:
+        return warn("file system", f"{where} is kept by another machine: a flush is worth what that one makes of it.")
+    if mount.options & {"nobarrier", "barrier=0"}:
+        return warn("file system", f"{where} is mounted without barriers: the disk may keep flushed data in its cache.")
+    return good("file system", where)
+
+
+def time_flushes(directory: Path) -> float:
+    """The median time in seconds of a 4 KiB append with fdatasync there. Raises `OSError`."""
+    times = []
+    with tempfile.NamedTemporaryFile(dir=directory, prefix=".korvet-doctor-") as file:
+        for _ in range(FLUSHES):
+            os.write(file.fileno(), bytes(4096))
+            started = time.perf_counter()
+            os.fdatasync(file.fileno())
+            times.append(time.perf_counter() - started)
+    return median(times)
+
+
+def judge_flushes(seconds: float, mount: Mount) -> Finding:
+    """Whether the flush looks like one that reached a disk."""
+    took = f"a flush of 4 KiB takes {seconds * 1e6:,.0f} µs"
+    if seconds < SUSPICIOUS and mount.kind not in MEMORY:
+        return warn(
+            "flush",
+            f"{took}, faster than a disk can: something below (a virtual machine's host, a controller) answers before "
+            "the data is safe, or has a protected cache. Only its maker can tell.",
+        )
+    return good("flush", f"{took}; writers that wait at the same time share one")
+
+
+def judge_space(free: int, total: int) -> Finding:
+    """Whether there is room to write."""
+    text = f"{free / 2**30:,.1f} GiB of {total / 2**30:,.1f} GiB are free"
+    if free < NEXT_TO_NOTHING:
+        return bad("space", f"{text}; appends will fail. Make room, or lower log.retention.bytes.")
+    if free < max(LITTLE, total // 20):
+        return warn("space", f"{text}; when it is full, appends fail until there is room.")
+    return good("space", text)

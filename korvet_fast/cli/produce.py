@@ -1,0 +1,116 @@
+"""`korvet-fast produce`: the lines of a file, or of standard input, as records."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+import click
+
+from korvet_fast.cli.session import bootstrap_option, run
+from korvet_fast.client.cluster import Cluster
+from korvet_fast.client.connection import ClientError
+from korvet_fast.client.sender import ACKS, COMPRESSIONS, Sender
+
+CHUNK = 64 * 1024  # bytes read at a time; as empty lines still a batch below the default message.max.bytes
+LONGEST_LINE = 100 << 20  # bytes: what a broker takes as one request by default
+PATIENCE = 30.0  # seconds for each batch
+
+
+@click.command()
+@click.argument("topic")
+@click.argument("file", type=click.File("rb"), default="-")
+@click.option("--partition", type=click.IntRange(min=0), help="Send everything to this one; otherwise all in turn.")
+@click.option(
+    "--acks", type=click.Choice(list(ACKS)), default="all", show_default=True, help="What an answer has to promise."
+)
+@click.option("--compression", type=click.Choice(list(COMPRESSIONS)), default="none", show_default=True)
+@bootstrap_option
+def command(
+    topic: str,
+    file: BinaryIO,
+    partition: int | None,
+    acks: str,
+    compression: str,
+    bootstrap: tuple[tuple[str, int], ...],
+) -> None:
+    """Send the lines of FILE, or of standard input, to TOPIC: one record each, without its line end.
+
+    \b
+    Examples:
+      korvet-fast produce orders orders.jsonl --compression zstd
+      tail -f app.log | korvet-fast produce logs --acks 1
+    """
+
+    async def work(cluster: Cluster) -> None:
+        partitions = await cluster.partitions(topic, create=True)
+        if partition is not None and partition not in partitions:
+            raise ClientError(f"topic {topic!r} has no partition {partition}, only 0 to {len(partitions) - 1}")
+        sender = Sender(
+            cluster,
+            topic,
+            partitions if partition is None else [partition],
+            acks=ACKS[acks],
+            compression=COMPRESSIONS[compression],
+            patience=PATIENCE,
+        )
+        try:
+            with _progress(file) as advance:
+                await _send_lines(file, sender, advance)
+        except ClientError as error:
+            raise ClientError(f"{error}\n{sender.stored} records were acknowledged before that") from None
+        click.echo(f"{sender.stored} records stored in topic {topic}", err=True)
+
+    run(bootstrap, work, patience=PATIENCE)
+
+
+async def _send_lines(file: BinaryIO, sender: Sender, advance: Callable[[int], None]) -> None:
+    begun: list[bytes] = []  # pieces of the line whose end has not come yet
+    length = 0
+    while chunk := await _read(file.fileno()):
+        advance(len(chunk))
+        *ends, last = chunk.split(b"\n")
+        if ends:
+            ends[0] = b"".join((*begun, ends[0]))
+            begun, length = [], 0
+            await sender.send(ends)
+        begun.append(last)
+        length += len(last)
+        if length > LONGEST_LINE:
+            raise ClientError(f"a line is longer than {LONGEST_LINE >> 20} MiB; a record that large is not taken")
+    if length:
+        await sender.send([b"".join(begun)])
+    await sender.finish()
+
+
+async def _read(descriptor: int) -> bytes:
+    """What there is, `CHUNK` bytes at most; empty at the end. Waits in the loop, so that Ctrl-C ends it at once."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    try:
+        loop.add_reader(descriptor, ready.set)
+    except PermissionError:  # a file on disk: always ready, and the system will not watch it
+        return os.read(descriptor, CHUNK)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
+    return os.read(descriptor, CHUNK)
+
+
+@contextmanager
+def _progress(file: BinaryIO) -> Iterator[Callable[[int], None]]:
+    """A bar, when there is a terminal to draw it on and a person is not busy typing the input there."""
+    if not sys.stderr.isatty() or file.isatty():
+        yield lambda size: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    size = os.fstat(file.fileno()).st_size or None
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=size)
+        yield lambda done: bar.advance(task, done)

@@ -1,0 +1,63 @@
+"""`korvet-fast serve`: the whole broker in one process."""
+
+import logging
+
+import click
+import uvloop
+
+from korvet_fast.cli.address import Listener
+from korvet_fast.cli.broker_options import BrokerOptions, broker_options
+from korvet_fast.cli.log import start_log
+from korvet_fast.core.broker import Address, Broker
+from korvet_fast.errors import StoreError
+from korvet_fast.net.serve import Door, serve
+from korvet_fast.store.embedded import EmbeddedStore
+
+
+@click.command()
+@broker_options
+def command(options: BrokerOptions) -> None:
+    """Run a broker: Kafka on 127.0.0.1:9092, the records in ./korvet-data, unless told otherwise.
+
+    It logs `ready kafka://HOST:PORT store=...` when clients may connect. SIGTERM or Ctrl-C lets it finish what is
+    under way, flush and exit; a second one ends it at once.
+
+    \b
+    Examples:
+      korvet-fast serve
+      korvet-fast serve --store file:/var/lib/korvet --set num.partitions=4 --set log.retention.ms=86400000
+      korvet-fast serve --listen kafka://0.0.0.0:9092 --advertise kafka://broker.example.org:9092
+      KORVET_NUM_PARTITIONS=4 korvet-fast serve --config korvet.toml
+
+    Settings have Kafka's names. A flag wins over the environment, that over the file, that over the default.
+    """
+    start_log()
+    settings = options.settings
+    store = EmbeddedStore(
+        options.directory,
+        segment_bytes=settings.number("log.segment.bytes"),
+        segment_ms=settings.number("log.roll.ms"),
+        index_interval_bytes=settings.number("log.index.interval.bytes"),
+    )
+    doors = [
+        Door(listener.host, listener.port, Address(told.host, told.port) if told else None)
+        for listener, told in zip(options.listeners, options.advertised, strict=True)
+    ]
+
+    def ready(addresses: list[Address]) -> None:
+        for listener, address in zip(options.listeners, addresses, strict=True):
+            where = Listener(listener.scheme, address.host, address.port)
+            logging.getLogger("korvet_fast").info("ready %s store=%s", where, options.store)
+
+    try:
+        uvloop.run(serve(Broker(store, settings), doors, ready))
+    except StoreError as error:
+        raise click.ClickException(error.detail) from None
+    except OSError as error:
+        # `serve` names the address; any other OSError would be a bug of ours, and keeps its traceback.
+        if error.filename is None:
+            raise
+        raise click.ClickException(
+            f"cannot listen on {error.filename}: {error.strerror}. Is a broker running there already? "
+            "Another port is chosen with --listen kafka://HOST:PORT."
+        ) from None

@@ -1,0 +1,43 @@
+"""What the client commands share: the --bootstrap option, and running a coroutine with errors put in words."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import click
+
+from korvet_fast.cli.address import parse_bootstrap
+from korvet_fast.client.cluster import Cluster
+from korvet_fast.client.connection import ClientError, Endpoint, Unreachable
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def bootstrap_option(function: F) -> F:
+    """Give a command `--bootstrap`."""
+    return click.option(
+        "--bootstrap",
+        type=parse_bootstrap,
+        metavar="HOST:PORT",
+        default="127.0.0.1:9092",
+        show_default=True,
+        help="A broker of the cluster; several are separated by commas.",
+    )(function)
+
+
+def run(bootstrap: tuple[tuple[str, int], ...], work: Callable[[Cluster], Awaitable[T]], patience: float = 10.0) -> T:
+    """Connect, do the work, disconnect; `patience`: seconds for each request. A `ClientError` ends in exit code 1."""
+
+    async def connected() -> T:
+        async with Cluster([Endpoint(*each) for each in bootstrap], patience) as cluster:
+            return await work(cluster)
+
+    try:
+        return asyncio.run(connected())
+    except Unreachable as error:
+        raise click.ClickException(
+            f"{error}\nIs the broker running? Start one with `korvet-fast serve`, or name another with --bootstrap."
+        ) from None
+    except ClientError as error:
+        raise click.ClickException(str(error)) from None

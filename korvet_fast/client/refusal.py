@@ -1,0 +1,21 @@
+"""A broker's error code in words."""
+
+from korvet_fast.client.connection import ClientError
+from korvet_fast.errors import FAULTS
+from korvet_fast.wire.kafka.faults import CODES
+
+_NAMES = {code: name for name, code in CODES.items()}
+
+
+def explain(code: int, detail: str | None = None) -> str:
+    """The sentence for an error code: the broker's own detail if it gave one, else what the code means."""
+    name = _NAMES.get(code)
+    if name is None:
+        return f"{detail or 'the broker refused'} (error {code})"
+    return f"{detail or FAULTS[name].sentence} ({name})"
+
+
+def check(subject: str, code: int, detail: str | None = None) -> None:
+    """Raise `ClientError` about `subject` unless the code is 0."""
+    if code:
+        raise ClientError(f"{subject}: {explain(code, detail)}")
