@@ -1,7 +1,8 @@
 """What a store is: nine verbs over logs and keys, with no Kafka in them. Both engines, one contract suite.
 
 A *log* is a named sequence of record batches; each batch covers a range of offsets, and the ranges rise. A name is
-`topic:partition` to core and an opaque string here. A *key* is a string with a small value, compared and set whole.
+`topic:partition` to core; here it is letters, digits, `.`, `_` and `-`, a colon, and a number. A *key* is a string
+with a small value, compared and set whole.
 
 All methods are called on one event loop. A method that has nothing to wait for completes without suspending.
 Failures of disk or server raise `StoreError`; nothing may be reported as stored after one.
@@ -24,7 +25,11 @@ class Entry(NamedTuple):
 
 
 class Appending(NamedTuple):
-    """An append under way. Both futures are shared between appends; each ends with None or a `StoreError`."""
+    """An append under way. Both futures end with None or a `StoreError`.
+
+    They are shared between appends and refuse to be cancelled: a task that awaits one is cancelled only when it
+    ends. Use `asyncio.shield` where that may take too long.
+    """
 
     stored: "Future[None]"  # the store has it: it survives the end of this process
     durable: "Future[None]"  # it survives what the store's durability promises (embedded: a power failure)
@@ -38,12 +43,13 @@ class Page(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """`start` <= offsets held < `end`; those below `durable` are durable. `size` is the bytes at rest."""
+    """`start` <= offsets held < `end`; those below `durable` are durable."""
 
     start: int
     end: int
     durable: int
-    size: int
+    size: int  # bytes at rest
+    latest: int = -1  # the largest record time at rest, in ms; may be that of a record just below `start`
 
 
 class Stale(Exception):
@@ -82,10 +88,14 @@ class Store(Protocol):
         """
 
     async def bounds(self, log: str) -> Bounds:
-        """Where the log starts and ends. An unknown log is (0, 0, 0, 0)."""
+        """Where the log starts and ends. An unknown log is (0, 0, 0, 0, -1)."""
 
-    async def find_time(self, log: str, ms: int) -> Page:
-        """The one batch that holds the first record at or after time `ms`: a page of one, or of none."""
+    async def find_time(self, log: str, ms: int, start: int = 0) -> Page:
+        """The first batch that ends at or above offset `start` and whose largest time is `ms` or later.
+
+        A page of one, or of none. Where the batch begins below `start`, the record of that time may lie below it
+        too: then ask again with the page's `next`.
+        """
 
     async def cut(
         self,
@@ -99,9 +109,10 @@ class Store(Protocol):
         """Take records away; returns the new bounds.
 
         `start`: offsets below it are gone at once, on a crash too. `end`: offsets from it on are gone, and are
-        given out again. `older_than` (a time in ms) and `larger_than` (bytes) retire whole pieces from the
-        front, as large as the engine keeps them, all of whose records are older, or while the rest is still larger.
-        Never takes what is not durable. Raises `KorvetError` OFFSET_OUT_OF_RANGE for a start past the end.
+        given out again; a batch that holds it goes whole. `older_than` (a time in ms) and `larger_than` (bytes)
+        retire whole pieces from the front, as large as the engine keeps them: all of whose records are older, or
+        without which the rest is still as large. From the front, never takes what is not durable. Raises
+        `KorvetError` OFFSET_OUT_OF_RANGE for a `start` past the end, or an `end` outside of the log.
         """
 
     async def drop(self, log: str) -> None:

@@ -1,0 +1,95 @@
+"""Files on disk: descriptors within a limit, writes that land whole, directories that remember them."""
+
+import os
+import resource
+from collections import OrderedDict
+from pathlib import Path
+
+
+class Handle:
+    """An open file. It is closed when the last one who uses it lets go, so that a thread may still be reading."""
+
+    __slots__ = ("fd",)
+
+    def __init__(self, path: Path) -> None:
+        self.fd = -1
+        self.fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+
+    def __del__(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+
+
+class Files:
+    """Keeps the files used last open, at most `limit` of them. Belongs to the event loop's thread."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._open: OrderedDict[Path, Handle] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def open(self, path: Path) -> Handle:
+        """The open file at `path`, which exists. Raises `OSError`."""
+        handle = self._open.get(path)
+        if handle is not None:
+            self._open.move_to_end(path)
+            return handle
+        if len(self._open) >= self.limit:
+            self._open.popitem(last=False)
+        handle = self._open[path] = Handle(path)
+        return handle
+
+    def peek(self, path: Path) -> Handle | None:
+        """The file at `path` if it is open."""
+        return self._open.get(path)
+
+    def forget(self, path: Path) -> None:
+        """Let go of the file at `path`, which is about to be removed or renamed."""
+        self._open.pop(path, None)
+
+    def clear(self) -> None:
+        """Let go of all files."""
+        self._open.clear()
+
+
+def default_limit() -> int:
+    """How many files to keep open: an eighth of what the process may have, so that sockets find room."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return 4096
+    return max(16, min(4096, soft // 8))
+
+
+def sync_file(path: Path) -> None:
+    """Flush what is written of a file that is not kept open. Raises `OSError`."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fdatasync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable. Raises `OSError`."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a small file: after a crash it holds either all of `data` or what it held before. Raises `OSError`."""
+    fresh = path.with_name(path.name + ".new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    fresh.replace(path)
+    sync_directory(path.parent)

@@ -1,0 +1,179 @@
+"""One log: its segments, where it starts and ends, what is durable of it. Belongs to the event loop's thread.
+
+Only this file writes to segments. What goes wrong while writing is either undone completely, or the log is
+marked as failed and takes nothing more until the store is opened again.
+"""
+
+import asyncio
+import logging
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from korvet_fast.core.types import Buffer
+from korvet_fast.errors import StoreError
+from korvet_fast.store.embedded.files import Files, Handle
+from korvet_fast.store.embedded.segment import Segment
+from korvet_fast.store.interface import Bounds, Entry, Stale
+
+_PARTS = 1024  # buffers that one system call takes (IOV_MAX)
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a segment is full, and how dense its index is."""
+
+    segment_bytes: int
+    segment_ms: int  # span of record time
+    index_interval_bytes: int
+
+
+class Log:
+    """The state of one log. `directory` holds its segments and nothing of other logs."""
+
+    __slots__ = (
+        "directory",
+        "dirty",
+        "durable",
+        "failed",
+        "flushing",
+        "fresh",
+        "gone",
+        "limits",
+        "name",
+        "paused",
+        "segments",
+        "start",
+        "unflushed",
+        "version",
+        "waiting",
+    )
+
+    def __init__(self, name: str, directory: Path, limits: Limits, segments: list[Segment], start: int) -> None:
+        self.name = name
+        self.directory = directory
+        self.limits = limits
+        self.segments = segments  # never empty; only the last one grows
+        self.start = start
+        self.durable = segments[-1].end
+        self.failed = ""  # why nothing can be written any more
+        self.gone = False  # dropped: nothing can be read any more
+        self.version = 0  # counts the cuts: reads under way begin anew
+        # The group commit's part (see commit.py).
+        self.dirty = False  # something was written since the last flush began
+        self.fresh = False  # a file was made since then
+        self.unflushed: list[Segment] = []  # segments that became full since then
+        self.waiting: asyncio.Future[None] | None = None  # ends with the next flush
+        self.flushing: asyncio.Future[None] | None = None  # ends with the flush under way
+        self.paused = False  # no flush may begin
+
+    @classmethod
+    def create(cls, name: str, directory: Path, limits: Limits, base: int = 0) -> "Log":
+        """A new and empty log. Raises `OSError`."""
+        directory.mkdir(exist_ok=True)
+        segment = Segment.create(directory, base)
+        log = cls(name, directory, limits, [segment], base)
+        log.dirty = log.fresh = True
+        return log
+
+    @property
+    def end(self) -> int:
+        """The offset that the next record gets."""
+        return self.segments[-1].end
+
+    @property
+    def bounds(self) -> Bounds:
+        """Where the log starts and ends."""
+        segments = self.segments
+        size = sum(segment.size for segment in segments)
+        return Bounds(self.start, segments[-1].end, self.durable, size, max(s.max_time for s in segments))
+
+    def find(self, offset: int) -> int:
+        """Which of the segments holds the offset, or would."""
+        return max(0, bisect_right(self.segments, offset, key=_base) - 1)
+
+    def append(self, entries: Sequence[Entry], at: int, files: Files) -> None:
+        """Write the entries behind the end, all or none, into the page cache. Raises `Stale` and `StoreError`."""
+        if self.failed:
+            raise StoreError(self.failed)
+        segment = self.segments[-1]
+        if at != segment.end:
+            raise Stale(segment.end)
+        if not entries:
+            return
+        parts = [entry.data for entry in entries]
+        size = sum(map(len, parts))
+        limits = self.limits
+        if segment.size and (
+            segment.size + size > limits.segment_bytes or entries[0].timestamp - segment.first_time > limits.segment_ms
+        ):
+            segment = self.roll()
+        try:
+            if segment.index is None:
+                segment.grow(limits.index_interval_bytes)
+            handle = files.open(segment.path)
+        except OSError as error:
+            raise _refusal(segment.path, error) from error
+        self._write(handle, segment, parts, size)
+        self.dirty = True
+        interval = limits.index_interval_bytes
+        for data, first, last, timestamp in entries:
+            segment.note(first, last, timestamp, len(data), interval)
+
+    def _write(self, handle: Handle, segment: Segment, parts: list[Buffer], size: int) -> None:
+        written = 0
+        try:
+            written = os.pwritev(handle.fd, parts[:_PARTS], segment.size)
+            while written < size:  # a nearly full disk, a signal, or more parts than one call takes
+                written += os.pwritev(handle.fd, _after(parts, written)[:_PARTS], segment.size + written)
+        except OSError as error:
+            if written:
+                self._undo(handle, segment)
+            raise _refusal(segment.path, error) from error
+
+    def _undo(self, handle: Handle, segment: Segment) -> None:
+        """Take away what a failed append left, durably: a crash must not bring back what was refused."""
+        try:
+            os.ftruncate(handle.fd, segment.size)
+            os.fsync(handle.fd)
+        except OSError as error:
+            self.fail(f"{segment.path}: a failed append could not be undone: {error.strerror}")
+
+    def roll(self) -> Segment:
+        """Begin a new segment at the end. Raises `StoreError`; the log is then as it was."""
+        full = self.segments[-1]
+        try:
+            segment = Segment.create(self.directory, full.end)
+        except OSError as error:
+            raise _refusal(self.directory, error) from error
+        self.segments.append(segment)
+        self.unflushed.append(full)
+        self.dirty = self.fresh = True
+        return segment
+
+    def fail(self, why: str) -> None:
+        """Take nothing more until the store is opened again: nobody can say what the disk holds."""
+        if not self.failed:
+            self.failed = f"{why}; nothing more is written to this log until the broker is restarted"
+            _logger.error("%s: %s", self.name, self.failed)
+
+
+def _base(segment: Segment) -> int:
+    return segment.base
+
+
+def _refusal(path: Path, error: OSError) -> StoreError:
+    return StoreError(f"{path}: nothing was appended: {error.strerror}")
+
+
+def _after(parts: list[Buffer], written: int) -> list[Buffer]:
+    """What is left of the parts behind the first `written` bytes."""
+    for number, part in enumerate(parts):
+        if written < len(part):
+            return [memoryview(part)[written:], *parts[number + 1 :]]
+        written -= len(part)
+    return []

@@ -1,0 +1,169 @@
+"""Reading a log: from the page cache without leaving the loop, from the disk in a thread.
+
+A read that had to wait may find that the log was cut meanwhile; it then begins anew.
+"""
+
+import asyncio
+import errno
+import os
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import TypeVar
+
+from korvet_fast._native import Batch, headers, span
+from korvet_fast.core.types import Buffer
+from korvet_fast.errors import StoreError
+from korvet_fast.store.embedded.files import Files, Handle
+from korvet_fast.store.embedded.index import Index
+from korvet_fast.store.embedded.log import Log
+from korvet_fast.store.embedded.segment import Segment, batch_size
+from korvet_fast.store.interface import Page
+
+_SEARCH = 64 << 10  # bytes read at once when looking for a time
+
+_Result = TypeVar("_Result")
+
+
+class _Cut(Exception):
+    pass
+
+
+class Reader:
+    """Reads logs. What it hands out are views of the buffers it read into."""
+
+    def __init__(self, files: Files, pool: Executor) -> None:
+        self._files = files
+        self._pool = pool
+        self._flags = os.RWF_NOWAIT  # 0 where the file system cannot tell cached from not
+
+    async def read(self, log: Log, start: int, max_bytes: int, limit: int) -> Page:
+        """See `Store.read`."""
+        while True:
+            try:
+                return await self._read(log, start, max_bytes, limit)
+            except _Cut:
+                continue
+
+    async def find_time(self, log: Log, ms: int, start: int) -> Page:
+        """See `Store.find_time`."""
+        while True:
+            try:
+                return await self._find_time(log, ms, start)
+            except _Cut:
+                continue
+
+    async def _read(self, log: Log, start: int, max_bytes: int, limit: int) -> Page:
+        data: list[Buffer] = []
+        offset = max(start, log.start)
+        limit = min(limit, log.end)
+        while offset < limit and not log.gone:
+            number = log.find(offset)
+            segment = log.segments[number]
+            if offset >= segment.end:  # between two segments; there is one above, or `limit` would be reached
+                offset = log.segments[number + 1].base
+                continue
+            piece, following = await self._read_segment(log, segment, offset, max_bytes, limit)
+            if piece is None or (data and len(piece) > max_bytes):
+                break
+            data.append(piece)
+            offset = following
+            max_bytes -= len(piece)
+            if offset < segment.end or max_bytes <= 0:
+                break
+        return Page(data, offset if data else start)
+
+    async def _read_segment(
+        self, log: Log, segment: Segment, offset: int, max_bytes: int, limit: int
+    ) -> tuple[memoryview | None, int]:
+        """Batches of one segment from `offset` on and the offset after them; None if the first goes beyond `limit`."""
+        index = segment.index or await self._load_index(log, segment)
+        position = index.position(offset)
+        size = segment.size
+        length = max_bytes + log.limits.index_interval_bytes
+        while True:
+            data = await self._fetch(log, segment, position, min(length, size - position))
+            begin, end, following = span(data, offset, limit, max_bytes)
+            if end > begin:
+                return data[begin:end], following
+            # No whole batch of ours in what was read. How far does it reach?
+            found = headers(data, verify=False)
+            if found and found[-1].last_offset >= offset:
+                return None, offset
+            position, length = _beyond(segment, position, data, found, size)
+
+    async def _find_time(self, log: Log, ms: int, start: int) -> Page:
+        for segment in log.segments[log.find(start) :]:
+            if log.gone or segment.max_time < ms or segment.end <= start:
+                continue
+            index = segment.index or await self._load_index(log, segment)
+            position = max(index.time_position(ms), index.position(start))
+            size = segment.size
+            length = _SEARCH
+            while position < size:
+                data = await self._fetch(log, segment, position, min(length, size - position))
+                found = headers(data, verify=False)
+                for batch in found:
+                    if batch.max_timestamp >= ms and batch.last_offset >= start:
+                        return Page([data[batch.start : batch.start + batch.size]], batch.last_offset + 1)
+                if position + _whole(found) == size:
+                    break
+                position, length = _beyond(segment, position, data, found, size)
+        return Page([], start)
+
+    async def _load_index(self, log: Log, segment: Segment) -> Index:
+        index = await self._in_thread(log, segment.load_index, log.limits.index_interval_bytes)
+        if segment.index is None:  # an append may have been quicker
+            segment.index = index
+        return segment.index
+
+    async def _fetch(self, log: Log, segment: Segment, position: int, length: int) -> memoryview:
+        """`length` bytes of a segment, all of which are there. Raises `StoreError`."""
+        data = bytearray(length)
+        got = 0
+        try:
+            handle = self._files.open(segment.path)
+            if self._flags:
+                got = os.preadv(handle.fd, [data], position, self._flags)
+        except BlockingIOError:
+            pass  # nothing of it is cached
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:
+                raise StoreError(f"{segment.path}: {error.strerror}") from error
+            self._flags = 0
+        if got < length:
+            await self._in_thread(log, _read_rest, handle, data, position, got)
+        return memoryview(data)
+
+    async def _in_thread(self, log: Log, work: Callable[..., _Result], *arguments: object) -> _Result:
+        version = log.version
+        try:
+            result = await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+        except OSError as error:
+            raise StoreError(f"{log.directory}: reading failed: {error.strerror or error}") from error
+        if log.version != version:
+            raise _Cut
+        return result
+
+
+def _read_rest(handle: Handle, data: bytearray, position: int, got: int) -> None:
+    """In a thread. Fill `data`, whose first `got` bytes are there. Raises `OSError`."""
+    view = memoryview(data)
+    while got < len(data):
+        count = os.preadv(handle.fd, [view[got:]], position + got)
+        if count == 0:
+            raise OSError(errno.EIO, f"the file ends before byte {position + len(data)}")
+        got += count
+
+
+def _whole(found: list[Batch]) -> int:
+    """Bytes that the batches found cover."""
+    return found[-1].start + found[-1].size if found else 0
+
+
+def _beyond(segment: Segment, position: int, data: memoryview, found: list[Batch], size: int) -> tuple[int, int]:
+    """Where to read on behind the batches found, and how much, so that the next batch is whole."""
+    covered = _whole(found)
+    length = max(_SEARCH, batch_size(data[covered:]))
+    if (covered == 0 and len(data) >= length) or position + covered >= size or batch_size(data[covered:]) > size:
+        raise StoreError(f"{segment.path}: no record batch at byte {position + covered}; the file is damaged")
+    return position + covered, length

@@ -1,0 +1,139 @@
+"""Opening a directory: as the checkpoint of a clean shutdown says, or by looking at every log's end.
+
+After an unclean stop the bytes that no index file vouches for are read, checked by CRC, cut at the first bad one and
+flushed, so that everything that can be read after it is durable.
+"""
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterable
+from concurrent.futures import Executor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from korvet_fast.errors import StoreError
+from korvet_fast.store.embedded.commit import write_index
+from korvet_fast.store.embedded.cut import read_start
+from korvet_fast.store.embedded.files import replace_file, sync_directory
+from korvet_fast.store.embedded.index import Index, Summary, read_summary
+from korvet_fast.store.embedded.log import Limits, Log
+from korvet_fast.store.embedded.names import REMOVED, log_name
+from korvet_fast.store.embedded.segment import Segment
+
+CHECKPOINT = "checkpoint"
+_VERSION = 1
+
+_logger = logging.getLogger(__name__)
+
+
+def open_logs(directory: Path, limits: Limits, pool: Executor) -> dict[str, Log]:
+    """All logs of a store, ready to use. Takes the checkpoint away: from now on it would be wrong.
+
+    Raises `StoreError` and `OSError`.
+    """
+    if (directory / REMOVED).exists():
+        shutil.rmtree(directory / REMOVED)
+    kept = _read_checkpoint(directory / CHECKPOINT)
+    paths = sorted(path for path in directory.iterdir() if path.is_dir())
+    logs = {log.name: log for log in pool.map(partial(_open_log, limits, kept), paths) if log is not None}
+    (directory / CHECKPOINT).unlink(missing_ok=True)
+    sync_directory(directory)
+    return logs
+
+
+def write_checkpoint(directory: Path, logs: Iterable[Log]) -> None:
+    """Say how a clean shutdown leaves the logs, all of which are flushed. Raises `OSError`."""
+    rows = {
+        log.directory.name: [log.start, [[segment.base, _rows(segment), *segment.summary] for segment in log.segments]]
+        for log in logs
+    }
+    replace_file(directory / CHECKPOINT, json.dumps({"version": _VERSION, "logs": rows}).encode())
+
+
+def _read_checkpoint(path: Path) -> dict[str, Any]:
+    try:
+        kept = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        _logger.warning("%s is damaged, every log is looked at instead: %s", path, error)
+        return {}
+    if kept["version"] != _VERSION:
+        raise StoreError(f"{path} was written by a newer version of this program; use that one")
+    logs: dict[str, Any] = kept["logs"]
+    return logs
+
+
+def _open_log(limits: Limits, kept: dict[str, Any], directory: Path) -> Log | None:
+    name = log_name(directory.name)
+    if name is None:
+        return None  # not ours
+    row = kept.get(directory.name)
+    if row is not None:
+        start, segments = row
+        found = [_from_checkpoint(directory, *values) for values in segments]
+        if found[-1].path.stat().st_size == found[-1].size:
+            return Log(name, directory, limits, found, start)
+        _logger.warning("%s: not as the last shutdown left it, looked at in full", name)
+    return _recover(name, directory, limits)
+
+
+def _rows(segment: Segment) -> int:
+    return -1 if segment.index is None else len(segment.index)  # -1: some, beside the segment
+
+
+def _from_checkpoint(directory: Path, base: int, rows: int, *summary: int) -> Segment:
+    return Segment(directory, base, Summary(*summary), None if rows else Index.empty())
+
+
+def _recover(name: str, directory: Path, limits: Limits) -> Log:
+    start = read_start(directory)
+    for leftover in directory.glob("*.new"):
+        leftover.unlink()
+    bases = sorted(int(path.stem) for path in directory.glob("*.log"))
+    segments: list[Segment] = []
+    for number, base in enumerate(bases):
+        segment, whole = _recover_segment(directory, base, limits)
+        segments.append(segment)
+        following = bases[number + 1 :]
+        if following and not (whole and segment.end == following[0]):
+            _remove_segments(name, directory, following)
+            break
+    if not segments or segments[-1].end < start:
+        _remove_segments(name, directory, [segment.base for segment in segments])
+        return Log.create(name, directory, limits, start)
+    for segment in segments[:-1]:
+        if segment.index is not None:
+            write_index(segment)
+    sync_directory(directory)
+    return Log(name, directory, limits, segments, max(start, segments[0].base))
+
+
+def _recover_segment(directory: Path, base: int, limits: Limits) -> tuple[Segment, bool]:
+    """One segment, and whether all of its file is good; what is not good is cut off."""
+    path = Segment(directory, base).path
+    size = path.stat().st_size
+    summary = read_summary(path.with_suffix(".index"))
+    if summary is not None and summary.size == size:
+        return Segment(directory, base, summary), True
+    segment = Segment(directory, base).scan(size, limits.index_interval_bytes, verify=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        if segment.size < size:
+            _logger.warning("%s: %d bytes cut off behind offset %d", path, size - segment.size, segment.end)
+            os.ftruncate(descriptor, segment.size)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return segment, segment.size == size
+
+
+def _remove_segments(name: str, directory: Path, bases: list[int]) -> None:
+    for base in reversed(bases):
+        segment = Segment(directory, base)
+        _logger.warning("%s: segment %d removed, it lies behind what was lost", name, base)
+        segment.path.unlink()
+        segment.index_path.unlink(missing_ok=True)

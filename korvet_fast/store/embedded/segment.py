@@ -1,0 +1,114 @@
+"""One file of a log: batches from a base offset on, and what must be known of them to append and to find."""
+
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from korvet_fast._native import Batch, headers
+from korvet_fast.store.embedded.files import Handle
+from korvet_fast.store.embedded.index import Index, Summary, read_index
+
+_CHUNK = 1 << 20  # bytes read at once when a file is walked through
+_SIZE_AT = struct.Struct(">8xi")  # a v2 batch: base offset, then the length of what follows
+
+
+class Segment:
+    """The state of one segment file. `size` bytes of the file are in use; what lies behind is rubbish."""
+
+    __slots__ = ("base", "end", "first_time", "index", "max_time", "path", "size")
+
+    def __init__(self, directory: Path, base: int, summary: Summary | None = None, index: Index | None = None) -> None:
+        self.path = directory / f"{base:020d}.log"
+        self.base = base
+        self.size, self.end, self.first_time, self.max_time = summary or (0, base, -1, -1)
+        self.index = index  # None: beside the file, not read yet
+
+    @property
+    def index_path(self) -> Path:
+        """Where the index is kept."""
+        return self.path.with_suffix(".index")
+
+    @property
+    def summary(self) -> Summary:
+        """What the index file vouches for when it is written now."""
+        return Summary(self.size, self.end, self.first_time, self.max_time)
+
+    @classmethod
+    def create(cls, directory: Path, base: int) -> "Segment":
+        """A new segment with its empty file. Raises `OSError`, also if there is such a file."""
+        segment = cls(directory, base, index=Index.empty())
+        os.close(os.open(segment.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640))
+        return segment
+
+    def note(self, first: int, last: int, timestamp: int, size: int, interval: int) -> None:
+        """Count in a batch of `size` bytes that stands at the end now; an index row after `interval` bytes."""
+        index = self.index
+        assert index is not None  # whoever appends has called `grow`
+        position = self.size
+        if position - index.last_position() >= interval:
+            index.add(first, position, self.max_time)
+        if position == 0:
+            self.first_time = timestamp
+        if timestamp > self.max_time:
+            self.max_time = timestamp
+        self.size = position + size
+        self.end = last + 1
+
+    def load_index(self, interval: int) -> Index:
+        """The index, read from beside the file, or built from the file if that does not fit. Raises `OSError`.
+
+        Takes long for a large file without an index; safe in a thread, which must not store the result itself.
+        """
+        if self.index is not None:
+            return self.index
+        kept = read_index(self.index_path)
+        if kept is not None and kept[0].size == self.size:
+            return kept[1]
+        return self.scan(self.size, interval, verify=False).index or Index.empty()
+
+    def grow(self, interval: int) -> None:
+        """Make ready to append: the index in memory. Raises `OSError`."""
+        if self.index is None:
+            self.index = self.load_index(interval).growing()
+
+    def scan(self, size: int, interval: int, *, verify: bool, below: int | None = None) -> "Segment":
+        """A new segment that knows what the first `size` bytes of the file hold, up to the first that is no batch.
+
+        `verify`: a batch whose checksum fails is none. `below`: stops before the batch that reaches this offset.
+        Starts behind what the index file vouches for. Raises `OSError`.
+        """
+        found = Segment(self.path.parent, self.base, index=Index.empty())
+        kept = read_index(self.index_path)
+        if kept is not None and kept[0].size <= size and (below is None or kept[0].end <= below):
+            found = Segment(self.path.parent, self.base, kept[0], kept[1].growing())
+        handle = Handle(self.path)
+        for batch in walk(handle, found.size, size, verify=verify):
+            if batch.base_offset < found.end or (below is not None and batch.last_offset >= below):
+                break
+            found.note(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size, interval)
+        return found
+
+
+def walk(handle: Handle, position: int, size: int, *, verify: bool) -> Iterator[Batch]:
+    """The headers of the whole batches from `position` up to `size`, in order, up to the first that is none.
+
+    Reads a megabyte at a time, more only where one batch is larger. `Batch.start` is relative to what was read.
+    """
+    length = _CHUNK
+    while position < size:
+        data = os.pread(handle.fd, min(length, size - position), position)
+        found = headers(data, verify)
+        yield from found
+        position += found[-1].start + found[-1].size if found else 0
+        if not found:
+            length = batch_size(data)
+            if not len(data) < length <= size - position:
+                return  # not cut short by our chunk, so damaged or torn
+        else:
+            length = _CHUNK
+
+
+def batch_size(data: bytes | memoryview) -> int:
+    """How large the batch that begins here says it is, header included; 0 if its first twelve bytes are not there."""
+    return _SIZE_AT.unpack_from(data)[0] + _SIZE_AT.size if len(data) >= _SIZE_AT.size else 0
