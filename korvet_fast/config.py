@@ -1,4 +1,4 @@
-"""Settings: one table, read once at the start, and what a topic makes of it.
+"""Settings: one table, read once at the start.
 
 A setting is taken from the first of: flag (`--set name=value`), environment (`KORVET_NUM_PARTITIONS` for
 `num.partitions`), TOML file (dotted, quoted or nested names), default. A row with a `topic` name is the broker's
@@ -16,7 +16,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from korvet_fast.errors import KorvetError, SettingError
+from korvet_fast.errors import SettingError
 
 Value: TypeAlias = bool | int | str
 
@@ -24,7 +24,6 @@ Value: TypeAlias = bool | int | str
 _FOREIGN = ("KORVET_TEST_", "KORVET_SERVICE_", "KORVET_PORT")
 
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
-CODECS = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}  # compression.type -> number in a batch
 
 
 class Kind(Enum):
@@ -110,7 +109,7 @@ SETTINGS = _table(
         Kind.STRING,
         "producer",
         "How batches are compressed at rest; `producer` keeps them as they came.",
-        choices=("producer", *CODECS),
+        choices=("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
         topic="compression.type",
     ),
     Setting(
@@ -209,9 +208,10 @@ def _short(given: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _near(name: str, known: Iterable[str]) -> str:
+def explain_unknown(name: str, known: Iterable[str]) -> str:
+    """The name, quoted and cut to a readable length, and which known one it may have been meant for."""
     close = difflib.get_close_matches(name[:80], list(known), 1, 0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return _short(name) + (f"; did you mean {close[0]!r}?" if close else "")
 
 
 class Settings:
@@ -249,70 +249,6 @@ class Settings:
         return (default,) if source is Source.DEFAULT else ((name, show(value), source), default)
 
 
-class TopicConfig:
-    """A topic's settings: its own over the broker's. `overrides`: name -> text, as given.
-
-    Raises `KorvetError` INVALID_CONFIG. The attributes are what an append looks at, ready to use.
-    """
-
-    __slots__ = (
-        "_settings",
-        "after_max_ms",
-        "compression",
-        "log_append_time",
-        "max_message_bytes",
-        "min_insync_replicas",
-        "overrides",
-        "retention_bytes",
-        "retention_ms",
-        "sync",
-    )
-
-    def __init__(self, settings: Settings, overrides: Mapping[str, str | None]) -> None:
-        self._settings = settings
-        self.overrides = {name: _legal(name, text) for name, text in overrides.items()}
-        self.max_message_bytes = self.number("max.message.bytes")
-        self.compression = CODECS.get(self.text("compression.type"))  # None: as the producer sent it
-        self.log_append_time = self.text("message.timestamp.type") == "LogAppendTime"
-        self.after_max_ms = self.number("message.timestamp.after.max.ms")
-        self.min_insync_replicas = self.number("min.insync.replicas")
-        self.sync = self.text("durability") == "fsync"
-        self.retention_ms = self.number("retention.ms")
-        self.retention_bytes = self.number("retention.bytes")
-
-    def text(self, name: str) -> str:
-        row = TOPIC_SETTINGS[name]
-        own = self.overrides.get(name)
-        return self._settings.text(row.name) if own is None else show(row.parse(own))
-
-    def number(self, name: str) -> int:
-        return int(self.text(name))
-
-    def describe(self) -> list[Described]:
-        """Every topic setting, by name."""
-        return [self._describe(name) for name in sorted(TOPIC_SETTINGS)]
-
-    def _describe(self, name: str) -> Described:
-        row = TOPIC_SETTINGS[name]
-        synonyms = self._settings.synonyms(row.name)
-        if name in self.overrides:
-            synonyms = ((name, self.text(name), Source.TOPIC), *synonyms)
-        _, value, source = synonyms[0]
-        return Described(name, value, source, row, synonyms)
-
-
-def _legal(name: str, text: str | None) -> str:
-    row = TOPIC_SETTINGS.get(name)
-    if row is None:
-        raise KorvetError("INVALID_CONFIG", f"topics have no setting {_short(name)} here{_near(name, TOPIC_SETTINGS)}")
-    try:
-        row.parse(text)
-    except ValueError as error:
-        raise KorvetError("INVALID_CONFIG", f"{name} {error}") from None
-    assert text is not None
-    return text
-
-
 def read_settings(
     flags: Iterable[str] = (), environment: Mapping[str, str] | None = None, file: Path | None = None
 ) -> Settings:
@@ -327,7 +263,7 @@ def read_settings(
         for name, value in values.items():
             row = SETTINGS.get(name)
             if row is None:
-                raise SettingError(f"{source.value}: there is no setting {_short(name)}{_near(name, SETTINGS)}")
+                raise SettingError(f"{source.value}: there is no setting {explain_unknown(name, SETTINGS)}")
             try:
                 given[name] = (row.parse(value), source)
             except ValueError as error:
@@ -350,7 +286,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
     for variable, value in environment.items():
         if variable.startswith("KORVET_") and not variable.startswith(_FOREIGN):
             if variable not in _ENVIRONMENT:
-                raise SettingError(f"environment: {variable} is no setting{_near(variable, _ENVIRONMENT)}")
+                raise SettingError(f"environment: there is no setting {explain_unknown(variable, _ENVIRONMENT)}")
             values[_ENVIRONMENT[variable]] = value
     return values
 

@@ -23,18 +23,17 @@ _LAST_EPOCH = (1 << 15) - 1
 
 
 class Address(NamedTuple):
-    """Where clients reach this broker."""
+    """Where a broker listens, or where clients are told to reach it."""
 
     host: str
     port: int
 
 
 class Broker:
-    """`open`, then use, then `close`. `address` is what clients are told; the server sets it when it listens."""
+    """`open`, then use, then `close`."""
 
     def __init__(self, store: Store, settings: Settings, clock: Clock | None = None) -> None:
         self.settings = settings
-        self.address = Address("127.0.0.1", 9092)
         self.node_id = settings.number("node.id")
         self.cluster_id = ""
         self._host = Host(store, clock or Clock())

@@ -5,13 +5,13 @@ import logging
 from typing import NamedTuple
 
 from korvet_fast import _native
-from korvet_fast.config import TopicConfig
 from korvet_fast.core import lookup
 from korvet_fast.core.epochs import Epoch
 from korvet_fast.core.host import Host
 from korvet_fast.core.lookup import Found
 from korvet_fast.core.producers import Stored
 from korvet_fast.core.state import State
+from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.core.types import LATEST
 from korvet_fast.core.watch import Watch
 from korvet_fast.core.watermark import Watermark
@@ -101,6 +101,10 @@ class Partition:
     def _stand(self, bounds: Bounds) -> None:
         self.start, self.end, self.size = bounds.start, bounds.end, bounds.size
         self._mark.reset(min(max(self.high_watermark, bounds.durable), bounds.end))
+        if self.high_watermark < self.end:
+            # An append of nothing: what is in the log already is to become durable, and then readable.
+            durable = self._host.store.append(self.log, (), self.end, sync=True).durable
+            self._mark.add(self.end, self.end, 0, durable)
 
     async def save(self) -> None:
         """Put producers and epochs into the registry, so that the next opening reads only what comes after."""
@@ -246,8 +250,7 @@ class Partition:
 
     async def latest_by_time(self) -> Found | None:
         """The first durable record with the largest time; None if there is no record."""
-        store, now = self._host.store, self._host.clock.wall()
-        return await lookup.find_latest(store, self.log, self.start, self.high_watermark, now)
+        return await lookup.find_latest(self._host.store, self.log, self.start, self.high_watermark)
 
     def epoch_end(self, epoch: int) -> Epoch:
         """(epoch, end offset) of the largest leader epoch up to `epoch`; (-1, -1) if it is newer than the broker's."""

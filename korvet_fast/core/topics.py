@@ -8,9 +8,10 @@ from bisect import insort
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from korvet_fast.config import Settings, TopicConfig
+from korvet_fast.config import Settings
 from korvet_fast.core.host import Host
 from korvet_fast.core.partition import Partition
+from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.errors import KorvetError
 from korvet_fast.store.interface import ABSENT
 

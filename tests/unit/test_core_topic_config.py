@@ -2,7 +2,8 @@
 
 import pytest
 
-from korvet_fast.config import TOPIC_SETTINGS, Source, TopicConfig, read_settings
+from korvet_fast.config import SETTINGS, TOPIC_SETTINGS, Source, read_settings
+from korvet_fast.core.topic_config import CODECS, TopicConfig
 from korvet_fast.errors import KorvetError
 
 
@@ -11,6 +12,10 @@ def test_a_topic_takes_the_brokers_value_until_it_has_its_own() -> None:
     config = TopicConfig(settings, {"compression.type": "uncompressed", "retention.ms": "-1"})
     assert (config.max_message_bytes, config.compression, config.retention_ms) == (1000, 0, -1)
     assert config.overrides == {"compression.type": "uncompressed", "retention.ms": "-1"}
+
+
+def test_every_compression_has_its_number() -> None:
+    assert ("producer", *CODECS) == SETTINGS["compression.type"].choices
 
 
 def test_what_an_append_looks_at() -> None:

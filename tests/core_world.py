@@ -1,0 +1,124 @@
+"""A broker core over a real embedded store, with a clock that stands still and a store that fails when told to."""
+
+import asyncio
+import shutil
+from asyncio import Future
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from batches import NOW, make_batch, read_values
+from korvet_fast import _native
+from korvet_fast.config import read_settings
+from korvet_fast.core.broker import Broker
+from korvet_fast.core.clock import Clock
+from korvet_fast.core.partition import Appended, Partition
+from korvet_fast.store.embedded.store import EmbeddedStore
+from korvet_fast.store.interface import Appending, Entry
+
+LIMIT = 1 << 30
+
+
+class StillClock(Clock):
+    """Time that moves when a test says so."""
+
+    def __init__(self) -> None:
+        self.ms = NOW
+        self.seconds = 1000.0
+
+    def wall(self) -> int:
+        return self.ms
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+class Unruly:
+    """An embedded store whose appends fail, or stay undecided, when told to; everything else is the store's own."""
+
+    def __init__(self, store: EmbeddedStore) -> None:
+        self.store = store
+        self.refuse: Exception | None = None  # raised by appends, before anything is stored
+        self.refuse_cut: Exception | None = None
+        self.hold: list[Future[None]] | None = None  # a list: appends are stored, and durable when the test says so
+        self.reads = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    def append(self, log: str, entries: Sequence[Entry], at: int, *, sync: bool) -> Appending:
+        if self.refuse is not None:
+            raise self.refuse
+        appending = self.store.append(log, entries, at, sync=sync)
+        if self.hold is None:
+            return appending
+        self.hold.append(asyncio.get_running_loop().create_future())
+        return Appending(appending.stored, self.hold[-1])
+
+    async def cut(self, log: str, **what: Any) -> Any:
+        if self.refuse_cut is not None:
+            raise self.refuse_cut
+        return await self.store.cut(log, **what)
+
+    async def read(self, log: str, start: int, max_bytes: int, limit: int) -> Any:
+        self.reads += 1
+        return await self.store.read(log, start, max_bytes, limit)
+
+
+class World:
+    """A broker that runs, its clock and its store."""
+
+    def __init__(self, broker: Broker, clock: StillClock, store: Unruly) -> None:
+        self.broker = broker
+        self.clock = clock
+        self.store = store
+
+
+@asynccontextmanager
+async def run_broker(data: Path, *flags: str, **options: int) -> AsyncIterator[World]:
+    """A broker over `data` with `name=value` settings and options of the store; closed cleanly at the end."""
+    clock = StillClock()
+    store = Unruly(EmbeddedStore(data, **options))
+    broker = Broker(store, read_settings(flags), clock)
+    await broker.open()
+    try:
+        yield World(broker, clock, store)
+    finally:
+        await broker.close()
+
+
+def put(partition: Partition, batch: bytearray, acks: int = 1) -> Appended:
+    """Check and append, as Produce does."""
+    (summary,) = _native.check(batch, LIMIT)
+    return partition.append(batch, summary, acks=acks)
+
+
+def put_values(partition: Partition, *values: bytes) -> int:
+    """Append one batch of values; the base offset."""
+    return put(partition, make_batch(values)).base_offset
+
+
+async def settle(appended: Appended) -> int:
+    """Wait for what acks asked for; the base offset."""
+    if appended.done is not None:
+        await asyncio.shield(appended.done)
+        await asyncio.sleep(0)  # a future that had ended already: its other callbacks come now
+    return appended.base_offset
+
+
+async def read_all(partition: Partition, offset: int = 0) -> list[bytes]:
+    """All values that a consumer gets from `offset` on, whole batches."""
+    values: list[bytes] = []
+    while True:
+        page = await partition.read(offset, 1 << 20)
+        if not page.data:
+            return values
+        values += [value for part in page.data for value in read_values(part)]
+        offset = page.next
+
+
+def copy_as_crashed(data: Path, to: Path) -> Path:
+    """What a kill -9 at this moment would leave on disk."""
+    shutil.copytree(data, to)
+    return to

@@ -1,0 +1,186 @@
+"""What a partition knows after a clean stop, after a death, and after its store failed."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from batches import make_batch
+from core_world import World, copy_as_crashed, put, put_values, read_all, run_broker, settle
+from korvet_fast.core.partition import Partition
+from korvet_fast.core.state import State
+from korvet_fast.errors import KorvetError, StoreError
+from korvet_fast.store.interface import Stale
+
+
+def find(world: World) -> Partition:
+    return world.broker.partition("t", 0)
+
+
+async def create(world: World, durability: str = "fsync") -> Partition:
+    return (await world.broker.topics.create("t", 1, {"durability": durability})).partitions[0]
+
+
+async def send(partition: Partition, sequence: int) -> int | str:
+    """One record of producer 7 with acks=all: the offset answered, or the fault."""
+    try:
+        return await settle(put(partition, make_batch([b"%d" % sequence], producer=(7, 0, sequence)), acks=-1))
+    except KorvetError as error:
+        return error.fault.name
+
+
+def test_idempotence_survives_a_clean_stop_without_reading_the_log(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with run_broker(tmp_path) as world:
+            partition = await create(world)
+            assert [await send(partition, number) for number in range(10)] == list(range(10))
+        async with run_broker(tmp_path) as world:
+            assert world.store.reads == 0
+            assert [await send(find(world), number) for number in (8, 9, 10, 4, 12)] == [
+                8,
+                9,
+                10,
+                "DUPLICATE_SEQUENCE_NUMBER",
+                "OUT_OF_ORDER_SEQUENCE_NUMBER",
+            ]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("save_at", [None, 0, 5, 10])
+def test_idempotence_survives_a_death(tmp_path: Path, save_at: int | None) -> None:
+    async def run() -> None:
+        async with run_broker(tmp_path / "data") as world:
+            partition = await create(world)
+            for number in range(10):
+                if number == save_at:
+                    await partition.save()
+                await send(partition, number)
+            if save_at == 10:
+                await partition.save()
+            copy_as_crashed(tmp_path / "data", tmp_path / "image")
+        async with run_broker(tmp_path / "image") as world:
+            assert (world.store.reads == 0) == (save_at == 10)
+            assert find(world).leader_epoch == 1
+            assert [await send(find(world), number) for number in (9, 5, 4, 10)] == [
+                9,
+                5,
+                "DUPLICATE_SEQUENCE_NUMBER",
+                10,
+            ]
+            assert await read_all(find(world)) == [b"%d" % number for number in range(11)]
+
+    asyncio.run(run())
+
+
+def test_the_state_is_saved_by_itself_after_enough_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("korvet_fast.core.partition.SAVE_EVERY", 1000)
+
+    async def run() -> None:
+        async with run_broker(tmp_path) as world:
+            partition = await create(world)
+            await send(partition, 0)
+            assert await world.store.load(State("t:0").key) is None
+            await settle(put(partition, make_batch([b"x" * 1000]), acks=-1))
+            while await world.store.load(State("t:0").key) is None:
+                await asyncio.sleep(0)
+
+    asyncio.run(run())
+
+
+def test_a_saved_state_that_is_ahead_of_the_log_is_not_believed(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with run_broker(tmp_path) as world:
+            partition = await create(world)
+            for number in range(10):
+                await send(partition, number)
+        # A power failure took the log's end, which a topic with durability=written may lose.
+        async with run_broker(tmp_path) as world:
+            await world.store.cut("t:0", end=6)
+        async with run_broker(tmp_path) as world:
+            assert find(world).end == 6
+            assert [await send(find(world), number) for number in (5, 6, 7)] == [5, 6, 7]
+        async with run_broker(tmp_path) as world:
+            assert [await send(find(world), number) for number in (7, 8)] == [7, 8]
+            assert await read_all(find(world)) == [b"%d" % number for number in range(9)]
+
+    asyncio.run(run())
+
+
+def test_leader_epochs_count_deaths_and_end_where_the_next_begins(tmp_path: Path) -> None:
+    async def run() -> None:
+        data = tmp_path / "0"
+        for life in range(3):
+            async with run_broker(data) as world:
+                partition = await create(world) if life == 0 else find(world)
+                assert partition.leader_epoch == life
+                assert partition.epoch_end(life) == (life, partition.end)
+                put_values(partition, b"a")
+                await settle(put(partition, make_batch([b"b"]), acks=-1))
+                data = copy_as_crashed(data, tmp_path / f"{life + 1}")
+        async with run_broker(data) as world:
+            assert [find(world).epoch_end(epoch) for epoch in range(5)] == [(0, 2), (1, 4), (2, 6), (3, 6), (-1, -1)]
+        async with run_broker(data) as world:
+            assert find(world).leader_epoch == 3
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("failure", [StoreError("no space left"), Stale(99)])
+def test_an_append_that_fails_leaves_nothing_and_the_next_one_works(tmp_path: Path, failure: Exception) -> None:
+    async def run() -> None:
+        async with run_broker(tmp_path) as world:
+            partition = await create(world)
+            await send(partition, 0)
+            world.store.refuse = failure
+            assert await send(partition, 1) == "KAFKA_STORAGE_ERROR"
+            world.store.refuse = None
+            answers = [await send(partition, 1)]
+            while answers[-1] == "KAFKA_STORAGE_ERROR":
+                await asyncio.sleep(0)
+                answers.append(await send(partition, 1))
+            assert answers[-1] == 1
+            assert await read_all(partition) == [b"0", b"1"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_appends_that_fail_late_are_not_acknowledged_and_memory_follows_the_log(tmp_path: Path, kept: bool) -> None:
+    """Three appends in a row are under way when the first one's flush fails; the log kept them, or it did not."""
+
+    async def run() -> None:
+        async with run_broker(tmp_path) as world:
+            partition = await create(world)
+            await send(partition, 0)
+            held = world.store.hold = []
+            sent = [asyncio.create_task(send(partition, number)) for number in (1, 2, 3)]
+            await asyncio.sleep(0)
+            if not kept:
+                await world.store.cut("t:0", end=1)
+            world.store.hold = None
+            for future in held:
+                future.set_exception(StoreError("flush failed"))
+            assert await asyncio.gather(*sent) == ["KAFKA_STORAGE_ERROR"] * 3
+            while (answer := await send(partition, 1)) == "KAFKA_STORAGE_ERROR":
+                await asyncio.sleep(0)
+            assert answer == 1
+            assert partition.end == (4 if kept else 2)
+            assert [await send(partition, number) for number in (2, 3, 4)] == [2, 3, 4]
+            assert await read_all(partition) == [b"0", b"1", b"2", b"3", b"4"]
+
+    asyncio.run(run())
+
+
+def test_a_state_changed_by_another_writer_is_reported(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with run_broker(tmp_path) as world:
+            partition = await create(world)
+            await send(partition, 0)
+            key = State("t:0").key
+            assert await world.store.save(key, b"other", None)
+            with pytest.raises(StoreError, match="another writer"):
+                await partition.save()
+            assert await world.store.save(key, None, b"other")
+
+    asyncio.run(run())
