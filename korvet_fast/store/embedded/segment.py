@@ -16,13 +16,26 @@ _SIZE_AT = struct.Struct(">8xi")  # a v2 batch: base offset, then the length of 
 class Segment:
     """The state of one segment file. `size` bytes of the file are in use; what lies behind is rubbish."""
 
-    __slots__ = ("base", "end", "first_time", "index", "max_time", "path", "size")
+    __slots__ = ("_path", "base", "directory", "end", "first_time", "index", "max_time", "size")
 
     def __init__(self, directory: Path, base: int, summary: Summary | None = None, index: Index | None = None) -> None:
-        self.path = directory / f"{base:020d}.log"
+        self.directory = directory
         self.base = base
+        self._path: Path | None = None
         self.size, self.end, self.first_time, self.max_time = summary or (0, base, -1, -1)
         self.index = index  # None: beside the file, not read yet
+
+    @property
+    def name(self) -> str:
+        """The file's name: the base offset in twenty digits, as in Kafka."""
+        return f"{self.base:020d}.log"
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        if self._path is None:  # ten thousand logs are opened before one of them is used
+            self._path = self.directory / self.name
+        return self._path
 
     @property
     def index_path(self) -> Path:
@@ -78,10 +91,10 @@ class Segment:
         `verify`: a batch whose checksum fails is none. `below`: stops before the batch that reaches this offset.
         Starts behind what the index file vouches for. Raises `OSError`.
         """
-        found = Segment(self.path.parent, self.base, index=Index.empty())
+        found = Segment(self.directory, self.base, index=Index.empty())
         kept = read_index(self.index_path)
         if kept is not None and kept[0].size <= size and (below is None or kept[0].end <= below):
-            found = Segment(self.path.parent, self.base, kept[0], kept[1].growing())
+            found = Segment(self.directory, self.base, kept[0], kept[1].growing())
         handle = Handle(self.path)
         for batch in walk(handle, found.size, size, verify=verify):
             if batch.base_offset < found.end or (below is not None and batch.last_offset >= below):
