@@ -1,0 +1,18 @@
+"""How hard hypothesis tries: usually the same few examples; with KORVET_HYPOTHESIS=thorough ever new ones, and many."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+THOROUGH = os.environ.get("KORVET_HYPOTHESIS") == "thorough"
+
+
+def examples(fast: int) -> settings:
+    """Settings for a test: `fast` examples, or fifty times as many when thorough."""
+    return settings(
+        max_examples=50 * fast if THOROUGH else fast,
+        derandomize=not THOROUGH,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+        database=None,
+    )

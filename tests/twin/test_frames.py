@@ -1,0 +1,73 @@
+"""Frames: any bytes, cut in any way, give the same frames and the same errors."""
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from korvet_fast.errors import CodecError
+from twin.implementations import agree
+from twin.profile import examples
+from twin.strategies import damaged
+
+bodies = st.lists(st.binary(max_size=40), max_size=5)
+streams = bodies.map(lambda found: b"".join(len(body).to_bytes(4, "big") + body for body in found))
+
+
+def fed(data: bytes, step: int, limit: int) -> Any:
+    """All frames of `data`, `step` bytes at a time; what is pending at the end; or the error that ends it, twice."""
+
+    def call(impl: ModuleType) -> tuple[list[bytearray], list[int], str]:
+        frames = impl.Frames(limit)
+        found: list[bytearray] = []
+        pending = []
+        for at in range(0, len(data), step):
+            try:
+                found += frames.feed(data[at : at + step])
+            except CodecError as error:
+                with pytest.raises(CodecError) as again:
+                    frames.feed(b"")
+                assert (again.value.code, again.value.message) == (error.code, error.message)
+                return found, pending, error.code
+            pending.append(frames.pending)
+        return found, pending, ""
+
+    return call
+
+
+@given(
+    st.one_of(streams, damaged(streams), st.binary(max_size=60)), st.integers(1, 50), st.sampled_from([3, 40, 1 << 30])
+)
+@examples(200)
+def test_any_cut(data: bytes, step: int, limit: int) -> None:
+    agree(fed(data, step, limit))
+    agree(fed(data, 1, limit))
+    agree(fed(data, len(data) + 1, limit))
+
+
+@given(bodies, st.integers(1, 50))
+@examples(50)
+def test_what_goes_in_comes_out(found: list[bytes], step: int) -> None:
+    data = b"".join(len(body).to_bytes(4, "big") + body for body in found)
+    kind, (_, parts) = agree(fed(data, step, 40))
+    assert kind == "value"
+    assert parts[0] == ("list", found)
+    assert parts[2] == ""
+
+
+def test_the_limit_may_change_between_frames(impl: ModuleType) -> None:
+    frames = impl.Frames(10)
+    assert frames.feed(b"\0\0\0\x0aabc") == []
+    frames.limit = 3
+    assert frames.feed(b"defghij\0\0\0\3xyz") == [b"abcdefghij", b"xyz"]
+    assert frames.limit == 3
+    with pytest.raises(CodecError, match="OVERSIZE"):
+        frames.feed(b"\0\0\0\4")
+
+
+def test_a_frame_belongs_to_the_caller(impl: ModuleType) -> None:
+    frame = impl.Frames(10).feed(b"\0\0\0\2ab")[0]
+    frame[0] = ord("x")
+    assert frame == b"xb"
