@@ -115,3 +115,6 @@ pub fn columns(batches: &[u8], mut limit: usize) -> Result<Columns> {
     }
     Ok(columns)
 }
+
+#[cfg(test)]
+mod tests;

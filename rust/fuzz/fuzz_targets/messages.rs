@@ -1,0 +1,28 @@
+//! Any bytes as a message set of magic 0 and 1: a good version 2 batch or an error, and back. With the first message's
+//! size and checksum mended half of the time.
+#![no_main]
+
+use korvet_codec::batch::check;
+use korvet_codec::legacy::{lift, lower};
+use libfuzzer_sys::fuzz_target;
+
+const LIMIT: usize = 1 << 20;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&mend, bytes)) = data.split_first() else { return };
+    let mut bytes = bytes.to_vec();
+    if mend & 1 == 1 && bytes.len() >= 26 {
+        let size = (bytes.len() - 12) as i32;
+        bytes[8..12].copy_from_slice(&size.to_be_bytes());
+        let mut crc = flate2::Crc::new();
+        crc.update(&bytes[16..]);
+        bytes[12..16].copy_from_slice(&crc.sum().to_be_bytes());
+    }
+    if let Ok(batch) = lift(&bytes, LIMIT, 0) {
+        let found = check(&batch, LIMIT).expect("what is lifted is good");
+        assert_eq!(found.len(), 1);
+        let set = lower(&batch, 1, LIMIT).expect("what is lifted can be lowered");
+        assert_eq!(lift(&set, LIMIT, 0).expect("and lifted again"), batch);
+    }
+    let _ = lower(&bytes, mend >> 7, LIMIT);
+});
