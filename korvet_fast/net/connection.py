@@ -56,6 +56,8 @@ class _Slot:
 @coroutine
 def _resume(started: Coroutine[Any, Any, Reply], waits_for: object) -> Generator[Any, Any, Reply]:
     """Go on inside a task with a coroutine that was started outside of one and waits for a future."""
+    if isinstance(waits_for, asyncio.Future):
+        waits_for._asyncio_future_blocking = True  # see `_start`
     try:
         while True:
             try:
@@ -132,6 +134,7 @@ class Connection(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         # The peer may only have closed its sending half: what it asked is answered, without waiting for anything new.
         self._ending = True
+        self._note_unfinished(0, False)
         self._session.close()
         self._go_on()
         return not self._closing
@@ -226,6 +229,10 @@ class Connection(asyncio.BufferedProtocol):
             log.exception(UNEXPECTED, self.peer)
             self._close()
         else:
+            if isinstance(waits_for, asyncio.Future):
+                # `await` marks the future, and the task that gets it takes the mark off. The task comes a moment later,
+                # and until then others must be able to await the same future.
+                waits_for._asyncio_future_blocking = False
             task = self._loop.create_task(self._finish(slot, work, waits_for))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

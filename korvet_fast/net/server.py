@@ -1,4 +1,4 @@
-"""Listeners, who may connect, and the life of the broker process from `serve` to the end of the drain."""
+"""Listeners of a broker, their connections, and who may connect."""
 
 import asyncio
 import errno
@@ -19,12 +19,26 @@ OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
 class Admission(NamedTuple):
-    """Who may connect. The rate is in connections a second; a newcomer above it waits, a second at most."""
+    """Who may connect. The rate is in connections a second; newcomers above it wait in the system's queue."""
 
     connections: int = 10_000  # max.connections
     per_ip: int = 10_000  # max.connections.per.ip
     rate: int = 1_000  # max.connection.creation.rate (KIP-612)
     pool: int = 256 * 1024 * 1024  # queued.max.request.bytes
+
+
+class Turnstile:
+    """So many newcomers a second; a second's worth may come at once."""
+
+    def __init__(self, rate: int) -> None:
+        self._step = 1.0 / rate
+        self._next = 0.0  # when the newcomer after the last one is within the rate
+
+    def enter(self, now: float) -> float:
+        """How many seconds the newcomer of time `now` has to wait; negative or zero: none."""
+        turn = max(self._next, now - 1.0)
+        self._next = turn + self._step
+        return turn - now
 
 
 class Server:
@@ -40,7 +54,7 @@ class Server:
         self.connections: dict[Connection, str] = {}  # and the peer's address
         self._of_ip: Counter[str] = Counter()
         self._accepting: list[asyncio.Task[None]] = []
-        self._next_turn = 0.0  # when the next newcomer is within the rate
+        self._turnstile = Turnstile(admission.rate)
         self._empty = asyncio.Event()
         self._empty.set()
         self._every = max(0.02, min(limits.idle, limits.frame, limits.stalled, 10.0) / 10)
@@ -82,7 +96,7 @@ class Server:
                     self._quiet.warn("refused", f"refused a connection of {ip}: {refusal}")
                     newcomer.close()
                     continue
-                if (wait := self._wait_for_turn()) > 0:
+                if (wait := self._turnstile.enter(self._loop.time())) > 0:
                     await asyncio.sleep(wait)
                 await self._admit(newcomer, ip, dialect)
 
@@ -107,12 +121,6 @@ class Server:
         if self._of_ip[ip] >= self._admission.per_ip:
             return f"max.connections.per.ip={self._admission.per_ip} is reached"
         return None
-
-    def _wait_for_turn(self) -> float:
-        """Seconds until the next newcomer is within the rate; a second's worth may come at once."""
-        now = self._loop.time()
-        self._next_turn = max(self._next_turn, now - 1.0) + 1.0 / self._admission.rate
-        return self._next_turn - now
 
     def _forget(self, connection: Connection) -> None:
         ip = self.connections.pop(connection, None)

@@ -1,0 +1,150 @@
+"""The life of a broker process: open, listen, say that it is ready, serve, drain, close."""
+
+import asyncio
+import logging
+import os
+import resource
+import signal
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from korvet_fast.config import Settings
+from korvet_fast.core.broker import Address, Broker
+from korvet_fast.net.connection import Limits
+from korvet_fast.net.server import BACKLOG, Admission, Server
+from korvet_fast.wire.kafka.dialect import KafkaDialect
+
+log = logging.getLogger(__name__)
+
+GRACE = 20.0  # seconds that requests under way have when the broker is told to stop
+
+
+class Door(NamedTuple):
+    """Where to listen (port 0: any free one), and what clients are told to connect to (None: the same)."""
+
+    host: str
+    port: int
+    advertised: Address | None = None
+
+
+async def serve(broker: Broker, doors: Sequence[Door], ready: Callable[[list[Address]], None]) -> None:
+    """Serve until SIGTERM or SIGINT, then drain: stop accepting, finish what is under way, flush, close.
+
+    `ready` gets the addresses listened on, in the order of `doors`. A second signal ends the process at once with
+    exit code 1. Raises `StoreError` if the store cannot be opened or closed, `OSError` (with `filename` set to the
+    address) if an address cannot be listened on.
+    """
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_report)
+    stop = _catch_signals(loop)
+    _raise_file_limit()
+    with _Listeners(doors) as listeners:
+        await broker.open()
+        try:
+            await _serve(broker, listeners, doors, ready, stop)
+        finally:
+            await broker.close()
+
+
+async def _serve(
+    broker: Broker,
+    listeners: "_Listeners",
+    doors: Sequence[Door],
+    ready: Callable[[list[Address]], None],
+    stop: asyncio.Event,
+) -> None:
+    server = Server(*read_limits(broker.settings))
+    dialects = []
+    for listener, address, door in zip(listeners.sockets, listeners.addresses, doors, strict=True):
+        dialect = KafkaDialect(broker, door.advertised or address)
+        dialects.append(dialect)
+        server.listen(listener, dialect)
+    try:
+        ready(listeners.addresses)
+        await stop.wait()
+        log.info("stopping: finishing what is under way")
+    finally:
+        await server.drain(GRACE)
+        for dialect in dialects:
+            dialect.close()
+
+
+class _Listeners:
+    """Bound sockets; bound first, because a port that is taken is the most frequent error and the cheapest to find."""
+
+    def __init__(self, doors: Sequence[Door]) -> None:
+        self.sockets: list[socket.socket] = []
+        self._doors = doors
+
+    def __enter__(self) -> "_Listeners":
+        try:
+            for door in self._doors:
+                self.sockets.append(_listen(door))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for listener in self.sockets:
+            listener.close()
+
+    @property
+    def addresses(self) -> list[Address]:
+        names = [listener.getsockname() for listener in self.sockets]
+        return [Address(door.host, name[1]) for door, name in zip(self._doors, names, strict=True)]
+
+
+def _listen(door: Door) -> socket.socket:
+    listener = None
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            door.host, door.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setblocking(False)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        if listener is not None:
+            listener.close()
+        raise OSError(error.errno, error.strerror, f"{door.host}:{door.port}") from error
+    return listener
+
+
+def read_limits(settings: Settings) -> tuple[Admission, Limits]:
+    """What the settings say about connections."""
+    admission = Admission(
+        connections=settings.number("max.connections"),
+        per_ip=settings.number("max.connections.per.ip"),
+        rate=settings.number("max.connection.creation.rate"),
+        pool=settings.number("queued.max.request.bytes"),
+    )
+    return admission, Limits(idle=settings.number("connections.max.idle.ms") / 1000)
+
+
+def _catch_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
+    stop = asyncio.Event()
+
+    def asked() -> None:
+        if stop.is_set():
+            os._exit(1)  # asked twice: do not wait for anything
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked)
+    return stop
+
+
+def _raise_file_limit() -> None:
+    """Connections and segment files need descriptors: take as many as this process may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _report(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What asyncio could not tell anybody: a bug of ours, so it is logged with its traceback."""
+    log.error("%s", context.get("message", "an error in the event loop"), exc_info=context.get("exception"))

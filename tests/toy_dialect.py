@@ -1,0 +1,74 @@
+"""A dialect for testing `net` alone: a frame is a command, and the test decides when the work for it ends."""
+
+import asyncio
+from collections.abc import Iterable
+
+from korvet_fast._native import Frames
+from korvet_fast.wire.dialect import Hangup, Reply
+
+LIMIT = 32 << 20
+
+
+def frame(payload: bytes) -> bytes:
+    """`payload` behind its length, as both sides send it."""
+    return len(payload).to_bytes(4, "big") + payload
+
+
+class ToyDialect:
+    """Counts what was started; `gates` are what `wait NAME` waits for."""
+
+    def __init__(self) -> None:
+        self.started: list[bytes] = []
+        self.gates: dict[bytes, asyncio.Future[None]] = {}
+        self.sessions: list[ToySession] = []
+
+    def gate(self, name: bytes) -> "asyncio.Future[None]":
+        return self.gates.setdefault(name, asyncio.get_running_loop().create_future())
+
+    def frames(self) -> Frames:
+        return Frames(LIMIT)
+
+    def session(self, peer: str) -> "ToySession":
+        self.sessions.append(ToySession(self))
+        return self.sessions[-1]
+
+    def mistaken(self, first: bytes) -> str | None:
+        return "an HTTP request" if first.startswith(b"GET ") else None
+
+
+class ToySession:
+    """Commands: echo TEXT, wait NAME, poll (until closed), long N (a reply of N bytes), none, hang, bug, late-bug."""
+
+    def __init__(self, dialect: ToyDialect) -> None:
+        self.dialect = dialect
+        self.closing = asyncio.get_running_loop().create_future()
+
+    async def handle(self, frame_: bytearray) -> Reply:
+        command, _, rest = bytes(frame_).partition(b" ")
+        self.dialect.started.append(bytes(frame_[:40]))
+        if command == b"wait":
+            await self.dialect.gate(rest)
+            await asyncio.sleep(0)
+        elif command == b"poll":
+            await asyncio.wait([self.closing])
+        elif command == b"long":
+            return list(_pieces(int(rest)))
+        elif command == b"none":
+            return []
+        elif command == b"hang":
+            raise Hangup("it was asked to hang up\nand did")
+        elif command == b"bug":
+            raise ZeroDivisionError("a bug of the test")
+        elif command == b"late-bug":
+            await self.dialect.gate(b"late-bug")
+            raise ZeroDivisionError("a late bug of the test")
+        return [frame(bytes(frame_[:40]))]
+
+    def close(self) -> None:
+        if not self.closing.done():
+            self.closing.set_result(None)
+
+
+def _pieces(size: int) -> Iterable[bytes]:
+    yield size.to_bytes(4, "big")
+    yield bytes(size)
