@@ -121,13 +121,15 @@ class EmbeddedStore:
         if state is None:
             state = self._create(log, at)
         state.append(entries, at, self._files)
-        if sync:
-            return Appending(self._stored, self._commit.ask(state))
-        if state.durable == at:
+        if state.durable == at and not sync:
             state.durable = state.end
-        else:
-            self._commit.ask(state)  # an earlier append waits for its flush, and durability has no holes
-        return Appending(self._stored, self._stored)
+        if state.durable == state.end:
+            if state.unflushed:  # full segments: once they are flushed, recovery need not read them
+                self._commit.ask(state)
+            return Appending(self._stored, self._stored)
+        # Without `sync` too, where an earlier append waits for its flush: durability has no holes.
+        durable = self._commit.ask(state)
+        return Appending(self._stored, durable if sync else self._stored)
 
     def _create(self, name: str, at: int) -> Log:
         if at != 0:

@@ -1,0 +1,112 @@
+"""A store that is late and fails, by a seed: for tests of everything that stands on a store."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import TypeVar
+
+from korvet_fast.errors import StoreError
+from korvet_fast.store.interface import Appending, Bounds, Entry, Page, Store
+
+_Result = TypeVar("_Result")
+
+
+@dataclass
+class Plan:
+    """What goes wrong. Probabilities of one call; `after`: it fails although it was done, so its outcome is unknown."""
+
+    seed: int
+    turns: int = 5  # of the loop that a call may be late
+    before: float = 0.0
+    after: float = 0.0
+    failures: int = 0  # how many there were
+    random: Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.random = Random(self.seed)
+
+    async def wait(self) -> None:
+        """Be late."""
+        for _ in range(self.random.randrange(self.turns + 1)):
+            await asyncio.sleep(0)
+
+    def fail(self, probability: float, when: str) -> None:
+        """Perhaps raise `StoreError`."""
+        if self.random.random() < probability:
+            self.failures += 1
+            raise StoreError(f"made to fail {when}, seed {self.seed}")
+
+
+class Faulty:
+    """Any `Store`, but worse. Order of appends and of one log's futures is kept, as the contract demands."""
+
+    def __init__(self, inner: Store, plan: Plan) -> None:
+        self._inner = inner
+        self._plan = plan
+        self._late: dict[str, asyncio.Task[None]] = {}  # the last future of each log
+
+    async def open(self) -> None:
+        await self._inner.open()
+
+    async def close(self) -> None:
+        await asyncio.gather(*self._late.values(), return_exceptions=True)
+        await self._inner.close()
+
+    def append(self, log: str, entries: Sequence[Entry], at: int, *, sync: bool) -> Appending:
+        self._plan.fail(self._plan.before, "before the append")
+        appending = self._inner.append(log, entries, at, sync=sync)
+        self._plan.fail(self._plan.after, "after the append")
+        task = asyncio.get_running_loop().create_task(self._be_late(self._late.get(log), appending.durable))
+        self._late[log] = task
+        task.add_done_callback(lambda ended: ended.exception())
+        return Appending(appending.stored, task)
+
+    async def _be_late(self, previous: "asyncio.Task[None] | None", durable: "asyncio.Future[None]") -> None:
+        await self._plan.wait()
+        if previous is not None:
+            await asyncio.wait([previous])
+        await durable
+        self._plan.fail(self._plan.after, "after the flush")
+
+    async def _call(self, work: Callable[[], Awaitable[_Result]]) -> _Result:
+        await self._plan.wait()
+        self._plan.fail(self._plan.before, "before the call")
+        result = await work()
+        self._plan.fail(self._plan.after, "after the call")
+        await self._plan.wait()
+        return result
+
+    async def read(self, log: str, start: int, max_bytes: int, limit: int) -> Page:
+        return await self._call(lambda: self._inner.read(log, start, max_bytes, limit))
+
+    async def bounds(self, log: str) -> Bounds:
+        return await self._call(lambda: self._inner.bounds(log))
+
+    async def find_time(self, log: str, ms: int, start: int = 0) -> Page:
+        return await self._call(lambda: self._inner.find_time(log, ms, start))
+
+    async def cut(
+        self,
+        log: str,
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        older_than: int | None = None,
+        larger_than: int | None = None,
+    ) -> Bounds:
+        return await self._call(
+            lambda: self._inner.cut(log, start=start, end=end, older_than=older_than, larger_than=larger_than)
+        )
+
+    async def drop(self, log: str) -> None:
+        await self._call(lambda: self._inner.drop(log))
+
+    async def load(self, key: str) -> bytes | None:
+        return await self._call(lambda: self._inner.load(key))
+
+    async def save(self, key: str, value: bytes | None, expected: bytes | None) -> bool:
+        return await self._call(lambda: self._inner.save(key, value, expected))
+
+    async def scan(self, prefix: str) -> dict[str, bytes]:
+        return await self._call(lambda: self._inner.scan(prefix))
