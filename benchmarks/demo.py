@@ -69,6 +69,7 @@ def produce(address: str, rows: list[str], bar: Progress) -> float:
             "enable.idempotence": True,  # implies acks=all: each record is on disk before it is acknowledged
             "compression.type": "lz4",
             "linger.ms": 20,
+            "log_level": 3,  # it reports the broker's end as a failure
             "queue.buffering.max.messages": 500_000,
         }
     )
@@ -113,7 +114,7 @@ def consume(address: str, bar: Progress) -> Iterator[Message]:
     left = sum(ends)
     task = bar.add_task("consume", total=left)
     while left:
-        messages = consumer.consume(10_000, timeout=30)
+        messages = consumer.consume(min(left, 10_000), timeout=30)
         if not messages:
             raise SystemExit(f"nothing arrived for 30 s with {left} records still to come")
         for message in messages:

@@ -1,5 +1,6 @@
 """Unmodified clients: what each sends, each brings back. One table of scenarios x clients."""
 
+from pathlib import Path
 from types import ModuleType
 from uuid import uuid4
 
@@ -8,6 +9,7 @@ import pytest
 from broker_process import BrokerProcess
 from compat import client_aiokafka, client_confluent, client_kafka_python, client_kcat
 from compat.record import FORMS, Record
+from korvet_fast._native import headers
 
 CLIENTS = [client_confluent, client_kafka_python, client_aiokafka, client_kcat]
 COMPRESSIONS = ["none", "gzip", "snappy", "lz4", "zstd"]
@@ -43,6 +45,10 @@ def test_every_form_in_every_compression(
 ) -> None:
     records = forms(client)
     client.produce(broker.bootstrap, topic, records, acks="all", compression=compression, idempotent=False)
+    stored = Path(broker.store.removeprefix("file:")) / f"{topic}-0" / f"{0:020}.log"
+    found = {batch.compression for batch in headers(stored.read_bytes(), True)}
+    # Clients leave a batch as it is if compression makes it larger; the one with the large record they do not.
+    assert COMPRESSIONS.index(compression) in found <= {0, COMPRESSIONS.index(compression)}
     reader = client if client is not client_kcat else client_confluent
     assert reader.consume(broker.bootstrap, topic, len(records)) == records
 

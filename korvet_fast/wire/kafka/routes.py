@@ -13,13 +13,14 @@ from korvet_fast.wire.kafka.api.describe_cluster import describe_cluster
 from korvet_fast.wire.kafka.api.describe_configs import describe_configs
 from korvet_fast.wire.kafka.api.describe_log_dirs import describe_log_dirs
 from korvet_fast.wire.kafka.api.fetch import fetch
+from korvet_fast.wire.kafka.api.find_coordinator import find_coordinator
 from korvet_fast.wire.kafka.api.init_producer_id import init_producer_id
 from korvet_fast.wire.kafka.api.list_offsets import list_offsets
 from korvet_fast.wire.kafka.api.metadata import metadata
 from korvet_fast.wire.kafka.api.offset_for_leader_epoch import offset_for_leader_epoch
 from korvet_fast.wire.kafka.api.produce import produce
 from korvet_fast.wire.kafka.session import Route
-from korvet_fast.wire.kafka.shapes import cluster, configs, directories, offsets, producers, topics
+from korvet_fast.wire.kafka.shapes import cluster, configs, coordinators, directories, offsets, producers, topics
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
 from korvet_fast.wire.kafka.shapes.produce import PRODUCE
 
@@ -31,6 +32,7 @@ ROUTES: Final[Mapping[int, Route]] = {
         Route(FETCH, 4, 12, fetch),
         Route(offsets.LIST_OFFSETS, 1, 9, list_offsets),
         Route(cluster.METADATA, 0, 12, metadata),
+        Route(coordinators.FIND_COORDINATOR, 0, 5, find_coordinator),
         Route(cluster.API_VERSIONS, 0, 4, api_versions),
         Route(topics.CREATE_TOPICS, 2, 7, create_topics),
         Route(topics.DELETE_TOPICS, 1, 6, delete_topics),

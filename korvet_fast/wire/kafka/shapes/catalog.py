@@ -4,6 +4,7 @@ from typing import Final
 
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS, DESCRIBE_CLUSTER, METADATA
 from korvet_fast.wire.kafka.shapes.configs import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from korvet_fast.wire.kafka.shapes.coordinators import FIND_COORDINATOR
 from korvet_fast.wire.kafka.shapes.directories import DESCRIBE_LOG_DIRS
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
 from korvet_fast.wire.kafka.shapes.message import Message
@@ -19,6 +20,7 @@ CATALOG: Final[dict[int, Message]] = {
         FETCH,
         LIST_OFFSETS,
         METADATA,
+        FIND_COORDINATOR,
         API_VERSIONS,
         CREATE_TOPICS,
         DELETE_TOPICS,
