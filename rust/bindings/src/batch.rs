@@ -9,16 +9,6 @@ use pyo3::types::PyByteArray;
 use crate::buffer::{DETACH_ABOVE, Input};
 use crate::error::OrRaise;
 
-pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<Batch>()?;
-    m.add_function(wrap_pyfunction!(check, m)?)?;
-    m.add_function(wrap_pyfunction!(headers, m)?)?;
-    m.add_function(wrap_pyfunction!(span, m)?)?;
-    m.add_function(wrap_pyfunction!(restamp, m)?)?;
-    m.add_function(wrap_pyfunction!(recompress, m)?)?;
-    m.add_function(wrap_pyfunction!(find_time, m)?)
-}
-
 /// `work`, with the interpreter released if it goes over many bytes.
 pub(crate) fn run<T: Send>(py: Python<'_>, bytes: usize, work: impl Send + FnOnce() -> T) -> T {
     if bytes > DETACH_ABOVE { py.detach(work) } else { work() }
@@ -98,7 +88,7 @@ fn batches(found: Vec<batch::Batch>) -> Vec<Batch> {
 /// `BAD_COUNT`, `BAD_VALUE` (a producer id without epoch or sequence), `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and for each
 /// record `BAD_RECORD`, `BAD_OFFSET`. No data gives an empty list.
 #[pyfunction]
-fn check(py: Python<'_>, records: Input, limit: usize) -> PyResult<Vec<Batch>> {
+pub(crate) fn check(py: Python<'_>, records: Input, limit: usize) -> PyResult<Vec<Batch>> {
     let data = records.as_slice();
     run(py, data.len(), || batch::check(data, limit)).map(batches).or_raise(py)
 }
@@ -108,7 +98,7 @@ fn check(py: Python<'_>, records: Input, limit: usize) -> PyResult<Vec<Batch>> {
 /// Stops without error at the first that is incomplete, or is no version 2 batch, or (`verify`) fails its checksum or
 /// does not continue upward in offset.
 #[pyfunction]
-fn headers(py: Python<'_>, data: Input, verify: bool) -> Vec<Batch> {
+pub(crate) fn headers(py: Python<'_>, data: Input, verify: bool) -> Vec<Batch> {
     let data = data.as_slice();
     batches(run(py, data.len(), || batch::headers(data, verify)))
 }
@@ -119,7 +109,7 @@ fn headers(py: Python<'_>, data: Input, verify: bool) -> Vec<Batch> {
 /// At most `max_bytes`, but at least one whole batch if data has it. A batch is taken only if its last offset is below
 /// `limit`. Headers are walked, no checksum is looked at.
 #[pyfunction]
-fn span(data: Input, start: i64, limit: i64, max_bytes: usize) -> (usize, usize, i64) {
+pub(crate) fn span(data: Input, start: i64, limit: i64, max_bytes: usize) -> (usize, usize, i64) {
     batch::span(data.as_slice(), start, limit, max_bytes)
 }
 
@@ -130,7 +120,7 @@ fn span(data: Input, start: i64, limit: i64, max_bytes: usize) -> (usize, usize,
 /// anything. Raises `BAD_VALUE` for a read-only buffer, `BAD_OFFSET` if the last offset would not fit 64 bits, and
 /// `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRAILING_BYTES` if this is not exactly one batch.
 #[pyfunction]
-fn restamp(
+pub(crate) fn restamp(
     py: Python<'_>,
     mut batch: Input,
     base_offset: i64,
@@ -147,7 +137,7 @@ fn restamp(
 /// `limit` bounds the decompressed bytes. Raises as `restamp`, `UNKNOWN_COMPRESSION`, `CORRUPT_COMPRESSION`,
 /// `DECOMPRESSION_LIMIT`, `OVERSIZE`. With the compression it has, it comes back as it is.
 #[pyfunction]
-fn recompress(
+pub(crate) fn recompress(
     py: Python<'_>,
     batch: Input,
     compression: u8,
@@ -165,7 +155,7 @@ fn recompress(
 /// one found are not looked at. Raises `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRAILING_BYTES`, `BAD_COUNT`, `BAD_RECORD`,
 /// `BAD_OFFSET` and the codes of decompression.
 #[pyfunction]
-fn find_time(py: Python<'_>, batch: Input, ms: i64, limit: usize) -> PyResult<Option<(i64, i64)>> {
+pub(crate) fn find_time(py: Python<'_>, batch: Input, ms: i64, limit: usize) -> PyResult<Option<(i64, i64)>> {
     let data = batch.as_slice();
     run(py, data.len(), || batch::find_time(data, ms, limit)).or_raise(py)
 }

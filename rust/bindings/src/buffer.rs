@@ -15,10 +15,6 @@ use crate::error::bad_value;
 /// Work on more than this many bytes is done with the interpreter released.
 pub(crate) const DETACH_ABOVE: usize = 16 * 1024;
 
-pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<Column>()
-}
-
 /// Any C-contiguous Python buffer, read as bytes. Held exported, so it is neither freed nor resized meanwhile.
 pub(crate) struct Input(PyUntypedBuffer);
 

@@ -11,11 +11,6 @@ use crate::batch::run;
 use crate::buffer::{Column, Input};
 use crate::error::OrRaise;
 
-pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(columns, m)?)?;
-    m.add_function(wrap_pyfunction!(assemble, m)?)
-}
-
 /// Version 2 batches, all of the data, as columns in Arrow's layout: n records, h headers in all, times in ms.
 ///
 /// `offset` q[n], `timestamp` q[n], `key_offsets` i[n+1], `key` B[], `key_valid` B[n] (0 or 1 each), `value_offsets`,
@@ -25,7 +20,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 /// Raises `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `BAD_OFFSET`, `BAD_COUNT`, `BAD_RECORD`, `UNKNOWN_COMPRESSION`,
 /// `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and `OVERSIZE` for a column beyond 2 GiB.
 #[pyfunction]
-fn columns(py: Python<'_>, batches: Input, limit: usize) -> PyResult<Bound<'_, PyDict>> {
+pub(crate) fn columns(py: Python<'_>, batches: Input, limit: usize) -> PyResult<Bound<'_, PyDict>> {
     let data = batches.as_slice();
     let columns = run(py, data.len(), || korvet_codec::columns::columns(data, limit)).or_raise(py)?;
     let Columns { offset, timestamp, key, value, header_offsets, header_key, header_value } = columns;
@@ -57,7 +52,7 @@ fn put(out: &Bound<'_, PyDict>, name: &str, cells: Cells, nullable: bool) -> PyR
 /// `base_offset`, `BAD_COUNT` for no records, `OUT_OF_RANGE` for times too far apart, `UNKNOWN_COMPRESSION`, and `OVERSIZE`
 /// beyond 2 GiB.
 #[pyfunction]
-fn assemble<'py>(
+pub(crate) fn assemble<'py>(
     py: Python<'py>,
     columns: Bound<'py, PyMapping>,
     compression: u8,

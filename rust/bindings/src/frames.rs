@@ -7,10 +7,6 @@ use pyo3::types::PyByteArray;
 use crate::buffer::Input;
 use crate::error::OrRaise;
 
-pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<Frames>()
-}
-
 /// Cuts a byte stream into frames: a signed 32-bit big-endian length, then that many bytes.
 ///
 /// Keeps the unfinished remainder. Memory grows as bytes arrive, never from the announced length alone: at most

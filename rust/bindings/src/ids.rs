@@ -5,17 +5,12 @@ use pyo3::prelude::*;
 use crate::buffer::{Column, DETACH_ABOVE, Input};
 use crate::error::OrRaise;
 
-pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(pack_ids, m)?)?;
-    m.add_function(wrap_pyfunction!(unpack_ids, m)?)
-}
-
 /// int64 offsets[n] -> int64[2n]: ms and sequence of the stream id of each, in turn.
 ///
 /// An id is `ms-sequence`; an offset is `(ms << bits) | sequence`. `OUT_OF_RANGE` for a negative offset or more than
 /// 62 bits; `BAD_VALUE` for a buffer of another format.
 #[pyfunction]
-fn pack_ids(py: Python<'_>, offsets: Input, bits: u32) -> PyResult<Column> {
+pub(crate) fn pack_ids(py: Python<'_>, offsets: Input, bits: u32) -> PyResult<Column> {
     convert(py, &offsets, |numbers| korvet_codec::ids::pack(numbers, bits))
 }
 
@@ -24,7 +19,7 @@ fn pack_ids(py: Python<'_>, offsets: Input, bits: u32) -> PyResult<Column> {
 /// `OUT_OF_RANGE` for sequence >= 2^bits, ms >= 2^(63-bits), negatives, or more than 62 bits; `BAD_LENGTH` for half an
 /// id; `BAD_VALUE` for a buffer of another format.
 #[pyfunction]
-fn unpack_ids(py: Python<'_>, ids: Input, bits: u32) -> PyResult<Column> {
+pub(crate) fn unpack_ids(py: Python<'_>, ids: Input, bits: u32) -> PyResult<Column> {
     convert(py, &ids, |numbers| korvet_codec::ids::unpack(numbers, bits))
 }
 

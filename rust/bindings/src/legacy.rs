@@ -8,11 +8,6 @@ use crate::batch::run;
 use crate::buffer::Input;
 use crate::error::OrRaise;
 
-pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(lift, m)?)?;
-    m.add_function(wrap_pyfunction!(lower, m)?)
-}
-
 /// A message set of magic 0 and 1 as one version 2 batch: not compressed, base offset 0, offsets dense.
 ///
 /// Times in ms: a message's own, or its wrapper's if that was stamped on append; magic 0 gets `now`. `limit` bounds the
@@ -22,7 +17,12 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 /// each message inside also `NESTED_COMPRESSION`, `BAD_MAGIC` (not the wrapper's); `OUT_OF_RANGE` for times too far
 /// apart; `BAD_COUNT` for no messages at all.
 #[pyfunction]
-fn lift(py: Python<'_>, messages: Input, limit: usize, now: i64) -> PyResult<Bound<'_, PyByteArray>> {
+pub(crate) fn lift(
+    py: Python<'_>,
+    messages: Input,
+    limit: usize,
+    now: i64,
+) -> PyResult<Bound<'_, PyByteArray>> {
     let data = messages.as_slice();
     let batch = run(py, data.len(), || korvet_codec::legacy::lift(data, limit, now)).or_raise(py)?;
     Ok(PyByteArray::new(py, &batch))
@@ -33,7 +33,12 @@ fn lift(py: Python<'_>, messages: Input, limit: usize, now: i64) -> PyResult<Bou
 /// Headers are lost, and in magic 0 times; control batches are skipped. `limit` bounds the decompressed bytes of all
 /// batches together. Raises `BAD_VALUE` for another magic, and as `columns`.
 #[pyfunction]
-fn lower(py: Python<'_>, batches: Input, magic: u8, limit: usize) -> PyResult<Bound<'_, PyByteArray>> {
+pub(crate) fn lower(
+    py: Python<'_>,
+    batches: Input,
+    magic: u8,
+    limit: usize,
+) -> PyResult<Bound<'_, PyByteArray>> {
     let data = batches.as_slice();
     let messages = run(py, data.len(), || korvet_codec::legacy::lower(data, magic, limit)).or_raise(py)?;
     Ok(PyByteArray::new(py, &messages))

@@ -13,17 +13,27 @@ mod legacy;
 mod resp;
 mod schema;
 
-use pyo3::prelude::*;
-
-/// The native contract.
-#[pymodule]
-fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    buffer::register(m)?;
-    frames::register(m)?;
-    schema::register(m)?;
-    batch::register(m)?;
-    columns::register(m)?;
-    legacy::register(m)?;
-    ids::register(m)?;
-    resp::register(m)
+/// The native contract: bytes in, bytes and numbers out, one call per batch or more.
+///
+/// Every failure raises `korvet_fast.errors.CodecError(code, message)`; the codes are listed in rust/codec/src/error.rs.
+/// A wrong type of argument is a `TypeError`. Buffers may be any object with the buffer protocol, C-contiguous, and must
+/// not be written to during the call.
+#[pyo3::pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::batch::{Batch, check, find_time, headers, recompress, restamp, span};
+    #[pymodule_export]
+    use crate::buffer::Column;
+    #[pymodule_export]
+    use crate::columns::{assemble, columns};
+    #[pymodule_export]
+    use crate::frames::Frames;
+    #[pymodule_export]
+    use crate::ids::{pack_ids, unpack_ids};
+    #[pymodule_export]
+    use crate::legacy::{lift, lower};
+    #[pymodule_export]
+    use crate::resp::{Replies, ReplyError, pack};
+    #[pymodule_export]
+    use crate::schema::Schema;
 }

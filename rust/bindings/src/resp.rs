@@ -10,14 +10,8 @@ use pyo3::{Borrowed, type_hint_identifier, type_hint_union};
 use crate::buffer::Input;
 use crate::error::stopped;
 
-pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<Replies>()?;
-    m.add_class::<ReplyError>()?;
-    m.add_function(wrap_pyfunction!(pack, m)?)
-}
-
 /// One argument of a command.
-enum Argument {
+pub(crate) enum Argument {
     Text(String),
     Bytes(Input),
 }
@@ -53,7 +47,7 @@ impl<'py> FromPyObject<'_, 'py> for Argument {
 
 /// A pipeline of Redis commands as RESP arrays of bulk strings. Text becomes UTF-8, an int its digits.
 #[pyfunction]
-fn pack(py: Python<'_>, commands: Vec<Vec<Argument>>) -> PyResult<Bound<'_, PyBytes>> {
+pub(crate) fn pack(py: Python<'_>, commands: Vec<Vec<Argument>>) -> PyResult<Bound<'_, PyBytes>> {
     PyBytes::new_with(py, resp::packed_size(&commands), |out| {
         resp::pack(&commands, out);
         Ok(())

@@ -18,10 +18,6 @@ use take::{Lent, Take};
 /// Records from this size on are handed on by `frame`, not copied. Below it a part of its own costs more than a copy.
 const LEND_FROM: usize = 4096;
 
-pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<Schema>()
-}
-
 /// A message shape, compiled once from a table of fields.
 ///
 /// A row is a tuple `(name, kind, since, until, nullable, default, tag, fields)`; shapes/field.py says what each means.
