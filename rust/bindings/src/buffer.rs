@@ -8,7 +8,8 @@ use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
-use pyo3::{Borrowed, type_hint_identifier, type_hint_union};
+use pyo3::types::PyMemoryView;
+use pyo3::{Borrowed, type_hint_identifier};
 
 use crate::error::bad_value;
 
@@ -56,12 +57,7 @@ impl Input {
 impl<'a, 'py> FromPyObject<'a, 'py> for Input {
     type Error = PyErr;
 
-    const INPUT_TYPE: PyStaticExpr = type_hint_union!(
-        type_hint_identifier!("builtins", "bytes"),
-        type_hint_identifier!("builtins", "bytearray"),
-        type_hint_identifier!("builtins", "memoryview"),
-        type_hint_identifier!("typing_extensions", "Buffer")
-    );
+    const INPUT_TYPE: PyStaticExpr = type_hint_identifier!("typing_extensions", "Buffer");
 
     fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         let buffer = PyUntypedBuffer::get(&obj)?;
@@ -72,6 +68,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Input {
         }
     }
 }
+
+const READ_ONLY: &str = "a column is read-only";
 
 enum Numbers {
     Longs(Vec<i64>),
@@ -124,6 +122,15 @@ impl Column {
         self.shape[0] as usize
     }
 
+    /// A read-only view, for those who ask by method (PEP 688).
+    #[pyo3(signature = (flags, /))]
+    fn __buffer__(slf: Bound<'_, Self>, flags: c_int) -> PyResult<Bound<'_, PyMemoryView>> {
+        if flags & ffi::PyBUF_WRITABLE == ffi::PyBUF_WRITABLE {
+            return Err(PyBufferError::new_err(READ_ONLY));
+        }
+        PyMemoryView::from(slf.as_any())
+    }
+
     /// A read-only view, for `memoryview`, `numpy.frombuffer` and `pyarrow.py_buffer`.
     ///
     /// # Safety
@@ -132,7 +139,7 @@ impl Column {
         if flags & ffi::PyBUF_WRITABLE == ffi::PyBUF_WRITABLE {
             // SAFETY: the protocol asks for `obj` to be null on failure.
             unsafe { (*view).obj = ptr::null_mut() };
-            return Err(PyBufferError::new_err("a column is read-only"));
+            return Err(PyBufferError::new_err(READ_ONLY));
         }
         let this = slf.get();
         let (data, format): (*const c_void, &CStr) = match &this.numbers {

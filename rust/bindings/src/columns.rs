@@ -10,6 +10,7 @@ use pyo3::types::{PyByteArray, PyDict, PyMapping};
 use crate::batch::run;
 use crate::buffer::{Column, Input};
 use crate::error::OrRaise;
+use crate::hint::Named;
 
 /// Version 2 batches, all of the data, as columns in Arrow's layout: n records, h headers in all, times in ms.
 ///
@@ -20,7 +21,7 @@ use crate::error::OrRaise;
 /// Raises `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `BAD_OFFSET`, `BAD_COUNT`, `BAD_RECORD`, `UNKNOWN_COMPRESSION`,
 /// `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and `OVERSIZE` for a column beyond 2 GiB.
 #[pyfunction]
-pub(crate) fn columns(py: Python<'_>, batches: Input, limit: usize) -> PyResult<Bound<'_, PyDict>> {
+pub(crate) fn columns(py: Python<'_>, batches: Input, limit: usize) -> PyResult<Named<Bound<'_, PyDict>>> {
     let data = batches.as_slice();
     let columns = run(py, data.len(), || korvet_codec::columns::columns(data, limit)).or_raise(py)?;
     let Columns { offset, timestamp, key, value, header_offsets, header_key, header_value } = columns;
@@ -32,7 +33,7 @@ pub(crate) fn columns(py: Python<'_>, batches: Input, limit: usize) -> PyResult<
     out.set_item("header_offsets", Column::from(header_offsets))?;
     put(&out, "header_key", header_key, false)?;
     put(&out, "header_value", header_value, true)?;
-    Ok(out)
+    Ok(Named(out))
 }
 
 fn put(out: &Bound<'_, PyDict>, name: &str, cells: Cells, nullable: bool) -> PyResult<()> {
@@ -54,7 +55,7 @@ fn put(out: &Bound<'_, PyDict>, name: &str, cells: Cells, nullable: bool) -> PyR
 #[pyfunction]
 pub(crate) fn assemble<'py>(
     py: Python<'py>,
-    columns: Bound<'py, PyMapping>,
+    columns: Named<Bound<'py, PyMapping>>,
     compression: u8,
     base_offset: i64,
     producer_id: i64,
@@ -63,7 +64,7 @@ pub(crate) fn assemble<'py>(
 ) -> PyResult<Bound<'py, PyByteArray>> {
     let compression = Compression::from_bits(compression).or_raise(py)?;
     let held: Vec<(String, Input)> =
-        columns.items()?.iter().map(|item| item.extract()).collect::<PyResult<_>>()?;
+        columns.0.items()?.iter().map(|item| item.extract()).collect::<PyResult<_>>()?;
     let named: Vec<(&str, &[u8])> =
         held.iter().map(|(name, data)| (name.as_str(), data.as_slice())).collect();
     let size = named.iter().map(|(_, data)| data.len()).sum();

@@ -8,6 +8,7 @@ mod buffer;
 mod columns;
 mod error;
 mod frames;
+mod hint;
 mod ids;
 mod legacy;
 mod resp;

@@ -78,10 +78,10 @@ impl Replies {
     /// list, map -> list of keys and values in turn (as RESP2 gives it), null -> None, double -> float, boolean -> bool,
     /// error -> `ReplyError`; an attribute is left out. Nested to 8 levels. `BAD_RESP`, `OVERSIZE` (a reply above the
     /// limit): the object is then dead and raises the same again.
-    fn feed<'py>(&mut self, py: Python<'py>, data: Input) -> PyResult<Bound<'py, PyList>> {
+    fn feed(&mut self, py: Python<'_>, data: Input) -> PyResult<Vec<Py<PyAny>>> {
         let mut done = Vec::new();
         self.0.feed(data.as_slice(), &mut Make(py), &mut done).map_err(|stop| stopped(py, stop))?;
-        PyList::new(py, done)
+        Ok(done)
     }
 }
 

@@ -7,10 +7,10 @@ mod take;
 use korvet_codec::Error;
 use korvet_codec::schema::Parts;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::types::{PyBytes, PyString};
 
-use crate::buffer::Input;
 use crate::error::{OrRaise, raise, stopped};
+use crate::hint::Values;
 use make::Make;
 use table::Row;
 use take::{Lent, Take};
@@ -64,13 +64,15 @@ impl Schema {
     fn decode<'py>(
         &self,
         py: Python<'py>,
-        data: &Bound<'py, PyAny>,
+        data: Lent<'py>,
         version: i16,
         limit: usize,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let input: Input = data.extract()?;
-        let mut make = Make::new(&self.keys, data);
-        self.schema.decode(input.as_slice(), version, limit, &mut make).map_err(|stop| stopped(py, stop))
+    ) -> PyResult<Values<'py>> {
+        let mut make = Make::new(&self.keys, data.object());
+        self.schema
+            .decode(data.as_ref(), version, limit, &mut make)
+            .map(Values)
+            .map_err(|stop| stopped(py, stop))
     }
 
     /// The bytes of a message. What is missing in `values` becomes its default; tagged fields that equal it are left out;
@@ -80,11 +82,11 @@ impl Schema {
     fn encode<'py>(
         &self,
         py: Python<'py>,
-        values: &Bound<'py, PyAny>,
+        values: Values<'py>,
         version: i16,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let mut parts = Parts::new(usize::MAX);
-        self.write(py, values, version, &mut parts)?;
+        self.write(py, &values.0, version, &mut parts)?;
         Ok(PyBytes::new(py, &parts.into_inner().0))
     }
 
@@ -93,25 +95,25 @@ impl Schema {
     fn frame<'py>(
         &self,
         py: Python<'py>,
-        values: &Bound<'py, PyAny>,
+        values: Values<'py>,
         version: i16,
-    ) -> PyResult<Bound<'py, PyList>> {
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let mut parts = Parts::new(LEND_FROM);
         parts.leave_length();
-        self.write(py, values, version, &mut parts)?;
+        self.write(py, &values.0, version, &mut parts)?;
         parts.seal().or_raise(py)?;
         let (bytes, lent) = parts.into_inner();
-        let list = PyList::empty(py);
+        let mut list = Vec::with_capacity(2 * lent.len() + 1);
         let mut from = 0;
         for (at, lent) in lent {
             if at > from {
-                list.append(PyBytes::new(py, &bytes[from..at]))?;
+                list.push(PyBytes::new(py, &bytes[from..at]).into_any());
                 from = at;
             }
-            list.append(lent.into_object())?;
+            list.push(lent.into_object());
         }
         if bytes.len() > from {
-            list.append(PyBytes::new(py, &bytes[from..]))?;
+            list.push(PyBytes::new(py, &bytes[from..]).into_any());
         }
         Ok(list)
     }

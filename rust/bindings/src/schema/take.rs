@@ -1,7 +1,9 @@
 //! Encoding: what the codec needs, taken out of dicts, lists and scalars.
 
 use korvet_codec::schema::Source;
+use pyo3::Borrowed;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
+use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBoolMethods, PyDict, PyList, PyMapping, PyString, PyTuple};
 
@@ -13,7 +15,21 @@ pub(super) struct Lent<'py> {
     input: Input,
 }
 
+impl<'py> FromPyObject<'_, 'py> for Lent<'py> {
+    type Error = PyErr;
+
+    const INPUT_TYPE: PyStaticExpr = Input::INPUT_TYPE;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self { input: object.extract()?, object: object.to_owned() })
+    }
+}
+
 impl<'py> Lent<'py> {
+    pub(super) fn object(&self) -> &Bound<'py, PyAny> {
+        &self.object
+    }
+
     pub(super) fn into_object(self) -> Bound<'py, PyAny> {
         self.object
     }
@@ -83,8 +99,7 @@ impl<'py> Source for Take<'_, 'py> {
     }
 
     fn bytes(&self, value: &Self::Value) -> PyResult<Option<Lent<'py>>> {
-        let input = fitting(self.py, value.extract())?;
-        Ok(input.map(|input| Lent { object: value.clone(), input }))
+        fitting(self.py, value.extract())
     }
 
     fn records(&self, value: &Self::Value) -> PyResult<Option<Vec<Lent<'py>>>> {
