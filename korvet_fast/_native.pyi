@@ -1,120 +1,395 @@
-"""The native contract. (Written first by hand; generated from the Rust doc comments by `make stubs`.)"""
+"""
+The native contract: bytes in, bytes and numbers out, one call per batch or more.
 
-# pylint: skip-file
-from collections.abc import Mapping, Sequence
-from typing import Any, final
+Every failure raises `korvet_fast.errors.CodecError(code, message)`; the codes are listed in rust/codec/src/error.rs.
+A wrong type of argument is a `TypeError`. Buffers may be any object with the buffer protocol, C-contiguous, and must
+not be written to during the call.
+"""
 
-_Buffer = bytes | bytearray | memoryview  # anything with the buffer protocol, C-contiguous
+from collections.abc import Mapping
+from typing import Any, SupportsIndex, final
 
-# Every failure raises korvet_fast.errors.CodecError(code, message). Codes: see rust/codec/src/error.rs.
+from _typeshed import SupportsGetItem
+from typing_extensions import Buffer
 
-@final
-class Frames:
-    """Cuts a byte stream into frames: a signed 32-bit big-endian length, then that many bytes.
-
-    Keeps the unfinished remainder; memory grows as bytes arrive, never from the announced length alone
-    (at most max(64 KiB, 2 x received) is reserved). One copy per frame.
-    """
-    limit: int  # largest legal length; may be changed at any time, holds from the next length prefix on
-    pending: int  # (read-only) bytes of the unfinished frame held now, length prefix included
-    def __new__(cls, limit: int) -> Frames: ...
-    def feed(self, data: _Buffer) -> list[bytearray]:
-        """All frames that `data` completes, without their length prefix.
-        NEGATIVE_LENGTH, OVERSIZE (length > limit): the object is then dead and raises the same again."""
-
-@final
-class Schema:
-    """A message shape, compiled once from a table of fields (tuples, see shapes/field.py for the row's meaning)."""
-    name: str
-    def __new__(cls, name: str, fields: Sequence[tuple[Any, ...]], lowest: int, highest: int, flexible: int) -> Schema: ...
-    def decode(self, data: _Buffer, version: int, limit: int) -> dict[str, Any]:
-        """`limit`: array elements in all (bounds memory). All input must be used (TRAILING_BYTES)."""
-    def encode(self, values: Mapping[str, Any], version: int) -> bytes: ...
-    def frame(self, values: Mapping[str, Any], version: int) -> list[_Buffer]:
-        """As encode, behind a 32-bit length; cut in parts so that records fields of 4 KiB and more are handed on, not copied."""
+__all__ = [
+    "Batch",
+    "Column",
+    "Frames",
+    "Replies",
+    "ReplyError",
+    "Schema",
+    "assemble",
+    "check",
+    "columns",
+    "find_time",
+    "headers",
+    "lift",
+    "lower",
+    "pack",
+    "pack_ids",
+    "recompress",
+    "restamp",
+    "span",
+    "unpack_ids",
+]
 
 @final
 class Batch:
-    """One v2 batch's header, and where it lies in the data it was found in."""
-    start: int  # position in the data given
-    size: int  # bytes, header included
-    base_offset: int
-    last_offset: int  # base_offset + last offset delta
-    count: int
-    leader_epoch: int
-    attributes: int
-    compression: int  # 0 none 1 gzip 2 snappy 3 lz4 4 zstd
-    log_append_time: bool
-    transactional: bool
-    control: bool
-    first_timestamp: int
-    max_timestamp: int  # as written in the header
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-
-def check(records: _Buffer, limit: int) -> list[Batch]:
-    """Verify v2 batches as a producer sends them, all of the data: length, magic, CRC, count, offsets, every
-    record's structure (decompressed where needed; output <= min(64 x compressed + 1 MiB, limit)).
-    max_timestamp of the result is the true one, computed from the records. GIL released above 16 KiB."""
-
-def headers(data: _Buffer, verify: bool) -> list[Batch]:
-    """Headers of the whole v2 batches at the front of data; stops without error at the first that is incomplete, or is no
-    v2 batch, or (verify) fails its CRC or does not continue upward in offset."""
-
-def span(data: _Buffer, start: int, limit: int, max_bytes: int) -> tuple[int, int, int]:
-    """(from, to, next): the positions of the whole batches that hold offsets start <= o < limit; at most max_bytes but
-    at least one whole batch if data has it. (0, 0, start) if none. No CRC: header walk only.
-    A batch is taken only if its last offset < limit."""
-
-def restamp(batch: bytearray | memoryview, base_offset: int, leader_epoch: int, max_timestamp: int | None, log_append_time: int | None) -> None:
-    """Rewrite in place. Offset and epoch lie outside the CRC. max_timestamp (to mend a header) and
-    log_append_time (sets timestamp type 1 and max_timestamp) change the CRC, recomputed only if anything changed."""
-
-def recompress(batch: _Buffer, compression: int, limit: int) -> bytearray:
-    """The same batch with another compression; every other header field kept, CRC and length new."""
-
-def find_time(batch: _Buffer, ms: int, limit: int) -> tuple[int, int] | None:
-    """(offset, timestamp) of the first record in this v2 batch whose time is >= ms, or None."""
+    """
+    One version 2 batch's header, and where it lies in the data it was found in.
+    """
+    @property
+    def attributes(self, /) -> int:
+        """
+        All flags, as written.
+        """
+    @property
+    def base_offset(self, /) -> int:
+        """
+        Offset of the first record.
+        """
+    @property
+    def base_sequence(self, /) -> int:
+        """
+        Its sequence number for the first record, or -1.
+        """
+    @property
+    def compression(self, /) -> int:
+        """
+        0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
+        """
+    @property
+    def control(self, /) -> bool:
+        """
+        Holds a broker's markers, not records.
+        """
+    @property
+    def count(self, /) -> int:
+        """
+        How many records.
+        """
+    @property
+    def first_timestamp(self, /) -> int:
+        """
+        Time of the first record, in ms.
+        """
+    @property
+    def last_offset(self, /) -> int:
+        """
+        Offset of the last record.
+        """
+    @property
+    def leader_epoch(self, /) -> int:
+        """
+        Epoch of the leader that stored it, or -1.
+        """
+    @property
+    def log_append_time(self, /) -> bool:
+        """
+        All records have the time of append.
+        """
+    @property
+    def max_timestamp(self, /) -> int:
+        """
+        Largest time, in ms, as written in the header (`check` gives the true one).
+        """
+    @property
+    def producer_epoch(self, /) -> int:
+        """
+        Its epoch, or -1.
+        """
+    @property
+    def producer_id(self, /) -> int:
+        """
+        The idempotent producer, or -1.
+        """
+    @property
+    def size(self, /) -> int:
+        """
+        Bytes, header included.
+        """
+    @property
+    def start(self, /) -> int:
+        """
+        Position in the data given.
+        """
+    @property
+    def transactional(self, /) -> bool:
+        """
+        Part of a transaction.
+        """
 
 @final
 class Column:
-    """A buffer of numbers or bytes, readable by NumPy and Arrow without a copy (format 'q', 'i' or 'B')."""
+    """
+    A buffer of numbers or bytes, readable by `NumPy` and Arrow without a copy (format `q`, `i` or `B`).
+    """
+    def __buffer__(self, flags: SupportsIndex, /) -> memoryview:
+        """
+        A read-only view, for those who ask by method (PEP 688).
+        """
+    def __len__(self, /) -> int:
+        """
+        How many numbers, or bytes.
+        """
 
-def columns(batches: _Buffer, limit: int) -> dict[str, Column]:
-    """v2 batches -> columns, in Arrow's layout. n records, h headers in all:
-    offset q[n], timestamp q[n], key_offsets i[n+1], key B[], key_valid B[n] (0/1 bytes),
-    value_offsets, value, value_valid likewise, header_offsets i[n+1] (record -> headers),
-    header_key_offsets i[h+1], header_key B[], header_value_offsets i[h+1], header_value B[], header_value_valid B[h].
-    limit bounds decompressed output in all (DECOMPRESSION_LIMIT). Control batches are skipped."""
+@final
+class Frames:
+    """
+    Cuts a byte stream into frames: a signed 32-bit big-endian length, then that many bytes.
 
-def assemble(columns: Mapping[str, _Buffer], compression: int, base_offset: int, producer_id: int, producer_epoch: int, base_sequence: int) -> bytearray:
-    """Columns (as above; offset, and the key and header columns may be left out) -> one v2 batch, CRC set."""
+    Keeps the unfinished remainder. Memory grows as bytes arrive, never from the announced length alone: at most
+    max(64 KiB, 2 x received) is reserved. One copy per frame.
+    """
+    def __new__(cls, /, limit: SupportsIndex) -> Frames:
+        """
+        Frames of at most `limit` bytes each.
+        """
+    def feed(self, /, data: Buffer) -> list[bytearray]:
+        """
+        All frames that `data` completes, without their length prefix.
 
-def lift(messages: _Buffer, limit: int, now: int) -> bytearray:
-    """Magic 0 and 1 message set -> one v2 batch (compression none, base_offset 0); magic 0 records get time `now`. One level of nesting at most."""
-
-def lower(batches: _Buffer, magic: int, limit: int) -> bytearray:
-    """v2 batches -> uncompressed message set of magic 0 or 1 (headers, null-ness of magic 0 times are lost), offsets kept."""
-
-def pack_ids(offsets: _Buffer, bits: int) -> Column:
-    """int64 offsets[n] -> int64[2n]: ms and sequence of the stream id of each, in turn. OUT_OF_RANGE for a negative offset."""
-
-def unpack_ids(ids: _Buffer, bits: int) -> Column:
-    """int64[2n] (ms, sequence in turn) -> int64 offsets[n]. OUT_OF_RANGE for sequence >= 2^bits or ms >= 2^(63-bits) or negatives."""
-
-def pack(commands: Sequence[Sequence[_Buffer | str | int]]) -> bytes:
-    """A pipeline of Redis commands as RESP arrays of bulk strings."""
+        `NEGATIVE_LENGTH`, `OVERSIZE` (length > limit): the object is then dead and raises the same again; frames that
+        the same data completed before are lost with it.
+        """
+    @property
+    def limit(self, /) -> int:
+        """
+        Largest legal length in bytes. May be changed at any time; holds from the next length prefix on.
+        """
+    @limit.setter
+    def limit(self, /, limit: SupportsIndex) -> None: ...
+    @property
+    def pending(self, /) -> int:
+        """
+        Bytes of the unfinished frame held now, length prefix included.
+        """
 
 @final
 class Replies:
-    """RESP2 and RESP3 replies out of a byte stream. An error reply is returned (a RedisError value), not raised."""
-    def __new__(cls, limit: int) -> Replies: ...
-    pending: int
-    def feed(self, data: _Buffer) -> list[Any]:
-        """Complete replies: simple string -> str, bulk -> bytes, integer/big -> int, array/set/push -> list, map -> dict as list of pairs? -> list of pairs flattened,
-        null -> None, double -> float, bool -> bool, error -> ReplyError. Nested to 8 levels. limit: bytes of one reply. BAD_RESP, OVERSIZE."""
+    """
+    RESP2 and RESP3 replies out of a byte stream. An error reply is returned (a `ReplyError`), not raised.
+    """
+    def __new__(cls, /, limit: SupportsIndex) -> Replies:
+        """
+        Replies of at most `limit` bytes each.
+        """
+    def feed(self, /, data: Buffer) -> list[Any]:
+        """
+        The replies that `data` completes.
+
+        Simple string -> str, bulk and verbatim string -> bytes, integer and big number -> int, array, set and push ->
+        list, map -> list of keys and values in turn (as RESP2 gives it), null -> None, double -> float, boolean -> bool,
+        error -> `ReplyError`; an attribute is left out. Nested to 8 levels. `BAD_RESP`, `OVERSIZE` (a reply above the
+        limit): the object is then dead and raises the same again.
+        """
+    @property
+    def pending(self, /) -> int:
+        """
+        Bytes of the unfinished reply held now.
+        """
 
 @final
 class ReplyError:
-    message: str
+    """
+    What Redis answered instead of a reply. `message` begins with a word for programs, as `WRONGTYPE`.
+    """
+    def __eq__(self, value: object, /) -> bool: ...
+    def __hash__(self, /) -> int: ...
+    def __ne__(self, value: object, /) -> bool: ...
+    def __new__(cls, /, message: str) -> ReplyError:
+        """
+        An error reply of this text.
+        """
+    def __repr__(self, /) -> str:
+        """
+        As it would be written in Python.
+        """
+    @property
+    def message(self, /) -> str:
+        """
+        The whole text.
+        """
+
+@final
+class Schema:
+    """
+    A message shape, compiled once from a table of fields.
+
+    A row is a tuple `(name, kind, since, until, nullable, default, tag, fields)`; shapes/field.py says what each means.
+    A missing or absent value is the row's default; `...` as default is the kind's zero.
+    """
+    def __new__(
+        cls,
+        /,
+        name: str,
+        fields: SupportsGetItem[int, tuple[Any, ...]],
+        lowest: SupportsIndex,
+        highest: SupportsIndex,
+        flexible: SupportsIndex,
+    ) -> Schema:
+        """
+        Compile `fields` for the versions `lowest` to `highest`, flexible (KIP-482) from `flexible` on. `BAD_SCHEMA`.
+        """
+    def decode(self, /, data: Buffer, version: SupportsIndex, limit: SupportsIndex) -> dict[str, Any]:
+        """
+        The values of a message: every field of the table, whatever the version.
+
+        `limit`: array elements and unknown tagged fields in all, which bounds memory. All of the data must be used.
+        Records are views of the data. Unknown tagged fields are kept as `values["_tagged"] = {tag: bytes}`.
+
+        `UNSUPPORTED_VERSION`, `TRUNCATED`, `TRAILING_BYTES`, `NEGATIVE_LENGTH`, `VARINT_OVERFLOW`, `BAD_UTF8`,
+        `UNEXPECTED_NULL`, `COUNT_EXCEEDS_INPUT`, `TOO_MANY_ELEMENTS`, `DUPLICATE_TAG`.
+        """
+    def encode(self, /, values: Mapping[str, Any], version: SupportsIndex) -> bytes:
+        """
+        The bytes of a message. What is missing in `values` becomes its default; tagged fields that equal it are left out;
+        fields of other versions are left out.
+
+        `UNSUPPORTED_VERSION`; `BAD_VALUE` with the path of the field, also for a key that no version has.
+        """
+    def frame(self, /, values: Mapping[str, Any], version: SupportsIndex) -> list[Any]:
+        """
+        As `encode`, behind a 32-bit length, and cut in parts: records of 4 KiB and more are the very objects given.
+        `OUT_OF_RANGE` above 2 GiB.
+        """
+    @property
+    def name(self, /) -> str:
+        """
+        What it was called when it was made; begins every error message.
+        """
+
+def assemble(
+    columns: Mapping[str, Buffer],
+    compression: SupportsIndex,
+    base_offset: SupportsIndex,
+    producer_id: SupportsIndex,
+    producer_epoch: SupportsIndex,
+    base_sequence: SupportsIndex,
+) -> bytearray:
+    """
+    Columns, as `columns` gives them, to one version 2 batch, checksum set; leader epoch -1.
+
+    `offset` may be left out (then offsets are dense from `base_offset`), the three of `key` (all null) and the six of the
+    headers. -1 for producer id, epoch and sequence if there is no idempotent producer. Raises `BAD_COLUMNS` for names
+    missing or unknown and for columns that disagree, `BAD_OFFSET` for offsets that do not rise, or leave the 31 bits above
+    `base_offset`, `BAD_COUNT` for no records, `OUT_OF_RANGE` for times too far apart, `UNKNOWN_COMPRESSION`, and `OVERSIZE`
+    beyond 2 GiB.
+    """
+
+def check(records: Buffer, limit: SupportsIndex) -> list[Batch]:
+    """
+    Verify version 2 batches as a producer sends them, all of the data: length, magic, checksum, attributes, count,
+    offsets, every record's structure.
+
+    Compressed records are decompressed to be verified; `limit` bounds the bytes that one batch may become, and 64 times
+    its compressed size plus 1 MiB does too. `max_timestamp` of a result is the true one, computed from the records.
+    Raises, in this order for each batch: `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRUNCATED`, `BAD_OFFSET`, `BAD_CRC`,
+    `BAD_ATTRIBUTES` (what only a broker sets, or nobody; transactional without a producer id), `UNKNOWN_COMPRESSION`,
+    `BAD_COUNT`, `BAD_VALUE` (a producer id without epoch or sequence), `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and for each
+    record `BAD_RECORD`, `BAD_OFFSET`. No data gives an empty list.
+    """
+
+def columns(batches: Buffer, limit: SupportsIndex) -> dict[str, Column]:
+    """
+    Version 2 batches, all of the data, as columns in Arrow's layout: n records, h headers in all, times in ms.
+
+    `offset` q[n], `timestamp` q[n], `key_offsets` i[n+1], `key` B[], `key_valid` B[n] (0 or 1 each), `value_offsets`,
+    `value`, `value_valid` likewise, `header_offsets` i[n+1] (record to headers), `header_key_offsets` i[h+1],
+    `header_key` B[], `header_value_offsets` i[h+1], `header_value` B[], `header_value_valid` B[h].
+    `limit` bounds the decompressed bytes of all batches together. Control batches are skipped, checksums not looked at.
+    Raises `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `BAD_OFFSET`, `BAD_COUNT`, `BAD_RECORD`, `UNKNOWN_COMPRESSION`,
+    `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and `OVERSIZE` for a column beyond 2 GiB.
+    """
+
+def find_time(batch: Buffer, ms: SupportsIndex, limit: SupportsIndex) -> tuple[int, int] | None:
+    """
+    (offset, timestamp) of the first record in this one batch whose time in ms is at or after `ms`, or None.
+
+    All records of a batch with time of append have that time. `limit` bounds the decompressed bytes. Records behind the
+    one found are not looked at. Raises `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRAILING_BYTES`, `BAD_COUNT`, `BAD_RECORD`,
+    `BAD_OFFSET` and the codes of decompression.
+    """
+
+def headers(data: Buffer, verify: bool) -> list[Batch]:
+    """
+    Headers of the whole version 2 batches at the front of data.
+
+    Stops without error at the first that is incomplete, or is no version 2 batch, or (`verify`) fails its checksum or
+    does not continue upward in offset.
+    """
+
+def lift(messages: Buffer, limit: SupportsIndex, now: SupportsIndex) -> bytearray:
+    """
+    A message set of magic 0 and 1 as one version 2 batch: not compressed, base offset 0, offsets dense.
+
+    Times in ms: a message's own, or its wrapper's if that was stamped on append; magic 0 gets `now`. `limit` bounds the
+    decompressed bytes of all wrappers together. All of the data must be messages. Raises, in this order for each
+    message: `TRUNCATED`, `BAD_LENGTH`, `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `BAD_CRC`, `UNKNOWN_COMPRESSION` (zstd
+    too), `BAD_RECORD`; for a wrapper `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, `BAD_COUNT` (nothing inside), and for
+    each message inside also `NESTED_COMPRESSION`, `BAD_MAGIC` (not the wrapper's); `OUT_OF_RANGE` for times too far
+    apart; `BAD_COUNT` for no messages at all.
+    """
+
+def lower(batches: Buffer, magic: SupportsIndex, limit: SupportsIndex) -> bytearray:
+    """
+    Version 2 batches, all of the data, as an uncompressed message set of magic 0 or 1, offsets kept.
+
+    Headers are lost, and in magic 0 times; control batches are skipped. `limit` bounds the decompressed bytes of all
+    batches together. Raises `BAD_VALUE` for another magic, and as `columns`.
+    """
+
+def pack(commands: SupportsGetItem[int, SupportsGetItem[int, Buffer | str | int]]) -> bytes:
+    """
+    A pipeline of Redis commands as RESP arrays of bulk strings. Text becomes UTF-8, an int its digits.
+    """
+
+def pack_ids(offsets: Buffer, bits: SupportsIndex) -> Column:
+    """
+    int64 offsets[n] -> int64[2n]: ms and sequence of the stream id of each, in turn.
+
+    An id is `ms-sequence`; an offset is `(ms << bits) | sequence`. `OUT_OF_RANGE` for a negative offset or more than
+    62 bits; `BAD_VALUE` for a buffer of another format.
+    """
+
+def recompress(batch: Buffer, compression: SupportsIndex, limit: SupportsIndex) -> bytearray:
+    """
+    The same one batch with another compression; every other header field is kept, checksum and length are new.
+
+    `limit` bounds the decompressed bytes. Raises as `restamp`, `UNKNOWN_COMPRESSION`, `CORRUPT_COMPRESSION`,
+    `DECOMPRESSION_LIMIT`, `OVERSIZE`. With the compression it has, it comes back as it is.
+    """
+
+def restamp(
+    batch: Buffer,
+    base_offset: SupportsIndex,
+    leader_epoch: SupportsIndex,
+    max_timestamp: SupportsIndex | None,
+    log_append_time: SupportsIndex | None,
+) -> None:
+    """
+    Rewrite one whole batch in place: its base offset and leader epoch, which lie outside of the checksum.
+
+    `max_timestamp` mends a header that does not tell the true one; `log_append_time` sets the timestamp type and
+    `max_timestamp`, and wins over the other; both in ms. The checksum is recomputed only if one of the two changed
+    anything. Raises `BAD_VALUE` for a read-only buffer, `BAD_OFFSET` if the last offset would not fit 64 bits, and
+    `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRAILING_BYTES` if this is not exactly one batch.
+    """
+
+def span(data: Buffer, start: SupportsIndex, limit: SupportsIndex, max_bytes: SupportsIndex) -> tuple[int, int, int]:
+    """
+    (from, to, next): the positions of the whole batches that hold offsets `start` <= o < `limit`, and the offset after
+    them; (0, 0, start) if there are none.
+
+    At most `max_bytes`, but at least one whole batch if data has it. A batch is taken only if its last offset is below
+    `limit`. Headers are walked, no checksum is looked at.
+    """
+
+def unpack_ids(ids: Buffer, bits: SupportsIndex) -> Column:
+    """
+    int64[2n] (ms, sequence in turn) -> int64 offsets[n].
+
+    `OUT_OF_RANGE` for sequence >= 2^bits, ms >= 2^(63-bits), negatives, or more than 62 bits; `BAD_LENGTH` for half an
+    id; `BAD_VALUE` for a buffer of another format.
+    """

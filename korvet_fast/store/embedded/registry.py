@@ -139,8 +139,8 @@ def _pack(changes: Sequence[_Change], offset: int) -> bytearray:
 
 
 def _strings(changes: Mapping[str, Column], name: str) -> Iterator[bytes | None]:
-    data = bytes(memoryview(changes[name]))  # type: ignore[arg-type]  # a buffer, see the contract
-    ends = memoryview(changes[f"{name}_offsets"])  # type: ignore[arg-type]
-    valid = memoryview(changes[f"{name}_valid"])  # type: ignore[arg-type]
+    data = bytes(memoryview(changes[name]))
+    ends = memoryview(changes[f"{name}_offsets"])
+    valid = memoryview(changes[f"{name}_valid"])
     for number, there in enumerate(valid):
         yield data[ends[number] : ends[number + 1]] if there else None
