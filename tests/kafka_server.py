@@ -1,0 +1,189 @@
+"""A whole broker inside the test's own event loop, and a client that speaks in raw frames."""
+
+import asyncio
+import itertools
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from korvet_fast._native import assemble
+from korvet_fast.config import read_settings
+from korvet_fast.core.broker import Address, Broker
+from korvet_fast.net.connection import Limits
+from korvet_fast.net.serve import read_limits
+from korvet_fast.net.server import Server
+from korvet_fast.store.embedded.store import EmbeddedStore
+from korvet_fast.wire.kafka.dialect import KafkaDialect
+from korvet_fast.wire.kafka.shapes.catalog import CATALOG
+
+ELEMENTS = 1_000_000
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 0, 1, 2, 3, 18, 19, 20
+DELETE_RECORDS, INIT_PRODUCER_ID, OFFSET_FOR_LEADER_EPOCH, DESCRIBE_CONFIGS, ALTER_CONFIGS = 21, 22, 23, 32, 33
+DESCRIBE_LOG_DIRS, CREATE_PARTITIONS, INCREMENTAL_ALTER_CONFIGS, DESCRIBE_CLUSTER = 35, 37, 44, 60
+
+
+def frame(payload: bytes | bytearray) -> bytes:
+    """`payload` behind its length."""
+    return len(payload).to_bytes(4, "big") + payload
+
+
+def make_batch(
+    *values: bytes,
+    compression: int = 0,
+    producer: tuple[int, int, int] = (-1, -1, -1),
+    time_ms: int | None = None,
+) -> bytearray:
+    """A batch of records with these values and no keys. `producer`: id, epoch, first sequence."""
+    ends = list(itertools.accumulate(map(len, values), initial=0))
+    start = int(time.time() * 1000) if time_ms is None else time_ms
+    columns = {
+        "timestamp": _numbers("q", [start] * len(values)),
+        "value_offsets": _numbers("i", ends),
+        "value": b"".join(values),
+        "value_valid": b"\1" * len(values),
+    }
+    return assemble(columns, compression, 0, *producer)
+
+
+def _numbers(kind: str, values: list[int]) -> memoryview:
+    size = {"q": 8, "i": 4}[kind]
+    raw = b"".join(value.to_bytes(size, "little", signed=True) for value in values)
+    return memoryview(raw).cast(kind)
+
+
+class RawClient:
+    """Sends requests made from the shapes, and decodes the answers; any number may be in flight."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.expected: list[tuple[int, int, int]] = []  # key, version, correlation id
+        self._numbers = itertools.count(1)
+
+    def request(self, key: int, version: int, values: dict[str, Any]) -> bytes:
+        """A request without its length prefix."""
+        header = {"api_key": key, "api_version": version, "correlation_id": next(self._numbers), "client_id": "test"}
+        return CATALOG[key].request.encode(header | values, version)
+
+    def send(self, key: int, version: int, values: dict[str, Any], *, answered: bool = True) -> None:
+        payload = self.request(key, version, values)
+        self.writer.write(frame(payload))
+        if answered:
+            self.expected.append((key, version, int.from_bytes(payload[4:8], "big")))
+
+    async def raw_reply(self) -> bytes:
+        size = int.from_bytes(await self.reader.readexactly(4), "big")
+        return await self.reader.readexactly(size)
+
+    async def reply(self) -> dict[str, Any]:
+        """The next answer; its correlation id must be that of the oldest request not answered."""
+        key, version, correlation_id = self.expected.pop(0)
+        answer = CATALOG[key].response.decode(await self.raw_reply(), version, ELEMENTS)
+        assert answer["correlation_id"] == correlation_id
+        return answer
+
+    async def ask(self, key: int, version: int, **values: Any) -> dict[str, Any]:
+        self.send(key, version, values)
+        return await self.reply()
+
+    async def ended(self) -> bytes:
+        """What still came before the broker closed the connection."""
+        try:
+            return await self.reader.read()
+        except ConnectionResetError:
+            return b""
+
+    # The two that every test needs
+
+    def send_produce(
+        self, topic: str, records: Any, *, index: int = 0, acks: int = -1, version: int = 9, timeout_ms: int = 10_000
+    ) -> None:
+        partition = {"index": index, "records": records}
+        values = {"acks": acks, "timeout_ms": timeout_ms}
+        values |= {"topic_data": [{"name": topic, "partition_data": [partition]}]}
+        self.send(PRODUCE, version, values, answered=acks != 0)
+
+    async def produce(self, topic: str, records: Any, **options: Any) -> dict[str, Any]:
+        """The one partition's row of the answer."""
+        self.send_produce(topic, records, **options)
+        return _only(_only((await self.reply())["responses"])["partition_responses"])
+
+    def send_fetch(self, topic: str, offset: int, *, index: int = 0, version: int = 12, **values: Any) -> None:
+        partition = {"partition": index, "fetch_offset": offset, "partition_max_bytes": 1 << 20}
+        partition |= {name: values.pop(name) for name in list(values) if name in _OF_PARTITION}
+        defaults = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 25}
+        topics = [{"topic": topic, "partitions": [partition]}]
+        self.send(FETCH, version, defaults | values | {"topics": topics})
+
+    async def fetch(self, topic: str, offset: int, **options: Any) -> dict[str, Any]:
+        """The one partition's row of the answer."""
+        self.send_fetch(topic, offset, **options)
+        return _only(_only((await self.reply())["responses"])["partitions"])
+
+    async def create(self, name: str, partitions: int = 1, **configs: str) -> dict[str, Any]:
+        """The topic's row of the answer; a setting's dots are written as underscores."""
+        rows = [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()]
+        topic = {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": rows}
+        return _only((await self.ask(CREATE_TOPICS, 7, topics=[topic], timeout_ms=1000))["topics"])
+
+
+_OF_PARTITION = ("partition_max_bytes", "current_leader_epoch")
+
+
+def _only(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    assert len(rows) == 1
+    return rows[0]
+
+
+class KafkaServer:
+    """The broker, its server, and where it listens."""
+
+    def __init__(self, broker: Broker, server: Server, address: Address) -> None:
+        self.broker = broker
+        self.server = server
+        self.address = address
+        self.clients: list[RawClient] = []
+
+    async def connect(self) -> RawClient:
+        self.clients.append(RawClient(*await asyncio.open_connection(self.address.host, self.address.port)))
+        return self.clients[-1]
+
+
+@asynccontextmanager
+async def kafka_server(data: Path, *settings: str, limits: Limits | None = None) -> AsyncIterator[KafkaServer]:
+    """A broker over the embedded store in `data`, with `name=value` settings."""
+    broker = Broker(EmbeddedStore(data), read_settings(settings))
+    await broker.open()
+    try:
+        admission, from_settings = read_limits(broker.settings)
+        server = Server(admission, limits or from_settings)
+        listener = socket.create_server(("127.0.0.1", 0))
+        listener.setblocking(False)
+        address = Address(*listener.getsockname())
+        dialect = KafkaDialect(broker, address)
+        server.listen(listener, dialect)
+        running = KafkaServer(broker, server, address)
+        try:
+            yield running
+        finally:
+            for client in running.clients:
+                client.writer.close()
+            await server.drain(5.0)
+            dialect.close()
+            assert server.pool.used == 0
+    finally:
+        await broker.close()
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    """Run one test's scenario on the loop that the product uses."""
+
+    async def limited() -> None:
+        await asyncio.wait_for(scenario(), 100)
+
+    uvloop.run(limited())
