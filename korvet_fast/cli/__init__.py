@@ -8,8 +8,6 @@ from typing import Any
 
 import click
 
-from korvet_fast import __version__
-
 COMMANDS = {
     "serve": "Run a broker.",
     "topic": "Create, list, describe, alter and delete topics.",
@@ -37,7 +35,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, message="korvet-fast %(version)s")
+@click.version_option(package_name="korvet-fast", message="korvet-fast %(version)s")
 def root() -> None:
     """A broker for Kafka clients.
 

@@ -22,12 +22,12 @@ class Listener(NamedTuple):
 
 def split_address(text: str) -> tuple[str, int]:
     """`host:port` or `[v6]:port` -> both. Raises `click.BadParameter`."""
-    url = urlsplit(f"//{text}")
     try:
+        url = urlsplit(f"//{text}")
         host, port = url.hostname, url.port
-    except ValueError:  # a port that is no number or above 65535
+    except ValueError:  # a bracket left open, or a port that is no number or above 65535
         host, port = None, None
-    if not host or port is None or url.netloc != text or "@" in text:
+    if not host or port is None or set(text) & set("/@?#"):
         raise click.BadParameter(f"{text!r} is not an address; write HOST:PORT, for example 127.0.0.1:9092")
     return host, port
 

@@ -103,9 +103,7 @@ def _directory(store: str) -> Path:
 
 def _advertised(listeners: tuple[Listener, ...], given: tuple[Listener, ...]) -> tuple[Listener | None, ...]:
     if given and len(given) != len(listeners):
-        raise click.UsageError(
-            f"{len(listeners)} addresses to listen on, but {len(given)} advertised: give one for each"
-        )
+        raise click.UsageError(f"--listen gives {len(listeners)}, --advertise {len(given)} addresses: pair them")
     for listener in given:
         if listener.port == 0 or listener.host in ANYWHERE:
             raise click.UsageError(f"--advertise {listener}: nobody can connect to that; give a host and a port")

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import click
 
-from korvet_fast.cli.session import bootstrap_option, run
+from korvet_fast.cli.session import bootstrap_option, count, run
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.connection import ClientError
 from korvet_fast.client.sender import ACKS, COMPRESSIONS, Sender
@@ -60,8 +60,8 @@ def command(
             with _progress(file) as advance:
                 await _send_lines(file, sender, advance)
         except ClientError as error:
-            raise ClientError(f"{error}\n{sender.stored} records were acknowledged before that") from None
-        click.echo(f"{sender.stored} records stored in topic {topic}", err=True)
+            raise ClientError(f"{error}\nacknowledged before that: {count(sender.stored, 'record')}") from None
+        click.echo(f"{count(sender.stored, 'record')} stored in topic {topic}", err=True)
 
     run(bootstrap, work, patience=PATIENCE)
 

@@ -11,7 +11,7 @@ from korvet_fast.cli.log import start_log
 from korvet_fast.core.broker import Address, Broker
 from korvet_fast.errors import StoreError
 from korvet_fast.net.serve import Door, serve
-from korvet_fast.store.embedded import EmbeddedStore
+from korvet_fast.store.embedded.store import EmbeddedStore
 
 
 @click.command()

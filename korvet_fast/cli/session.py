@@ -41,3 +41,8 @@ def run(bootstrap: tuple[tuple[str, int], ...], work: Callable[[Cluster], Awaita
         ) from None
     except ClientError as error:
         raise click.ClickException(str(error)) from None
+
+
+def count(number: int, noun: str) -> str:
+    """`1 record`, `2 records`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from korvet_fast.cli.session import bootstrap_option, run
+from korvet_fast.cli.session import bootstrap_option, count, run
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.connection import ClientError
 from korvet_fast.client.reader import find_offset
@@ -70,8 +70,8 @@ def create(name: str, partitions: int | None, configs: list[tuple[str, str]], bo
         answer = await cluster.ask_controller(CREATE_TOPICS, {"topics": [topic], "timeout_ms": TIMEOUT_MS})
         (made,) = answer["topics"]
         check(f"topic {name!r} was not created", made["error_code"], made["error_message"])
-        count = made["num_partitions"]  # answered from version 5 on
-        click.echo(f"created topic {name}" + (f" with {_count(count, 'partition')}" if count > 0 else ""))
+        number = made["num_partitions"]  # answered from version 5 on
+        click.echo(f"created topic {name}" + (f" with {count(number, 'partition')}" if number > 0 else ""))
 
     run(bootstrap, work)
 
@@ -85,7 +85,7 @@ def list_topics(bootstrap: Bootstrap) -> None:
         answer = await cluster.metadata(None)
         return sorted((row["name"], str(len(row["partitions"]))) for row in answer["topics"])
 
-    _draw(("topic", "partitions"), run(bootstrap, work))
+    draw_table(("topic", "partitions"), run(bootstrap, work))
 
 
 @command.command()
@@ -107,10 +107,10 @@ def describe(name: str, bootstrap: Bootstrap) -> None:
         return rows, await _own_configs(cluster, name)
 
     partitions, configs = run(bootstrap, work)
-    _draw(("partition", "leader", "first offset", "next offset", "records"), partitions)
+    draw_table(("partition", "leader", "first offset", "next offset", "records"), partitions)
     click.echo()
     if configs:
-        _draw(("setting", "value"), configs)
+        draw_table(("setting", "value"), configs)
     else:
         click.echo("no settings of its own: the broker's defaults hold")
 
@@ -136,13 +136,13 @@ def alter(
             answer = await cluster.ask_controller(INCREMENTAL_ALTER_CONFIGS, {"resources": [resource]})
             (altered,) = answer["responses"]
             check(f"topic {name!r} was not altered", altered["error_code"], altered["error_message"])
-            click.echo(f"altered {_count(len(changes), 'setting')} of topic {name}")
+            click.echo(f"altered {count(len(changes), 'setting')} of topic {name}")
         if partitions is not None:
             wanted = {"name": name, "count": partitions, "assignments": None}
             answer = await cluster.ask_controller(CREATE_PARTITIONS, {"topics": [wanted], "timeout_ms": TIMEOUT_MS})
             (grown,) = answer["results"]
             check(f"topic {name!r} was given no partitions", grown["error_code"], grown["error_message"])
-            click.echo(f"topic {name} has {_count(partitions, 'partition')} now")
+            click.echo(f"topic {name} has {count(partitions, 'partition')} now")
 
     run(bootstrap, work)
 
@@ -180,11 +180,7 @@ async def _own_configs(cluster: Cluster, name: str) -> list[tuple[str, str]]:
     return sorted((row["name"], str(row["value"])) for row in found["configs"] if row["config_source"] == OWN)
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _draw(titles: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+def draw_table(titles: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
     """A table on a terminal; otherwise one line per row, columns parted by tabs, for other programs."""
     if not sys.stdout.isatty():
         for row in rows:

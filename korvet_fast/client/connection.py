@@ -1,11 +1,12 @@
 """One connection to a Kafka broker: requests go out one behind the other, and answers come back in the same order."""
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from korvet_fast import __version__
+import korvet_fast
 from korvet_fast._native import Frames
 from korvet_fast.errors import CodecError
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS
@@ -16,7 +17,6 @@ LARGEST_ANSWER = 1 << 30  # bytes of one answer
 MOST_ELEMENTS = 1_000_000  # array elements of one answer
 READ_SIZE = 256 * 1024  # bytes
 UNSUPPORTED_VERSION = 35
-SOFTWARE = {"client_software_name": CLIENT_ID, "client_software_version": __version__}
 
 
 class ClientError(Exception):
@@ -35,6 +35,11 @@ class Endpoint(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def reason(error: OSError) -> str:
+    """Why, in the system's words: asyncio and the name lookup put their own in `strerror`, some of them no reason."""
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
 
 
 class _Asked(NamedTuple):
@@ -87,7 +92,8 @@ class Connection:
 
     async def introduce(self) -> None:
         """Ask which versions the broker speaks; `connect` does it, once."""
-        answer = await self._ask(API_VERSIONS, API_VERSIONS.highest, SOFTWARE)
+        software = {"client_software_name": CLIENT_ID, "client_software_version": korvet_fast.__version__}
+        answer = await self._ask(API_VERSIONS, API_VERSIONS.highest, software)
         if answer["error_code"] == UNSUPPORTED_VERSION:  # an older broker; version 0 everybody knows (KIP-511)
             answer = await self._ask(API_VERSIONS, 0, {})
         if answer["error_code"]:
@@ -112,7 +118,7 @@ class Connection:
             self._fail(failure)
             raise failure from None
         except OSError as error:
-            failure = ClientError(f"lost the connection to {self.endpoint}: {error.strerror or error}")
+            failure = ClientError(f"lost the connection to {self.endpoint}: {reason(error)}")
             self._fail(failure)
             raise failure from None
 
@@ -123,7 +129,7 @@ class Connection:
                 for frame in frames.feed(data):
                     self._answer(frame)
         except OSError as error:
-            self._fail(ClientError(f"lost the connection to {self.endpoint}: {error.strerror or error}"))
+            self._fail(ClientError(f"lost the connection to {self.endpoint}: {reason(error)}"))
         except CodecError as error:
             self._fail(ClientError(f"{self.endpoint} does not answer as a Kafka broker does ({error})"))
         else:
@@ -170,7 +176,7 @@ async def connect(endpoint: Endpoint, patience: float = 10.0) -> Connection:
     except TimeoutError:
         raise Unreachable(f"{endpoint} did not take a connection within {patience:g} s") from None
     except OSError as error:
-        raise Unreachable(f"cannot connect to {endpoint}: {error.strerror or error}") from None
+        raise Unreachable(f"cannot connect to {endpoint}: {reason(error)}") from None
     connection = Connection(endpoint, reader, writer, patience)
     try:
         await connection.introduce()

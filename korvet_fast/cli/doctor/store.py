@@ -125,7 +125,9 @@ def time_flushes(directory: Path) -> float:
 def judge_flushes(seconds: float, mount: Mount) -> Finding:
     """Whether the flush looks like one that reached a disk."""
     took = f"a flush of 4 KiB takes {seconds * 1e6:,.0f} µs"
-    if seconds < SUSPICIOUS and mount.kind not in MEMORY:
+    if mount.kind in MEMORY:
+        return warn("flush", f"{took} and does nothing: there is no disk below")
+    if seconds < SUSPICIOUS:
         return warn(
             "flush",
             f"{took}, faster than a disk can: something below (a virtual machine's host, a controller) answers before "
