@@ -60,7 +60,7 @@ def command(
             with _progress(file) as advance:
                 await _send_lines(file, sender, advance)
         except ClientError as error:
-            raise ClientError(f"{error}\nacknowledged before that: {count(sender.stored, 'record')}") from None
+            raise ClientError(f"{error}\nacknowledged: {count(sender.stored, 'record')}") from None
         click.echo(f"{count(sender.stored, 'record')} stored in topic {topic}", err=True)
 
     run(bootstrap, work, patience=PATIENCE)

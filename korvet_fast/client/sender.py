@@ -40,7 +40,7 @@ class Sender:
     async def send(self, values: list[bytes]) -> None:
         """One batch of records without keys, to the partitions in turn. Waits while too many are unanswered.
 
-        Raises `ClientError` if an earlier batch failed; nothing further is sent then.
+        Raises `ClientError` if an earlier batch failed: nothing further is sent, and `stored` is final.
         """
         batch = assemble(value_columns(values), self._compression, 0, -1, -1, -1)
         partition = self._partitions[self._turn % len(self._partitions)]
@@ -48,7 +48,8 @@ class Sender:
         await self._cluster.leader(self._topic, partition)  # connected now, so that the task below sends at once
         await self._room.acquire()
         if self._failure is not None:
-            raise self._failure
+            self._room.release()
+            await self.finish()
         task = asyncio.create_task(self._produce(batch, partition, len(values)))
         task.add_done_callback(self._finish_one)
         self._under_way.add(task)
@@ -77,8 +78,8 @@ class Sender:
     def _finish_one(self, task: "asyncio.Task[None]") -> None:
         self._under_way.discard(task)
         self._room.release()
-        if not task.cancelled() and self._failure is None:
-            self._failure = task.exception()
+        failure = None if task.cancelled() else task.exception()
+        self._failure = self._failure or failure
 
 
 def value_columns(values: list[bytes]) -> dict[str, bytes | memoryview]:

@@ -1,7 +1,10 @@
 """The client commands against a real broker."""
 
+import contextlib
 import io
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -128,14 +131,16 @@ def test_an_empty_file_is_no_record(broker: BrokerProcess, tmp_path: Path) -> No
     assert call(broker, "produce", "single-empty", str(file)) == "0 records stored in topic single-empty\n"
 
 
-def test_a_record_too_large_is_refused_with_the_number_stored_before(broker: BrokerProcess, tmp_path: Path) -> None:
-    call(broker, "topic", "create", "small", "--config", "max.message.bytes=1000")
+def test_a_batch_that_is_refused_ends_it_with_the_number_stored(broker: BrokerProcess, tmp_path: Path) -> None:
+    call(broker, "topic", "create", "small", "--config", "max.message.bytes=20000")
     file = tmp_path / "lines"
-    file.write_bytes(b"x" * 5000 + b"\n")
-    said = call(broker, "produce", "small", str(file), code=1)
-    assert "partition 0 of topic 'small'" in said
-    assert "MESSAGE_TOO_LARGE" in said
-    assert "acknowledged before that: 0 records" in said
+    file.write_bytes(b"fits\n" + b"x" * 100_000 + b"\n" + b"too large\n" * 100_000)
+    writer = start(broker, "produce", "small", str(file), "--partition", "0")
+    assert writer.wait(20) == 1
+    said = read_all(writer).decode()
+    assert said.startswith("Error: partition 0 of topic 'small': ")
+    assert "(MESSAGE_TOO_LARGE)\nacknowledged: 1 record\n" in said
+    assert said.count("\n") == 2  # and no complaint about the other batches that were under way
 
 
 def test_a_line_without_end_is_refused(broker: BrokerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,3 +223,20 @@ def test_a_table_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         ["topic", "partitions"],
         ["drawn", "1"],
     ]
+
+
+def test_a_progress_bar_on_a_terminal(broker: BrokerProcess, tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"line\n" * 1000)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "korvet_fast", "produce", "bar", str(file), "--bootstrap", broker.bootstrap]
+    with subprocess.Popen(command, stderr=theirs, env={**os.environ, "TERM": "xterm"}) as writer:
+        os.close(theirs)
+        seen = b""
+        with contextlib.suppress(OSError):  # EIO: the other side is closed
+            while piece := os.read(ours, 10_000):
+                seen += piece
+        os.close(ours)
+        assert writer.wait(20) == 0
+    assert b"5.0/5.0 kB" in seen
+    assert b"1,000 records stored in topic bar" in seen
