@@ -8,9 +8,9 @@ THOROUGH = os.environ.get("KORVET_HYPOTHESIS") == "thorough"
 
 
 def examples(fast: int) -> settings:
-    """Settings for a test: `fast` examples, or fifty times as many when thorough."""
+    """Settings for a test: `fast` examples, or twenty times as many when thorough."""
     return settings(
-        max_examples=50 * fast if THOROUGH else fast,
+        max_examples=20 * fast if THOROUGH else fast,
         derandomize=not THOROUGH,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
