@@ -1,5 +1,11 @@
 """Korvet Fast: a broker for Kafka clients, installed with pip. See ARCHITECTURE.md for the map."""
 
-from importlib.metadata import version
+__version__: str
 
-__version__ = version("korvet-fast")
+
+def __getattr__(name: str) -> str:
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import version  # slow to import, and seldom asked for
+
+    return version("korvet-fast")
