@@ -3,7 +3,8 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::{ptr, slice};
 
-use pyo3::buffer::PyUntypedBuffer;
+use korvet_codec::ids::Long;
+use pyo3::buffer::{Element, PyUntypedBuffer};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::inspect::PyStaticExpr;
@@ -41,16 +42,12 @@ impl Input {
         Ok(unsafe { slice::from_raw_parts_mut(self.0.buf_ptr().cast::<u8>(), self.0.len_bytes()) })
     }
 
-    /// The numbers of a buffer of 64-bit integers in this machine's order. `BAD_VALUE` for another kind of buffer.
-    pub(crate) fn as_i64(&self, py: Python<'_>) -> PyResult<&[i64]> {
-        self.0
-            .as_typed::<i64>()
-            .map_err(|_| bad_value(py, "the buffer does not hold 64-bit integers".into()))?;
-        if self.0.item_count() == 0 {
-            return Ok(&[]);
+    /// The numbers of a buffer of 64-bit integers. `BAD_VALUE` for a buffer of another format.
+    pub(crate) fn as_longs(&self, py: Python<'_>) -> PyResult<&[Long]> {
+        if self.0.item_size() != size_of::<Long>() || !i64::is_compatible_format(self.0.format()) {
+            return Err(bad_value(py, "the buffer does not hold 64-bit integers".into()));
         }
-        // SAFETY: as in `as_slice`; size, format and alignment were checked by `as_typed`.
-        Ok(unsafe { slice::from_raw_parts(self.0.buf_ptr().cast::<i64>(), self.0.item_count()) })
+        Ok(self.as_slice().as_chunks().0)
     }
 }
 

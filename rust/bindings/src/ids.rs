@@ -1,5 +1,6 @@
 //! Offsets and stream ids, whole columns at a time.
 
+use korvet_codec::ids::Long;
 use pyo3::prelude::*;
 
 use crate::buffer::{Column, DETACH_ABOVE, Input};
@@ -26,9 +27,9 @@ pub(crate) fn unpack_ids(py: Python<'_>, ids: Input, bits: u32) -> PyResult<Colu
 fn convert(
     py: Python<'_>,
     input: &Input,
-    work: impl Fn(&[i64]) -> korvet_codec::Result<Vec<i64>> + Send + Sync,
+    work: impl Fn(&[Long]) -> korvet_codec::Result<Vec<i64>> + Send + Sync,
 ) -> PyResult<Column> {
-    let numbers = input.as_i64(py)?;
+    let numbers = input.as_longs(py)?;
     let result =
         if size_of_val(numbers) > DETACH_ABOVE { py.detach(|| work(numbers)) } else { work(numbers) };
     result.or_raise(py).map(Column::from)

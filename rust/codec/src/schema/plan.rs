@@ -2,7 +2,7 @@
 
 use super::table::{Field, Initial, Kind};
 use super::write::write_default;
-use crate::Result;
+use crate::{Code, Error, Result};
 
 /// A struct in one version.
 #[derive(Debug)]
@@ -99,8 +99,14 @@ impl Step {
             }
         };
         let form = if array {
-            // An element that takes no bytes would let any count be believed.
-            let smallest = single.smallest().max(1);
+            let smallest = single.smallest();
+            if smallest == 0 && (field.since..=field.until).contains(&version) {
+                // Such an array could announce any number of elements and be believed.
+                return Error::fail(
+                    Code::BadSchema,
+                    format!("its elements take no bytes in version {version}"),
+                );
+            }
             Form::Array { of: Box::new(single), compact: flexible, smallest }
         } else {
             single
