@@ -11,7 +11,7 @@ from typing import Any
 
 import uvloop
 
-from korvet_fast._native import assemble
+import batches
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Address, Broker
 from korvet_fast.net.connection import Limits
@@ -32,28 +32,10 @@ def frame(payload: bytes | bytearray) -> bytes:
     return len(payload).to_bytes(4, "big") + payload
 
 
-def make_batch(
-    *values: bytes,
-    compression: int = 0,
-    producer: tuple[int, int, int] = (-1, -1, -1),
-    time_ms: int | None = None,
-) -> bytearray:
-    """A batch of records with these values and no keys. `producer`: id, epoch, first sequence."""
-    ends = list(itertools.accumulate(map(len, values), initial=0))
-    start = int(time.time() * 1000) if time_ms is None else time_ms
-    columns = {
-        "timestamp": _numbers("q", [start] * len(values)),
-        "value_offsets": _numbers("i", ends),
-        "value": b"".join(values),
-        "value_valid": b"\1" * len(values),
-    }
-    return assemble(columns, compression, 0, *producer)
-
-
-def _numbers(kind: str, values: list[int]) -> memoryview:
-    size = {"q": 8, "i": 4}[kind]
-    raw = b"".join(value.to_bytes(size, "little", signed=True) for value in values)
-    return memoryview(raw).cast(kind)
+def make_batch(*values: bytes, time_ms: int | None = None, **options: Any) -> bytearray:
+    """A batch of records with these values, of the present time unless told otherwise; options as in `batches`."""
+    now = int(time.time() * 1000) if time_ms is None else time_ms
+    return batches.make_batch(values, times=[now] * len(values), **options)
 
 
 class RawClient:

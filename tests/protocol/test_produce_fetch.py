@@ -1,27 +1,19 @@
 """Produce and Fetch over a socket: what is sent comes back, and every refusal has its code."""
 
 import asyncio
-import itertools
 import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from batches import read_values
 from kafka_server import FETCH, INIT_PRODUCER_ID, PRODUCE, RawClient, kafka_server, make_batch, run
-from korvet_fast._native import check, columns
+from korvet_fast._native import check
 from korvet_fast.wire.kafka.faults import CODES
 from korvet_fast.wire.kafka.routes import ROUTES
 
 FAR = 1 << 30
-
-
-def values_of(records: Any) -> list[bytes]:
-    """The values of all records in a Fetch answer."""
-    found = columns(records, FAR)
-    ends = memoryview(found["value_offsets"]).tolist()
-    value = bytes(memoryview(found["value"]))
-    return [value[start:end] for start, end in itertools.pairwise(ends)]
 
 
 @pytest.mark.parametrize("acks", [-1, 1])
@@ -36,7 +28,7 @@ def test_produced_records_come_back(tmp_path: Path, version: int, acks: int) -> 
             assert row["log_start_offset"] == (0 if version >= 5 else -1)
             assert (await client.produce("t", make_batch(b"three"), version=version))["base_offset"] == 2
             row = await client.fetch("t", 0)
-            assert values_of(row["records"]) == [b"one", b"two", b"three"]
+            assert read_values(row["records"]) == [b"one", b"two", b"three"]
             assert (row["high_watermark"], row["last_stable_offset"], row["log_start_offset"]) == (3, 3, 0)
 
     run(scenario)
@@ -51,7 +43,7 @@ def test_every_fetch_version_reads(tmp_path: Path, version: int) -> None:
             await client.produce("t", make_batch(b"one", b"two"))
             for isolation, aborted in ((0, None), (1, [])):
                 row = await client.fetch("t", 1, version=version, isolation_level=isolation)
-                assert values_of(row["records"]) == [b"one", b"two"]  # the whole batch that holds the offset
+                assert read_values(row["records"]) == [b"one", b"two"]  # the whole batch that holds the offset
                 assert row["aborted_transactions"] == aborted
             assert len((await client.fetch("t", 2, version=version))["records"]) == 0
 
@@ -73,7 +65,7 @@ def test_compressed_batches_are_kept_as_they_are(tmp_path: Path, compression: in
             records = (await client.fetch("t", 0))["records"]
             assert len(records) == len(small) + len(large)
             assert [batch.compression for batch in check(bytes(records), FAR)] == [compression] * 2
-            assert values_of(records) == [b"s" * 10, *INCOMPRESSIBLE]
+            assert read_values(records) == [b"s" * 10, *INCOMPRESSIBLE]
 
     run(scenario)
 
@@ -92,7 +84,7 @@ def test_a_topic_may_want_another_compression(tmp_path: Path) -> None:
                 assert (await client.produce("t", make_batch(b"a" * 100, compression=compression)))["error_code"] == 0
             records = (await client.fetch("t", 0))["records"]
             assert [batch.compression for batch in check(bytes(records), FAR)] == [3] * 5
-            assert values_of(records) == [b"a" * 100] * 5
+            assert read_values(records) == [b"a" * 100] * 5
 
     run(scenario)
 
@@ -111,7 +103,7 @@ def test_batches_of_several_partitions_and_topics(tmp_path: Path) -> None:
             answer = await client.ask(PRODUCE, 9, acks=-1, timeout_ms=1000, topic_data=topic_data)
             codes = [[row["error_code"] for row in topic["partition_responses"]] for topic in answer["responses"]]
             assert codes == [[0, 0, 3], [3], [0]]
-            assert values_of((await client.fetch("a", 0, index=1))["records"]) == [b"a1"]
+            assert read_values((await client.fetch("a", 0, index=1))["records"]) == [b"a1"]
 
     run(scenario)
 
@@ -289,7 +281,7 @@ def test_a_long_poll_is_woken_by_a_produce(tmp_path: Path) -> None:
             await producer.produce("t", make_batch(b"other partition"), index=1)
             await producer.produce("t", make_batch(b"hello"))
             row = (await consumer.reply())["responses"][0]["partitions"][0]
-            assert values_of(row["records"]) == [b"hello"]
+            assert read_values(row["records"]) == [b"hello"]
 
     run(scenario)
 
@@ -304,7 +296,7 @@ def test_min_bytes_waits_for_enough(tmp_path: Path) -> None:
             for _ in range(3):
                 await producer.produce("t", batch)
             row = (await consumer.reply())["responses"][0]["partitions"][0]
-            assert len(values_of(row["records"])) == 3
+            assert len(read_values(row["records"])) == 3
             assert len((await consumer.fetch("t", 3, max_wait_ms=20, min_bytes=1))["records"]) == 0
 
     run(scenario)

@@ -1,0 +1,503 @@
+"""Topics, settings and what is told about them, over a socket."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from batches import read_values
+from kafka_server import (
+    ALTER_CONFIGS,
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_RECORDS,
+    DELETE_TOPICS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_LOG_DIRS,
+    INCREMENTAL_ALTER_CONFIGS,
+    INIT_PRODUCER_ID,
+    LIST_OFFSETS,
+    METADATA,
+    OFFSET_FOR_LEADER_EPOCH,
+    RawClient,
+    kafka_server,
+    make_batch,
+    run,
+)
+from korvet_fast.wire.kafka.faults import CODES
+
+TOPIC, BROKER = 2, 4
+NOT_ASKED = -(2**31)
+
+
+def fault(row: dict[str, Any]) -> str:
+    """The name of a row's error code; "" if there is none."""
+    return next((name for name, code in CODES.items() if code == row["error_code"]), "")
+
+
+@pytest.mark.parametrize("version", range(13))
+def test_metadata_creates_what_it_is_asked_for(tmp_path: Path, version: int) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path, "num.partitions=3") as server:
+            client = await server.connect()
+            answer = await client.ask(METADATA, version, topics=[{"name": "made"}, {"name": "not/legal"}])
+            assert [(broker["host"], broker["port"]) for broker in answer["brokers"]] == [server.address]
+            assert answer["cluster_id"] == (server.broker.cluster_id if version >= 2 else None)
+            made, illegal = answer["topics"]
+            assert fault(made) == ""
+            assert [row["partition_index"] for row in made["partitions"]] == [0, 1, 2]
+            assert {(row["leader_id"], *row["replica_nodes"], *row["isr_nodes"]) for row in made["partitions"]} == {
+                (1, 1, 1)
+            }
+            assert fault(illegal) == "INVALID_TOPIC_EXCEPTION"
+            everything = await client.ask(METADATA, version, topics=None if version else [])
+            assert everything["topics"] == [made]
+            assert (
+                everything["topics"] == (await client.ask(METADATA, version, topics=None if version else []))["topics"]
+            )
+            if version:
+                assert (await client.ask(METADATA, version, topics=[]))["topics"] == []
+
+    run(scenario)
+
+
+def test_metadata_of_all_topics_follows_every_change(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+
+            async def shape() -> list[tuple[str, int]]:
+                answer = await client.ask(METADATA, 12, topics=None)
+                return [(row["name"], len(row["partitions"])) for row in answer["topics"]]
+
+            assert await shape() == []
+            await client.create("b")
+            await client.create("a", 2)
+            assert await shape() == [("a", 2), ("b", 1)]
+            await client.ask(CREATE_PARTITIONS, 3, topics=[{"name": "b", "count": 3, "assignments": None}])
+            assert await shape() == [("a", 2), ("b", 3)]
+            await client.ask(DELETE_TOPICS, 6, topics=[{"name": "a"}])
+            assert await shape() == [("b", 3)]
+
+    run(scenario)
+
+
+def test_metadata_creates_nothing_where_it_may_not(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path / "a") as server:
+            client = await server.connect()
+            answer = await client.ask(METADATA, 12, topics=[{"name": "t"}], allow_auto_topic_creation=False)
+            assert fault(answer["topics"][0]) == "UNKNOWN_TOPIC_OR_PARTITION"
+        async with kafka_server(tmp_path / "b", "auto.create.topics.enable=false") as server:
+            client = await server.connect()
+            answer = await client.ask(METADATA, 12, topics=[{"name": "t"}], allow_auto_topic_creation=True)
+            assert fault(answer["topics"][0]) == "UNKNOWN_TOPIC_OR_PARTITION"
+
+    run(scenario)
+
+
+def test_metadata_by_id_and_operations(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            made = await client.create("t")
+            asked = [{"name": None, "topic_id": made["topic_id"]}, {"name": None, "topic_id": bytes(15) + b"x"}]
+            known, unknown = (await client.ask(METADATA, 12, topics=asked))["topics"]
+            assert (known["name"], known["topic_id"]) == ("t", made["topic_id"])
+            assert known["topic_authorized_operations"] == NOT_ASKED
+            assert (unknown["name"], fault(unknown)) == (None, "UNKNOWN_TOPIC_ID")
+            wanted = {"include_topic_authorized_operations": True, "include_cluster_authorized_operations": True}
+            answer = await client.ask(METADATA, 10, topics=None, **wanted)
+            assert answer["cluster_authorized_operations"] == 0b1_1111_1010_0000 & ~(1 << 6)
+            assert answer["topics"][0]["topic_authorized_operations"] == 0b1101_1111_1000
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("version", range(2, 8))
+def test_topics_are_created(tmp_path: Path, version: int) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path, "num.partitions=5") as server:
+            client = await server.connect()
+
+            async def create(name: str, **given: Any) -> dict[str, Any]:
+                values = {"num_partitions": 2, "replication_factor": 1, "configs": [], "assignments": []} | given
+                validate_only = values.pop("validate_only", False)
+                topics = [{"name": name, **values}]
+                answer = await client.ask(CREATE_TOPICS, version, topics=topics, validate_only=validate_only)
+                row: dict[str, Any] = answer["topics"][0]
+                return row
+
+            config = [{"name": "retention.ms", "value": "1000"}]
+            row = await create("t", configs=config)
+            assert fault(row) == ""
+            if version >= 5:
+                assert (row["num_partitions"], row["replication_factor"]) == (2, 1)
+                shown = {entry["name"]: (entry["value"], entry["config_source"]) for entry in row["configs"]}
+                assert shown["retention.ms"] == ("1000", 1)
+                assert shown["max.message.bytes"] == ("1048588", 5)
+            assert fault(await create("t")) == "TOPIC_ALREADY_EXISTS"
+            assert fault(await create("d", num_partitions=-1, replication_factor=-1)) == ""
+            topic = server.broker.topics.get("d")
+            assert topic is not None
+            assert len(topic.partitions) == 5
+            assert fault(await create("v", validate_only=True)) == ""
+            assert server.broker.topics.get("v") is None
+            assert fault(await create("a/b")) == "INVALID_TOPIC_EXCEPTION"
+            assert fault(await create("z", num_partitions=0)) == "INVALID_PARTITIONS"
+            assert fault(await create("z", replication_factor=2)) == "INVALID_REPLICATION_FACTOR"
+            assert fault(await create("z", configs=[{"name": "nonsense", "value": "1"}])) == "INVALID_CONFIG"
+            assert fault(await create("z", configs=[{"name": "retention.ms", "value": None}])) == "INVALID_CONFIG"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"assignments": [(0, [1]), (1, [1])]}, ""),
+        ({"assignments": [(0, [1, 2])]}, "INVALID_REPLICA_ASSIGNMENT"),
+        ({"assignments": [(1, [1])]}, "INVALID_REPLICA_ASSIGNMENT"),
+        ({"assignments": [(0, [])]}, "INVALID_REPLICA_ASSIGNMENT"),
+        ({"assignments": [(0, [1])], "num_partitions": 1}, "INVALID_REQUEST"),
+    ],
+)
+def test_assignments_may_only_name_this_broker(tmp_path: Path, given: dict[str, Any], expected: str) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            rows = [{"partition_index": index, "broker_ids": ids} for index, ids in given["assignments"]]
+            topic = {"name": "t", "num_partitions": -1, "replication_factor": -1} | given | {"assignments": rows}
+            row = (await client.ask(CREATE_TOPICS, 7, topics=[topic]))["topics"][0]
+            assert fault(row) == expected
+            if not expected:
+                assert row["num_partitions"] == 2
+
+    run(scenario)
+
+
+def test_a_name_given_twice_is_refused_twice(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
+            rows = (await client.ask(CREATE_TOPICS, 7, topics=[topic, topic]))["topics"]
+            assert [fault(row) for row in rows] == ["INVALID_REQUEST"] * 2
+            await client.create("t")
+            grown = [{"name": "t", "count": 3, "assignments": None}] * 2
+            rows = (await client.ask(CREATE_PARTITIONS, 3, topics=grown))["results"]
+            assert [fault(row) for row in rows] == ["INVALID_REQUEST"] * 2
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_topics_are_deleted(tmp_path: Path, version: int) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            await client.create("t")
+            names = ["t", "unknown"]
+            asked = {"topics": [{"name": name} for name in names]} if version >= 6 else {"topic_names": names}
+            rows = (await client.ask(DELETE_TOPICS, version, **asked))["responses"]
+            assert [fault(row) for row in rows] == ["", "UNKNOWN_TOPIC_OR_PARTITION"]
+            assert server.broker.topics.get("t") is None
+            assert fault(await client.fetch("t", 0)) == "UNKNOWN_TOPIC_OR_PARTITION"
+
+    run(scenario)
+
+
+def test_topics_are_deleted_by_id(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            identity = (await client.create("t"))["topic_id"]
+            asked = [{"name": None, "topic_id": identity}]
+            row = (await client.ask(DELETE_TOPICS, 6, topics=asked))["responses"][0]
+            assert (fault(row), row["name"], row["topic_id"]) == ("", "t", identity)
+            row = (await client.ask(DELETE_TOPICS, 6, topics=asked))["responses"][0]
+            assert (fault(row), row["name"], row["topic_id"]) == ("UNKNOWN_TOPIC_ID", None, identity)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_partitions_are_added(tmp_path: Path, version: int) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            await client.create("t")
+
+            async def grow(count: int, assignments: Any = None, name: str = "t", **given: Any) -> str:
+                topic = {"name": name, "count": count, "assignments": assignments}
+                answer = await client.ask(CREATE_PARTITIONS, version, topics=[topic], **given)
+                return fault(answer["results"][0])
+
+            assert await grow(3, validate_only=True) == ""
+            topic = server.broker.topics.get("t")
+            assert topic is not None
+            assert len(topic.partitions) == 1
+            assert await grow(3) == ""
+            assert len(topic.partitions) == 3
+            assert await grow(3) == "INVALID_PARTITIONS"
+            assert await grow(2) == "INVALID_PARTITIONS"
+            assert await grow(4, [{"broker_ids": [1]}]) == ""
+            assert await grow(5, [{"broker_ids": [2]}]) == "INVALID_REPLICA_ASSIGNMENT"
+            assert await grow(6, [{"broker_ids": [1]}]) == "INVALID_REPLICA_ASSIGNMENT"
+            assert await grow(6, name="unknown") == "UNKNOWN_TOPIC_OR_PARTITION"
+            assert (await client.produce("t", make_batch(b"x"), index=3))["error_code"] == 0
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_records_are_deleted(tmp_path: Path, version: int) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            await client.create("t")
+            for _ in range(3):
+                await client.produce("t", make_batch(b"x", b"y"))
+
+            async def delete(offset: int, name: str = "t") -> tuple[str, int]:
+                topics = [{"name": name, "partitions": [{"partition_index": 0, "offset": offset}]}]
+                row = (await client.ask(DELETE_RECORDS, version, topics=topics))["topics"][0]["partitions"][0]
+                return fault(row), row["low_watermark"]
+
+            assert await delete(3) == ("", 3)
+            assert await delete(1) == ("", 3)
+            assert await delete(7) == ("OFFSET_OUT_OF_RANGE", -1)
+            assert await delete(0, "unknown") == ("UNKNOWN_TOPIC_OR_PARTITION", -1)
+            assert fault(await client.fetch("t", 2)) == "OFFSET_OUT_OF_RANGE"
+            assert await delete(-1) == ("", 6)
+            assert (await client.fetch("t", 6))["log_start_offset"] == 6
+
+    run(scenario)
+
+
+async def _list(client: RawClient, version: int, timestamp: int, **given: Any) -> tuple[str, int, int]:
+    partition = {"partition_index": 0, "timestamp": timestamp} | given
+    topics = [{"name": "t", "partitions": [partition]}]
+    row = (await client.ask(LIST_OFFSETS, version, replica_id=-1, topics=topics))["topics"][0]["partitions"][0]
+    return fault(row), row["offset"], row["timestamp"]
+
+
+@pytest.mark.parametrize("version", range(1, 10))
+def test_offsets_are_found_by_time(tmp_path: Path, version: int) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            await client.create("t")
+            assert await _list(client, version, 0) == ("", -1, -1)
+            for time_ms in (1000, 3000, 2000):
+                await client.produce("t", make_batch(b"x", b"y", time_ms=time_ms))
+            assert await _list(client, version, -1) == ("", 6, -1)
+            assert await _list(client, version, -2) == ("", 0, -1)
+            assert await _list(client, version, 0) == ("", 0, 1000)
+            assert await _list(client, version, 1001) == ("", 2, 3000)
+            assert await _list(client, version, 3001) == ("", -1, -1)
+            refused = ("UNSUPPORTED_VERSION", -1, -1)
+            assert await _list(client, version, -3) == (("", 2, 3000) if version >= 7 else refused)
+            assert await _list(client, version, -4) == (("", 0, -1) if version >= 8 else refused)
+            assert await _list(client, version, -5) == (("", -1, -1) if version >= 9 else refused)
+            assert await _list(client, version, -6) == refused
+            if version >= 4:
+                assert (await _list(client, version, -1, current_leader_epoch=9))[0] == "UNKNOWN_LEADER_EPOCH"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("version", range(2, 5))
+def test_the_end_of_an_epoch(tmp_path: Path, version: int) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            await client.create("t")
+            await client.produce("t", make_batch(b"x", b"y"))
+
+            async def ask(epoch: int, **given: Any) -> tuple[str, int, int]:
+                partition = {"partition": 0, "leader_epoch": epoch} | given
+                topics = [{"topic": "t", "partitions": [partition]}]
+                row = (await client.ask(OFFSET_FOR_LEADER_EPOCH, version, topics=topics))["topics"][0]["partitions"][0]
+                return fault(row), row["leader_epoch"], row["end_offset"]
+
+            assert await ask(0) == ("", 0, 2)
+            assert await ask(5) == ("", -1, -1)
+            assert await ask(0, current_leader_epoch=1) == ("UNKNOWN_LEADER_EPOCH", -1, -1)
+            assert (await ask(0, partition=1))[0] == "UNKNOWN_TOPIC_OR_PARTITION"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_producer_ids_are_new_every_time(tmp_path: Path, version: int) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            answers = [await client.ask(INIT_PRODUCER_ID, version, transaction_timeout_ms=1) for _ in range(3)]
+            assert len({answer["producer_id"] for answer in answers}) == 3
+            assert {(fault(answer), answer["producer_epoch"]) for answer in answers} == {("", 0)}
+            refused = await client.ask(INIT_PRODUCER_ID, version, transactional_id="tx", transaction_timeout_ms=1)
+            assert fault(refused) == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_settings_are_described(tmp_path: Path, version: int) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path, "log.retention.ms=5000") as server:
+            client = await server.connect()
+            await client.create("t", max_message_bytes="2000")
+
+            async def describe(kind: int, name: str, keys: Any = None) -> dict[str, Any]:
+                resources = [{"resource_type": kind, "resource_name": name, "configuration_keys": keys}]
+                asked = {"resources": resources, "include_synonyms": True, "include_documentation": True}
+                row: dict[str, Any] = (await client.ask(DESCRIBE_CONFIGS, version, **asked))["results"][0]
+                return row
+
+            row = await describe(TOPIC, "t")
+            shown = {entry["name"]: entry for entry in row["configs"]}
+            assert (shown["max.message.bytes"]["value"], shown["max.message.bytes"]["config_source"]) == ("2000", 1)
+            assert (shown["retention.ms"]["value"], shown["retention.ms"]["config_source"]) == ("5000", 4)
+            assert (shown["cleanup.policy"]["value"], shown["cleanup.policy"]["config_source"]) == ("delete", 5)
+            synonyms = shown["max.message.bytes"]["synonyms"]
+            assert [(one["name"], one["source"]) for one in synonyms] == [
+                ("max.message.bytes", 1),
+                ("message.max.bytes", 5),
+            ]
+            if version >= 3:
+                assert shown["retention.ms"]["config_type"] == 5
+                assert shown["retention.ms"]["documentation"]
+            assert not any(entry["read_only"] for entry in row["configs"])
+            row = await describe(BROKER, "1", ["num.partitions"])
+            assert [(entry["name"], entry["value"], entry["read_only"]) for entry in row["configs"]] == [
+                ("num.partitions", "1", True)
+            ]
+            assert fault(await describe(BROKER, "7")) == "INVALID_REQUEST"
+            assert fault(await describe(TOPIC, "unknown")) == "UNKNOWN_TOPIC_OR_PARTITION"
+            assert fault(await describe(TOPIC, "not/legal")) == "INVALID_TOPIC_EXCEPTION"
+            assert fault(await describe(16, "t")) == "INVALID_REQUEST"
+
+    run(scenario)
+
+
+def _overrides(server: Any) -> dict[str, str]:
+    return dict(server.broker.topics.get("t").config.overrides)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_settings_are_replaced(tmp_path: Path, version: int) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            await client.create("t", retention_ms="1")
+
+            async def alter(kind: int, name: str, validate_only: bool = False, **configs: str) -> str:
+                rows = [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()]
+                resources = [{"resource_type": kind, "resource_name": name, "configs": rows}]
+                asked = {"resources": resources, "validate_only": validate_only}
+                return fault((await client.ask(ALTER_CONFIGS, version, **asked))["responses"][0])
+
+            assert await alter(TOPIC, "t", True, max_message_bytes="9") == ""
+            assert _overrides(server) == {"retention.ms": "1"}
+            assert await alter(TOPIC, "t", max_message_bytes="9") == ""
+            assert _overrides(server) == {"max.message.bytes": "9"}
+            assert (await client.produce("t", make_batch(b"x")))["error_code"] == CODES["MESSAGE_TOO_LARGE"]
+            assert await alter(TOPIC, "t", nonsense="9") == "INVALID_CONFIG"
+            assert await alter(TOPIC, "unknown") == "UNKNOWN_TOPIC_OR_PARTITION"
+            assert await alter(BROKER, "1", num_partitions="2") == "INVALID_REQUEST"
+            assert await alter(32, "t") == "INVALID_REQUEST"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("version", range(2))
+def test_settings_are_changed_one_by_one(tmp_path: Path, version: int) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            await client.create("t", retention_ms="1")
+
+            async def alter(*configs: tuple[str, int, str | None], validate_only: bool = False) -> str:
+                rows = [{"name": name, "config_operation": how, "value": value} for name, how, value in configs]
+                resources = [{"resource_type": TOPIC, "resource_name": "t", "configs": rows}]
+                asked = {"resources": resources, "validate_only": validate_only}
+                return fault((await client.ask(INCREMENTAL_ALTER_CONFIGS, version, **asked))["responses"][0])
+
+            assert await alter(("max.message.bytes", 0, "9"), validate_only=True) == ""
+            assert _overrides(server) == {"retention.ms": "1"}
+            assert await alter(("max.message.bytes", 0, "9"), ("retention.ms", 1, None)) == ""
+            assert _overrides(server) == {"max.message.bytes": "9"}
+            assert await alter(("cleanup.policy", 2, "delete")) == ""
+            assert _overrides(server) == {"max.message.bytes": "9", "cleanup.policy": "delete"}
+            for change, expected in (
+                (("cleanup.policy", 2, "compact"), "INVALID_CONFIG"),
+                (("cleanup.policy", 3, "delete"), "INVALID_CONFIG"),
+                (("retention.ms", 2, "5"), "INVALID_CONFIG"),
+                (("retention.ms", 0, None), "INVALID_REQUEST"),
+                (("retention.ms", 9, "5"), "INVALID_REQUEST"),
+                (("nonsense", 0, "5"), "INVALID_CONFIG"),
+            ):
+                assert await alter(change) == expected, change
+            assert await alter(("retention.ms", 0, "1"), ("retention.ms", 0, "2")) == "INVALID_REQUEST"
+            assert _overrides(server) == {"max.message.bytes": "9", "cleanup.policy": "delete"}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_sizes_are_told(tmp_path: Path, version: int) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            await client.create("t", 2)
+            await client.create("u")
+            batch = make_batch(b"x" * 500)
+            await client.produce("t", batch)
+
+            async def sizes(topics: Any) -> list[tuple[str, int, int]]:
+                found = (await client.ask(DESCRIBE_LOG_DIRS, version, topics=topics))["results"]
+                return [
+                    (topic["name"], row["partition_index"], row["partition_size"])
+                    for topic in found[0]["topics"]
+                    for row in topic["partitions"]
+                ]
+
+            assert await sizes(None) == [("t", 0, len(batch)), ("t", 1, 0), ("u", 0, 0)]
+            asked = [{"topic": "t", "partitions": [1, 9]}, {"topic": "unknown", "partitions": [0]}]
+            assert await sizes(asked) == [("t", 1, 0)]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("version", range(2))
+def test_the_cluster_is_one_broker(tmp_path: Path, version: int) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            answer = await client.ask(DESCRIBE_CLUSTER, version, include_cluster_authorized_operations=False)
+            assert fault(answer) == ""
+            assert (answer["controller_id"], answer["cluster_id"]) == (1, server.broker.cluster_id)
+            assert [(row["host"], row["port"]) for row in answer["brokers"]] == [server.address]
+            assert answer["cluster_authorized_operations"] == NOT_ASKED
+            asked = await client.ask(DESCRIBE_CLUSTER, version, include_cluster_authorized_operations=True)
+            assert asked["cluster_authorized_operations"] > 0
+            if version == 1:
+                assert fault(await client.ask(DESCRIBE_CLUSTER, 1, endpoint_type=2)) == "INVALID_REQUEST"
+
+    run(scenario)
+
+
+def test_the_broker_time_may_be_asked_for(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            await client.create("t", message_timestamp_type="LogAppendTime")
+            row = await client.produce("t", make_batch(b"x", time_ms=1))
+            assert row["log_append_time_ms"] > 1
+            assert read_values((await client.fetch("t", 0))["records"]) == [b"x"]
+            assert await _list(client, 9, -3) == ("", 0, row["log_append_time_ms"])
+
+    run(scenario)
