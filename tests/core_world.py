@@ -15,7 +15,7 @@ from korvet_fast.core.broker import Broker
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.partition import Appended, Partition
 from korvet_fast.store.embedded.store import EmbeddedStore
-from korvet_fast.store.interface import Appending, Entry
+from korvet_fast.store.interface import Appending, Bounds, Entry
 
 LIMIT = 1 << 30
 
@@ -42,6 +42,7 @@ class Unruly:
         self.refuse: Exception | None = None  # raised by appends, before anything is stored
         self.refuse_cut: Exception | None = None
         self.hold: list[Future[None]] | None = None  # a list: appends are stored, and durable when the test says so
+        self.durable: int | None = None  # bounds say that no more than this is durable
         self.reads = 0
 
     def __getattr__(self, name: str) -> Any:
@@ -55,6 +56,10 @@ class Unruly:
             return appending
         self.hold.append(asyncio.get_running_loop().create_future())
         return Appending(appending.stored, self.hold[-1])
+
+    async def bounds(self, log: str) -> Bounds:
+        bounds = await self.store.bounds(log)
+        return bounds if self.durable is None else bounds._replace(durable=min(bounds.durable, self.durable))
 
     async def cut(self, log: str, **what: Any) -> Any:
         if self.refuse_cut is not None:

@@ -92,11 +92,21 @@ class Partition:
 
     # -- from rest and back to rest ------------------------------------------------------------------------------
 
-    async def open(self, saved: bytes | None) -> None:
-        """Take up where the log ends. `saved`: what the registry has of the state, see `State.key`."""
+    async def open(self, saved: bytes | None) -> bool:
+        """Take up where the log ends; whether `catch_up` must follow. `saved`: what the registry has of the state."""
         bounds = await self._host.store.bounds(self.log)
-        await self._state.load(self._host.store, bounds, saved, self._host.clock.monotonic())
+        self._state.load(bounds, saved, self._host.clock.monotonic())
         self._stand(bounds)
+        return self._state.saved_end < self.end
+
+    async def catch_up(self) -> None:
+        """Learn from the log what the saved state does not know."""
+        host, state = self._host, self._state
+        bounds = await host.store.bounds(self.log)
+        self._unsaved = await state.catch_up(host.store, bounds, host.clock.monotonic())
+        if state.saved_end < 0:
+            # The useless copy must go: the log will grow past its end, and it would be believed then.
+            await self.save()
 
     def _stand(self, bounds: Bounds) -> None:
         self.start, self.end, self.size = bounds.start, bounds.end, bounds.size
@@ -106,11 +116,14 @@ class Partition:
             durable = self._host.store.append(self.log, (), self.end, sync=True).durable
             self._mark.add(self.end, self.end, 0, durable)
 
+    @property
+    def is_saved(self) -> bool:
+        """Whether the registry knows the present state."""
+        return self._state.saved_end == self.end
+
     async def save(self) -> None:
         """Put producers and epochs into the registry, so that the next opening reads only what comes after."""
         end = self.end
-        if self._state.saved_end == end:
-            return
         packed = self._state.pack(end)
         self._unsaved = 0
         await self._mark.wait()
@@ -208,13 +221,24 @@ class Partition:
         return StoreError(reason)
 
     async def _recover(self) -> None:
+        try:
+            await self._look_again()
+        except StoreError as error:
+            self._doubt(error.detail)
+
+    async def _look_again(self) -> None:
+        """Stand where the store says the log ends. Raises `StoreError`; the partition is then in doubt as before."""
         lost = await self._mark.wait()
         self._mark.forget_rounds()
         store = self._host.store
         bounds = await store.bounds(self.log)
-        if lost or bounds.end != self.end:
-            await self._state.reload(store, bounds, self._host.clock.monotonic())
+        if lost or bounds.end != self.end or self.high_watermark < self.end:
+            self._state.load(bounds, await store.load(self._state.key), self._host.clock.monotonic())
             self._stand(bounds)
+            await self.catch_up()
+            await self._mark.wait()
+            if self.high_watermark < self.end:
+                raise StoreError(f"what {self.log} holds above offset {self.high_watermark} cannot be made durable")
         self._failure = ""
 
     # -- reading -------------------------------------------------------------------------------------------------

@@ -49,10 +49,10 @@ class State:
             self.producers = Producers.unpack(memoryview(data)[_HEAD.size + 16 * many :], seen)
             self.saved_end = end
 
-    async def load(self, store: Store, bounds: Bounds, saved: bytes | None, seen: float) -> None:
-        """Take the registry's copy (None if it has none) and make it true of a log with these bounds.
+    def load(self, bounds: Bounds, saved: bytes | None, seen: float) -> None:
+        """Take the registry's copy (None if it has none), unless it is of no use to a log with these bounds.
 
-        `seen`: the monotonic time in seconds at which its producers count as heard of. Raises `StoreError`.
+        `seen`: the monotonic time in seconds at which its producers count as heard of.
         """
         self._saved = saved
         self.saved_end = 0 if saved is None else -1
@@ -62,21 +62,22 @@ class State:
         if self.saved_end > bounds.end:
             self.saved_end = -1
             self.epochs, self.producers = Epochs(), Producers()
-        offset = max(self.saved_end, bounds.start)
+
+    async def catch_up(self, store: Store, bounds: Bounds, seen: float) -> int:
+        """Take in what the log holds beyond the copy; how many bytes that was. Raises `StoreError`."""
+        offset, size = max(self.saved_end, bounds.start), 0
         while offset < bounds.end:
             page = await store.read(self._log, offset, _PAGE, bounds.end)
             if not page.data:
                 raise StoreError(f"{self._log}: nothing can be read at offset {offset}, below the end {bounds.end}")
             for part in page.data:
+                size += len(part)
                 for batch in _native.headers(part, False):
                     self.epochs.add(batch.leader_epoch, batch.base_offset)
                     if batch.producer_id >= 0:
                         self.producers.add(batch, batch.base_offset, batch.max_timestamp, seen)
             offset = page.next
-
-    async def reload(self, store: Store, bounds: Bounds, seen: float) -> None:
-        """Forget what is in memory and load again from the registry and the log."""
-        await self.load(store, bounds, await store.load(self.key), seen)
+        return size
 
     async def save(self, store: Store, packed: bytes, end: int) -> None:
         """Put what `pack(end)` gave into the registry. Everything below `end` must be durable."""

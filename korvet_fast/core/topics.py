@@ -82,16 +82,18 @@ class Topics:
         states = await self._host.store.scan("state/")
         for key, document in (await self._host.store.scan(_PREFIX)).items():
             topic = Topic(self._host, key.removeprefix(_PREFIX), document, self._settings)
-            await _each(topic.partitions, lambda partition: partition.open(states.get(f"state/{partition.log}")))
+            # One by one, as it mostly needs no wait; a broker may have ten thousand partitions.
+            behind = [one for one in topic.partitions if await one.open(states.get(f"state/{one.log}"))]
+            await _each(behind, Partition.catch_up)
             if json.loads(document)["deleting"]:
                 await self._drop(topic)
             else:
                 self._enter(topic)
-        await self.save()
 
     async def save(self) -> None:
         """Save the state of all partitions that changed since they were saved."""
-        await _each([partition for topic in self for partition in topic.partitions], Partition.save)
+        changed = [partition for topic in self for partition in topic.partitions if not partition.is_saved]
+        await _each(changed, Partition.save)
 
     async def create(
         self, name: str, partitions: int, configs: Mapping[str, str | None], *, validate_only: bool = False

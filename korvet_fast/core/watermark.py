@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from korvet_fast.core.watch import Watch
+from korvet_fast.errors import StoreError
 
 _RECENT = 64  # appends whose sizes are remembered at least, for `count_readable`
 
@@ -55,7 +56,7 @@ class Watermark:
                 self._fail("an append was cancelled while its outcome was open")
                 return
             if (error := done.future.exception()) is not None:
-                self._fail(str(error))
+                self._fail(error.detail if isinstance(error, StoreError) else repr(error))
                 return
             del self._rounds[0]
             self._rise(done.end, done.written)

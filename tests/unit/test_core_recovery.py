@@ -172,6 +172,37 @@ def test_appends_that_fail_late_are_not_acknowledged_and_memory_follows_the_log(
     asyncio.run(run())
 
 
+def test_a_log_that_cannot_be_made_durable_takes_nothing_and_shows_nothing(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with run_broker(tmp_path) as world:
+            partition = await create(world)
+            await send(partition, 0)
+            held = world.store.hold = []
+            world.store.durable = 1
+            sent = asyncio.create_task(send(partition, 1))
+            for _ in range(20):
+                await asyncio.sleep(0)
+                for future in held:
+                    if not future.done():
+                        future.set_exception(StoreError("flush failed"))
+                await asyncio.sleep(0)
+                with pytest.raises(StoreError):
+                    put(partition, make_batch([b"2"], producer=(7, 0, 2)), acks=-1)
+            assert await sent == "KAFKA_STORAGE_ERROR"
+            assert partition.high_watermark == 1
+            assert await read_all(partition) == [b"0"]
+            world.store.hold = None
+            for future in held:
+                if not future.done():
+                    future.set_exception(StoreError("flush failed"))
+            while (answer := await send(partition, 1)) == "KAFKA_STORAGE_ERROR":
+                await asyncio.sleep(0)
+            assert answer == 1
+            assert await read_all(partition) == [b"0", b"1"]
+
+    asyncio.run(run())
+
+
 def test_a_state_changed_by_another_writer_is_reported(tmp_path: Path) -> None:
     async def run() -> None:
         async with run_broker(tmp_path) as world:
