@@ -1,7 +1,6 @@
 """Entries for stores, and what comes back."""
 
 from batches import make_batch
-
 from korvet_fast._native import columns
 from korvet_fast.store.interface import Bounds, Entry, Page, Store
 

@@ -232,6 +232,20 @@ async def test_cut_the_end(engine: Engine) -> None:
         assert (bounds.start, bounds.end, bounds.size) == (0, 0, 0)
 
 
+async def test_cut_the_end_above_the_start(engine: Engine) -> None:
+    """The start stays, even if the batch in which the log starts goes."""
+    async with engine.store() as store:
+        await fill(store, LOG, 3, 3, sync=True)
+        await store.cut(LOG, start=4)
+        bounds = await store.cut(LOG, end=5)
+        assert (bounds.start, bounds.end, bounds.size) == (4, 4, 0)
+        assert await read_all(store, LOG) == []
+        engine.crash()
+    async with engine.store() as store:
+        assert (await fill(store, LOG, 2)).end == 6
+        assert await read_all(store, LOG) == [4, 5]
+
+
 async def test_retention_by_size(engine: Engine) -> None:
     piece = len(make_entry(0).data)
     async with engine.store(segment_bytes=3 * piece) as store:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from korvet_fast.errors import StoreError
-from korvet_fast.store.embedded.files import Files, Handle, sync_directory, sync_file
+from korvet_fast.store.embedded.files import Files, Handle, sync_directory
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.segment import Segment
 
@@ -35,7 +35,7 @@ class _Flush(NamedTuple):
     """What a worker thread is to make durable, and up to which offset the log then is."""
 
     end: int
-    files: list[tuple[Path, Handle | None]]  # in the order of the log; None: not open at the moment
+    files: list[Path]  # in the order of the log
     directories: tuple[Path, ...]
     full: list[Segment]  # get their index written
 
@@ -78,12 +78,12 @@ class Commit:
             return
         log.flushing, log.waiting = log.waiting, None
         flush = self._collect(log)
-        running = self._loop.run_in_executor(self._pool, _run, flush)
+        running = self._loop.run_in_executor(self._pool, _run, flush, self._files)
         running.add_done_callback(partial(self._finish, log, flush))
 
     def _collect(self, log: Log) -> _Flush:
         full, log.unflushed = log.unflushed, []
-        files = [(segment.path, self._files.peek(segment.path)) for segment in (*full, log.segments[-1])]
+        files = [segment.path for segment in (*full, log.segments[-1])]
         directories = (log.directory, log.directory.parent) if log.fresh else ()
         log.dirty = log.fresh = False
         return _Flush(log.end, files, directories, full)
@@ -109,13 +109,12 @@ def refuse(future: "asyncio.Future[None]", why: str) -> None:
     future.exception()  # nobody has to be waiting
 
 
-def _run(flush: _Flush) -> list[Segment]:
+def _run(flush: _Flush, files: Files) -> list[Segment]:
     """In a thread. Returns the segments whose index is now beside them; raises `OSError`."""
-    for path, handle in flush.files:
-        if handle is not None:
-            os.fdatasync(handle.fd)
-        else:
-            sync_file(path)
+    for path in flush.files:
+        # Held only now: ten thousand flushes may be waiting for their turn, and each would keep a file open.
+        handle = files.peek(path) or Handle(path)
+        os.fdatasync(handle.fd)
     for directory in flush.directories:
         sync_directory(directory)
     return [segment for segment in flush.full if write_index(segment)]

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from korvet_fast.errors import KorvetError, StoreError
 from korvet_fast.store.embedded.commit import refuse
-from korvet_fast.store.embedded.files import Files, replace_file
+from korvet_fast.store.embedded.files import Files, replace_file, sync_directory
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.segment import Segment
 
@@ -79,29 +79,38 @@ class Cutter:
         last = log.segments[log.find(offset)]
         # Nothing below `offset` can change while we look for its place: cuts are one at a time.
         kept = await self._in_thread(_measure, last, offset, log.limits.index_interval_bytes)
-        after = log.segments[log.find(offset) + 1 :]
+        number = log.find(offset)
         log.version += 1
         try:
-            self._shorten(kept, after)
+            if kept.end < log.start:  # the log starts within the batch that goes
+                self._remove_back(log.segments)
+                number, kept = 0, Segment.create(log.directory, log.start)
+                log.dirty = log.fresh = True
+            else:
+                self._remove_back(log.segments[number + 1 :])
+                self._shorten(kept)
         except OSError as error:
             log.fail(f"{last.path}: could not be cut: {error.strerror}")
             raise StoreError(log.failed) from error
-        log.segments[log.find(offset) :] = [kept]
+        log.segments[number:] = [kept]
         log.unflushed = [segment for segment in log.unflushed if segment in log.segments]
         log.durable = min(log.durable, kept.end)
         if log.waiting is not None:
             refuse(log.waiting, f"{log.name} was cut at {offset}")
             log.waiting = None
 
-    def _shorten(self, kept: Segment, after: list[Segment]) -> None:
-        # From the back, so that a crash in between leaves no hole; in one go, so that no append comes in between.
-        for segment in reversed(after):
+    def _remove_back(self, segments: list[Segment]) -> None:
+        # From the back, so that a crash in between leaves no hole; in the loop, so that no append comes in between.
+        for segment in reversed(segments):
             self._files.forget(segment.path)
             _remove([segment.index_path, segment.path])
-        _remove([kept.index_path])
+
+    def _shorten(self, kept: Segment) -> None:
+        _remove([kept.index_path])  # it would vouch for what is cut
         handle = self._files.open(kept.path)
         os.ftruncate(handle.fd, kept.size)
         os.fsync(handle.fd)
+        sync_directory(kept.directory)
 
     async def _in_thread(self, work: Callable[..., _Result], *arguments: object) -> _Result:
         try:

@@ -42,7 +42,7 @@ class Files:
         return handle
 
     def peek(self, path: Path) -> Handle | None:
-        """The file at `path` if it is open."""
+        """The file at `path` if it is open. Any thread may ask."""
         return self._open.get(path)
 
     def forget(self, path: Path) -> None:
@@ -60,15 +60,6 @@ def default_limit() -> int:
     if soft == resource.RLIM_INFINITY:
         return 4096
     return max(16, min(4096, soft // 8))
-
-
-def sync_file(path: Path) -> None:
-    """Flush what is written of a file that is not kept open. Raises `OSError`."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fdatasync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def sync_directory(path: Path) -> None:

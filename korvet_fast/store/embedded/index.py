@@ -5,23 +5,19 @@ first offset, its position in the file, and the largest record time of everythin
 bytes of the segment were flushed when it was written: recovery trusts those and reads only what came after.
 """
 
-import mmap
-import os
 import struct
 import zlib
 from array import array
 from bisect import bisect_left, bisect_right
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from korvet_fast.store.embedded.files import replace_file
-
-_Numbers: TypeAlias = "array[int] | memoryview[int]"
 
 _MAGIC = b"KFX1"
 _HEAD = struct.Struct("<4sqqqqqI")  # magic, size, end, first time, max time, rows, checksum of the rows
 _CHECKSUM = struct.Struct("<I")  # of the head
-_ROWS_AT = 56  # the head padded, so that the rows are aligned for reading in place
+_ROWS_AT = _HEAD.size + _CHECKSUM.size
 
 
 class Summary(NamedTuple):
@@ -38,28 +34,19 @@ class Index:
 
     __slots__ = ("_offsets", "_positions", "_times")
 
-    def __init__(self, offsets: _Numbers, positions: _Numbers, times: _Numbers) -> None:
-        self._offsets = offsets
-        self._positions = positions
-        self._times = times
-
-    @classmethod
-    def empty(cls) -> "Index":
-        """An index without rows, ready to grow."""
-        return cls(array("q"), array("q"), array("q"))
+    def __init__(self) -> None:
+        self._offsets = array("q")
+        self._positions = array("q")
+        self._times = array("q")
 
     def __len__(self) -> int:
         return len(self._offsets)
 
     def add(self, offset: int, position: int, time_before: int) -> None:
         """One more row, for a batch that begins at `position` with `offset`."""
-        self._offsets.append(offset)  # type: ignore[union-attr]  # only an index made by `empty` or `growing` grows
-        self._positions.append(position)  # type: ignore[union-attr]
-        self._times.append(time_before)  # type: ignore[union-attr]
-
-    def growing(self) -> "Index":
-        """The same rows, where rows can be added."""
-        return Index(array("q", self._offsets), array("q", self._positions), array("q", self._times))
+        self._offsets.append(offset)
+        self._positions.append(position)
+        self._times.append(time_before)
 
     def position(self, offset: int) -> int:
         """A position at or before the batch that holds `offset`, or the next one above it."""
@@ -73,18 +60,18 @@ class Index:
 
     def last_position(self) -> int:
         """The position of the last row, 0 without rows."""
-        return self._positions[-1] if len(self._positions) else 0
+        return self._positions[-1] if self._positions else 0
 
     def write(self, path: Path, summary: Summary) -> None:
         """Put the index beside its segment, whole or not at all. Raises `OSError`."""
-        rows = b"".join(map(bytes, (self._offsets, self._positions, self._times)))
+        rows = b"".join(column.tobytes() for column in (self._offsets, self._positions, self._times))
         head = _HEAD.pack(_MAGIC, *summary, len(self), zlib.crc32(rows))
         head += _CHECKSUM.pack(zlib.crc32(head))
-        replace_file(path, head.ljust(_ROWS_AT, b"\0") + rows)
+        replace_file(path, head + rows)
 
 
 def read_summary(path: Path) -> Summary | None:
-    """What the index file at `path` vouches for; None if there is none or it is damaged."""
+    """What the index file at `path` vouches for; None if there is none or it is damaged. Raises `OSError`."""
     try:
         with path.open("rb") as file:
             head = file.read(_ROWS_AT)
@@ -95,25 +82,21 @@ def read_summary(path: Path) -> Summary | None:
 
 
 def read_index(path: Path) -> tuple[Summary, Index] | None:
-    """The index file at `path`, its rows read in place; None if there is none or it is damaged."""
+    """The index file at `path`; None if there is none or it is damaged. Raises `OSError`."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        data = memoryview(path.read_bytes())
     except FileNotFoundError:
         return None
-    try:
-        if os.fstat(descriptor).st_size < _ROWS_AT:
-            return None
-        data = memoryview(mmap.mmap(descriptor, 0, prot=mmap.PROT_READ))
-    finally:
-        os.close(descriptor)
     parsed = _parse_head(data[:_ROWS_AT])
     if parsed is None:
         return None
     summary, rows, checksum = parsed
     if len(data) != _ROWS_AT + 24 * rows or zlib.crc32(data[_ROWS_AT:]) != checksum:
         return None
-    numbers = data[_ROWS_AT:].cast("q")
-    return summary, Index(numbers[:rows], numbers[rows : 2 * rows], numbers[2 * rows :])
+    index = Index()
+    for number, column in enumerate((index._offsets, index._positions, index._times)):
+        column.frombytes(data[_ROWS_AT + 8 * rows * number : _ROWS_AT + 8 * rows * (number + 1)])
+    return summary, index
 
 
 def _parse_head(head: bytes | memoryview) -> tuple[Summary, int, int] | None:

@@ -6,6 +6,7 @@ A read that had to wait may find that the log was cut meanwhile; it then begins 
 import asyncio
 import errno
 import os
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TypeVar
@@ -20,6 +21,8 @@ from korvet_fast.store.embedded.segment import Segment, batch_size
 from korvet_fast.store.interface import Page
 
 _SEARCH = 64 << 10  # bytes read at once when looking for a time
+_LEAST = 4 << 10  # bytes read at once at least
+_INDEX_ROWS = 1 << 20  # rows of indexes kept in memory, 24 bytes each
 
 _Result = TypeVar("_Result")
 
@@ -35,6 +38,8 @@ class Reader:
         self._files = files
         self._pool = pool
         self._flags = os.RWF_NOWAIT  # 0 where the file system cannot tell cached from not
+        self._indexes: OrderedDict[Segment, tuple[int, Index]] = OrderedDict()  # with the size they are of
+        self._rows = 0  # in all of these
 
     async def read(self, log: Log, start: int, max_bytes: int, limit: int) -> Page:
         """See `Store.read`."""
@@ -76,10 +81,10 @@ class Reader:
         self, log: Log, segment: Segment, offset: int, max_bytes: int, limit: int
     ) -> tuple[memoryview | None, int]:
         """Batches of one segment from `offset` on and the offset after them; None if the first goes beyond `limit`."""
-        index = segment.index or await self._load_index(log, segment)
+        index = await self._find_index(log, segment)
         position = index.position(offset)
         size = segment.size
-        length = max_bytes + log.limits.index_interval_bytes
+        length = max(max_bytes, _LEAST) + log.limits.index_interval_bytes
         while True:
             data = await self._fetch(log, segment, position, min(length, size - position))
             begin, end, following = span(data, offset, limit, max_bytes)
@@ -95,7 +100,7 @@ class Reader:
         for segment in log.segments[log.find(start) :]:
             if log.gone or segment.max_time < ms or segment.end <= start:
                 continue
-            index = segment.index or await self._load_index(log, segment)
+            index = await self._find_index(log, segment)
             position = max(index.time_position(ms), index.position(start))
             size = segment.size
             length = _SEARCH
@@ -110,11 +115,23 @@ class Reader:
                 position, length = _beyond(segment, position, data, found, size)
         return Page([], start)
 
-    async def _load_index(self, log: Log, segment: Segment) -> Index:
-        index = await self._in_thread(log, segment.load_index, log.limits.index_interval_bytes)
-        if segment.index is None:  # an append may have been quicker
-            segment.index = index
-        return segment.index
+    async def _find_index(self, log: Log, segment: Segment) -> Index:
+        """The index of a segment; of those that do not grow, the ones used last are kept."""
+        if segment.index is not None:
+            return segment.index
+        size, index = self._indexes.pop(segment, (-1, None))
+        if index is not None:
+            self._rows -= len(index)
+        if index is None or size != segment.size:
+            size = segment.size
+            index = await self._in_thread(log, segment.load_index, log.limits.index_interval_bytes)
+        if segment not in self._indexes:  # another read may have loaded it meanwhile
+            self._indexes[segment] = (size, index)
+            self._rows += len(index)
+        while self._rows > _INDEX_ROWS and len(self._indexes) > 1:
+            _, (_, oldest) = self._indexes.popitem(last=False)
+            self._rows -= len(oldest)
+        return index
 
     async def _fetch(self, log: Log, segment: Segment, position: int, length: int) -> memoryview:
         """`length` bytes of a segment, all of which are there. Raises `StoreError`."""
@@ -139,7 +156,9 @@ class Reader:
         try:
             result = await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
         except OSError as error:
-            raise StoreError(f"{log.directory}: reading failed: {error.strerror or error}") from error
+            if log.version != version:
+                raise _Cut from error
+            raise StoreError(f"{log.directory}: reading failed: {error.strerror}") from error
         if log.version != version:
             raise _Cut
         return result
@@ -163,7 +182,7 @@ def _whole(found: list[Batch]) -> int:
 def _beyond(segment: Segment, position: int, data: memoryview, found: list[Batch], size: int) -> tuple[int, int]:
     """Where to read on behind the batches found, and how much, so that the next batch is whole."""
     covered = _whole(found)
-    length = max(_SEARCH, batch_size(data[covered:]))
-    if (covered == 0 and len(data) >= length) or position + covered >= size or batch_size(data[covered:]) > size:
+    claimed = batch_size(data[covered:])
+    if position + covered + max(claimed, 1) > size or (covered == 0 and claimed <= len(data)):
         raise StoreError(f"{segment.path}: no record batch at byte {position + covered}; the file is damaged")
-    return position + covered, length
+    return position + covered, max(_SEARCH, claimed)

@@ -98,7 +98,7 @@ def _rows(segment: Segment) -> int:
 
 
 def _from_checkpoint(directory: Path, base: int, rows: int, *summary: int) -> Segment:
-    return Segment(directory, base, Summary(*summary), None if rows else Index.empty())
+    return Segment(directory, base, Summary(*summary), None if rows else Index())
 
 
 def _recover(name: str, directory: Path, limits: Limits) -> Log:
@@ -118,8 +118,8 @@ def _recover(name: str, directory: Path, limits: Limits) -> Log:
         _remove_segments(name, directory, [segment.base for segment in segments])
         return Log.create(name, directory, limits, start)
     for segment in segments[:-1]:
-        if segment.index is not None:
-            write_index(segment)
+        if write_index(segment):
+            segment.index = None  # it does not grow any more
     sync_directory(directory)
     return Log(name, directory, limits, segments, max(start, segments[0].base))
 

@@ -23,7 +23,7 @@ class Segment:
         self.base = base
         self._path: Path | None = None
         self.size, self.end, self.first_time, self.max_time = summary or (0, base, -1, -1)
-        self.index = index  # None: beside the file, not read yet
+        self.index = index  # kept in memory while the segment grows; None: beside the file
 
     @property
     def name(self) -> str:
@@ -50,7 +50,7 @@ class Segment:
     @classmethod
     def create(cls, directory: Path, base: int) -> "Segment":
         """A new segment with its empty file. Raises `OSError`, also if there is such a file."""
-        segment = cls(directory, base, index=Index.empty())
+        segment = cls(directory, base, index=Index())
         os.close(os.open(segment.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640))
         return segment
 
@@ -71,19 +71,16 @@ class Segment:
     def load_index(self, interval: int) -> Index:
         """The index, read from beside the file, or built from the file if that does not fit. Raises `OSError`.
 
-        Takes long for a large file without an index; safe in a thread, which must not store the result itself.
+        Takes long for a large file without an index; may be called in a thread.
         """
-        if self.index is not None:
-            return self.index
         kept = read_index(self.index_path)
         if kept is not None and kept[0].size == self.size:
             return kept[1]
-        return self.scan(self.size, interval, verify=False).index or Index.empty()
+        return self.scan(self.size, interval, verify=False).index or Index()
 
     def grow(self, interval: int) -> None:
         """Make ready to append: the index in memory. Raises `OSError`."""
-        if self.index is None:
-            self.index = self.load_index(interval).growing()
+        self.index = self.load_index(interval)
 
     def scan(self, size: int, interval: int, *, verify: bool, below: int | None = None) -> "Segment":
         """A new segment that knows what the first `size` bytes of the file hold, up to the first that is no batch.
@@ -91,10 +88,10 @@ class Segment:
         `verify`: a batch whose checksum fails is none. `below`: stops before the batch that reaches this offset.
         Starts behind what the index file vouches for. Raises `OSError`.
         """
-        found = Segment(self.directory, self.base, index=Index.empty())
+        found = Segment(self.directory, self.base, index=Index())
         kept = read_index(self.index_path)
         if kept is not None and kept[0].size <= size and (below is None or kept[0].end <= below):
-            found = Segment(self.directory, self.base, kept[0], kept[1].growing())
+            found = Segment(self.directory, self.base, kept[0], kept[1])
         handle = Handle(self.path)
         for batch in walk(handle, found.size, size, verify=verify):
             if batch.base_offset < found.end or (below is not None and batch.last_offset >= below):

@@ -86,17 +86,16 @@ class EmbeddedStore:
         await self._registry.open(self._reader)
 
     async def close(self) -> None:
-        """See `Store.close`. Raises `StoreError` if something could not be flushed; the lock is gone even then."""
+        """See `Store.close`. Raises `StoreError` if a log has failed; the directory is let go of even then."""
         logs = [*self._logs.values(), self._changes]
         try:
-            results = await asyncio.gather(
-                *(self._commit.ask(log) for log in logs if log.dirty or log.waiting or log.flushing),
-                return_exceptions=True,
-            )
-            errors = [result for result in results if result is not None]
-            await asyncio.get_running_loop().run_in_executor(None, self._leave, [log for log in logs if not log.failed])
-            if errors:
-                raise errors[0]
+            waiting = [self._commit.ask(log) for log in logs if log.dirty or log.waiting or log.flushing]
+            if waiting:
+                await asyncio.wait(waiting)
+            clean = [log for log in logs if not log.failed]
+            await asyncio.get_running_loop().run_in_executor(None, self._leave, clean)
+            if len(clean) < len(logs):
+                raise StoreError("; ".join(f"{log.name}: {log.failed}" for log in logs if log.failed))
         except OSError as error:
             raise StoreError(f"{self._directory} was not closed cleanly: {error}") from error
         finally:

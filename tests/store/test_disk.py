@@ -1,0 +1,316 @@
+"""A disk that is full, a disk that fails: an error every time, never a false acknowledgement."""
+
+import asyncio
+import errno
+import os
+import resource
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from korvet_fast.errors import StoreError
+from korvet_fast.store.embedded.store import EmbeddedStore
+from store.conftest import EmbeddedEngine
+from store.entries import fill, make_entry, read_all
+
+LOG = "orders:0"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[tuple[Path, Callable[[], None]]]:
+    """A directory in which at most 1 MiB can be written, and what makes room for more.
+
+    A file system of its own where we may mount one; a limit on the size of a file where not.
+    """
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode == 0:
+        try:
+            yield place, lambda: subprocess.run(["mount", "-o", "remount,size=64m", str(place)], check=True) and None
+        finally:
+            subprocess.run(["umount", "-l", str(place)], check=True)
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))
+    try:
+        yield place, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def fill_up(store: EmbeddedStore, entries: int) -> list[int]:
+    """Append until the disk is full; returns the offsets that were acknowledged."""
+    acked: list[int] = []
+    while True:
+        end = (await store.bounds(LOG)).end
+        batches = [make_entry(end + number, size=7000) for number in range(entries)]
+        try:
+            await store.append(LOG, batches, end, sync=True).durable
+        except StoreError as error:
+            assert "nothing was appended" in error.detail
+            return acked
+        acked += range(end, end + entries)
+
+
+@pytest.mark.parametrize("entries", [1, 5])
+async def test_full_disk(small_disk: tuple[Path, Callable[[], None]], entries: int) -> None:
+    """Refused whole, readable meanwhile, going on when there is room, and as acknowledged after a crash."""
+    place, make_room = small_disk
+    engine = EmbeddedEngine(place)
+    store = engine.make()
+    await store.open()
+    acked = await fill_up(store, entries)
+    assert len(acked) > 50
+    assert await read_all(store, LOG) == acked
+    assert await fill_up(store, entries) == []
+    size = (await store.bounds(LOG)).size
+    assert (place / "orders-0" / f"{0:020d}.log").stat().st_size == size  # what was half written is gone
+    engine.crash(store)
+    store = engine.make()
+    await store.open()
+    assert await read_all(store, LOG) == acked
+    make_room()
+    await fill(store, LOG, 3, sync=True)
+    assert await store.save("key", b"value", None)
+    await store.close()
+    store = engine.make()
+    await store.open()
+    end = len(acked)
+    assert await read_all(store, LOG) == [*acked, end, end + 1, end + 2]
+    await store.close()
+
+
+async def test_full_disk_and_keys(small_disk: tuple[Path, Callable[[], None]]) -> None:
+    place, make_room = small_disk
+    engine = EmbeddedEngine(place)
+    store = engine.make()
+    await store.open()
+    number = 0
+    with pytest.raises(StoreError):
+        while True:
+            assert await store.save(f"key/{number}", bytes(20_000), None)
+            number += 1
+    assert await store.load(f"key/{number}") is None
+    make_room()
+    assert await store.save(f"key/{number}", b"now", None)
+    engine.crash(store)
+    store = engine.make()
+    await store.open()
+    assert len(await store.scan("key/")) == number + 1
+    await store.close()
+
+
+async def test_limit_on_file_size(embedded: EmbeddedEngine) -> None:
+    """Any error of a write is undone, not only that of a full disk."""
+    store = embedded.make()
+    await store.open()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        acked = await fill_up(store, 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert len(acked) == 14
+    await fill(store, LOG, 1)
+    assert await read_all(store, LOG) == list(range(15))
+    await store.close()
+
+
+def failing(number: int, after: int = 0) -> Callable[..., Any]:
+    """A system call that fails, the first `after` times excepted."""
+    calls = 0
+
+    def call(*_: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > after:
+            raise OSError(number, os.strerror(number))
+
+    return call
+
+
+async def test_failing_flush(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All who waited get an error; nothing more is taken, though the next flush would succeed, until reopened."""
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, 2, sync=True)
+    await fill(store, "orders:1", 1, sync=True)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", failing(errno.EIO))
+        waiting = [store.append(LOG, [make_entry(end)], end, sync=True).durable for end in (2, 3)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        waiting.append(store.append(LOG, [make_entry(4)], 4, sync=True).durable)
+        results = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(result) for result in results] == [StoreError] * 3
+    for sync in (True, False):
+        with pytest.raises(StoreError, match="restarted"):
+            store.append(LOG, [make_entry(5)], 5, sync=sync)
+    with pytest.raises(StoreError):
+        await store.cut(LOG, end=0)
+    assert (await store.bounds(LOG)).durable == 2
+    assert (await fill(store, "orders:1", 1, sync=True)).durable == 2  # other logs go on
+    with pytest.raises(StoreError, match="orders:0: the flush failed"):
+        await store.close()
+    store = embedded.make()
+    await store.open()
+    assert await read_all(store, LOG) == [0, 1, 2, 3, 4]  # not acknowledged, and there: that is allowed
+    assert (await fill(store, LOG, 1, sync=True)).durable == 6
+    await store.close()
+
+
+async def test_failing_flush_of_keys(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What may not survive is not shown either."""
+    store = embedded.make()
+    await store.open()
+    assert await store.save("key", b"1", None)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", failing(errno.EIO))
+        with pytest.raises(StoreError):
+            await store.save("key", b"2", b"1")
+    for call in (store.load("key"), store.scan(""), store.save("key", b"3", b"1")):
+        with pytest.raises(StoreError, match="restarted"):
+            await call
+    with pytest.raises(StoreError, match="@registry: the flush failed"):
+        await store.close()
+
+
+async def test_failing_flush_at_close(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shutdown says so, lets go of the directory, and the log is looked at when opened."""
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, 3)
+    await fill(store, "orders:1", 3, sync=True)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", failing(errno.EIO))
+        with pytest.raises(StoreError, match="flush failed"):
+            await store.close()
+    assert "orders-0" not in (embedded.directory / "checkpoint").read_text()
+    assert "orders-1" in (embedded.directory / "checkpoint").read_text()
+    store = embedded.make()
+    await store.open()
+    assert await read_all(store, LOG) == [0, 1, 2]
+    await store.close()
+
+
+@pytest.mark.parametrize("call", ["ftruncate", "fsync"])
+async def test_append_that_cannot_be_undone(
+    embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Half an append is in the file and cannot be taken away: the log is closed, recovery cuts it."""
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, 2, sync=True)
+    real = os.pwritev
+
+    def half(fd: int, parts: Any, position: int) -> int:
+        if len(parts) == 1 and isinstance(parts[0], memoryview):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(fd, [memoryview(parts[0])[:50]], position)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "pwritev", half)
+        broken.setattr(os, call, failing(errno.EIO))
+        with pytest.raises(StoreError, match="nothing was appended"):
+            store.append(LOG, [make_entry(2)], 2, sync=True)
+    with pytest.raises(StoreError, match="could not be undone"):
+        store.append(LOG, [make_entry(2)], 2, sync=True)
+    assert await read_all(store, LOG) == [0, 1]
+    with pytest.raises(StoreError, match="could not be undone"):
+        await store.close()
+    store = embedded.make()
+    await store.open()
+    assert await read_all(store, LOG) == [0, 1]
+    assert (await fill(store, LOG, 1, sync=True)).durable == 3
+    await store.close()
+
+
+async def test_short_writes(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system call may take less than it was given, at any byte."""
+    store = embedded.make()
+    await store.open()
+    real = os.pwritev
+    monkeypatch.setattr(os, "pwritev", lambda fd, parts, position: real(fd, [memoryview(parts[0])[:7]], position))
+    store.append(LOG, [make_entry(0), make_entry(1, 3), make_entry(4)], 0, sync=False)
+    monkeypatch.undo()
+    assert await read_all(store, LOG) == [0, 1, 2, 3, 4]
+    await store.close()
+
+
+async def test_no_new_segment(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that cannot begin a new file stays as it is, and goes on when it can."""
+    store = embedded.make(segment_bytes=10)
+    await store.open()
+    await fill(store, LOG, 1)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "open", failing(errno.EMFILE))
+        with pytest.raises(StoreError, match="Too many open files"):
+            store.append(LOG, [make_entry(1)], 1, sync=False)
+        with pytest.raises(StoreError, match="Too many open files"):
+            store.append("new:0", [make_entry(0)], 0, sync=False)
+    for log in (LOG, "new:0"):
+        await fill(store, log, 1)
+    assert await read_all(store, LOG) == [0, 1]
+    assert await read_all(store, "new:0") == [0]
+    await store.close()
+
+
+async def test_index_that_cannot_be_written(
+    embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only recovery gets slower; the log says so."""
+    store = embedded.make(segment_bytes=10)
+    await store.open()
+    with monkeypatch.context() as broken:
+        broken.setattr("korvet_fast.store.embedded.index.replace_file", failing(errno.ENOSPC))
+        await fill(store, LOG, 1, 1, 1, sync=True)
+    assert "index not written" in caplog.text
+    embedded.crash(store)
+    store = embedded.make()
+    await store.open()
+    assert await read_all(store, LOG) == [0, 1, 2]
+    await store.close()
+
+
+async def test_cut_that_fails(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, 2, 2, sync=True)
+    with monkeypatch.context() as broken:
+        broken.setattr("korvet_fast.store.embedded.cut.replace_file", failing(errno.ENOSPC))
+        with pytest.raises(StoreError):
+            await store.cut(LOG, start=1)
+    assert (await store.bounds(LOG)).start == 0
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "ftruncate", failing(errno.EIO))
+        with pytest.raises(StoreError, match="could not be cut"):
+            await store.cut(LOG, end=2)
+    with pytest.raises(StoreError, match="restarted"):
+        store.append(LOG, [make_entry(4)], 4, sync=True)
+    with pytest.raises(StoreError, match="could not be cut"):
+        await store.close()
+
+
+async def test_unusable_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot be used"):
+        await EmbeddedStore(tmp_path / "file" / "data").open()
+
+
+async def test_lock(embedded: EmbeddedEngine) -> None:
+    """A second store over the directory is told who has it; the lock goes with the first."""
+    first = embedded.make()
+    await first.open()
+    await fill(first, LOG, 1)
+    with pytest.raises(StoreError, match=f"in use by the process {os.getpid()}; stop it"):
+        await embedded.make().open()
+    await fill(first, LOG, 1)
+    await first.close()
+    second = embedded.make()
+    await second.open()
+    assert await read_all(second, LOG) == [0, 1]
+    await second.close()

@@ -1,0 +1,189 @@
+"""Reads that have to wait for the disk, and logs that change meanwhile."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor, Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from korvet_fast.errors import StoreError
+from korvet_fast.store.embedded.store import EmbeddedStore
+from store.conftest import EmbeddedEngine
+from store.entries import LIMIT, fill, make_entry, offsets, read_all
+
+LOG = "orders:0"
+PIECE = len(make_entry(0).data)
+
+
+@pytest.fixture
+def cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is in the page cache."""
+    real = os.preadv
+
+    def preadv(fd: int, buffers: Any, position: int, flags: int = 0) -> int:
+        if flags:
+            raise BlockingIOError
+        return real(fd, buffers, position)
+
+    monkeypatch.setattr(os, "preadv", preadv)
+
+
+@pytest.fixture
+def lukewarm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the first hundred bytes of each read are in the page cache."""
+    real = os.preadv
+
+    def preadv(fd: int, buffers: Any, position: int, flags: int = 0) -> int:
+        if flags:
+            return real(fd, [memoryview(buffers[0])[:100]], position)
+        return real(fd, [memoryview(buffers[0])[:1000]], position)
+
+    monkeypatch.setattr(os, "preadv", preadv)
+
+
+@pytest.fixture
+def incapable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file system does not know what is in the page cache."""
+    real = os.preadv
+
+    def preadv(fd: int, buffers: Any, position: int, flags: int = 0) -> int:
+        if flags:
+            raise OSError(95, "Operation not supported")
+        return real(fd, buffers, position)
+
+    monkeypatch.setattr(os, "preadv", preadv)
+
+
+@pytest.mark.parametrize("disk", ["cold", "lukewarm", "incapable"])
+async def test_slow_disk(embedded: EmbeddedEngine, request: pytest.FixtureRequest, disk: str) -> None:
+    request.getfixturevalue(disk)
+    store = embedded.make(segment_bytes=20 * PIECE, index_interval_bytes=3 * PIECE)
+    await store.open()
+    await fill(store, LOG, *[1] * 100)
+    assert await read_all(store, LOG, max_bytes=7 * PIECE) == list(range(100))
+    for ms in (0, 33, 99):
+        assert offsets(await store.find_time(LOG, ms)) == [ms]
+    await store.close()
+
+
+async def test_a_slow_read_does_not_stop_others(embedded: EmbeddedEngine, cold: None) -> None:
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, 1)
+    reading = asyncio.create_task(store.read(LOG, 0, 100, LIMIT))
+    await asyncio.sleep(0)
+    assert not reading.done()
+    await fill(store, LOG, 1, sync=True)
+    assert offsets(await reading) == [0]
+    await store.close()
+
+
+class HeldPool(Executor):
+    """A thread pool whose work waits until it is told to go on."""
+
+    def __init__(self, pool: Executor) -> None:
+        self.pool = pool
+        self.asked = asyncio.Event()
+        self.go = threading.Event()
+
+    def submit(self, work: Any, /, *arguments: Any, **_: Any) -> "Future[Any]":
+        self.asked.set()
+
+        def wait() -> Any:
+            self.go.wait()
+            return work(*arguments)
+
+        return self.pool.submit(wait)
+
+
+async def read_while(embedded: EmbeddedEngine, change: Callable[[EmbeddedStore], Awaitable[object]]) -> list[int]:
+    """Read a log from the start, and change it while the read waits for the disk."""
+    store = embedded.make(segment_bytes=4 * PIECE)
+    await store.open()
+    await fill(store, LOG, *[1] * 12, sync=True)
+    pool = store._reader._pool = HeldPool(store._readers)
+    reading = asyncio.create_task(store.read(LOG, 0, 20 * PIECE, LIMIT))
+    await pool.asked.wait()
+    await change(store)
+    pool.go.set()
+    page = await reading
+    await store.close()
+    return offsets(page)
+
+
+async def test_cut_while_reading(embedded: EmbeddedEngine, cold: None) -> None:
+    async def change(store: EmbeddedStore) -> None:
+        await store.cut(LOG, end=2)
+        await fill(store, LOG, 3)  # one batch where there were three
+
+    assert await read_while(embedded, change) == [0, 1, 2, 3, 4]
+
+
+async def test_retention_while_reading(embedded: EmbeddedEngine, cold: None) -> None:
+    async def change(store: EmbeddedStore) -> None:
+        await store.cut(LOG, older_than=8)
+
+    assert await read_while(embedded, change) == [8, 9, 10, 11]
+
+
+async def test_drop_while_reading(embedded: EmbeddedEngine, cold: None) -> None:
+    async def change(store: EmbeddedStore) -> None:
+        await store.drop(LOG)
+        await fill(store, LOG, 5)
+
+    assert await read_while(embedded, change) == []
+
+
+async def test_read_error(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, 1)
+
+    def fail(*_: Any) -> int:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "preadv", fail)
+        with pytest.raises(StoreError, match="Input/output error"):
+            await store.read(LOG, 0, 100, LIMIT)
+    assert await read_all(store, LOG) == [0]
+    await store.close()
+
+
+@pytest.mark.parametrize("change", [lambda data: data[: PIECE + 10], lambda data: data[:PIECE] + bytes(2 * PIECE)])
+async def test_file_changed_under_us(embedded: EmbeddedEngine, change: Callable[[bytes], bytes]) -> None:
+    """Somebody else truncates or overwrites a file: an error, not rubbish and not an endless loop."""
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, 1, 1, 1)
+    path = embedded.directory / "orders-0" / f"{0:020d}.log"
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(StoreError):
+        await store.read(LOG, 1, 100, LIMIT)
+    with pytest.raises(StoreError):
+        await store.find_time(LOG, 2)
+    embedded.crash(store)
+
+
+def count_open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+async def test_few_files_for_many_logs(embedded: EmbeddedEngine) -> None:
+    """More logs than open files, written, flushed and read in turn."""
+    store = embedded.make(open_files=8, segment_bytes=2 * PIECE)
+    await store.open()
+    logs = [f"many:{number}" for number in range(100)]
+    before = count_open_files()
+    for offset in range(5):
+        waiting = [store.append(log, [make_entry(offset)], offset, sync=True).durable for log in logs]
+        assert count_open_files() <= before + 8 + 16  # those of flushes under way besides
+        await asyncio.gather(*waiting)
+    pages = await asyncio.gather(*(read_all(store, log) for log in logs))
+    assert pages == [[0, 1, 2, 3, 4]] * 100
+    assert count_open_files() <= before + 8
+    await store.close()

@@ -1,0 +1,268 @@
+"""What a store makes of the files that a crash, or a person, left."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from korvet_fast.errors import StoreError
+from korvet_fast.store.embedded import recovery
+from korvet_fast.store.embedded.store import EmbeddedStore
+from store.conftest import EmbeddedEngine
+from store.entries import LIMIT, fill, make_entry, offsets, read_all
+
+LOG = "orders:0"
+PIECE = len(make_entry(0).data)
+
+
+async def write(embedded: EmbeddedEngine, *, count: int, crash: bool = True, **options: Any) -> None:
+    """A store that held `count` batches of one record each."""
+    store = embedded.make(**options)
+    await store.open()
+    await fill(store, LOG, *[1] * count, sync=True)
+    assert await store.save("key", b"value", None)
+    if crash:
+        embedded.crash(store)
+    else:
+        await store.close()
+
+
+async def reopened(embedded: EmbeddedEngine, **options: Any) -> list[int]:
+    """The offsets after opening again; the store takes appends, and has its keys."""
+    store = embedded.make(**options)
+    await store.open()
+    found = await read_all(store, LOG)
+    end = (await store.bounds(LOG)).end
+    assert end == (found[-1] + 1 if found else 0)
+    assert (await fill(store, LOG, 2)).end == end + 2
+    assert await read_all(store, LOG) == [*found, end, end + 1]
+    assert await store.load("key") == b"value"
+    await store.close()
+    return found
+
+
+def segments(directory: Path) -> list[Path]:
+    return sorted((directory / "orders-0").glob("*.log"))
+
+
+async def test_torn_tail(embedded: EmbeddedEngine, tmp_path: Path) -> None:
+    """The file ends at each of its last 200 bytes: whole batches stay, the torn one goes."""
+    await write(embedded, count=5)
+    [path] = segments(embedded.directory)
+    whole = path.read_bytes()
+    for torn in range(200):
+        copy = EmbeddedEngine(tmp_path / "copy")
+        shutil.copytree(embedded.directory, copy.directory)
+        segments(copy.directory)[0].write_bytes(whole[: len(whole) - torn])
+        assert await reopened(copy) == list(range(5 - (torn + PIECE - 1) // PIECE))
+        shutil.rmtree(copy.directory)
+
+
+@pytest.mark.parametrize(
+    "tail", [bytes(100), bytes(1 << 20), b"\xff" * 500, b"\0\0\0\0\0\0\0\5\0\0\0\x40" + b"x" * 500]
+)
+async def test_rubbish_behind_the_end(embedded: EmbeddedEngine, tail: bytes) -> None:
+    await write(embedded, count=5)
+    with segments(embedded.directory)[0].open("ab") as file:
+        file.write(tail)
+    assert await reopened(embedded) == [0, 1, 2, 3, 4]
+
+
+async def test_flipped_bit(embedded: EmbeddedEngine, caplog: pytest.LogCaptureFixture) -> None:
+    """Everything from the first bad byte on is cut off, and the log says so."""
+    await write(embedded, count=5)
+    [path] = segments(embedded.directory)
+    data = bytearray(path.read_bytes())
+    data[3 * PIECE - 5] ^= 1
+    path.write_bytes(data)
+    assert await reopened(embedded) == [0, 1]
+    assert f"{3 * PIECE} bytes cut off behind offset 2" in caplog.text
+
+
+async def test_hole_between_segments(embedded: EmbeddedEngine) -> None:
+    """What lies behind something lost is removed: a log has no holes."""
+    await write(embedded, count=20, segment_bytes=4 * PIECE)
+    files = segments(embedded.directory)
+    files[2].with_suffix(".index").unlink()
+    with files[2].open("r+b") as file:
+        file.truncate(3 * PIECE)  # at the border of two batches: every checksum is right
+    assert await reopened(embedded) == list(range(11))
+    assert len(segments(embedded.directory)) == 3
+
+
+async def test_large_segment_is_read_in_pieces(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("korvet_fast.store.embedded.segment._CHUNK", 100)  # smaller than a batch
+    await write(embedded, count=50)
+    assert await reopened(embedded) == list(range(50))
+
+
+@pytest.mark.parametrize("damage", ["remove", "empty", "cut", "flip head", "flip rows", "other"])
+async def test_damaged_index(embedded: EmbeddedEngine, damage: str) -> None:
+    """An index that is missing or wrong is built again."""
+    options = {"segment_bytes": 8 * PIECE, "index_interval_bytes": PIECE}
+    await write(embedded, count=30, crash=False, **options)
+    (embedded.directory / recovery.CHECKPOINT).unlink()
+    for path in (embedded.directory / "orders-0").glob("*.index"):
+        data = bytearray(path.read_bytes())
+        if damage == "remove":
+            path.unlink()
+            continue
+        if damage == "empty":
+            data = bytearray()
+        elif damage == "cut":
+            data = data[:-1]
+        elif damage == "flip head":
+            data[5] ^= 1
+        elif damage == "flip rows":
+            data[-1] ^= 1
+        else:
+            data[8:] = bytes(len(data) - 8)
+        path.write_bytes(data)
+    store = embedded.make(**options)
+    await store.open()
+    for offset in range(30):
+        assert offsets(await store.read(LOG, offset, 1, LIMIT)) == [offset]
+        assert offsets(await store.find_time(LOG, offset)) == [offset]
+    await store.close()
+    assert await reopened(embedded, **options) == list(range(30))
+
+
+async def test_only_the_end_is_checked(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Full segments and what a clean shutdown flushed are not read again."""
+    await write(embedded, count=10, crash=False, segment_bytes=4 * PIECE, index_interval_bytes=PIECE)
+    store = embedded.make(segment_bytes=4 * PIECE, index_interval_bytes=PIECE)
+    await store.open()
+    await fill(store, LOG, 1)
+    embedded.crash(store)
+    read: list[tuple[int, int]] = []
+    walk = recovery.Segment.scan.__globals__["walk"]
+
+    def watched(handle: Any, position: int, size: int, *, verify: bool) -> Any:
+        read.append((position, size))
+        return walk(handle, position, size, verify=verify)
+
+    monkeypatch.setattr("korvet_fast.store.embedded.segment.walk", watched)
+    store = embedded.make()
+    await store.open()
+    monkeypatch.undo()
+    assert (2 * PIECE, 3 * PIECE) in read  # the eleventh batch, behind two that the index vouches for
+    assert len(read) == 2  # and the registry's
+    assert await read_all(store, LOG) == list(range(11))
+    await store.close()
+
+
+async def test_clean_shutdown_is_believed_once(embedded: EmbeddedEngine) -> None:
+    await write(embedded, count=5, crash=False)
+    checkpoint = embedded.directory / recovery.CHECKPOINT
+    assert checkpoint.exists()
+    store = embedded.make()
+    await store.open()
+    assert not checkpoint.exists()
+    await store.close()
+    assert checkpoint.exists()
+
+
+async def test_checkpoint_that_does_not_fit(embedded: EmbeddedEngine) -> None:
+    """Somebody changed a file between a clean shutdown and the start."""
+    await write(embedded, count=5, crash=False)
+    [path] = segments(embedded.directory)
+    path.write_bytes(path.read_bytes()[:-3])
+    assert await reopened(embedded) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff\xff"])
+async def test_damaged_checkpoint(embedded: EmbeddedEngine, text: bytes) -> None:
+    await write(embedded, count=5, crash=False)
+    (embedded.directory / recovery.CHECKPOINT).write_bytes(text)
+    assert await reopened(embedded) == [0, 1, 2, 3, 4]
+
+
+async def test_checkpoint_of_a_newer_version(embedded: EmbeddedEngine) -> None:
+    await write(embedded, count=5, crash=False)
+    (embedded.directory / recovery.CHECKPOINT).write_text('{"version": 99}')
+    with pytest.raises(StoreError, match="newer version"):
+        await embedded.make().open()
+
+
+async def test_damaged_start(embedded: EmbeddedEngine) -> None:
+    await write(embedded, count=5)
+    (embedded.directory / "orders-0" / "start").write_text("many")
+    with pytest.raises(StoreError, match="should hold one number"):
+        await embedded.make().open()
+    (embedded.directory / "orders-0" / "start").write_text("3\n")
+    store = embedded.make()  # the failed one let go of the lock
+    await store.open()
+    assert (await store.bounds(LOG)).start == 3
+    await store.close()
+
+
+async def test_start_behind_what_was_lost(embedded: EmbeddedEngine) -> None:
+    """Offsets below the start are never given out again, even if the file behind it is gone."""
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, *[1] * 5, sync=True)
+    await store.cut(LOG, start=4)
+    embedded.crash(store)
+    segments(embedded.directory)[0].write_bytes(b"")
+    store = embedded.make()
+    await store.open()
+    bounds = await store.bounds(LOG)
+    assert (bounds.start, bounds.end) == (4, 4)
+    await store.close()
+
+
+async def test_damaged_registry(embedded: EmbeddedEngine) -> None:
+    """Keys that cannot be trusted are not guessed at."""
+    await write(embedded, count=1, crash=False)
+    path = embedded.directory / "@registry" / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(StoreError, match="damaged"):
+        await embedded.make().open()
+
+
+async def test_registry_is_compacted(embedded: EmbeddedEngine) -> None:
+    store = embedded.make()
+    await store.open()
+    value = None
+    for number in range(1500):
+        assert await store.save("key", b"%0100d" % number, value)
+        value = b"%0100d" % number
+    [path] = (embedded.directory / "@registry").glob("*.log")
+    assert path.stat().st_size < 150_000
+    embedded.crash(store)
+    store = embedded.make()
+    await store.open()
+    assert await store.scan("") == {"key": value}
+    await store.close()
+
+
+async def test_interrupted_drop(embedded: EmbeddedEngine) -> None:
+    await write(embedded, count=5)
+    removed = embedded.directory / "@removed"
+    removed.mkdir()
+    (embedded.directory / "orders-0").rename(removed / "123")
+    assert await reopened(embedded) == []
+    assert not removed.exists()
+
+
+async def test_foreign_files_are_left_alone(embedded: EmbeddedEngine) -> None:
+    await write(embedded, count=5)
+    (embedded.directory / "lost+found").mkdir()
+    (embedded.directory / "notes.txt").write_text("mine")
+    assert await reopened(embedded) == [0, 1, 2, 3, 4]
+    assert (embedded.directory / "lost+found").exists()
+    assert (embedded.directory / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a", "a:", ":1", "../a:0", "a/b:0", "a:0:1", "@registry", "a:x", "ä:0", "a" * 250 + ":0"]
+)
+async def test_names_that_are_none(embedded: EmbeddedEngine, name: str) -> None:
+    store: EmbeddedStore = embedded.make()
+    await store.open()
+    with pytest.raises(ValueError, match="not the name of a log"):
+        store.append(name, [make_entry(0)], 0, sync=False)
+    await store.close()

@@ -1,0 +1,43 @@
+"""A process that writes to a store until it is killed; it prints what was acknowledged. Not a test itself."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from korvet_fast.store.embedded.store import EmbeddedStore
+from store.entries import make_entry
+
+
+async def write_log(store: EmbeddedStore, log: str, size: int) -> None:
+    """One record at a time, as quickly as it becomes durable, four under way."""
+    end = (await store.bounds(log)).end
+    waiting: list[tuple[int, asyncio.Future[None]]] = []
+    while True:
+        waiting.append((end, store.append(log, [make_entry(end, size=size)], end, sync=True).durable))
+        end += 1
+        if len(waiting) == 4:
+            offset, durable = waiting.pop(0)
+            await durable
+            print("log", log, offset, flush=True)
+
+
+async def write_keys(store: EmbeddedStore) -> None:
+    """A counter, and keys that come and go."""
+    value = await store.load("n")
+    while True:
+        following = b"%d" % (int(value or 0) + 1)
+        assert await store.save("n", following, value)
+        value = following
+        print("key", "n", int(value), flush=True)
+
+
+async def main(directory: Path) -> None:
+    """All at once, with small segments so that files change often."""
+    store = EmbeddedStore(directory, segment_bytes=50_000)
+    await store.open()
+    await asyncio.gather(
+        *(write_log(store, f"log:{number}", 20 + 3000 * number) for number in range(3)), write_keys(store)
+    )
+
+
+asyncio.run(main(Path(sys.argv[1])))
