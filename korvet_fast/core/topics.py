@@ -145,10 +145,19 @@ class Topics:
                 ]
                 self._count += total - have
 
-    async def alter(self, topic: Topic, configs: Mapping[str, str | None], *, validate_only: bool = False) -> None:
-        """Replace the topic's own settings by these. Raises `KorvetError` INVALID_CONFIG."""
+    async def alter(
+        self,
+        topic: Topic,
+        configs: Mapping[str, str | None] | Callable[[], Mapping[str, str | None]],
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Replace the topic's own settings by these. Raises `KorvetError` INVALID_CONFIG.
+
+        Settings made from the present ones must be given as a function: it is called when no other change is under way.
+        """
         async with self._changing:
-            config = TopicConfig(self._settings, configs)
+            config = TopicConfig(self._settings, configs() if callable(configs) else configs)
             if not validate_only:
                 await self._rewrite(topic, _write(topic.id, len(topic.partitions), config.overrides))
                 topic.config = config

@@ -9,7 +9,8 @@ from typing import Protocol
 class Watched(Protocol):
     """What a watch needs of a partition."""
 
-    watches: "list[Watch]"
+    @property
+    def watches(self) -> "list[Watch]": ...
 
     def readable(self, offset: int) -> int: ...
 

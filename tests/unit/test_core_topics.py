@@ -149,6 +149,21 @@ def test_altering_replaces_settings_and_holds_for_the_next_append(tmp_path: Path
     over(tmp_path, look)
 
 
+def test_changes_made_at_once_from_the_present_settings_are_all_kept(tmp_path: Path) -> None:
+    async def body(world: World) -> None:
+        topic = await world.broker.topics.create("t", 1, {})
+        names = ("retention.ms", "retention.bytes", "max.message.bytes")
+        await asyncio.gather(
+            *[
+                world.broker.topics.alter(topic, lambda name=name: {**topic.config.overrides, name: "5"})
+                for name in names
+            ]
+        )
+        assert topic.config.overrides == dict.fromkeys(names, "5")
+
+    over(tmp_path, body)
+
+
 def test_a_deleted_topic_is_gone_and_its_name_begins_anew(tmp_path: Path) -> None:
     async def body(world: World) -> None:
         topics = world.broker.topics
