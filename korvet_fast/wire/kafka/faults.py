@@ -70,6 +70,7 @@ CODEC_FAULTS: Final[dict[str, str]] = {
     "BAD_OFFSET": "INVALID_RECORD",
     "BAD_ATTRIBUTES": "INVALID_RECORD",
     "BAD_RECORD": "INVALID_RECORD",
+    "BAD_VALUE": "INVALID_RECORD",  # a producer id without epoch or sequence
     "NESTED_COMPRESSION": "INVALID_RECORD",
 }
 
