@@ -6,7 +6,7 @@ import pytest
 
 from korvet_fast.errors import KorvetError
 from korvet_fast.store.interface import ABSENT, Bounds, Page, Stale
-from store.conftest import Engine
+from store.engines import Engine
 from store.entries import LIMIT, fill, make_entry, offsets, read_all
 
 LOG = "orders:0"

@@ -13,7 +13,7 @@ import pytest
 
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
-from store.conftest import EmbeddedEngine
+from store.engines import EmbeddedEngine
 from store.entries import fill, make_entry, read_all
 
 LOG = "orders:0"

@@ -8,7 +8,7 @@ import pytest
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.interface import ABSENT, Stale
-from store.conftest import SEED
+from store.engines import SEED
 from store.entries import make_entry, read_all
 from store.faulty import Faulty, Plan
 

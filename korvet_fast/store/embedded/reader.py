@@ -1,6 +1,7 @@
 """Reading a log: from the page cache without leaving the loop, from the disk in a thread.
 
-A read that had to wait may find that the log was cut meanwhile; it then begins anew.
+A read that had to wait may find that the log was cut meanwhile; it then begins anew. Not mmap, though it saves a
+copy: a page that is not cached would stop the loop, and a file cut short or a bad sector would end the process.
 """
 
 import asyncio
