@@ -53,7 +53,7 @@ class Server:
         self._shared = Shared(memoryview(bytearray(WINDOW)), self.pool, limits, self._quiet, self._forget)
         self.connections: dict[Connection, str] = {}  # and the peer's address
         self._of_ip: Counter[str] = Counter()
-        self._accepting: list[asyncio.Task[None]] = []
+        self._accepting: dict[asyncio.Task[None], socket.socket] = {}
         self._turnstile = Turnstile(admission.rate)
         self._empty = asyncio.Event()
         self._empty.set()
@@ -62,13 +62,15 @@ class Server:
 
     def listen(self, listener: socket.socket, dialect: Dialect) -> None:
         """Serve `dialect` to whoever connects to `listener` (bound, listening, not blocking); owns it from now on."""
-        self._accepting.append(self._loop.create_task(self._accept(listener, dialect)))
+        self._accepting[self._loop.create_task(self._accept(listener, dialect))] = listener
 
     async def drain(self, grace: float) -> None:
         """Stop accepting, finish what is under way within `grace` seconds, close everything."""
         for task in self._accepting:
             task.cancel()
         await asyncio.gather(*self._accepting, return_exceptions=True)
+        for listener in self._accepting.values():
+            listener.close()
         for connection in list(self.connections):
             connection.drain()
         try:
@@ -82,23 +84,22 @@ class Server:
 
     async def _accept(self, listener: socket.socket, dialect: Dialect) -> None:
         # A loop of our own: it must outlive every error of accept, and decides who may come in.
-        with listener:
-            while True:
-                try:
-                    newcomer, peer = await self._loop.sock_accept(listener)
-                except OSError as error:
-                    self._quiet.warn("accept", f"cannot accept a connection now: {error}")
-                    # Most errors concern one newcomer; without file descriptors nobody gets in for a while.
-                    await asyncio.sleep(0.1 if error.errno in OUT_OF_RESOURCES else 0)
-                    continue
-                ip = str(peer[0])
-                if (refusal := self._refusal(ip)) is not None:
-                    self._quiet.warn("refused", f"refused a connection of {ip}: {refusal}")
-                    newcomer.close()
-                    continue
-                if (wait := self._turnstile.enter(self._loop.time())) > 0:
-                    await asyncio.sleep(wait)
-                await self._admit(newcomer, ip, dialect)
+        while True:
+            try:
+                newcomer, peer = await self._loop.sock_accept(listener)
+            except OSError as error:
+                self._quiet.warn("accept", f"cannot accept a connection now: {error}")
+                # Most errors concern one newcomer; without file descriptors nobody gets in for a while.
+                await asyncio.sleep(0.1 if error.errno in OUT_OF_RESOURCES else 0)
+                continue
+            ip = str(peer[0])
+            if (refusal := self._refusal(ip)) is not None:
+                self._quiet.warn("refused", f"refused a connection of {ip}: {refusal}")
+                newcomer.close()
+                continue
+            if (wait := self._turnstile.enter(self._loop.time())) > 0:
+                await asyncio.sleep(wait)
+            await self._admit(newcomer, ip, dialect)
 
     async def _admit(self, newcomer: socket.socket, ip: str, dialect: Dialect) -> None:
         newcomer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from kafka_requests import EVERY, fill
 from kafka_server import API_VERSIONS, kafka_server, run
 from korvet_fast.wire.kafka.routes import ROUTES
 from korvet_fast.wire.kafka.shapes.catalog import CATALOG
-from korvet_fast.wire.kafka.shapes.field import NEVER, Field
+from korvet_fast.wire.kafka.shapes.field import NEVER
 
 SERVED = {0, 1, 2, 3, 10, 18, 19, 20, 21, 22, 23, 32, 33, 35, 37, 44, 60}
-EVERY = [(key, version) for key, route in ROUTES.items() for version in range(route.lowest, route.highest + 1)]
 
 
 def test_what_is_promised_is_served() -> None:
@@ -19,38 +19,6 @@ def test_what_is_promised_is_served() -> None:
     for key, route in ROUTES.items():
         assert route.message is CATALOG[key]
         assert route.message.lowest <= route.lowest <= route.highest <= route.message.highest
-
-
-def fill(fields: tuple[Field, ...], version: int, depth: int = 0) -> dict[str, Any]:
-    """Values for every field of a version: none is its default."""
-    simple: dict[str, Any] = {
-        "bool": True,
-        "int8": 1,
-        "int16": 2,
-        "uint16": 3,
-        "int32": 4,
-        "uint32": 5,
-        "int64": 6,
-        "float64": 1.5,
-        "string": "text",
-        "legacy_string": "old text",
-        "bytes": b"bytes",
-        "uuid": bytes(range(16)),
-        "records": memoryview(b"records"),
-    }
-    values: dict[str, Any] = {}
-    for field in fields:
-        if not field.since <= version <= field.until or field.kind == "tags":
-            continue
-        if field.kind == "{}":
-            values[field.name] = fill(field.fields, version, depth + 1)
-        elif field.kind == "[]":
-            values[field.name] = [fill(field.fields, version, depth + 1)] * 2
-        elif field.kind.startswith("[]"):
-            values[field.name] = [simple[field.kind[2:]]] * 2
-        else:
-            values[field.name] = simple[field.kind]
-    return values
 
 
 def same(given: Any, got: Any) -> bool:

@@ -19,6 +19,7 @@ from korvet_fast.wire.kafka.session import Answer, Session, Values
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 
 _NO_ID: Final = bytes(16)
+_BY_ID: Final = 12  # the first version in which a topic may be asked for by its id alone
 _CORRELATION: Final = slice(4, 8)  # where the correlation id is in a response, its length prefix included
 
 
@@ -26,7 +27,7 @@ async def metadata(session: Session, request: Values, version: int) -> Answer:
     asked = request["topics"]
     if asked is None or (version == 0 and not asked):
         return _describe_all(session, request, version)
-    rows = [await _answer(session, topic, request) for topic in asked]
+    rows = [await _answer(session, topic, request, version) for topic in asked]
     return _around(session, request, rows)
 
 
@@ -43,12 +44,14 @@ def _describe_all(session: Session, request: Values, version: int) -> Reply:
     return [reply[: _CORRELATION.start], correlation_id, memoryview(reply)[_CORRELATION.stop :]]
 
 
-async def _answer(session: Session, asked: Values, request: Values) -> Values:
+async def _answer(session: Session, asked: Values, request: Values, version: int) -> Values:
     """One topic, by id or name; an unknown name is created if the request and the settings allow it."""
     topics = session.broker.topics
     identity, name = asked["topic_id"], asked["name"]
     try:
         if name is None:
+            if version < _BY_ID:
+                raise KorvetError("INVALID_REQUEST")
             topic = topics.by_id(identity)
             if topic is None:
                 raise KorvetError("UNKNOWN_TOPIC_ID")
@@ -62,7 +65,9 @@ async def _answer(session: Session, asked: Values, request: Values) -> Values:
         return _describe(session, topic, request)
     except KorvetError as error:
         code, _ = translate(error)
-        return {"error_code": code, "name": name, "topic_id": identity if name is None else _NO_ID}
+        if name is None and version < _BY_ID:
+            name = ""  # the answer of these versions has no null there
+        return {"error_code": code, "name": name, "topic_id": _NO_ID if name else identity}
 
 
 def _describe(session: Session, topic: Topic, request: Values) -> Values:
