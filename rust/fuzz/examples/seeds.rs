@@ -1,0 +1,78 @@
+//! Writes a first corpus for every target: `cargo run --example seeds -- rust/fuzz/corpus`.
+//!
+//! Each seed is one byte that the target reads as its choice (step, version, compression, …), then good input.
+
+use std::path::Path;
+use std::{env, fs, io};
+
+use korvet_codec::batch::Origin;
+use korvet_codec::columns::assemble;
+use korvet_codec::compression::{Compression, compress};
+use korvet_codec::legacy::lower;
+
+fn main() -> io::Result<()> {
+    let top = env::args().nth(1).expect("the folder to write to");
+    let top = Path::new(&top);
+    let batches: Vec<_> = Compression::ALL.into_iter().map(batch).collect();
+
+    write(top, "frames", &[seed(1, &[0, 0, 0, 3, 1, 2, 3, 0, 0, 0, 0]), seed(200, &[0, 1, 0, 0, 9])])?;
+    write(top, "schema", &schemas())?;
+    write(top, "resp", &replies())?;
+    write(top, "batch", &batches.iter().map(|batch| seed(3, batch)).collect::<Vec<_>>())?;
+    let sets: Vec<_> =
+        (0..2).map(|magic| lower(&batches[0], magic, 1 << 20).expect("a good batch")).collect();
+    write(top, "messages", &sets.iter().map(|set| seed(1, set)).collect::<Vec<_>>())?;
+    let packed = Compression::ALL.into_iter().enumerate().map(|(which, compression)| {
+        let mut out = vec![which as u8];
+        compress(compression, &b"the same words, the same words, the same words".repeat(20), &mut out);
+        out
+    });
+    write(top, "decompress", &packed.collect::<Vec<_>>())
+}
+
+fn write(top: &Path, target: &str, seeds: &[Vec<u8>]) -> io::Result<()> {
+    let folder = top.join(target);
+    fs::create_dir_all(&folder)?;
+    for (number, seed) in seeds.iter().enumerate() {
+        fs::write(folder.join(format!("seed-{number}")), seed)?;
+    }
+    Ok(())
+}
+
+fn seed(choice: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[choice], bytes].concat()
+}
+
+/// Two records, the second with a null key.
+fn batch(compression: Compression) -> Vec<u8> {
+    let longs = |numbers: &[i64]| numbers.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<_>>();
+    let ints = |numbers: &[i32]| numbers.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<_>>();
+    let (timestamp, key_offsets, value_offsets) = (longs(&[1000, 1001]), ints(&[0, 3, 3]), ints(&[0, 5, 10]));
+    let columns: [(&str, &[u8]); 7] = [
+        ("timestamp", &timestamp),
+        ("key_offsets", &key_offsets),
+        ("key", b"key"),
+        ("key_valid", &[1, 0]),
+        ("value_offsets", &value_offsets),
+        ("value", b"valuevalue"),
+        ("value_valid", &[1, 1]),
+    ];
+    assemble(&columns, compression, 0, Origin::NONE).expect("good columns")
+}
+
+/// The message of fuzz_targets/schema.rs, by hand: with nulls and with values, plain and flexible.
+fn schemas() -> Vec<Vec<u8>> {
+    let plain = b"\0\x01\xff\xff\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff0123456789abcdef";
+    let full = b"\0\x01\0\x02me\x01\0\0\0\x01\0\x01a\0\0\0\x01x\0\0\0\x01y\0\0\0\x01\0\0\0\x05\0\x01n\0\0\0\x01\x02\x01\
+\0\0\0\x06\xff\xff\0\0\0\0abcdef0123456789";
+    let flexible = b"\0\x01\xff\xff\0\x01\x02\x02a\x02x\x02y\x02\0\0\0\x05\x02n\x02\x02\0\xff\x02\0\x08\0\0\0\0\0\0\0\x09\x03\x01\x01";
+    vec![seed(1, plain), seed(1, full), seed(2, flexible)]
+}
+
+fn replies() -> Vec<Vec<u8>> {
+    let texts = [
+        "+OK\r\n-ERR no\r\n:12\r\n$3\r\nabc\r\n$-1\r\n*2\r\n*1\r\n:1\r\n$0\r\n\r\n",
+        "%1\r\n+a\r\n#t\r\n~1\r\n,1.5\r\n(123456789012345678901\r\n_\r\n=7\r\ntxt:abc\r\n|1\r\n+k\r\n+v\r\n:1\r\n!3\r\nERR\r\n",
+    ];
+    texts.iter().map(|text| seed(2, text.as_bytes())).collect()
+}

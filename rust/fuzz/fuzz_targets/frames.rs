@@ -1,0 +1,37 @@
+//! Any stream, cut anywhere: the same frames, and never more room than what has arrived deserves.
+#![no_main]
+
+use korvet_codec::frames::{EAGER, Frames};
+use korvet_codec::{Code, Result};
+use libfuzzer_sys::fuzz_target;
+
+const LIMIT: usize = 1 << 20;
+
+fn cut(data: &[u8], step: usize) -> Result<(Vec<Vec<u8>>, usize)> {
+    let (mut frames, mut open, mut whole) = (Frames::new(LIMIT), Vec::new(), Vec::new());
+    for chunk in data.chunks(step) {
+        let mut rest = chunk;
+        while let Some(piece) = frames.next(&mut rest)? {
+            assert!(piece.room <= EAGER.max(2 * (piece.at + piece.bytes.len())));
+            open.resize(piece.room, 0);
+            open[piece.at..piece.at + piece.bytes.len()].copy_from_slice(piece.bytes);
+            if piece.last {
+                whole.push(std::mem::take(&mut open));
+            }
+        }
+    }
+    Ok((whole, frames.pending()))
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&step, stream)) = data.split_first() else { return };
+    let whole = cut(stream, stream.len().max(1));
+    assert_eq!(whole, cut(stream, usize::from(step).max(1)));
+    match whole {
+        Ok((frames, pending)) => {
+            let size: usize = frames.iter().map(|frame| frame.len() + 4).sum();
+            assert_eq!(size + pending, stream.len());
+        }
+        Err(error) => assert!(matches!(error.code, Code::NegativeLength | Code::Oversize)),
+    }
+});
