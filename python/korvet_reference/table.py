@@ -45,7 +45,7 @@ class Row:
         return self.since <= version <= self.until and (self.tag == UNTAGGED or flexible)
 
     def smallest(self, version: int, flexible: bool) -> int:
-        """The fewest bytes that it, or one of its elements, takes. Null is counted as one byte, whatever its kind."""
+        """The fewest bytes that its value, or one of its elements, takes."""
         if self.kind in INTEGERS:
             return INTEGERS[self.kind][0]
         match self.kind:
@@ -60,11 +60,11 @@ class Row:
                 return {"bool": 1, "tags": 1, "float64": 8, "uuid": 16}[kind]
 
     def smallest_whole(self, version: int, flexible: bool) -> int:
-        """As `smallest`, but of the field with its null and its array length."""
-        if version >= self.nullable:
-            return 1
+        """As `smallest`, but of the field as a whole: an array's length, a struct's null mark."""
         if self.array:
             return 1 if flexible else 4
+        if self.kind == "{}" and version >= self.nullable:
+            return 1
         return self.smallest(version, flexible)
 
     def initial(self) -> Any:
