@@ -14,6 +14,7 @@ from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.partition import Appended, Partition
+from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.interface import Appending, Bounds, Entry
 
@@ -41,6 +42,7 @@ class Unruly:
         self.store = store
         self.refuse: Exception | None = None  # raised by appends, before anything is stored
         self.refuse_cut: Exception | None = None
+        self.fail = ""  # "stored" or "durable": that future of an append has failed already when it returns
         self.hold: list[Future[None]] | None = None  # a list: appends are stored, and durable when the test says so
         self.durable: int | None = None  # bounds say that no more than this is durable
         self.reads = 0
@@ -52,6 +54,11 @@ class Unruly:
         if self.refuse is not None:
             raise self.refuse
         appending = self.store.append(log, entries, at, sync=sync)
+        if self.fail:
+            failed: Future[None] = asyncio.get_running_loop().create_future()
+            failed.set_exception(StoreError("failed at once"))
+            failed.exception()  # nobody has to ask
+            return appending._replace(**{self.fail: failed})
         if self.hold is None:
             return appending
         self.hold.append(asyncio.get_running_loop().create_future())

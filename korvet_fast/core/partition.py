@@ -182,6 +182,8 @@ class Partition:
             stored, durable = host.store.append(self.log, (Entry(data, base, end - 1, time),), base, sync=config.sync)
             if stored.done():
                 stored.result()
+            if durable.done():
+                durable.result()
         except Stale as stale:
             raise self._doubt(f"{self.log} ends at {stale.end}, not at {base}: another writer was here") from None
         except StoreError as error:

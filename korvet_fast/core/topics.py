@@ -12,7 +12,7 @@ from korvet_fast.config import Settings
 from korvet_fast.core.host import Host
 from korvet_fast.core.partition import Partition
 from korvet_fast.core.topic_config import TopicConfig
-from korvet_fast.errors import KorvetError
+from korvet_fast.errors import KorvetError, StoreError
 from korvet_fast.store.interface import ABSENT
 
 _PREFIX = "topics/"
@@ -78,10 +78,10 @@ class Topics:
         check_name(name)
 
     async def open(self) -> None:
-        """Load what the registry knows, and end deletions that a crash cut short."""
+        """Load what the registry knows, and end deletions that a crash cut short. Raises `StoreError`."""
         states = await self._host.store.scan("state/")
         for key, document in (await self._host.store.scan(_PREFIX)).items():
-            topic = Topic(self._host, key.removeprefix(_PREFIX), document, self._settings)
+            topic = self._read(key.removeprefix(_PREFIX), document)
             # One by one, as it mostly needs no wait; a broker may have ten thousand partitions.
             behind = [one for one in topic.partitions if await one.open(states.get(f"state/{one.log}"))]
             await _each(behind, Partition.catch_up)
@@ -89,6 +89,12 @@ class Topics:
                 await self._drop(topic)
             else:
                 self._enter(topic)
+
+    def _read(self, name: str, document: bytes) -> Topic:
+        try:
+            return Topic(self._host, name, document, self._settings)
+        except KorvetError as error:
+            raise StoreError(f"topic {name!r} was made by a broker of other settings: {error.detail}") from error
 
     async def save(self) -> None:
         """Save the state of all partitions that changed since they were saved."""

@@ -88,7 +88,7 @@ def test_a_broker_that_cannot_start_lets_go_of_its_store(tmp_path: Path) -> None
     async def run() -> None:
         async with run_broker(tmp_path) as world:
             assert await world.store.save("topics/t", b'{"id": "00", "partitions": 1, "configs": {"gone": "1"}}', None)
-        with pytest.raises(Exception, match="gone"):
+        with pytest.raises(StoreError, match="gone"):
             await Broker(EmbeddedStore(tmp_path), read_settings()).open()
         store = EmbeddedStore(tmp_path)
         await store.open()

@@ -172,6 +172,24 @@ def test_appends_that_fail_late_are_not_acknowledged_and_memory_follows_the_log(
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("place", ["stored", "durable"])
+def test_an_append_that_has_failed_when_it_returns_is_not_acknowledged(tmp_path: Path, place: str) -> None:
+    async def run() -> None:
+        async with run_broker(tmp_path) as world:
+            partition = await create(world)
+            await send(partition, 0)
+            world.store.fail = place
+            assert await send(partition, 1) == "KAFKA_STORAGE_ERROR"
+            assert partition.high_watermark == 1
+            world.store.fail = ""
+            while (answer := await send(partition, 1)) == "KAFKA_STORAGE_ERROR":
+                await asyncio.sleep(0)
+            assert answer == 1
+            assert await read_all(partition) == [b"0", b"1"]
+
+    asyncio.run(run())
+
+
 def test_a_log_that_cannot_be_made_durable_takes_nothing_and_shows_nothing(tmp_path: Path) -> None:
     async def run() -> None:
         async with run_broker(tmp_path) as world:
