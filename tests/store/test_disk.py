@@ -276,6 +276,16 @@ async def test_index_that_cannot_be_written(
     await store.close()
 
 
+async def test_end_before_the_flush(embedded: EmbeddedEngine) -> None:
+    """Who waits for a flush that will not come any more is told so."""
+    store = embedded.make()
+    await store.open()
+    durable = store.append(LOG, [make_entry(0)], 0, sync=True).durable
+    embedded.crash(store)
+    with pytest.raises(StoreError, match="closed before"):
+        await durable
+
+
 async def test_cut_that_fails(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     store = embedded.make()
     await store.open()

@@ -47,6 +47,11 @@ class Commit:
         self._files = files
         self._pool = pool
         self._loop = asyncio.get_running_loop()
+        self._closed = False
+
+    def close(self) -> None:
+        """Begin no flush any more; who still asks for one gets `StoreError`."""
+        self._closed = True
 
     def ask(self, log: Log) -> "asyncio.Future[None]":
         """A future, shared by all who ask now: None when all that is in the log now is durable, or `StoreError`."""
@@ -72,9 +77,9 @@ class Commit:
     def _begin(self, log: Log) -> None:
         if log.waiting is None or log.flushing is not None or log.paused:
             return
-        if log.failed:
+        if log.failed or self._closed:
             future, log.waiting = log.waiting, None
-            refuse(future, log.failed)
+            refuse(future, log.failed or "the store was closed before it was flushed")
             return
         log.flushing, log.waiting = log.waiting, None
         flush = self._collect(log)

@@ -98,6 +98,7 @@ class Reader:
             position, length = _beyond(segment, position, data, found, size)
 
     async def _find_time(self, log: Log, ms: int, start: int) -> Page:
+        start = max(start, log.start)
         for segment in log.segments[log.find(start) :]:
             if log.gone or segment.max_time < ms or segment.end <= start:
                 continue

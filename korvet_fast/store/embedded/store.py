@@ -61,6 +61,10 @@ class EmbeddedStore:
             raise StoreError(f"{self._directory} cannot be used: {error.strerror}") from error
         self._flushers = ThreadPoolExecutor(_FLUSHERS, "flush")
         self._readers = ThreadPoolExecutor(_READERS, "read")
+        self._commit = Commit(self._files, self._flushers)
+        self._reader = Reader(self._files, self._readers)
+        self._cutter = Cutter(self._files, self._readers)
+        self._cutting = asyncio.Lock()
         ready = False
         try:
             await self._recover()
@@ -75,10 +79,6 @@ class EmbeddedStore:
         loop = asyncio.get_running_loop()
         self._logs = await loop.run_in_executor(None, open_logs, self._directory, self._limits, self._readers)
         changes = self._logs.pop(NAME, None) or Log.create(NAME, self._directory / NAME, self._limits)
-        self._commit = Commit(self._files, self._flushers)
-        self._reader = Reader(self._files, self._readers)
-        self._cutter = Cutter(self._files, self._readers)
-        self._cutting = asyncio.Lock()
         self._changes = changes
         self._registry = Registry(changes, self._files, self._commit, self._cutter)
         self._stored: asyncio.Future[None] = Shared(loop=loop)
@@ -109,6 +109,7 @@ class EmbeddedStore:
         write_checkpoint(self._directory, logs)
 
     def _let_go(self) -> None:
+        self._commit.close()
         self._flushers.shutdown()
         self._readers.shutdown()
         self._files.clear()
