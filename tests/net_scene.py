@@ -1,0 +1,83 @@
+"""A server with the toy dialect on a loopback socket, and peers of it."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import uvloop
+
+from korvet_fast.net.connection import Limits
+from korvet_fast.net.server import Admission, Server
+from toy_dialect import ToyDialect, frame
+
+
+class Peer:
+    """A client: sends commands, reads framed replies."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def send(self, *commands: bytes) -> None:
+        self.writer.write(b"".join(map(frame, commands)))
+
+    async def reply(self) -> bytes:
+        size = int.from_bytes(await self.reader.readexactly(4), "big")
+        return await self.reader.readexactly(size)
+
+    async def ask(self, command: bytes) -> bytes:
+        self.send(command)
+        return await self.reply()
+
+    async def ended(self) -> bytes:
+        """What still came before the other side closed."""
+        try:
+            return await self.reader.read()
+        except ConnectionResetError:
+            return b""
+
+
+class Scene:
+    """A server with the toy dialect, and peers of it."""
+
+    def __init__(self, admission: Admission, limits: Limits) -> None:
+        self.dialect = ToyDialect()
+        self.server = Server(admission, limits)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener.setblocking(False)
+        self.address = self.listener.getsockname()
+        self.server.listen(self.listener, self.dialect)
+        self.peers: list[Peer] = []
+
+    async def connect(self) -> Peer:
+        peer = Peer(*await asyncio.open_connection(*self.address))
+        self.peers.append(peer)
+        return peer
+
+    async def until(self, met: Callable[[], bool]) -> None:
+        """Let the loop turn until something is so."""
+        deadline = asyncio.get_running_loop().time() + 20
+        while not met():
+            assert asyncio.get_running_loop().time() < deadline, "it never came to this"
+            await asyncio.sleep(0.001)
+
+
+@asynccontextmanager
+async def scene(admission: Admission | None = None, limits: Limits | None = None) -> AsyncIterator[Scene]:
+    made = Scene(admission or Admission(), limits or Limits())
+    try:
+        yield made
+    finally:
+        for peer in made.peers:
+            peer.writer.close()
+        await made.server.drain(5.0)
+        assert made.server.pool.used == 0
+        assert not made.server.connections
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await asyncio.wait_for(scenario(), 60)
+
+    uvloop.run(main())
