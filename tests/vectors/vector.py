@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """One exchange. Frames without their length prefix; `response` is None where none came (acks=0)."""
+    """One exchange. Frames without their length prefix."""
 
     client: str  # with its version
     broker: str  # with its version
@@ -18,7 +18,7 @@ class Vector:
     api_key: int
     api_version: int
     request: bytes
-    response: bytes | None
+    response: bytes | None  # None where none came (acks=0), and for DescribeLogDirs
 
     def __str__(self) -> str:
         return f"{self.client} to {self.broker}: {self.scenario}, api {self.api_key} v{self.api_version}"
