@@ -5,17 +5,30 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 READY_WITHIN = 20.0
 
 
 class BrokerProcess:
-    """`korvet-fast serve` as a child process over one data directory; the address stays the same over restarts."""
+    """`korvet-fast serve` as a child process over one data directory; the address stays the same over restarts.
 
-    def __init__(self, data: Path, *settings: str, store: str | None = None) -> None:
+    `before`: a command that runs the broker in its turn (`prlimit --nofile=64`). `arguments`: more of them for `serve`.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        *settings: str,
+        store: str | None = None,
+        before: Sequence[str] = (),
+        arguments: Sequence[str] = (),
+    ) -> None:
         self.store = store or f"file:{data}"
         self.settings = settings
+        self.before = before
+        self.arguments = arguments
         self.port = 0
         self.process: subprocess.Popen[str] | None = None
         self.log: list[str] = []
@@ -31,8 +44,8 @@ class BrokerProcess:
 
     def start(self) -> "BrokerProcess":
         """Start and wait for the ready line; port 0 the first time, the same port again afterwards."""
-        command = [sys.executable, "-m", "korvet_fast", "serve", "--store", self.store]
-        command += ["--listen", f"kafka://127.0.0.1:{self.port}"]
+        command = [*self.before, sys.executable, "-m", "korvet_fast", "serve", "--store", self.store]
+        command += ["--listen", f"kafka://127.0.0.1:{self.port}", *self.arguments]
         for setting in self.settings:
             command += ["--set", setting]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -1,6 +1,6 @@
 """kill -9 of the broker while four idempotent producers write (reliability F01): nothing lost, doubled or out of order.
 
-Ten kills in the suite; `make kill-loop` sets KORVET_KILLS=50.
+Ten kills in the suite; `make kill-loop` sets KORVET_TEST_KILLS=50.
 """
 
 import os
@@ -18,7 +18,7 @@ from broker_process import BrokerProcess
 
 PRODUCERS = 4
 PARTITIONS = 3
-KILLS = int(os.environ.get("KORVET_KILLS", "10"))
+KILLS = int(os.environ.get("KORVET_TEST_KILLS", "10"))
 
 
 class Writer(threading.Thread):
