@@ -64,7 +64,7 @@ $(VENV)/.deps: $(VENV)/.pip pyproject.toml | check-toolchain
 	@touch $@
 
 kill-loop: develop  ## fifty times kill -9 under four idempotent producers, with restarts: nothing lost or doubled
-	KORVET_KILLS=50 $(PY) -m pytest -s tests/faults/test_kill_under_load.py
+	KORVET_TEST_KILLS=50 $(PY) -m pytest -s tests/faults/test_kill_under_load.py
 
 wheel-install: wheel
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl

@@ -1,10 +1,10 @@
-"""How hard hypothesis tries: usually the same few examples; with KORVET_HYPOTHESIS=thorough ever new ones, and many."""
+"""How hard hypothesis tries: usually the same few examples; with KORVET_TEST_HYPOTHESIS=thorough ever new ones, and many."""
 
 import os
 
 from hypothesis import HealthCheck, settings
 
-THOROUGH = os.environ.get("KORVET_HYPOTHESIS") == "thorough"
+THOROUGH = os.environ.get("KORVET_TEST_HYPOTHESIS") == "thorough"
 
 
 def examples(fast: int) -> settings:
