@@ -1,4 +1,4 @@
-"""How hard hypothesis tries: usually the same few examples; with KORVET_TEST_HYPOTHESIS=thorough ever new ones, and many."""
+"""How hard hypothesis tries: the same few examples each time; with KORVET_TEST_HYPOTHESIS=thorough new ones, and many."""
 
 import os
 

@@ -1,0 +1,94 @@
+"""The calls that are measured, each on `count` records or whatever it works on, prepared beforehand."""
+
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+import korvet_fast._native as native
+import korvet_reference as reference
+from korvet_fast.wire.kafka.shapes.produce import PRODUCE
+
+LIMIT = 1 << 30
+ELEMENTS = 1 << 20
+VALUE = b"0123456789abcdef" * 6 + b"0123"  # 100 bytes
+VERSION = 9
+
+Call = Callable[[Any], Callable[[], object]]  # an implementation to what is timed
+
+
+def prepare(count: int) -> dict[str, Call]:
+    """Each call by name, for `count` records; frames, partitions, replies and commands count as records."""
+    columns = _columns(count)
+    batch = bytes(reference.assemble(columns, 0, 0, -1, -1, -1))
+    lz4 = _compressed(batch)
+    small = bytes(reference.assemble(_columns(1), 0, 0, -1, -1, -1))
+    log = b"".join(_placed(small, offset) for offset in range(count))
+    frames = (len(small).to_bytes(4, "big") + small) * count
+    request = {
+        "api_key": 0,
+        "api_version": VERSION,
+        "acks": 1,
+        "topic_data": [
+            {"name": "orders", "partition_data": [{"index": index, "records": small} for index in range(count)]}
+        ],
+    }
+    encoded = PRODUCE.request.encode(request, VERSION)
+    messages = bytes(reference.lower(batch, 1, LIMIT))
+    offsets = array("q", range(1 << 40, (1 << 40) + count))
+    ids = bytes(reference.pack_ids(offsets, 10))
+    commands = [["XADD", "korvet:orders:0", f"{place}-0", "value", VALUE] for place in range(count)]
+    replies = b"".join(b"*2\r\n$3\r\n1-0\r\n*2\r\n$5\r\nvalue\r\n$100\r\n%b\r\n" % VALUE for _ in range(count))
+    stamped = bytearray(batch)
+    last = 1_700_000_000_000 + count - 1
+    return {
+        "Frames.feed": lambda impl: lambda: impl.Frames(LIMIT).feed(frames),
+        "Schema.decode": _with_schema(lambda schema: lambda: schema.decode(encoded, VERSION, ELEMENTS)),
+        "Schema.encode": _with_schema(lambda schema: lambda: schema.encode(request, VERSION)),
+        "Schema.frame": _with_schema(lambda schema: lambda: schema.frame(request, VERSION)),
+        "check": lambda impl: lambda: impl.check(batch, LIMIT),
+        "check (lz4)": lambda impl: lambda: impl.check(lz4, LIMIT),
+        "headers": lambda impl: lambda: impl.headers(log, False),
+        "headers (verify)": lambda impl: lambda: impl.headers(log, True),
+        "span": lambda impl: lambda: impl.span(log, count // 2, count, LIMIT),
+        "restamp": lambda impl: lambda: impl.restamp(stamped, 5, 0, None, None),
+        "recompress (from lz4)": lambda impl: lambda: impl.recompress(lz4, 0, LIMIT),
+        "find_time": lambda impl: lambda: impl.find_time(batch, last, LIMIT),
+        "columns": lambda impl: lambda: impl.columns(batch, LIMIT),
+        "assemble": lambda impl: lambda: impl.assemble(columns, 0, 0, -1, -1, -1),
+        "lift": lambda impl: lambda: impl.lift(messages, LIMIT, 0),
+        "lower": lambda impl: lambda: impl.lower(batch, 1, LIMIT),
+        "pack_ids": lambda impl: lambda: impl.pack_ids(offsets, 10),
+        "unpack_ids": lambda impl: lambda: impl.unpack_ids(array("q", ids), 10),
+        "pack": lambda impl: lambda: impl.pack(commands),
+        "Replies.feed": lambda impl: lambda: impl.Replies(LIMIT).feed(replies),
+    }
+
+
+def _with_schema(make: Callable[[Any], Callable[[], object]]) -> Call:
+    """The schema is compiled before anything is timed, as it is once per process."""
+    return lambda impl: make(impl.Schema(*PRODUCE.request_shape))
+
+
+def _columns(count: int) -> dict[str, Any]:
+    """Records of 100 bytes with a key of 8 digits, a millisecond apart."""
+    times = array("q", range(1_700_000_000_000, 1_700_000_000_000 + count))
+    keys = b"".join(b"%08d" % place for place in range(count))
+    return {
+        "timestamp": times,
+        "key_offsets": array("i", range(0, 8 * count + 1, 8)),
+        "key": keys,
+        "key_valid": b"\1" * count,
+        "value_offsets": array("i", range(0, 100 * count + 1, 100)),
+        "value": VALUE * count,
+        "value_valid": b"\1" * count,
+    }
+
+
+def _compressed(batch: bytes) -> bytes:
+    return bytes(native.recompress(batch, 3, LIMIT))
+
+
+def _placed(batch: bytes, offset: int) -> bytes:
+    stamped = bytearray(batch)
+    reference.restamp(stamped, offset, 0, None, None)
+    return bytes(stamped)
