@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format stubs develop wheel tools bench bench-peers bench-codec fuzz kill-loop vectors check-toolchain
+.PHONY: help demo test lint format stubs develop wheel wheel-install tools bench bench-peers fuzz kill-loop vectors check-toolchain
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -62,6 +62,31 @@ $(VENV)/.deps: $(VENV)/.pip pyproject.toml | check-toolchain
 	@$(BIN)/pip install --quiet "click>=8.1" "rich>=13" "uvloop>=0.21"
 	@$(BIN)/pip install --quiet --group lint --group test --group demo
 	@touch $@
+
+stubs: $(VENV)/.deps  ## write korvet_fast/_native.pyi anew from the Rust doc comments
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin generate-stubs --quiet --out build/stubs
+	@cp build/stubs/korvet_fast/_native.pyi korvet_fast/_native.pyi
+	@$(BIN)/ruff check --fix --quiet korvet_fast/_native.pyi
+	@$(BIN)/ruff format --quiet korvet_fast/_native.pyi
+
+bench: develop  ## the codec: plain Python, the same compiled by Cython, Rust, side by side; then criterion
+	$(PY) -m benchmarks.codec
+	cargo bench --package korvet-codec
+
+bench-peers: wheel-install tools  ## the system: against Apache Kafka on this machine, in turns, one table
+	cargo build --release --quiet --manifest-path benchmarks/load/Cargo.toml
+	$(PY) -m benchmarks.system
+
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS := frames schema resp batch messages decompress
+
+fuzz: check-toolchain  ## each fuzz target for a minute (FUZZ_SECONDS=60), from a corpus of real frames
+	@command -v cargo-fuzz >/dev/null || cargo install --locked --quiet cargo-fuzz
+	@cargo run --quiet --manifest-path rust/fuzz/Cargo.toml --example seeds -- rust/fuzz/corpus
+	@for target in $(FUZZ_TARGETS); do \
+	  echo "fuzzing $$target for $(FUZZ_SECONDS) s"; \
+	  cargo +nightly fuzz run --fuzz-dir rust/fuzz $$target -- -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1; \
+	done
 
 kill-loop: develop  ## fifty times kill -9 under four idempotent producers, with restarts: nothing lost or doubled
 	KORVET_TEST_KILLS=50 $(PY) -m pytest -s tests/faults/test_kill_under_load.py
