@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks.rows import Load
 
 Row = dict[str, Any]
+BUSY = 0.25  # processors that other programs may use before a result is doubtful; the kernel's own work is in it
 RESULTS = Path(__file__).with_name("results")
 
 
@@ -22,6 +23,10 @@ def lines(load: Load, measured: dict[str, list[dict[str, float]]]) -> Iterator[R
     for figure in load.figures:
         values = {peer: [round(answer[figure.field], 3) for answer in rounds] for peer, rounds in measured.items()}
         row: Row = {"load": load.title, "unit": figure.unit, **values}
+        for field in ("broker_cpu", "others_cpu"):  # processors used meanwhile, by the broker and by strangers
+            row[field] = {
+                peer: [answer[field] for answer in rounds if field in answer] for peer, rounds in measured.items()
+            }
         if values.get("kafka") and values.get("ours"):
             ratios = [ours / kafka for kafka, ours in zip(values["kafka"], values["ours"], strict=True)]
             row["ratio"] = round(statistics.median(ratios), 3)
@@ -63,7 +68,19 @@ def table(result: dict[str, Any]) -> str:
         cells.append([row["load"], row["unit"], *figures, row.get("target", ""), verdict, _median(row.get("bare"))])
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
     cells.insert(1, ["-" * width for width in widths])
-    return head + "\n" + "\n".join("| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in cells)
+    drawn = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in cells]
+    return "\n".join([head, *drawn]) + _strangers(result["rows"])
+
+
+def _strangers(rows: list[Row]) -> str:
+    """A sentence if other programs were at work on most loads: the figures are then not to be quoted."""
+    used = [value for row in rows for values in row["others_cpu"].values() for value in values]
+    busy = statistics.median(used) if used else 0.0
+    return (
+        f"\nOther programs used {busy:.1f} processors meanwhile: run it again on a quiet machine."
+        if busy > BUSY
+        else ""
+    )
 
 
 def _median(values: list[float] | None) -> str:

@@ -20,8 +20,7 @@ use std::time::{Duration, Instant};
 
 use connection::Connection;
 use options::{Mode, Options};
-use process::Usage;
-use schedule::{Schedule, Tally};
+use schedule::{Schedule, Tally, Used};
 
 /// A result whose error is a sentence for the person at the terminal.
 pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -78,9 +77,8 @@ fn run(options: &Options) -> Outcome<String> {
         Mode::Fetch => {
             let schedule = Schedule::start(options.warm_up, options.seconds);
             let work = |_| fetch::read(options, schedule);
-            let (tally, broker, load) =
-                schedule::run(schedule, options.connections, options.broker_pid, work)?;
-            Ok(report(options, tally, broker, load))
+            let (tally, used) = schedule::run(schedule, options.connections, options.broker_pid, work)?;
+            Ok(report(options, tally, &used))
         }
     }
 }
@@ -112,15 +110,15 @@ fn produce(options: &Options) -> Outcome<String> {
     let before = produce::stored(options)?;
     let schedule = Schedule::start(options.warm_up, options.seconds);
     let work = |number| produce::send(options, &batch, number, schedule);
-    let (tally, broker, load) = schedule::run(schedule, options.connections, options.broker_pid, work)?;
+    let (tally, used) = schedule::run(schedule, options.connections, options.broker_pid, work)?;
     produce::confirm(options, before, tally.accepted * u64::from(batch.records))?;
     for connection in &mut idle {
         requests::api_versions(connection)?;
     }
-    Ok(report(options, tally, broker, load))
+    Ok(report(options, tally, &used))
 }
 
-fn report(options: &Options, mut tally: Tally, broker: Usage, load: Usage) -> String {
+fn report(options: &Options, mut tally: Tally, used: &Used) -> String {
     let seconds = options.seconds.as_secs_f64();
     let fields = [
         ("requests_per_s", tally.requests as f64 / seconds),
@@ -129,9 +127,10 @@ fn report(options: &Options, mut tally: Tally, broker: Usage, load: Usage) -> St
         ("p50_us", tally.percentile(0.5)),
         ("p99_us", tally.percentile(0.99)),
         ("p999_us", tally.percentile(0.999)),
-        ("broker_cpu", broker.cpu / seconds),
-        ("broker_rss_mb", broker.resident as f64 / 1e6),
-        ("load_cpu", load.cpu / seconds),
+        ("broker_cpu", used.broker.cpu / seconds),
+        ("broker_rss_mb", used.broker.resident as f64 / 1e6),
+        ("load_cpu", used.load.cpu / seconds),
+        ("others_cpu", used.others / seconds),
     ];
     let fields: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\": {value:.3}")).collect();
     format!("{{{}}}", fields.join(", "))

@@ -20,6 +20,15 @@ impl Usage {
     }
 }
 
+/// CPU seconds that everything on this machine has used, the kernel's own work included.
+pub fn machine() -> Outcome<f64> {
+    let stat = fs::read_to_string("/proc/stat")?;
+    let fields = stat.lines().next().ok_or("an empty /proc/stat")?.split_whitespace().skip(1);
+    let ticks: Vec<f64> = fields.map(str::parse).collect::<Result<_, _>>()?;
+    let idle: f64 = ticks.iter().skip(3).take(2).sum(); // idle, and waiting for the disk
+    Ok((ticks.iter().take(8).sum::<f64>() - idle) / TICKS)
+}
+
 /// The usage of a process; zeros when none is given.
 pub fn usage(pid: Option<u32>) -> Outcome<Usage> {
     let Some(pid) = pid else { return Ok(Usage::default()) };

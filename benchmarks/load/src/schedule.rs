@@ -67,13 +67,23 @@ impl Tally {
     }
 }
 
+/// What was used while it was measured. `others`: CPU seconds of everything but the broker and this process.
+pub struct Used {
+    pub broker: Usage,
+    pub load: Usage,
+    pub others: f64,
+}
+
+struct Moment(Usage, Usage, f64);
+
+impl Moment {
+    fn take(broker: Option<u32>) -> Outcome<Self> {
+        Ok(Self(process::usage(broker)?, process::usage(Some(std::process::id()))?, process::machine()?))
+    }
+}
+
 /// Run `work` for each connection on its own thread; meanwhile watch what the broker and this process use.
-pub fn run<W>(
-    schedule: Schedule,
-    connections: usize,
-    broker: Option<u32>,
-    work: W,
-) -> Outcome<(Tally, Usage, Usage)>
+pub fn run<W>(schedule: Schedule, connections: usize, broker: Option<u32>, work: W) -> Outcome<(Tally, Used)>
 where
     W: Fn(usize) -> Outcome<Tally> + Sync,
 {
@@ -81,13 +91,15 @@ where
         let work = &work;
         let threads: Vec<_> = (0..connections).map(|number| scope.spawn(move || work(number))).collect();
         thread::sleep(schedule.mark.saturating_duration_since(Instant::now()));
-        let before = (process::usage(broker)?, process::usage(Some(std::process::id()))?);
+        let before = Moment::take(broker)?;
         thread::sleep(schedule.stop.saturating_duration_since(Instant::now()));
-        let after = (process::usage(broker)?, process::usage(Some(std::process::id()))?);
+        let after = Moment::take(broker)?;
         let mut total = Tally::default();
         for thread in threads {
             total.merge(thread.join().map_err(|_| "a connection's thread panicked")??);
         }
-        Ok((total, after.0.since(&before.0), after.1.since(&before.1)))
+        let (broker, load) = (after.0.since(&before.0), after.1.since(&before.1));
+        let others = (after.2 - before.2 - broker.cpu - load.cpu).max(0.0);
+        Ok((total, Used { broker, load, others }))
     })
 }
