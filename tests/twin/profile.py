@@ -1,4 +1,4 @@
-"""How hard hypothesis tries: the same few examples each time; with KORVET_TEST_HYPOTHESIS=thorough new ones, and many."""
+"""How hard hypothesis tries: the same few examples, or new ones, and many, with KORVET_TEST_HYPOTHESIS=thorough."""
 
 import os
 
