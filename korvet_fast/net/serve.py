@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from korvet_fast.wire.kafka.dialect import KafkaDialect
 
 log = logging.getLogger(__name__)
 
+FILES_BESIDE = 48  # descriptors for the system's own, the threads of the store and the listeners, besides a quarter
 GRACE = 20.0  # seconds that requests under way have when the broker is told to stop
 
 
@@ -38,7 +40,6 @@ async def serve(broker: Broker, doors: Sequence[Door], ready: Callable[[list[Add
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_report)
     stop = _catch_signals(loop)
-    _raise_file_limit()
     with _Listeners(doors) as listeners:
         await broker.open()
         try:
@@ -54,7 +55,9 @@ async def _serve(
     ready: Callable[[list[Address]], None],
     stop: asyncio.Event,
 ) -> None:
-    server = Server(*read_limits(broker.settings))
+    wanted, limits = read_limits(broker.settings)
+    admission = leave_room(wanted, _raise_file_limit())
+    server = Server(admission, limits)
     dialects = []
     for listener, address, door in zip(listeners.sockets, listeners.addresses, doors, strict=True):
         dialect = KafkaDialect(broker, door.advertised or address)
@@ -62,6 +65,9 @@ async def _serve(
         server.listen(listener, dialect)
     try:
         ready(listeners.addresses)
+        if admission != wanted:
+            text = "this process may open too few files for max.connections=%d: it takes %d; raise `ulimit -Hn`"
+            log.warning(text, wanted.connections, admission.connections)
         await stop.wait()
         log.info("stopping: finishing what is under way")
     finally:
@@ -138,11 +144,21 @@ def _catch_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
     return stop
 
 
-def _raise_file_limit() -> None:
-    """Connections and segment files need descriptors: take as many as this process may have."""
+def leave_room(admission: Admission, descriptors: int) -> Admission:
+    """Fewer connections where the process has few descriptors: a flood of them must not keep the store from its files.
+
+    An append without a descriptor is refused, and a flush without one fails its log until the next start.
+    """
+    room = max(1, descriptors - descriptors // 4 - FILES_BESIDE)
+    return admission._replace(connections=min(admission.connections, room))
+
+
+def _raise_file_limit() -> int:
+    """Connections and segment files need descriptors: take as many as this process may have, and say how many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard if hard != resource.RLIM_INFINITY else sys.maxsize
 
 
 def _report(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
