@@ -1,0 +1,62 @@
+"""Few file descriptors, many partitions and connections: newcomers wait outside, and the others are served."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker_process import BrokerProcess
+from kafka_server import RawClient, make_batch, run
+from raw_connection import connect, read_log
+
+PARTITIONS = 120
+CONNECTIONS = 150
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    limit = ("prlimit", "--nofile=100:100")
+    with BrokerProcess(tmp_path / "data", "log.segment.bytes=1024", before=limit) as running:
+        yield running
+
+
+def test_a_flood_of_connections_harms_nobody_inside(broker: BrokerProcess) -> None:
+    async def scenario() -> None:
+        async with connect(broker.port) as client:
+            assert (await client.create("t", PARTITIONS))["error_code"] == 0
+            for index in range(PARTITIONS):
+                assert (await client.produce("t", make_batch(b"before"), index=index))["error_code"] == 0
+            crowd = [await asyncio.open_connection("127.0.0.1", broker.port) for _ in range(CONNECTIONS)]
+            try:
+                await work(client)
+            finally:
+                for _, writer in crowd:
+                    writer.close()
+            async with asyncio.timeout(30):
+                while not await enter():
+                    await asyncio.sleep(0.05)
+
+    async def work(client: RawClient) -> None:
+        for value in (b"during", b"x" * 1000):  # the second begins a new segment file
+            for index in range(PARTITIONS):
+                row = await client.produce("t", make_batch(value), index=index)
+                assert row["error_code"] == 0, row
+        for index in range(PARTITIONS):
+            assert await read_log(client, "t", index) == [b"before", b"during", b"x" * 1000]
+        assert (await client.create("another", 5))["error_code"] == 0
+
+    async def enter() -> bool:
+        """Whether a newcomer is served: that may take a moment after others have left."""
+        async with connect(broker.port) as newcomer:
+            try:
+                return await read_log(newcomer, "t", 7) == [b"before", b"during", b"x" * 1000]
+            except (asyncio.IncompleteReadError, ConnectionError):
+                return False
+
+    run(scenario)
+    log = "".join(broker.log)
+    assert "too few files for max.connections=10000: it takes 27" in log
+    assert "refused a connection of 127.0.0.1: max.connections=27 is reached" in log
+    assert "Traceback" not in log
+    assert broker.stop() == 0
