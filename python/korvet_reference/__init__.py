@@ -4,9 +4,10 @@ Written to be read, not to be fast. `korvet_fast/_native.pyi` is the contract; b
 codes.
 """
 
-from korvet_reference.batch import Batch, check, find_time, headers, recompress, restamp, span
+from korvet_reference.batch import check, find_time, headers, recompress, restamp, span
 from korvet_reference.columns import Column, assemble, columns
 from korvet_reference.frames import Frames
+from korvet_reference.header import Batch
 from korvet_reference.ids import pack_ids, unpack_ids
 from korvet_reference.legacy import lift, lower
 from korvet_reference.resp import Replies, ReplyError, pack

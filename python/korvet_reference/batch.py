@@ -1,132 +1,36 @@
 """Version 2 record batches as bytes: checked, walked, stamped, searched, recompressed.
 
 The format: https://kafka.apache.org/documentation/#recordbatch. A header of 61 bytes, then records, which may be
-compressed as a whole. The checksum covers everything from the attributes on.
+compressed as a whole.
 """
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import final
+from dataclasses import replace
 
 from korvet_fast.errors import CodecError
-from korvet_reference.checksum import crc32c
-from korvet_reference.compression import NONE, check_known, compress
+from korvet_reference.compression import check_known, compress
+from korvet_reference.header import (
+    CRC_END,
+    HEADER,
+    LAST,
+    LENGTH_END,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
+    Batch,
+    read_batches,
+    read_header,
+    read_only,
+    record_offset,
+    record_time,
+    seal,
+    sound,
+    write_batch,
+)
 from korvet_reference.records import read_payload, read_records
 from korvet_reference.varint import Bytes
 
-# base offset, length, leader epoch, magic, checksum; then, under the checksum, attributes, last offset delta, first and
-# max timestamp, producer id and epoch, base sequence, count
-HEADER = struct.Struct(">qiibIhiqqqhii")
-LENGTH_END = 12  # the length counts from here
-MAGIC_AT = 16
-CRC_AT = 17
-CRC_END = 21
-LOG_APPEND_TIME = 1 << 3
-TRANSACTIONAL = 1 << 4
-CONTROL = 1 << 5
 FROM_PRODUCERS = 0b0111 | LOG_APPEND_TIME | TRANSACTIONAL
-LAST = (1 << 63) - 1  # the highest offset
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """One batch's header, and where it lies in the data it was found in."""
-
-    start: int
-    size: int
-    base_offset: int
-    last_offset: int
-    count: int
-    leader_epoch: int
-    attributes: int
-    compression: int
-    log_append_time: bool
-    transactional: bool
-    control: bool
-    first_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-
-
-def read_header(data: memoryview, start: int) -> Batch:
-    """The batch at `start`, all of which must be there.
-
-    Raises, in this order: TRUNCATED (no room for a magic byte), BAD_MAGIC, BAD_LENGTH, TRUNCATED, BAD_OFFSET.
-    """
-    rest = data[start:]
-    if len(rest) <= MAGIC_AT:
-        raise CodecError("TRUNCATED", "the input ends inside a batch header")
-    if rest[MAGIC_AT] != 2:
-        raise CodecError("BAD_MAGIC", f"magic {rest[MAGIC_AT]}")
-    size = LENGTH_END + int.from_bytes(rest[8:LENGTH_END], "big", signed=True)
-    if size < HEADER.size:
-        raise CodecError("BAD_LENGTH", "a batch length is smaller than the header")
-    if size > len(rest):
-        raise CodecError("TRUNCATED", "the input ends inside a batch")
-    base, _, epoch, _, _, flags, delta, first, latest, producer, producer_epoch, sequence, count = HEADER.unpack_from(
-        rest
-    )
-    if delta < 0 or base + delta > LAST:
-        raise CodecError("BAD_OFFSET", "a batch's last offset is not possible")
-    return Batch(
-        start=start,
-        size=size,
-        base_offset=base,
-        last_offset=base + delta,
-        count=count,
-        leader_epoch=epoch,
-        attributes=flags,
-        compression=flags & 0b0111,
-        log_append_time=bool(flags & LOG_APPEND_TIME),
-        transactional=bool(flags & TRANSACTIONAL),
-        control=bool(flags & CONTROL),
-        first_timestamp=first,
-        max_timestamp=latest,
-        producer_id=producer,
-        producer_epoch=producer_epoch,
-        base_sequence=sequence,
-    )
-
-
-def write_batch(batch: Batch, payload: bytes) -> bytearray:
-    """The bytes of a batch with this header and these records; length and checksum are computed. Raises OVERSIZE."""
-    length = HEADER.size - LENGTH_END + len(payload)
-    if length >= 1 << 31:
-        raise CodecError("OVERSIZE", "a batch cannot be larger than 2 GiB")
-    out = bytearray(
-        HEADER.pack(
-            batch.base_offset,
-            length,
-            batch.leader_epoch,
-            2,
-            0,
-            batch.attributes,
-            batch.last_offset - batch.base_offset,
-            batch.first_timestamp,
-            batch.max_timestamp,
-            batch.producer_id,
-            batch.producer_epoch,
-            batch.base_sequence,
-            batch.count,
-        )
-    )
-    out += payload
-    _seal(out)
-    return out
-
-
-def read_batches(data: Bytes) -> Iterator[tuple[Batch, memoryview]]:
-    """Every batch of `data`, to the last byte, with its bytes. Raises as `read_header`."""
-    view = memoryview(data).cast("B")
-    at = 0
-    while at < len(view):
-        batch = read_header(view, at)
-        at += batch.size
-        yield batch, view[batch.start : at]
 
 
 def check(records: Bytes, limit: int) -> list[Batch]:
@@ -151,7 +55,7 @@ def check(records: Bytes, limit: int) -> list[Batch]:
 
 
 def _check_header(batch: Batch, data: memoryview) -> None:
-    if not _sound(data):
+    if not sound(data):
         raise CodecError("BAD_CRC", "a batch fails its checksum")
     if batch.attributes & ~FROM_PRODUCERS:
         raise CodecError("BAD_ATTRIBUTES", "a producer sets attributes that are unknown or not its own")
@@ -174,7 +78,7 @@ def headers(data: Bytes, verify: bool) -> list[Batch]:
     found: list[Batch] = []
     for batch in _front(view):
         continues = not found or found[-1].last_offset < batch.base_offset
-        if verify and not (continues and _sound(view[batch.start : batch.start + batch.size])):
+        if verify and not (continues and sound(view[batch.start : batch.start + batch.size])):
             break
         found.append(batch)
     return found
@@ -211,7 +115,7 @@ def restamp(
     view = memoryview(batch).cast("B")
     if view.readonly:
         raise CodecError("BAD_VALUE", "the buffer is read-only")
-    header = _read_only(view)
+    header = read_only(view)
     if base_offset + header.last_offset - header.base_offset > LAST:
         raise CodecError("BAD_OFFSET", "the batch's last offset would not fit 64 bits")
     struct.pack_into(">q", view, 0, base_offset)
@@ -224,7 +128,7 @@ def restamp(
     if (flags, latest) != (header.attributes, header.max_timestamp):
         struct.pack_into(">h", view, CRC_END, flags)
         struct.pack_into(">q", view, 35, latest)
-        _seal(view)
+        seal(view)
 
 
 def recompress(batch: Bytes, compression: int, limit: int) -> bytearray:
@@ -234,7 +138,7 @@ def recompress(batch: Bytes, compression: int, limit: int) -> bytearray:
     """
     check_known(compression)
     view = memoryview(batch).cast("B")
-    header = _read_only(view)
+    header = read_only(view)
     if header.compression == compression:
         return bytearray(view)
     payload = read_payload(header.compression, view[HEADER.size :], limit)
@@ -249,7 +153,7 @@ def find_time(batch: Bytes, ms: int, limit: int) -> tuple[int, int] | None:
     BAD_RECORD, BAD_OFFSET; records behind the one found are not looked at.
     """
     view = memoryview(batch).cast("B")
-    header = _read_only(view)
+    header = read_only(view)
     if header.log_append_time:
         return (header.base_offset, header.max_timestamp) if header.max_timestamp >= ms else None
     for record in read_records(header.count, read_payload(header.compression, view[HEADER.size :], limit)):
@@ -257,57 +161,6 @@ def find_time(batch: Bytes, ms: int, limit: int) -> tuple[int, int] | None:
         if time >= ms:
             return record_offset(header, record.offset_delta), time
     return None
-
-
-def record_time(batch: Batch, delta: int) -> int:
-    """A record's time in ms: its own, or that of append. Raises BAD_RECORD."""
-    time = batch.max_timestamp if batch.log_append_time else batch.first_timestamp + delta
-    if not -LAST - 1 <= time <= LAST:
-        raise CodecError("BAD_RECORD", "a record's time does not fit 64 bits")
-    return time
-
-
-def record_offset(batch: Batch, delta: int) -> int:
-    """A record's offset. Raises BAD_OFFSET."""
-    offset = batch.base_offset + delta
-    if not -LAST - 1 <= offset <= LAST:
-        raise CodecError("BAD_OFFSET", "a record's offset does not fit 64 bits")
-    return offset
-
-
-def new_batch(
-    payload: bytes,
-    compression: int,
-    times: list[int],
-    base_offset: int,
-    last_delta: int,
-    origin: tuple[int, int, int] = (-1, -1, -1),
-) -> bytearray:
-    """One batch of these records, written one after another in `payload`. `times`: theirs; `origin`: producer id, epoch
-    and base sequence. Raises BAD_COUNT (no records), BAD_OFFSET, OVERSIZE."""
-    if not times:
-        raise CodecError("BAD_COUNT", "a batch needs a record")
-    if base_offset + last_delta > LAST:
-        raise CodecError("BAD_OFFSET", "the batch's last offset does not fit 64 bits")
-    header = Batch(
-        start=0,
-        size=0,
-        base_offset=base_offset,
-        last_offset=base_offset + last_delta,
-        count=len(times),
-        leader_epoch=-1,
-        attributes=compression,
-        compression=compression,
-        log_append_time=False,
-        transactional=False,
-        control=False,
-        first_timestamp=times[0],
-        max_timestamp=max(times),
-        producer_id=origin[0],
-        producer_epoch=origin[1],
-        base_sequence=origin[2],
-    )
-    return write_batch(header, payload if compression == NONE else compress(compression, payload))
 
 
 def _front(view: memoryview) -> Iterator[Batch]:
@@ -320,19 +173,3 @@ def _front(view: memoryview) -> Iterator[Batch]:
             return
         at += batch.size
         yield batch
-
-
-def _read_only(view: memoryview) -> Batch:
-    """The header of what must be exactly one batch."""
-    batch = read_header(view, 0)
-    if batch.size < len(view):
-        raise CodecError("TRAILING_BYTES", "bytes after the batch")
-    return batch
-
-
-def _sound(data: memoryview) -> bool:
-    return int.from_bytes(data[CRC_AT:CRC_END], "big") == crc32c(data[CRC_END:])
-
-
-def _seal(data: bytearray | memoryview) -> None:
-    struct.pack_into(">I", data, CRC_AT, crc32c(data[CRC_END:]))

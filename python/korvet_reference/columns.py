@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import final
 
 from korvet_fast.errors import CodecError
-from korvet_reference.batch import HEADER, new_batch, read_batches, record_offset, record_time
 from korvet_reference.compression import NONE, check_known
+from korvet_reference.header import HEADER, new_batch, read_batches, record_offset, record_time
 from korvet_reference.records import Headers, Record, read_payload, read_records, write_record
 from korvet_reference.varint import Bytes
 

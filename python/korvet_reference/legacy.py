@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from korvet_fast.errors import CodecError
-from korvet_reference.batch import HEADER, new_batch, read_batches, record_offset, record_time
 from korvet_reference.compression import NONE, ZSTD, check_known, decompress
+from korvet_reference.header import HEADER, new_batch, read_batches, record_offset, record_time
 from korvet_reference.reader import Reader
 from korvet_reference.records import Record, read_payload, read_records, write_record
 from korvet_reference.varint import Bytes

@@ -8,8 +8,8 @@ from random import Random
 from hypothesis import strategies as st
 
 from korvet_reference import compression
-from korvet_reference.batch import HEADER, LAST, Batch, write_batch
 from korvet_reference.checksum import crc32c
+from korvet_reference.header import HEADER, LAST, Batch, write_batch
 from korvet_reference.records import Record, write_record
 
 LIMIT = 1 << 20  # decompressed bytes, enough for everything made here

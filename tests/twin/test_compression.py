@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korvet_fast.errors import CodecError
-from korvet_reference.batch import Batch, write_batch
+from korvet_reference.header import Batch, write_batch
 from korvet_reference.lz4 import xxh32
 from korvet_reference.records import Record, write_record
 from twin.implementations import agree, agree_on_damage
