@@ -69,6 +69,9 @@ stubs: $(VENV)/.deps  ## write korvet_fast/_native.pyi anew from the Rust doc co
 	@$(BIN)/ruff check --fix --quiet korvet_fast/_native.pyi
 	@$(BIN)/ruff format --quiet korvet_fast/_native.pyi
 
+vectors: develop tools  ## record real clients' requests again, against Apache Kafka and against ours
+	PYTHONPATH=.:tests $(PY) -m vectors.record kafka korvet
+
 bench: develop  ## the codec: plain Python, the same compiled by Cython, Rust, side by side; then criterion
 	$(PY) -m benchmarks.codec
 	cargo bench --package korvet-codec
