@@ -22,6 +22,17 @@ Answer: TypeAlias = "Values | Reply | None"
 Handler: TypeAlias = "Callable[[Session, Values, int], Coroutine[Any, Any, Answer]]"
 
 
+def _decode(message: Message, frame: bytearray, version: int) -> Values:
+    try:
+        return message.request.decode(frame, version, ELEMENTS)
+    except CodecError as error:
+        # librdkafka (2.16.1) writes the null list that asks for all topics in four bytes instead of one; Kafka does not
+        # notice, as it never looks at what is left over.
+        if error.code == "TRAILING_BYTES" and message.name == "Metadata" and frame[-7:-3] == bytes(4):
+            return message.request.decode(frame[:-6] + frame[-3:], version, ELEMENTS)
+        raise
+
+
 class Route(NamedTuple):
     """An API as served. `advertised`: the lowest version told to clients, if it is not `lowest`."""
 
@@ -69,7 +80,7 @@ class Session:
                 return await self._offer_versions(route, correlation_id)
             raise Hangup(f"{message.name} version {version} is not served")
         try:
-            request = message.request.decode(frame, version, ELEMENTS)
+            request = _decode(message, frame, version)
         except CodecError as error:
             raise Hangup(f"a {message.name} request of version {version} is malformed: {error}") from error
         answer = await route.handler(self, request, version)
