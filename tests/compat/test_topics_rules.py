@@ -230,7 +230,7 @@ def test_validate_only_makes_nothing(admin: AdminClient, topic: str) -> None:
             "preallocate",
             "true",
             "topics have no setting 'preallocate'",
-        ),  # one of Kafka's, but not done here: no pretending
+        ),  # Kafka has it; no pretending
         ("retention.ms", "-2", "must be a whole number from -1"),
         ("compression.type", "brotli", "must be one of producer"),
         ("cleanup.policy", "compact", "must be one of delete"),
