@@ -171,8 +171,22 @@ SETTINGS = _table(
     Setting(
         "log.retention.check.interval.ms", Kind.LONG, 300_000, "Time between two looks for what may be deleted.", 1
     ),
-    Setting("log.segment.bytes", Kind.INT, 1 << 30, "Size at which a partition begins a new segment file.", 1024),
-    Setting("log.roll.ms", Kind.LONG, 7 * _DAY, "Age at which a partition begins a new segment file.", 1),
+    Setting(
+        "log.segment.bytes",
+        Kind.INT,
+        1 << 30,
+        "Size at which a partition begins a new segment file.",
+        1024,
+        topic="segment.bytes",
+    ),
+    Setting(
+        "log.roll.ms",
+        Kind.LONG,
+        7 * _DAY,
+        "Span of record times, in ms, at which a partition begins a new segment file.",
+        1,
+        topic="segment.ms",
+    ),
     Setting("log.index.interval.bytes", Kind.INT, 4096, "Bytes of a segment between two rows of its index.", 1),
     Setting("producer.id.expiration.ms", Kind.INT, _DAY, "An idempotent producer silent this long is forgotten.", 1),
     Setting("socket.request.max.bytes", Kind.INT, 100 * _MIB, "Largest request taken; a larger one is hung up on.", 1),

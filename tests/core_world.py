@@ -16,7 +16,7 @@ from korvet_fast.core.clock import Clock
 from korvet_fast.core.partition import Appended, Partition
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
-from korvet_fast.store.interface import Appending, Bounds, Entry
+from korvet_fast.store.interface import LARGE, Appending, Bounds, Entry, Piece
 
 LIMIT = 1 << 30
 
@@ -50,10 +50,10 @@ class Unruly:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
 
-    def append(self, log: str, entries: Sequence[Entry], at: int, *, sync: bool) -> Appending:
+    def append(self, log: str, entries: Sequence[Entry], at: int, *, sync: bool, piece: Piece = LARGE) -> Appending:
         if self.refuse is not None:
             raise self.refuse
-        appending = self.store.append(log, entries, at, sync=sync)
+        appending = self.store.append(log, entries, at, sync=sync, piece=piece)
         if self.fail:
             failed: Future[None] = asyncio.get_running_loop().create_future()
             failed.set_exception(StoreError("failed at once"))
@@ -88,10 +88,10 @@ class World:
 
 
 @asynccontextmanager
-async def run_broker(data: Path, *flags: str, **options: int) -> AsyncIterator[World]:
-    """A broker over `data` with `name=value` settings and options of the store; closed cleanly at the end."""
+async def run_broker(data: Path, *flags: str) -> AsyncIterator[World]:
+    """A broker over `data` with `name=value` settings; closed cleanly at the end."""
     clock = StillClock()
-    store = Unruly(EmbeddedStore(data, **options))
+    store = Unruly(EmbeddedStore(data))
     broker = Broker(store, read_settings(flags), clock)
     await broker.open()
     try:

@@ -33,12 +33,7 @@ def command(options: BrokerOptions) -> None:
     """
     start_log()
     settings = options.settings
-    store = EmbeddedStore(
-        options.directory,
-        segment_bytes=settings.number("log.segment.bytes"),
-        segment_ms=settings.number("log.roll.ms"),
-        index_interval_bytes=settings.number("log.index.interval.bytes"),
-    )
+    store = EmbeddedStore(options.directory, index_interval_bytes=settings.number("log.index.interval.bytes"))
     doors = [
         Door(listener.host, listener.port, Address(told.host, told.port) if told else None)
         for listener, told in zip(options.listeners, options.advertised, strict=True)

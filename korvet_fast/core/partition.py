@@ -179,7 +179,8 @@ class Partition:
             _native.restamp(data, base, epoch, time, None)
         end = base + batch.count
         try:
-            stored, durable = host.store.append(self.log, (Entry(data, base, end - 1, time),), base, sync=config.sync)
+            entries = (Entry(data, base, end - 1, time),)
+            stored, durable = host.store.append(self.log, entries, base, sync=config.sync, piece=config.piece)
             if stored.done():
                 stored.result()
             if durable.done():

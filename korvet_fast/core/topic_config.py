@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from korvet_fast.config import TOPIC_SETTINGS, Described, Settings, Source, explain_unknown, show
 from korvet_fast.errors import KorvetError
+from korvet_fast.store.interface import Piece
 
 CODECS = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}  # compression.type -> number in a batch
 
@@ -22,6 +23,7 @@ class TopicConfig:
         "max_message_bytes",
         "min_insync_replicas",
         "overrides",
+        "piece",
         "retention_bytes",
         "retention_ms",
         "sync",
@@ -35,6 +37,7 @@ class TopicConfig:
         self.log_append_time = self.text("message.timestamp.type") == "LogAppendTime"
         self.after_max_ms = self.number("message.timestamp.after.max.ms")
         self.min_insync_replicas = self.number("min.insync.replicas")
+        self.piece = Piece(self.number("segment.bytes"), self.number("segment.ms"))
         self.sync = self.text("durability") == "fsync"
         self.retention_ms = self.number("retention.ms")
         self.retention_bytes = self.number("retention.bytes")

@@ -35,6 +35,19 @@ class Appending(NamedTuple):
     durable: "Future[None]"  # it survives what the store's durability promises (embedded: a power failure)
 
 
+class Piece(NamedTuple):
+    """How large a piece of a log may get; an append that would pass either begins a new one.
+
+    Pieces are what `Store.cut` retires. An engine that keeps none may ignore it.
+    """
+
+    size: int  # bytes; one append is never divided, and may be larger
+    span: int  # ms of record time, from the piece's first batch to the append's first
+
+
+LARGE: Final = Piece(1 << 30, 7 * 24 * 3600 * 1000)
+
+
 class Page(NamedTuple):
     """What a read hands out: whole batches in order, as they are at rest, and the offset after them."""
 
@@ -72,12 +85,14 @@ class Store(Protocol):
     async def close(self) -> None:
         """Flush everything, mark the shutdown as clean, let go of the store."""
 
-    def append(self, log: str, entries: Sequence[Entry], at: int, *, sync: bool) -> Appending:
+    def append(self, log: str, entries: Sequence[Entry], at: int, *, sync: bool, piece: Piece = LARGE) -> Appending:
         """Compare-and-append, all entries or none; order of calls is order in the log.
 
         `at` must be the end of the log (a log that does not exist ends at 0), else `Stale`. Returns before
         anything is awaited, so a caller's next append follows this one. `sync` asks that `durable` be
         reached soon; without it, `durable` ends together with `stored` and the data is flushed when the system pleases.
+        `durable` covers the whole log, so no entries with `sync` make durable what is there already. `piece` holds for
+        this append, whatever earlier ones were told.
         """
 
     async def read(self, log: str, start: int, max_bytes: int, limit: int) -> Page:

@@ -2,7 +2,7 @@
 
 from batches import make_batch
 from korvet_fast._native import columns
-from korvet_fast.store.interface import Bounds, Entry, Page, Store
+from korvet_fast.store.interface import LARGE, Bounds, Entry, Page, Piece, Store
 
 LIMIT = 1 << 40  # an offset above all others
 
@@ -12,6 +12,11 @@ def make_entry(first: int, count: int = 1, *, time: int = 0, size: int = 20) -> 
     values = [b"%0*d" % (size, first + number) for number in range(count)]
     data = make_batch(values, times=[time + number for number in range(count)], base_offset=first)
     return Entry(data, first, first + count - 1, time + count - 1)
+
+
+def up_to(size: int) -> Piece:
+    """Pieces of so many bytes, whatever time they span."""
+    return LARGE._replace(size=size)
 
 
 def offsets(page: Page) -> list[int]:
@@ -28,12 +33,21 @@ def offsets(page: Page) -> list[int]:
     return found
 
 
-async def fill(store: Store, log: str, *counts: int, sync: bool = False, size: int = 20, time: int = 0) -> Bounds:
+async def fill(
+    store: Store,
+    log: str,
+    *counts: int,
+    sync: bool = False,
+    size: int = 20,
+    time: int = 0,
+    piece: Piece = LARGE,
+) -> Bounds:
     """Append batches of so many records behind the end; returns the bounds. Times rise by one a record."""
     end = (await store.bounds(log)).end
     durable = None
     for count in counts:
-        durable = store.append(log, [make_entry(end, count, time=time, size=size)], end, sync=sync).durable
+        entry = make_entry(end, count, time=time, size=size)
+        durable = store.append(log, [entry], end, sync=sync, piece=piece).durable
         end += count
         time += count
     if durable is not None:

@@ -7,7 +7,7 @@ from random import Random
 from typing import TypeVar
 
 from korvet_fast.errors import StoreError
-from korvet_fast.store.interface import Appending, Bounds, Entry, Page, Store
+from korvet_fast.store.interface import LARGE, Appending, Bounds, Entry, Page, Piece, Store
 
 _Result = TypeVar("_Result")
 
@@ -53,9 +53,9 @@ class Faulty:
         await asyncio.gather(*self._late.values(), return_exceptions=True)
         await self._inner.close()
 
-    def append(self, log: str, entries: Sequence[Entry], at: int, *, sync: bool) -> Appending:
+    def append(self, log: str, entries: Sequence[Entry], at: int, *, sync: bool, piece: Piece = LARGE) -> Appending:
         self._plan.fail(self._plan.before, "before the append")
-        appending = self._inner.append(log, entries, at, sync=sync)
+        appending = self._inner.append(log, entries, at, sync=sync, piece=piece)
         self._plan.fail(self._plan.after, "after the append")
         task = asyncio.get_running_loop().create_task(self._be_late(self._late.get(log), appending.durable))
         self._late[log] = task

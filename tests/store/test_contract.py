@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from korvet_fast.errors import KorvetError
-from korvet_fast.store.interface import ABSENT, Bounds, Page, Stale
+from korvet_fast.store.interface import ABSENT, LARGE, Bounds, Page, Stale
 from store.engines import Engine
-from store.entries import LIMIT, fill, make_entry, offsets, read_all
+from store.entries import LIMIT, fill, make_entry, offsets, read_all, up_to
 
 LOG = "orders:0"
 
@@ -77,6 +77,15 @@ async def test_empty_append(engine: Engine) -> None:
         assert await store.bounds(LOG) == before
         with pytest.raises(Stale):
             store.append(LOG, [], 1, sync=True)
+
+
+async def test_append_of_nothing_makes_durable_what_is_there(engine: Engine) -> None:
+    async with engine.store() as store:
+        store.append(LOG, [make_entry(0, 3)], 0, sync=True)
+        store.append(LOG, [make_entry(3, 2)], 3, sync=False)
+        await store.append(LOG, (), 5, sync=True).durable
+        assert (await store.bounds(LOG)).durable == 5
+        assert await read_all(store, LOG) == [0, 1, 2, 3, 4]
 
 
 async def test_many_entries_at_once(engine: Engine) -> None:
@@ -248,18 +257,44 @@ async def test_cut_the_end_above_the_start(engine: Engine) -> None:
 
 async def test_retention_by_size(engine: Engine) -> None:
     piece = len(make_entry(0).data)
-    async with engine.store(segment_bytes=3 * piece) as store:
-        before = await fill(store, LOG, *[1] * 12)
+    async with engine.store() as store:
+        before = await fill(store, LOG, *[1] * 12, piece=up_to(3 * piece))
         assert (await store.cut(LOG, larger_than=before.size)).start == 0
         after = await store.cut(LOG, larger_than=5 * piece)
         assert (after.start, after.end, after.size) == (6, 12, 6 * piece)
         assert await read_all(store, LOG) == list(range(6, 12))
 
 
+async def test_retention_by_span_of_time(engine: Engine) -> None:
+    """A piece is as long as the append says that begins the next one; an engine retires what is older by pieces."""
+    async with engine.store() as store:
+        for time in range(0, 120, 10):
+            await fill(store, LOG, 1, time=time, piece=LARGE._replace(span=20))
+        assert (await store.cut(LOG, older_than=20)).start == 0
+        assert (await store.cut(LOG, older_than=21)).start == 3
+        for time in range(120, 150, 10):
+            await fill(store, LOG, 1, time=time, piece=LARGE._replace(span=5))
+        assert (await store.cut(LOG, older_than=121)).start == 13
+        assert await read_all(store, LOG) == [13, 14]
+
+
+async def test_pieces_may_change_with_every_append(engine: Engine) -> None:
+    size = len(make_entry(0).data)
+    async with engine.store() as store:
+        for number in (4, 2, 1):
+            await fill(store, LOG, *[1] * 4, piece=up_to(number * size))
+        for keep, start in ((11, 0), (8, 4), (7, 4), (6, 6), (1, 11)):
+            bounds = await store.cut(LOG, larger_than=keep * size)
+            assert bounds.start == start
+        await fill(store, LOG, 3, 3, piece=up_to(1))  # an append is never divided
+        assert (await store.cut(LOG, larger_than=1)).start == 15
+        assert await read_all(store, LOG) == [15, 16, 17]
+
+
 async def test_retention_by_time(engine: Engine) -> None:
     piece = len(make_entry(0).data)
-    async with engine.store(segment_bytes=3 * piece) as store:
-        await fill(store, LOG, *[1] * 12, time=1000)
+    async with engine.store() as store:
+        await fill(store, LOG, *[1] * 12, time=1000, piece=up_to(3 * piece))
         assert (await store.cut(LOG, older_than=1002)).start == 0
         assert (await store.cut(LOG, older_than=1003)).start == 3
         assert (await store.cut(LOG, older_than=1008)).start == 6
@@ -297,12 +332,14 @@ async def test_drop(engine: Engine) -> None:
 async def test_reopen(engine: Engine, crash: bool) -> None:
     piece = len(make_entry(0).data)
     logs = ["a:0", "a.b_c-d:12", "a-1:0", "a:1"]
-    async with engine.store(segment_bytes=4 * piece, index_interval_bytes=piece) as store:
-        before = [await fill(store, log, *[1] * (10 + number)) for number, log in enumerate(logs)]
+    async with engine.store(index_interval_bytes=piece) as store:
+        before = [
+            await fill(store, log, *[1] * (10 + number), piece=up_to(4 * piece)) for number, log in enumerate(logs)
+        ]
         if crash:
             engine.crash()
     for _ in range(2):
-        async with engine.store(segment_bytes=4 * piece, index_interval_bytes=piece) as store:
+        async with engine.store(index_interval_bytes=piece) as store:
             for number, log in enumerate(logs):
                 assert await store.bounds(log) == before[number]
                 assert await read_all(store, log) == list(range(10 + number))

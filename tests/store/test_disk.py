@@ -14,7 +14,7 @@ import pytest
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
 from store.engines import EmbeddedEngine
-from store.entries import fill, make_entry, read_all
+from store.entries import fill, make_entry, read_all, up_to
 
 LOG = "orders:0"
 
@@ -243,17 +243,17 @@ async def test_short_writes(embedded: EmbeddedEngine, monkeypatch: pytest.Monkey
 
 async def test_no_new_segment(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A log that cannot begin a new file stays as it is, and goes on when it can."""
-    store = embedded.make(segment_bytes=10)
+    store = embedded.make()
     await store.open()
     await fill(store, LOG, 1)
     with monkeypatch.context() as broken:
         broken.setattr(os, "open", failing(errno.EMFILE))
         with pytest.raises(StoreError, match="Too many open files"):
-            store.append(LOG, [make_entry(1)], 1, sync=False)
+            store.append(LOG, [make_entry(1)], 1, sync=False, piece=up_to(10))
         with pytest.raises(StoreError, match="Too many open files"):
             store.append("new:0", [make_entry(0)], 0, sync=False)
     for log in (LOG, "new:0"):
-        await fill(store, log, 1)
+        await fill(store, log, 1, piece=up_to(10))
     assert await read_all(store, LOG) == [0, 1]
     assert await read_all(store, "new:0") == [0]
     await store.close()
@@ -263,11 +263,11 @@ async def test_index_that_cannot_be_written(
     embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Only recovery gets slower; the log says so."""
-    store = embedded.make(segment_bytes=10)
+    store = embedded.make()
     await store.open()
     with monkeypatch.context() as broken:
         broken.setattr("korvet_fast.store.embedded.index.replace_file", failing(errno.ENOSPC))
-        await fill(store, LOG, 1, 1, 1, sync=True)
+        await fill(store, LOG, 1, 1, 1, sync=True, piece=up_to(10))
     assert "index not written" in caplog.text
     embedded.crash(store)
     store = embedded.make()

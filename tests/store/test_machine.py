@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from korvet_fast.store.embedded.store import EmbeddedStore
+from korvet_fast.store.interface import LARGE, Piece
 from store.entries import make_entry, offsets, read_all
 
 _Result = TypeVar("_Result")
@@ -39,7 +40,7 @@ class Model:
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """The embedded store with tiny segments and a dense index, so that every border is met often."""
+    """The embedded store with segments of changing sizes and a dense index, so that every border is met often."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +55,7 @@ class StoreMachine(RuleBasedStateMachine):
         return self.loop.run_until_complete(work)
 
     def open(self) -> None:
-        self.store = EmbeddedStore(self.directory, segment_bytes=1000, segment_ms=150, index_interval_bytes=100)
+        self.store = EmbeddedStore(self.directory, index_interval_bytes=100)
         self.run(self.store.open())
 
     @rule(
@@ -63,8 +64,9 @@ class StoreMachine(RuleBasedStateMachine):
         time=st.integers(0, 200),
         sync=st.booleans(),
         size=st.sampled_from([20, 20, 200, 3000]),
+        piece=st.sampled_from([Piece(1000, 150), Piece(1000, 150), Piece(1, 1), LARGE]),
     )
-    def append(self, log: str, counts: list[int], time: int, sync: bool, size: int) -> None:
+    def append(self, log: str, counts: list[int], time: int, sync: bool, size: int, piece: Piece) -> None:
         model = self.logs.setdefault(log, Model())
         entries = []
         end = model.end
@@ -74,7 +76,7 @@ class StoreMachine(RuleBasedStateMachine):
             end += count
 
         async def append() -> None:
-            await self.store.append(log, entries, model.end, sync=sync).durable
+            await self.store.append(log, entries, model.end, sync=sync, piece=piece).durable
 
         self.run(append())
         model.end = end

@@ -13,7 +13,7 @@ import pytest
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
 from store.engines import EmbeddedEngine
-from store.entries import LIMIT, fill, make_entry, offsets, read_all
+from store.entries import LIMIT, fill, make_entry, offsets, read_all, up_to
 
 LOG = "orders:0"
 PIECE = len(make_entry(0).data)
@@ -61,9 +61,9 @@ def incapable(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("disk", ["cold", "lukewarm", "incapable"])
 async def test_slow_disk(embedded: EmbeddedEngine, request: pytest.FixtureRequest, disk: str) -> None:
     request.getfixturevalue(disk)
-    store = embedded.make(segment_bytes=20 * PIECE, index_interval_bytes=3 * PIECE)
+    store = embedded.make(index_interval_bytes=3 * PIECE)
     await store.open()
-    await fill(store, LOG, *[1] * 100)
+    await fill(store, LOG, *[1] * 100, piece=up_to(20 * PIECE))
     assert await read_all(store, LOG, max_bytes=7 * PIECE) == list(range(100))
     for ms in (0, 33, 99):
         assert offsets(await store.find_time(LOG, ms)) == [ms]
@@ -102,9 +102,9 @@ class HeldPool(Executor):
 
 async def read_while(embedded: EmbeddedEngine, change: Callable[[EmbeddedStore], Awaitable[object]]) -> list[int]:
     """Read a log from the start, and change it while the read waits for the disk."""
-    store = embedded.make(segment_bytes=4 * PIECE)
+    store = embedded.make()
     await store.open()
-    await fill(store, LOG, *[1] * 12, sync=True)
+    await fill(store, LOG, *[1] * 12, sync=True, piece=up_to(4 * PIECE))
     pool = store._reader._pool = HeldPool(store._readers)
     reading = asyncio.create_task(store.read(LOG, 0, 20 * PIECE, LIMIT))
     await pool.asked.wait()
@@ -175,12 +175,14 @@ def count_open_files() -> int:
 
 async def test_few_files_for_many_logs(embedded: EmbeddedEngine) -> None:
     """More logs than open files, written, flushed and read in turn."""
-    store = embedded.make(open_files=8, segment_bytes=2 * PIECE)
+    store = embedded.make(open_files=8)
     await store.open()
     logs = [f"many:{number}" for number in range(100)]
     before = count_open_files()
     for offset in range(5):
-        waiting = [store.append(log, [make_entry(offset)], offset, sync=True).durable for log in logs]
+        waiting = [
+            store.append(log, [make_entry(offset)], offset, sync=True, piece=up_to(2 * PIECE)).durable for log in logs
+        ]
         assert count_open_files() <= before + 8 + 16  # those of flushes under way besides
         await asyncio.gather(*waiting)
     pages = await asyncio.gather(*(read_all(store, log) for log in logs))

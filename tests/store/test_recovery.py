@@ -9,18 +9,21 @@ import pytest
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded import recovery
 from korvet_fast.store.embedded.store import EmbeddedStore
+from korvet_fast.store.interface import LARGE, Piece
 from store.engines import EmbeddedEngine
-from store.entries import LIMIT, fill, make_entry, offsets, read_all
+from store.entries import LIMIT, fill, make_entry, offsets, read_all, up_to
 
 LOG = "orders:0"
 PIECE = len(make_entry(0).data)
 
 
-async def write(embedded: EmbeddedEngine, *, count: int, crash: bool = True, **options: Any) -> None:
+async def write(
+    embedded: EmbeddedEngine, *, count: int, crash: bool = True, piece: Piece = LARGE, **options: Any
+) -> None:
     """A store that held `count` batches of one record each."""
     store = embedded.make(**options)
     await store.open()
-    await fill(store, LOG, *[1] * count, sync=True)
+    await fill(store, LOG, *[1] * count, sync=True, piece=piece)
     assert await store.save("key", b"value", None)
     if crash:
         embedded.crash(store)
@@ -82,7 +85,7 @@ async def test_flipped_bit(embedded: EmbeddedEngine, caplog: pytest.LogCaptureFi
 
 async def test_hole_between_segments(embedded: EmbeddedEngine) -> None:
     """What lies behind something lost is removed: a log has no holes."""
-    await write(embedded, count=20, segment_bytes=4 * PIECE)
+    await write(embedded, count=20, piece=up_to(4 * PIECE))
     files = segments(embedded.directory)
     files[2].with_suffix(".index").unlink()
     with files[2].open("r+b") as file:
@@ -100,8 +103,8 @@ async def test_large_segment_is_read_in_pieces(embedded: EmbeddedEngine, monkeyp
 @pytest.mark.parametrize("damage", ["remove", "empty", "cut", "flip head", "flip rows", "other"])
 async def test_damaged_index(embedded: EmbeddedEngine, damage: str) -> None:
     """An index that is missing or wrong is built again."""
-    options = {"segment_bytes": 8 * PIECE, "index_interval_bytes": PIECE}
-    await write(embedded, count=30, crash=False, **options)
+    options = {"index_interval_bytes": PIECE}
+    await write(embedded, count=30, crash=False, piece=up_to(8 * PIECE), **options)
     (embedded.directory / recovery.CHECKPOINT).unlink()
     for path in (embedded.directory / "orders-0").glob("*.index"):
         data = bytearray(path.read_bytes())
@@ -130,8 +133,8 @@ async def test_damaged_index(embedded: EmbeddedEngine, damage: str) -> None:
 
 async def test_only_the_end_is_checked(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Full segments and what a clean shutdown flushed are not read again."""
-    await write(embedded, count=10, crash=False, segment_bytes=4 * PIECE, index_interval_bytes=PIECE)
-    store = embedded.make(segment_bytes=4 * PIECE, index_interval_bytes=PIECE)
+    await write(embedded, count=10, crash=False, piece=up_to(4 * PIECE), index_interval_bytes=PIECE)
+    store = embedded.make(index_interval_bytes=PIECE)
     await store.open()
     await fill(store, LOG, 1)
     embedded.crash(store)

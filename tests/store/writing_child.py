@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from korvet_fast.store.embedded.store import EmbeddedStore
-from store.entries import make_entry
+from store.entries import make_entry, up_to
 
 
 async def write_log(store: EmbeddedStore, log: str, size: int) -> None:
@@ -13,7 +13,8 @@ async def write_log(store: EmbeddedStore, log: str, size: int) -> None:
     end = (await store.bounds(log)).end
     waiting: list[tuple[int, asyncio.Future[None]]] = []
     while True:
-        waiting.append((end, store.append(log, [make_entry(end, size=size)], end, sync=True).durable))
+        appending = store.append(log, [make_entry(end, size=size)], end, sync=True, piece=up_to(50_000))
+        waiting.append((end, appending.durable))
         end += 1
         if len(waiting) == 4:
             offset, durable = waiting.pop(0)
@@ -33,7 +34,7 @@ async def write_keys(store: EmbeddedStore) -> None:
 
 async def main(directory: Path) -> None:
     """All at once, with small segments so that files change often."""
-    store = EmbeddedStore(directory, segment_bytes=50_000)
+    store = EmbeddedStore(directory)
     await store.open()
     await asyncio.gather(
         *(write_log(store, f"log:{number}", 20 + 3000 * number) for number in range(3)), write_keys(store)

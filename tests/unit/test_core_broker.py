@@ -111,8 +111,13 @@ def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
 
 def test_cleaning_runs_by_itself(tmp_path: Path) -> None:
     async def run() -> None:
-        flags = ("log.retention.check.interval.ms=1", "durability=written", "log.retention.bytes=2000")
-        async with run_broker(tmp_path, *flags, segment_bytes=1024) as world:
+        flags = (
+            "log.retention.check.interval.ms=1",
+            "durability=written",
+            "log.retention.bytes=2000",
+            "log.segment.bytes=1024",
+        )
+        async with run_broker(tmp_path, *flags) as world:
             partition = (await world.broker.topics.create("t", 1, {})).partitions[0]
             for _ in range(10):
                 put(partition, make_batch([b"x" * 500]))

@@ -5,6 +5,7 @@ import pytest
 from korvet_fast.config import SETTINGS, TOPIC_SETTINGS, Source, read_settings
 from korvet_fast.core.topic_config import CODECS, TopicConfig
 from korvet_fast.errors import KorvetError
+from korvet_fast.store.interface import LARGE
 
 
 def test_a_topic_takes_the_brokers_value_until_it_has_its_own() -> None:
@@ -23,6 +24,8 @@ def test_what_an_append_looks_at() -> None:
     plain = TopicConfig(settings, {})
     assert plain.compression is None
     assert (plain.sync, plain.log_append_time, plain.min_insync_replicas) == (True, False, 1)
+    assert plain.piece == LARGE
+    assert TopicConfig(settings, {"segment.bytes": "2000", "segment.ms": "5"}).piece == (2000, 5)
     own = TopicConfig(settings, {"durability": "written", "message.timestamp.type": "LogAppendTime"})
     assert (own.sync, own.log_append_time) == (False, True)
 
@@ -32,6 +35,9 @@ def test_what_an_append_looks_at() -> None:
     [
         ("retention.m", "1", "did you mean 'retention.ms'"),
         ("num.partitions", "1", "topics have no setting"),
+        ("index.interval.bytes", "1", "topics have no setting"),
+        ("segment.bytes", "1023", "from 1024"),
+        ("segment.ms", "0", "from 1"),
         ("cleanup.policy", "compact", "one of delete"),
         ("retention.ms", "soon", "a whole number"),
         ("retention.ms", None, "is None"),

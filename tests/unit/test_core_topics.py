@@ -206,11 +206,58 @@ def test_a_deletion_cut_short_by_a_crash_is_ended_at_the_next_start(tmp_path: Pa
     over(image, look)
 
 
+def count_segments(data: Path, partition: str) -> int:
+    return len(list((data / partition).glob("*.log")))
+
+
+def test_a_topic_has_segments_of_its_own_size_and_age(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with run_broker(tmp_path, "durability=written") as world:
+            topics = world.broker.topics
+            by_size = await topics.create("by-size", 1, {"segment.bytes": "1500", "retention.bytes": "3000"})
+            by_time = await topics.create("by-time", 1, {"segment.ms": "100", "retention.ms": "450"})
+            plain = await topics.create("plain", 1, {})
+            for _ in range(10):
+                for topic in (by_size, by_time, plain):
+                    put(topic.partitions[0], make_batch([b"x" * 600], times=[world.clock.ms]))
+                world.clock.ms += 60
+            assert [count_segments(tmp_path, f"{topic.name}-0") for topic in topics] == [5, 5, 1]
+            await world.broker.retire(0.0)
+            # Records of 671 bytes, two a segment: three segments hold 4026 bytes, two 2684.
+            assert [topic.partitions[0].start for topic in topics] == [4, 2, 0]
+            assert [count_segments(tmp_path, f"{topic.name}-0") for topic in topics] == [3, 4, 1]
+            values = [await read_all(topic.partitions[0], topic.partitions[0].start) for topic in topics]
+            assert list(map(len, values)) == [6, 8, 10]
+
+    asyncio.run(run())
+
+
+def test_an_altered_segment_size_holds_from_the_next_append_on(tmp_path: Path) -> None:
+    async def body(world: World) -> None:
+        topic = await world.broker.topics.create("t", 1, {"segment.bytes": "100000"})
+        partition = topic.partitions[0]
+        for _ in range(4):
+            put_values(partition, b"x" * 1000)
+        assert count_segments(tmp_path, "t-0") == 1
+        await world.broker.topics.alter(topic, {"segment.bytes": "1024"})
+        for _ in range(4):
+            put_values(partition, b"x" * 1000)
+        assert count_segments(tmp_path, "t-0") == 5
+        await world.broker.topics.alter(topic, {})
+        for _ in range(4):
+            put_values(partition, b"x" * 1000)
+        assert count_segments(tmp_path, "t-0") == 5
+        await settle(put(partition, make_batch([b"last"]), acks=-1))
+        assert len(await read_all(partition)) == 13
+
+    over(tmp_path, body)
+
+
 def test_retention_deletes_old_records_and_survives_a_failing_store(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def run() -> None:
-        async with run_broker(tmp_path, "durability=written", segment_bytes=1024) as world:
+        async with run_broker(tmp_path, "durability=written", "log.segment.bytes=1024") as world:
             topics = world.broker.topics
             by_time = (await topics.create("by-time", 1, {"retention.ms": "1000"})).partitions[0]
             by_size = (await topics.create("by-size", 1, {"retention.bytes": "2000"})).partitions[0]

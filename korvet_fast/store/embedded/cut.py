@@ -78,7 +78,7 @@ class Cutter:
             return
         last = log.segments[log.find(offset)]
         # Nothing below `offset` can change while we look for its place: cuts are one at a time.
-        kept = await self._in_thread(_measure, last, offset, log.limits.index_interval_bytes)
+        kept = await self._in_thread(_measure, last, offset, log.interval)
         number = log.find(offset)
         log.version += 1
         try:

@@ -9,27 +9,17 @@ import logging
 import os
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from korvet_fast.core.types import Buffer
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.files import Files, Handle
 from korvet_fast.store.embedded.segment import Segment
-from korvet_fast.store.interface import Bounds, Entry, Stale
+from korvet_fast.store.interface import Bounds, Entry, Piece, Stale
 
 _PARTS = 1024  # buffers that one system call takes (IOV_MAX)
 
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """When a segment is full, and how dense its index is."""
-
-    segment_bytes: int
-    segment_ms: int  # span of record time
-    index_interval_bytes: int
 
 
 class Log:
@@ -43,7 +33,7 @@ class Log:
         "flushing",
         "fresh",
         "gone",
-        "limits",
+        "interval",
         "name",
         "paused",
         "segments",
@@ -53,10 +43,10 @@ class Log:
         "waiting",
     )
 
-    def __init__(self, name: str, directory: Path, limits: Limits, segments: list[Segment], start: int) -> None:
+    def __init__(self, name: str, directory: Path, interval: int, segments: list[Segment], start: int) -> None:
         self.name = name
         self.directory = directory
-        self.limits = limits
+        self.interval = interval  # bytes of a segment between two rows of its index
         self.segments = segments  # never empty; only the last one grows
         self.start = start
         self.durable = segments[-1].end
@@ -72,11 +62,11 @@ class Log:
         self.paused = False  # no flush may begin
 
     @classmethod
-    def create(cls, name: str, directory: Path, limits: Limits, base: int = 0) -> "Log":
+    def create(cls, name: str, directory: Path, interval: int, base: int = 0) -> "Log":
         """A new and empty log. Raises `OSError`."""
         directory.mkdir(exist_ok=True)
         segment = Segment.create(directory, base)
-        log = cls(name, directory, limits, [segment], base)
+        log = cls(name, directory, interval, [segment], base)
         log.dirty = log.fresh = True
         return log
 
@@ -96,7 +86,7 @@ class Log:
         """Which of the segments holds the offset, or would."""
         return max(0, bisect_right(self.segments, offset, key=_base) - 1)
 
-    def append(self, entries: Sequence[Entry], at: int, files: Files) -> None:
+    def append(self, entries: Sequence[Entry], at: int, piece: Piece, files: Files) -> None:
         """Write the entries behind the end, all or none, into the page cache. Raises `Stale` and `StoreError`."""
         if self.failed:
             raise StoreError(self.failed)
@@ -107,20 +97,19 @@ class Log:
             return
         parts = [entry.data for entry in entries]
         size = sum(map(len, parts))
-        limits = self.limits
         if segment.size and (
-            segment.size + size > limits.segment_bytes or entries[0].timestamp - segment.first_time > limits.segment_ms
+            segment.size + size > piece.size or entries[0].timestamp - segment.first_time > piece.span
         ):
             segment = self.roll()
         try:
             if segment.index is None:
-                segment.grow(limits.index_interval_bytes)
+                segment.grow(self.interval)
             handle = files.open(segment.path)
         except OSError as error:
             raise _refusal(segment.path, error) from error
         self._write(handle, segment, parts, size)
         self.dirty = True
-        interval = limits.index_interval_bytes
+        interval = self.interval
         for data, first, last, timestamp in entries:
             segment.note(first, last, timestamp, len(data), interval)
 

@@ -85,7 +85,7 @@ class Reader:
         index = await self._find_index(log, segment)
         position = index.position(offset)
         size = segment.size
-        length = max(max_bytes, _LEAST) + log.limits.index_interval_bytes
+        length = max(max_bytes, _LEAST) + log.interval
         while True:
             data = await self._fetch(log, segment, position, min(length, size - position))
             begin, end, following = span(data, offset, limit, max_bytes)
@@ -126,7 +126,7 @@ class Reader:
             self._rows -= len(index)
         if index is None or size != segment.size:
             size = segment.size
-            index = await self._in_thread(log, segment.load_index, log.limits.index_interval_bytes)
+            index = await self._in_thread(log, segment.load_index, log.interval)
         if segment not in self._indexes:  # another read may have loaded it meanwhile
             self._indexes[segment] = (size, index)
             self._rows += len(index)

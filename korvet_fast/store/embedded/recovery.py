@@ -18,7 +18,7 @@ from korvet_fast.store.embedded.commit import write_index
 from korvet_fast.store.embedded.cut import read_start
 from korvet_fast.store.embedded.files import replace_file, sync_directory
 from korvet_fast.store.embedded.index import Index, Summary, read_summary
-from korvet_fast.store.embedded.log import Limits, Log
+from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.names import REMOVED, log_name
 from korvet_fast.store.embedded.segment import Segment
 
@@ -28,7 +28,7 @@ _VERSION = 1
 _logger = logging.getLogger(__name__)
 
 
-def open_logs(directory: Path, limits: Limits, pool: Executor) -> dict[str, Log]:
+def open_logs(directory: Path, interval: int, pool: Executor) -> dict[str, Log]:
     """All logs of a store, ready to use. Takes the checkpoint away: from now on it would be wrong.
 
     Raises `StoreError` and `OSError`.
@@ -43,11 +43,11 @@ def open_logs(directory: Path, limits: Limits, pool: Executor) -> dict[str, Log]
     for place, name in names.items():
         if name is None:
             continue  # not ours
-        log = _reopen(name, directory / place, limits, kept.get(place))
+        log = _reopen(name, directory / place, interval, kept.get(place))
         if log is not None:
             logs[name] = log
         else:
-            doubtful.append((name, directory / place, limits))
+            doubtful.append((name, directory / place, interval))
     logs.update((log.name, log) for log in pool.map(lambda found: _recover(*found), doubtful))
     (directory / CHECKPOINT).unlink(missing_ok=True)
     sync_directory(directory)
@@ -77,7 +77,7 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
     return logs
 
 
-def _reopen(name: str, directory: Path, limits: Limits, kept: Any) -> Log | None:
+def _reopen(name: str, directory: Path, interval: int, kept: Any) -> Log | None:
     """A log as its row of the checkpoint has it; None without a row, or if the log is not as it was left."""
     if kept is None:
         return None
@@ -90,7 +90,7 @@ def _reopen(name: str, directory: Path, limits: Limits, kept: Any) -> Log | None
     if size != segments[-1].size:
         _logger.warning("%s: not as the last shutdown left it, looked at in full", name)
         return None
-    return Log(name, directory, limits, segments, start)
+    return Log(name, directory, interval, segments, start)
 
 
 def _rows(segment: Segment) -> int:
@@ -101,14 +101,14 @@ def _from_checkpoint(directory: Path, base: int, rows: int, *summary: int) -> Se
     return Segment(directory, base, Summary(*summary), None if rows else Index())
 
 
-def _recover(name: str, directory: Path, limits: Limits) -> Log:
+def _recover(name: str, directory: Path, interval: int) -> Log:
     start = read_start(directory)
     for leftover in directory.glob("*.new"):
         leftover.unlink()
     bases = sorted(int(path.stem) for path in directory.glob("*.log"))
     segments: list[Segment] = []
     for number, base in enumerate(bases):
-        segment, whole = _recover_segment(directory, base, limits)
+        segment, whole = _recover_segment(directory, base, interval)
         segments.append(segment)
         following = bases[number + 1 :]
         if following and not (whole and segment.end == following[0]):
@@ -116,22 +116,22 @@ def _recover(name: str, directory: Path, limits: Limits) -> Log:
             break
     if not segments or segments[-1].end < start:
         _remove_segments(name, directory, [segment.base for segment in segments])
-        return Log.create(name, directory, limits, start)
+        return Log.create(name, directory, interval, start)
     for segment in segments[:-1]:
         if write_index(segment):
             segment.index = None  # it does not grow any more
     sync_directory(directory)
-    return Log(name, directory, limits, segments, max(start, segments[0].base))
+    return Log(name, directory, interval, segments, max(start, segments[0].base))
 
 
-def _recover_segment(directory: Path, base: int, limits: Limits) -> tuple[Segment, bool]:
+def _recover_segment(directory: Path, base: int, interval: int) -> tuple[Segment, bool]:
     """One segment, and whether all of its file is good; what is not good is cut off."""
     path = Segment(directory, base).path
     size = path.stat().st_size
     summary = read_summary(path.with_suffix(".index"))
     if summary is not None and summary.size == size:
         return Segment(directory, base, summary), True
-    segment = Segment(directory, base).scan(size, limits.index_interval_bytes, verify=True)
+    segment = Segment(directory, base).scan(size, interval, verify=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         if segment.size < size:

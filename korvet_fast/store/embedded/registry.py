@@ -17,7 +17,7 @@ from korvet_fast.store.embedded.cut import Cutter
 from korvet_fast.store.embedded.files import Files
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.reader import Reader
-from korvet_fast.store.interface import Entry
+from korvet_fast.store.interface import LARGE, Entry
 
 NAME = "@registry"
 
@@ -101,7 +101,7 @@ class Registry:
             last = offset + len(changes) - 1
             entries.append(Entry(_pack(changes, offset), offset, last, 0))
             offset = last + 1
-        self._log.append(entries, self._log.end, self._files)
+        self._log.append(entries, self._log.end, LARGE, self._files)
 
     def _note(self, key: str, value: bytes | None) -> None:
         self._changes += 1

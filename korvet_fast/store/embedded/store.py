@@ -20,12 +20,12 @@ from korvet_fast.store.embedded.commit import Commit, Shared, refuse, write_inde
 from korvet_fast.store.embedded.cut import Cutter
 from korvet_fast.store.embedded.files import Files, default_limit, sync_directory
 from korvet_fast.store.embedded.lock import Lock
-from korvet_fast.store.embedded.log import Limits, Log
+from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.names import REMOVED, directory_name
 from korvet_fast.store.embedded.reader import Reader
 from korvet_fast.store.embedded.recovery import open_logs, write_checkpoint
 from korvet_fast.store.embedded.registry import NAME, Registry
-from korvet_fast.store.interface import Appending, Bounds, Entry, Page, Stale
+from korvet_fast.store.interface import LARGE, Appending, Bounds, Entry, Page, Piece, Stale
 
 _FLUSHERS = 8  # threads; the file system's journal joins flushes that run side by side
 _READERS = 4
@@ -40,14 +40,12 @@ class EmbeddedStore:
         self,
         directory: Path,
         *,
-        segment_bytes: int = 1 << 30,
-        segment_ms: int = 7 * 24 * 3600 * 1000,
         index_interval_bytes: int = 4096,
         open_files: int | None = None,
     ) -> None:
-        """`segment_bytes` and `segment_ms` (of record time) say when a file is full; at most `open_files` stay open."""
+        """An index has a row every `index_interval_bytes` of its segment; at most `open_files` stay open."""
         self._directory = directory
-        self._limits = Limits(segment_bytes, segment_ms, index_interval_bytes)
+        self._interval = index_interval_bytes
         self._files = Files(open_files or default_limit())
         self._lock = Lock(directory)
         self._logs: dict[str, Log] = {}
@@ -77,8 +75,8 @@ class EmbeddedStore:
 
     async def _recover(self) -> None:
         loop = asyncio.get_running_loop()
-        self._logs = await loop.run_in_executor(None, open_logs, self._directory, self._limits, self._readers)
-        changes = self._logs.pop(NAME, None) or Log.create(NAME, self._directory / NAME, self._limits)
+        self._logs = await loop.run_in_executor(None, open_logs, self._directory, self._interval, self._readers)
+        changes = self._logs.pop(NAME, None) or Log.create(NAME, self._directory / NAME, self._interval)
         self._changes = changes
         self._registry = Registry(changes, self._files, self._commit, self._cutter)
         self._stored: asyncio.Future[None] = Shared(loop=loop)
@@ -115,12 +113,12 @@ class EmbeddedStore:
         self._files.clear()
         self._lock.release()
 
-    def append(self, log: str, entries: Sequence[Entry], at: int, *, sync: bool) -> Appending:
+    def append(self, log: str, entries: Sequence[Entry], at: int, *, sync: bool, piece: Piece = LARGE) -> Appending:
         """See `Store.append`."""
         state = self._logs.get(log)
         if state is None:
             state = self._create(log, at)
-        state.append(entries, at, self._files)
+        state.append(entries, at, piece, self._files)
         if state.durable == at and not sync:
             state.durable = state.end
         if state.durable == state.end:
@@ -136,7 +134,7 @@ class EmbeddedStore:
             raise Stale(0)
         directory = self._directory / directory_name(name)
         try:
-            log = self._logs[name] = Log.create(name, directory, self._limits)
+            log = self._logs[name] = Log.create(name, directory, self._interval)
         except OSError as error:
             raise StoreError(f"{directory} cannot be made: {error.strerror}") from error
         return log
