@@ -149,6 +149,21 @@ def test_retention_by_size_deletes_whole_segments(broker: BrokerProcess, topic: 
     assert [int(path.stem) for path in segments(broker, topic)] == [14, 16, 18]
 
 
+def test_a_topic_has_its_own_segment_size(broker: BrokerProcess, topic: str) -> None:
+    async def work(client: RawClient) -> None:
+        await client.create(topic, segment_bytes="20000")
+        for number in range(20):
+            await client.produce(topic, make_batch(b"%02d" % number + bytes(1_500)))  # twelve to a segment
+        assert [int(path.stem) for path in segments(broker, topic)] == [0, 12]
+        await set_config(client, topic, "segment.bytes", "1024")
+        for _ in range(3):  # each larger than that: alone in its segment
+            await client.produce(topic, make_batch(bytes(1_500)))
+        assert [int(path.stem) for path in segments(broker, topic)] == [0, 12, 20, 21, 22]
+        assert len(await read_log(client, topic)) == 23
+
+    scene(broker, work)
+
+
 def test_retention_by_time_looks_at_the_records(broker: BrokerProcess, topic: str) -> None:
     async def work(client: RawClient) -> None:
         await client.create(topic, retention_ms="-1")
