@@ -1,24 +1,29 @@
 """Group commit: one flush of a log answers everyone who waited for it.
 
-Each log has at most one flush under way, in a worker thread; who asks meanwhile shares the next one, which begins
-when that ends. A flush that fails fails its log for good: the kernel may have thrown the pages away, so a second
-flush that succeeds would prove nothing.
+Each log has at most one flush under way, in a thread; who asks meanwhile shares the next one. A lone writer is flushed
+for at once. Where several keep writing, the next flush waits until all of them are there again (or for `_PATIENCE`):
+otherwise those who are answered and those who wait would take turns, and each flush would carry half of them.
+
+A flush that fails fails its log for good: the kernel may have thrown the pages away, so a second flush that succeeds
+would prove nothing.
 """
 
 import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator
-from concurrent.futures import Executor
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import NamedTuple
 
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.files import Files, Handle, sync_directory
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.segment import Segment
+
+_PATIENCE = 0.001  # seconds, a few times what a flush takes
 
 _logger = logging.getLogger(__name__)
 
@@ -40,27 +45,51 @@ class _Flush(NamedTuple):
     full: list[Segment]  # get their index written
 
 
+class _Job(NamedTuple):
+    """A flush on its way through a thread."""
+
+    log: Log
+    flush: _Flush
+
+
 class Commit:
     """Flushes logs for those who ask."""
 
-    def __init__(self, files: Files, pool: Executor) -> None:
+    def __init__(self, files: Files, threads: int) -> None:
+        """`threads`: how many logs are flushed side by side."""
         self._files = files
-        self._pool = pool
+        self._most = threads
+        self._threads: list[Thread] = []
+        # A queue of our own: the futures of an executor cost several times what the hand-over itself does.
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._under_way = 0
         self._loop = asyncio.get_running_loop()
-        self._closed = False
+        self.closed = False
 
     def close(self) -> None:
-        """Begin no flush any more; who still asks for one gets `StoreError`."""
-        self._closed = True
+        """Begin no flush any more; who still asks for one gets `StoreError`. Waits for those under way."""
+        self.closed = True
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
 
     def ask(self, log: Log) -> "asyncio.Future[None]":
         """A future, shared by all who ask now: None when all that is in the log now is durable, or `StoreError`."""
         future = log.waiting
         if future is None:
             future = log.waiting = Shared(loop=self._loop)
+        log.asked += 1
+        if log.asked == max(log.crowd, 1):
             # Not at once: whatever else arrives in this turn of the loop belongs to the same flush.
-            self._loop.call_soon(self._begin, log)
+            self._loop.call_soon(self._hurry, log, future)
         return future
+
+    def _hurry(self, log: Log, future: "asyncio.Future[None]") -> None:
+        """Flush for those who wait with `future`, though fewer came than were expected."""
+        if log.waiting is future and log.flushing is None:
+            log.crowd = 0
+            self._begin(log)
 
     @asynccontextmanager
     async def pause(self, log: Log) -> AsyncIterator[None]:
@@ -75,16 +104,31 @@ class Commit:
             self._begin(log)
 
     def _begin(self, log: Log) -> None:
-        if log.waiting is None or log.flushing is not None or log.paused:
+        if log.waiting is None or log.flushing is not None or log.paused or log.asked < log.crowd:
             return
-        if log.failed or self._closed:
+        if log.failed or self.closed:
             future, log.waiting = log.waiting, None
+            log.asked = log.crowd = 0
             refuse(future, log.failed or "the store was closed before it was flushed")
             return
         log.flushing, log.waiting = log.waiting, None
-        flush = self._collect(log)
-        running = self._loop.run_in_executor(self._pool, _run, flush, self._files)
-        running.add_done_callback(partial(self._finish, log, flush))
+        log.crowd, log.asked = log.asked, 0
+        self._under_way += 1
+        if len(self._threads) < min(self._under_way, self._most):
+            thread = Thread(target=self._work, name="flush", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        self._jobs.put(_Job(log, self._collect(log)))
+
+    def _work(self) -> None:
+        """A thread: flush one after the other, and tell the loop."""
+        while (job := self._jobs.get()) is not None:
+            outcome: list[Segment] | Exception
+            try:
+                outcome = _run(job.flush, self._files)
+            except Exception as error:  # noqa: BLE001  who waits is told, whatever it was; `_finish` logs it
+                outcome = error
+            self._loop.call_soon_threadsafe(self._finish, job, outcome)
 
     def _collect(self, log: Log) -> _Flush:
         full, log.unflushed = log.unflushed, []
@@ -93,19 +137,24 @@ class Commit:
         log.dirty = log.fresh = False
         return _Flush(log.end, files, directories, full)
 
-    def _finish(self, log: Log, flush: _Flush, running: "asyncio.Future[list[Segment]]") -> None:
+    def _finish(self, job: _Job, outcome: "list[Segment] | Exception") -> None:
+        log = job.log
         future, log.flushing = log.flushing, None
         assert future is not None  # set in _begin, taken only here
-        error = running.exception()
-        if error is None:
-            log.durable = max(log.durable, flush.end)
-            for segment in running.result():
+        self._under_way -= 1
+        # Who was flushed for and who came meanwhile make the crowd; if nobody came, the next one need not wait.
+        log.crowd = log.crowd + log.asked if log.asked else 0
+        if isinstance(outcome, Exception):
+            log.fail(f"the flush failed: {outcome}")
+            refuse(future, log.failed)
+        else:
+            log.durable = max(log.durable, job.flush.end)
+            for segment in outcome:
                 segment.index = None  # it is on disk now
             future.set_result(None)
-        else:
-            log.fail(f"the flush failed: {error}")
-            refuse(future, log.failed)
-        self._begin(log)
+        if log.waiting is not None:
+            self._loop.call_later(_PATIENCE, self._hurry, log, log.waiting)
+            self._begin(log)
 
 
 def refuse(future: "asyncio.Future[None]", why: str) -> None:

@@ -26,6 +26,8 @@ class Log:
     """The state of one log. `directory` holds its segments and nothing of other logs."""
 
     __slots__ = (
+        "asked",
+        "crowd",
         "directory",
         "dirty",
         "durable",
@@ -60,6 +62,8 @@ class Log:
         self.waiting: asyncio.Future[None] | None = None  # ends with the next flush
         self.flushing: asyncio.Future[None] | None = None  # ends with the flush under way
         self.paused = False  # no flush may begin
+        self.asked = 0  # how many appends wait for the next flush
+        self.crowd = 0  # how many appends the next flush waits for
 
     @classmethod
     def create(cls, name: str, directory: Path, interval: int, base: int = 0) -> "Log":

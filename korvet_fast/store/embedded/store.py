@@ -57,9 +57,8 @@ class EmbeddedStore:
             self._lock.take()
         except OSError as error:
             raise StoreError(f"{self._directory} cannot be used: {error.strerror}") from error
-        self._flushers = ThreadPoolExecutor(_FLUSHERS, "flush")
         self._readers = ThreadPoolExecutor(_READERS, "read")
-        self._commit = Commit(self._files, self._flushers)
+        self._commit = Commit(self._files, _FLUSHERS)
         self._reader = Reader(self._files, self._readers)
         self._cutter = Cutter(self._files, self._readers)
         self._cutting = asyncio.Lock()
@@ -108,7 +107,6 @@ class EmbeddedStore:
 
     def _let_go(self) -> None:
         self._commit.close()
-        self._flushers.shutdown()
         self._readers.shutdown()
         self._files.clear()
         self._lock.release()
