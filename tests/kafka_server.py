@@ -14,8 +14,7 @@ import uvloop
 import batches
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Address, Broker
-from korvet_fast.net.connection import Limits
-from korvet_fast.net.serve import read_limits
+from korvet_fast.net.limits import Limits, read_limits
 from korvet_fast.net.server import Server
 from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.wire.kafka.dialect import KafkaDialect

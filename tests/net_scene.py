@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import uvloop
 
-from korvet_fast.net.connection import Limits
-from korvet_fast.net.server import Admission, Server
+from korvet_fast.net.limits import Admission, Limits
+from korvet_fast.net.server import Server
 from toy_dialect import ToyDialect, frame
 
 

@@ -7,11 +7,12 @@ for anything: then no task is made. Reading stops while too much is under way or
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
-from types import coroutine
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable
+from typing import NamedTuple, cast
 
 from korvet_fast.errors import CodecError
+from korvet_fast.net.eager import Waits, finish, start
+from korvet_fast.net.limits import Limits
 from korvet_fast.net.pool import Pool
 from korvet_fast.net.quiet import Quiet
 from korvet_fast.wire.dialect import Dialect, Hangup, Reply
@@ -21,16 +22,6 @@ log = logging.getLogger(__name__)
 WINDOW = 256 * 1024  # bytes read at a time, into one buffer shared by all connections of a loop
 UNEXPECTED = "a request of %s ended in an unexpected error; its connection is closed"
 UNSENT_HIGH, UNSENT_LOW = 1024 * 1024, 256 * 1024  # bytes the peer has not taken: stop and go on starting requests
-
-
-class Limits(NamedTuple):
-    """What one connection may use. Times in seconds."""
-
-    requests: int = 64  # under way at once
-    request_bytes: int = 64 * 1024 * 1024  # in requests under way; one larger request alone is allowed
-    idle: float = 600.0  # connections.max.idle.ms: without a byte from the peer and without work for it
-    frame: float = 30.0  # from the first byte of a request to its last
-    stalled: float = 30.0  # replies wait, and the peer takes none of them
 
 
 class Shared(NamedTuple):
@@ -44,30 +35,13 @@ class Shared(NamedTuple):
 
 
 class _Slot:
-    """A request's place in the order of replies."""
+    """A request's place in the order of replies. `weight`: what the pool counts for it until its reply is sent."""
 
-    __slots__ = ("reply", "size")
+    __slots__ = ("reply", "weight")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, weight: int) -> None:
         self.reply: Reply | None = None
-        self.size = size
-
-
-@coroutine
-def _resume(started: Coroutine[Any, Any, Reply], waits_for: object) -> Generator[Any, Any, Reply]:
-    """Go on inside a task with a coroutine that was started outside of one and waits for a future."""
-    if isinstance(waits_for, asyncio.Future):
-        waits_for._asyncio_future_blocking = True  # see `_start`
-    try:
-        while True:
-            try:
-                sent = yield waits_for
-            except BaseException as error:  # noqa: BLE001 - whatever it is, a cancellation too, it is meant for `started`
-                waits_for = started.throw(error)
-            else:
-                waits_for = started.send(sent)
-    except StopIteration as end:
-        return cast(Reply, end.value)
+        self.weight = weight
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -85,13 +59,13 @@ class Connection(asyncio.BufferedProtocol):
         self._slots: deque[_Slot] = deque()
         self._waiting: deque[bytearray] = deque()  # whole frames not started yet
         self._tasks: set[asyncio.Task[None]] = set()
-        self._working = 0  # bytes of requests started and not answered
+        self._working = 0  # weight of the requests started and not answered
         self._unfinished = 0  # bytes of the frame that is still arriving
         self._spoken = self._closing = self._lost = self._ending = self._paused = False
         self._active = self._loop.time()
         self._frame_began: float | None = None
         self._choked: float | None = None  # since when the peer takes nothing
-        self._unsent = 0
+        self._unsent = 0  # bytes that wait for the peer, as counted by the pool
 
     # Called by asyncio
 
@@ -122,13 +96,14 @@ class Connection(asyncio.BufferedProtocol):
         for frame in frames:
             if self._closing:
                 break
-            self._pool.take(len(frame))
-            if self._waiting or not self._has_room(len(frame)):
+            weight = self._session.weigh(frame)
+            if self._waiting or not self._has_room(weight):
+                self._pool.take(len(frame))
                 self._waiting.append(frame)
             else:
-                self._start(frame)
+                self._start(frame, weight)
         self._send()
-        self.regulate()
+        self._regulate()
         return None
 
     def eof_received(self) -> bool:
@@ -136,26 +111,29 @@ class Connection(asyncio.BufferedProtocol):
         self._ending = True
         self._note_unfinished(0, False)
         self._session.close()
-        self._go_on()
+        self.go_on()
         return not self._closing
 
     def pause_writing(self) -> None:
         self._choked = self._loop.time()
-        self._unsent = self._transport.get_write_buffer_size()
+        self._note_unsent(self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        self._choked = None
-        self._go_on()
+        if not self._closing:
+            self._choked = None
+            self._note_unsent(0)
+            self.go_on()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._closing = self._lost = True
         self._note_unfinished(0, True)
+        self._note_unsent(0)
         self._drop_waiting()
+        self._pool.forget(self)
         for slot in self._slots:
             if slot.reply is not None:
-                self._pool.take(-slot.size)
+                self._pool.end(slot.weight)
         self._slots.clear()
-        self._pool.forget(self)
         self._session.close()
         self._gone(self)
 
@@ -164,12 +142,7 @@ class Connection(asyncio.BufferedProtocol):
     def check(self, now: float) -> None:
         """Close the connection if its time is up; called every now and then."""
         if self._choked is not None:
-            unsent = self._transport.get_write_buffer_size()
-            if unsent < self._unsent:
-                self._choked, self._unsent = now, unsent
-            elif now - self._choked > self._limits.stalled:
-                self._hang_up("stalled", f"the peer took no byte of its replies for {self._limits.stalled:g} s")
-                self.abort()  # there is nobody to flush to
+            self._check_choked(now, self._limits.stalled)
         elif self._frame_began is not None and now - self._frame_began > self._limits.frame:
             self._hang_up("slow", f"a request was not complete after {self._limits.frame:g} s")
         elif not self._slots and now - self._active > self._limits.idle:
@@ -180,14 +153,40 @@ class Connection(asyncio.BufferedProtocol):
         self._ending = True
         self._drop_waiting()
         self._session.close()
-        self._go_on()
+        self.go_on()
+
+    def hurry(self, now: float, *, shed: bool) -> None:
+        """Memory is short: hold as little of it as possible. `shed`: also give up a request that does not arrive."""
+        self._session.hurry()
+        if self._choked is not None:
+            self._check_choked(now, self._limits.hurried)
+        elif shed and self.is_silent(now):
+            self._hang_up("shed", "memory is short, and the rest of its request did not come")
+
+    def is_silent(self, now: float) -> bool:
+        """Whether a request has begun to arrive, and nothing of it came for a while."""
+        return self._unfinished > 0 and now - self._active > self._limits.hurried
 
     def abort(self) -> None:
         """Close without finishing anything."""
         self._closing = True
         self._transport.abort()
 
-    def regulate(self) -> None:
+    def go_on(self) -> None:
+        """After something ended: start what waited for room, read on if that is allowed."""
+        while self._waiting and not self._closing:
+            weight = self._session.weigh(self._waiting[0])
+            if not self._has_room(weight):
+                break
+            frame = self._waiting.popleft()
+            self._pool.take(-len(frame))
+            self._start(frame, weight)
+            self._send()
+        self._regulate()
+        if self._ending and not self._slots and not self._waiting:
+            self._close()
+
+    def _regulate(self) -> None:
         """Read, or stop reading, as limits and the peer's own reading allow."""
         if self._closing:
             return
@@ -206,43 +205,45 @@ class Connection(asyncio.BufferedProtocol):
 
     # One request
 
-    def _has_room(self, size: int) -> bool:
-        return self._choked is None and (
-            not self._slots
-            or (len(self._slots) < self._limits.requests and self._working + size <= self._limits.request_bytes)
-        )
+    def _has_room(self, weight: int) -> bool:
+        limits = self._limits
+        if self._choked is not None or (
+            self._slots and (len(self._slots) >= limits.requests or self._working + weight > limits.request_bytes)
+        ):
+            return False
+        if self._pool.has_room(weight):
+            return True
+        self._pool.wait(self)
+        return False
 
-    def _start(self, frame: bytearray) -> None:
-        slot = _Slot(len(frame))
-        self._working += slot.size
+    def _start(self, frame: bytearray, weight: int) -> None:
+        slot = _Slot(weight)
+        self._working += weight
+        self._pool.begin(weight)
         self._slots.append(slot)
-        work = self._session.handle(frame)
         try:
-            waits_for = work.send(None)
-        except StopIteration as end:
-            slot.reply = reply = cast(Reply, end.value)
+            reply = start(self._session.handle(frame))
         except Hangup as reason:
-            slot.reply = reply = []
+            slot.reply = []
             self._hang_up("protocol", str(reason))
         except Exception:
-            slot.reply = reply = []
+            slot.reply = []
             log.exception(UNEXPECTED, self.peer)
             self._close()
         else:
-            if isinstance(waits_for, asyncio.Future):
-                # `await` marks the future, and the task that gets it takes the mark off. The task comes a moment later,
-                # and until then others must be able to await the same future.
-                waits_for._asyncio_future_blocking = False
-            task = self._loop.create_task(self._finish(slot, work, waits_for))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-            return
-        if len(reply) > 1:
-            self._send()  # a long reply: the transport must say whether the peer takes it before the next is started
+            if isinstance(reply, Waits):
+                task = self._loop.create_task(self._finish(slot, reply))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+                return
+            slot.reply = reply
+            self._note_reply(slot)
+            if len(reply) > 1:
+                self._send()  # it is long: let the transport say whether the peer takes it before more is started
 
-    async def _finish(self, slot: _Slot, work: Coroutine[Any, Any, Reply], waits_for: object) -> None:
+    async def _finish(self, slot: _Slot, waits: Waits[Reply]) -> None:
         try:
-            slot.reply = await _resume(work, waits_for)
+            slot.reply = await finish(waits)
         except Hangup as reason:
             self._hang_up("protocol", str(reason))
         except Exception:
@@ -252,10 +253,19 @@ class Connection(asyncio.BufferedProtocol):
             if slot.reply is None:
                 slot.reply = []
             if self._lost:
-                self._pool.take(-slot.size)
+                self._pool.end(slot.weight)
         if not self._lost:
+            self._note_reply(slot)
             self._send()
-            self._go_on()
+            self.go_on()
+
+    def _note_reply(self, slot: _Slot) -> None:
+        """A reply that must wait for the ones before it takes memory as well."""
+        if slot.reply and slot is not self._slots[0]:
+            size = sum(map(len, slot.reply))
+            slot.weight += size
+            self._working += size
+            self._pool.begin(size)
 
     def _send(self) -> None:
         """Hand over all replies that are ready and whose turn it is, in one call."""
@@ -263,22 +273,13 @@ class Connection(asyncio.BufferedProtocol):
         parts: Reply = []
         done = 0
         while slots and (reply := slots[0].reply) is not None:
-            done += slots.popleft().size
+            done += slots.popleft().weight
             parts += reply
         if parts and not self._closing:
             self._transport.writelines(parts)
         if done:
             self._working -= done
-            self._pool.take(-done)
-
-    def _go_on(self) -> None:
-        """After something ended: start what waited for room."""
-        while self._waiting and not self._closing and self._has_room(len(self._waiting[0])):
-            self._start(self._waiting.popleft())
-            self._send()
-        self.regulate()
-        if self._ending and not self._slots and not self._waiting:
-            self._close()
+            self._pool.end(done)
 
     # Accounts and endings
 
@@ -289,6 +290,21 @@ class Connection(asyncio.BufferedProtocol):
             self._frame_began = None
         elif began or self._frame_began is None:
             self._frame_began = self._active
+
+    def _note_unsent(self, unsent: int) -> None:
+        self._pool.take(unsent - self._unsent)
+        self._unsent = unsent
+
+    def _check_choked(self, now: float, patience: float) -> None:
+        """Cut off a peer that took nothing of its replies for so many seconds."""
+        assert self._choked is not None
+        unsent = self._transport.get_write_buffer_size()
+        if unsent < self._unsent:
+            self._choked = now
+            self._note_unsent(unsent)
+        elif now - self._choked > patience:
+            self._hang_up("stalled", f"the peer took no byte of its replies for {patience:g} s")
+            self.abort()  # there is nobody to flush to
 
     def _drop_waiting(self) -> None:
         while self._waiting:

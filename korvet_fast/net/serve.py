@@ -10,15 +10,13 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from korvet_fast.config import Settings
 from korvet_fast.core.broker import Address, Broker
-from korvet_fast.net.connection import Limits
-from korvet_fast.net.server import BACKLOG, Admission, Server
+from korvet_fast.net.limits import leave_room, read_limits
+from korvet_fast.net.server import BACKLOG, Server
 from korvet_fast.wire.kafka.dialect import KafkaDialect
 
 log = logging.getLogger(__name__)
 
-FILES_BESIDE = 48  # descriptors for the system's own, the threads of the store and the listeners, besides a quarter
 GRACE = 20.0  # seconds that requests under way have when the broker is told to stop
 
 
@@ -120,17 +118,6 @@ def _listen(door: Door) -> socket.socket:
     return listener
 
 
-def read_limits(settings: Settings) -> tuple[Admission, Limits]:
-    """What the settings say about connections."""
-    admission = Admission(
-        connections=settings.number("max.connections"),
-        per_ip=settings.number("max.connections.per.ip"),
-        rate=settings.number("max.connection.creation.rate"),
-        pool=settings.number("queued.max.request.bytes"),
-    )
-    return admission, Limits(idle=settings.number("connections.max.idle.ms") / 1000)
-
-
 def _catch_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
     stop = asyncio.Event()
 
@@ -142,15 +129,6 @@ def _catch_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked)
     return stop
-
-
-def leave_room(admission: Admission, descriptors: int) -> Admission:
-    """Fewer connections where the process has few descriptors: a flood of them must not keep the store from its files.
-
-    An append without a descriptor is refused, and a flush without one fails its log until the next start.
-    """
-    room = max(1, descriptors - descriptors // 4 - FILES_BESIDE)
-    return admission._replace(connections=min(admission.connections, room))
 
 
 def _raise_file_limit() -> int:

@@ -5,9 +5,9 @@ import errno
 import logging
 import socket
 from collections import Counter
-from typing import NamedTuple
 
-from korvet_fast.net.connection import WINDOW, Connection, Limits, Shared
+from korvet_fast.net.connection import WINDOW, Connection, Shared
+from korvet_fast.net.limits import Admission, Limits
 from korvet_fast.net.pool import Pool
 from korvet_fast.net.quiet import Quiet
 from korvet_fast.wire.dialect import Dialect
@@ -16,15 +16,6 @@ log = logging.getLogger(__name__)
 
 BACKLOG = 1024
 OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
-
-
-class Admission(NamedTuple):
-    """Who may connect. The rate is in connections a second; newcomers above it wait in the system's queue."""
-
-    connections: int = 10_000  # max.connections
-    per_ip: int = 10_000  # max.connections.per.ip
-    rate: int = 1_000  # max.connection.creation.rate (KIP-612)
-    pool: int = 256 * 1024 * 1024  # queued.max.request.bytes
 
 
 class Turnstile:
@@ -49,7 +40,8 @@ class Server:
         self._admission = admission
         self._limits = limits
         self._quiet = Quiet(self._loop.time)
-        self.pool = Pool(admission.pool)
+        self.pool = Pool(admission.pool, self._relieve)
+        self._relieving = False
         self._shared = Shared(memoryview(bytearray(WINDOW)), self.pool, limits, self._quiet, self._forget)
         self.connections: dict[Connection, str] = {}  # and the peer's address
         self._of_ip: Counter[str] = Counter()
@@ -133,8 +125,26 @@ class Server:
         if not self.connections:
             self._empty.set()
 
+    def _relieve(self) -> None:
+        """Memory is short. Once in a turn of the loop, and not in the middle of somebody's work."""
+        if not self._relieving:
+            self._relieving = True
+            self._loop.call_soon(self._hurry)
+
+    def _hurry(self) -> None:
+        self._relieving = False
+        now = self._loop.time()
+        # All the others with half a request wait for the favoured one. If it is silent they cannot all be waited for,
+        # and the honest among them will try again.
+        favoured = self.pool.favoured
+        shed = isinstance(favoured, Connection) and favoured.is_silent(now)
+        for connection in list(self.connections):
+            connection.hurry(now, shed=shed)
+
     def _sweep(self) -> None:
         now = self._loop.time()
         for connection in list(self.connections):
             connection.check(now)
+        if self.pool.crowded:
+            self._relieve()
         self._timer = self._loop.call_later(self._every, self._sweep)

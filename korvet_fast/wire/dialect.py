@@ -28,10 +28,16 @@ class Session(Protocol):
     coroutine first suspends. Replies are sent in that order whatever order they finish in. Raises `Hangup`.
     The first part runs outside of any task (see `net.connection`), so it may not use `asyncio.timeout`.
 
-    `close` says that the connection is going: what only waits for time or for data is answered at once.
+    `weigh` is how many bytes of memory the request takes while it is at work, more or less.
+    `hurry` says that memory is short: what now only waits for time or for data is answered at once.
+    `close` says that the connection is going: the same, from now on.
     """
 
     def handle(self, frame: bytearray) -> Coroutine[Any, Any, Reply]: ...
+
+    def weigh(self, frame: bytearray) -> int: ...
+
+    def hurry(self) -> None: ...
 
     def close(self) -> None: ...
 

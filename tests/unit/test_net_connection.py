@@ -7,8 +7,7 @@ import struct
 
 import pytest
 
-from korvet_fast.net.connection import Limits
-from korvet_fast.net.server import Admission
+from korvet_fast.net.limits import Admission, Limits
 from net_scene import run, scene
 from toy_dialect import frame
 

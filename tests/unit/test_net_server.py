@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from korvet_fast.net.connection import Limits
+from korvet_fast.net.limits import Admission, Limits
 from korvet_fast.net.pool import Pool
 from korvet_fast.net.quiet import LONGEST, Quiet, printable
-from korvet_fast.net.server import Admission, Turnstile
+from korvet_fast.net.server import Turnstile
 from net_scene import run, scene
+from toy_dialect import frame
 
 
 @pytest.mark.parametrize("admission", [Admission(connections=2), Admission(per_ip=2)])
@@ -126,41 +127,143 @@ def test_the_drain_ends_even_if_a_peer_does_not(caplog: pytest.LogCaptureFixture
 
 
 class _Reader:
-    """A connection that holds `size` bytes of an unfinished request, and notes whether it may read."""
+    """A connection as the pool sees it: the first part of a request, or requests that wait or are at work."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
-        self.size = 0
+        self.part = 0
+        self.waiting: list[int] = []
+        self.working: list[int] = []
         self.reads = True
 
-    def hold(self, size: int) -> None:
-        self.pool.take(size - self.size)
-        self.size = size
-        self.regulate()
+    def arrive(self, size: int) -> None:
+        """More of a request comes, as long as it is read."""
+        if self.reads:
+            self.pool.take(size)
+            self.part += size
+            self.go_on()
 
-    def regulate(self) -> None:
-        self.reads = self.pool.admits(self, unfinished=self.size > 0)
+    def complete(self) -> None:
+        """The request is whole; it weighs three times its bytes."""
+        if self.reads and self.part:
+            self.waiting.append(self.part)
+            self.part = 0
+            self.go_on()
+
+    def finish(self) -> None:
+        if self.working:
+            self.pool.end(self.working.pop(0))
+            self.go_on()
+
+    def go_on(self) -> None:
+        while self.waiting:
+            if not self.pool.has_room(3 * self.waiting[0]):
+                self.pool.wait(self)
+                break
+            self.pool.take(-self.waiting[0])
+            self.working.append(3 * self.waiting.pop(0))
+            self.pool.begin(self.working[-1])
+        self.reads = not self.waiting and self.pool.admits(self, unfinished=self.part > 0)
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 60)), max_size=60))
-def test_the_pool_never_stops_everybody(steps: list[tuple[int, int]]) -> None:
-    pool = Pool(100)
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("aaacf"), st.integers(1, 60)), max_size=80))
+def test_the_pool_never_stops_everybody(steps: list[tuple[int, str, int]]) -> None:
+    pool = Pool(100, lambda: None)
     readers = [_Reader(pool) for _ in range(5)]
-    for which, size in steps:
+    for which, what, size in steps:
         reader = readers[which]
-        if reader.reads or size < reader.size:
-            reader.hold(size)
-        assert pool.used == sum(one.size for one in readers)
-        unfinished = [one for one in readers if one.size]
-        if unfinished:
-            assert any(one.reads for one in unfinished)
-        if pool.used <= 100:
+        if what == "a":
+            reader.arrive(size)
+        elif what == "c":
+            reader.complete()
+        else:
+            reader.finish()
+        assert pool.used == sum(one.part + sum(one.waiting) + sum(one.working) for one in readers)
+        # Somebody gets on: something is at work, or somebody may send, and among them one who sent a part already.
+        if not any(one.working for one in readers):
+            assert not any(one.waiting for one in readers)
+            parts = [one for one in readers if one.part]
+            assert any(one.reads for one in parts or readers)
+        if pool.used <= 100 and not any(one.waiting for one in readers):
             assert all(one.reads for one in readers)
+    while any(one.working for one in readers):
+        for one in readers:
+            one.finish()
+    assert not any(one.waiting for one in readers)
     for reader in readers:
-        reader.hold(0)
+        pool.take(-reader.part)
         pool.forget(reader)
-    assert pool.used == 0
+    assert pool.used == pool.working == 0
+
+
+def test_a_request_heavier_than_the_pool_is_served_alone() -> None:
+    async def scenario() -> None:
+        async with scene(Admission(pool=1000)) as here:
+            one, other = await here.connect(), await here.connect()
+            one.send(b"wait " + bytes(5000))
+            await here.until(lambda: len(here.dialect.started) == 1)
+            other.send(b"echo me too")
+            here.dialect.gate(bytes(5000)).set_result(None)
+            assert (await one.reply()).startswith(b"wait")
+            assert await other.reply() == b"echo me too"
+
+    run(scenario)
+
+
+def test_long_polls_are_answered_early_when_memory_is_short() -> None:
+    async def scenario() -> None:
+        async with scene(Admission(pool=1000)) as here:
+            patient, other = await here.connect(), await here.connect()
+            patient.send(b"poll " + bytes(900))
+            await here.until(lambda: len(here.dialect.started) == 1)
+            assert await other.ask(b"echo " + bytes(200)) == b"echo " + bytes(35)
+            assert (await patient.reply()).startswith(b"poll")
+
+    run(scenario)
+
+
+def test_replies_that_wait_for_others_are_counted() -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            peer = await here.connect()
+            peer.send(b"wait a", b"long 100000")
+            await here.until(lambda: here.server.pool.used > 100_000)
+            here.dialect.gate(b"a").set_result(None)
+            assert await peer.reply() == b"wait a"
+            assert await peer.reply() == bytes(100_000)
+            await here.until(lambda: here.server.pool.used == 0)
+
+    run(scenario)
+
+
+def test_silent_senders_are_shed_when_memory_is_short() -> None:
+    async def scenario() -> None:
+        async with scene(Admission(pool=1 << 20), Limits(hurried=0.1, idle=1.0)) as here:
+            silent = [await here.connect() for _ in range(5)]
+            for peer in silent:
+                peer.writer.write(frame(bytes(4 << 20))[: 1 << 20])
+            await here.until(lambda: here.server.pool.used > 1 << 20)
+            other = await here.connect()
+            for _ in range(3):
+                assert await other.ask(b"echo at last") == b"echo at last"
+            await here.until(lambda: here.server.pool.used <= 1 << 20)
+
+    run(scenario)
+
+
+def test_deaf_peers_are_cut_off_sooner_when_memory_is_short() -> None:
+    async def scenario() -> None:
+        async with scene(Admission(pool=1 << 20), Limits(hurried=0.1, idle=1.0)) as here:
+            deaf = socket.create_connection(here.address)
+            deaf.sendall(frame(b"long 32000000"))
+            await here.until(lambda: here.server.pool.used > 1 << 20)
+            other = await here.connect()
+            assert await other.ask(b"echo at last") == b"echo at last"
+            await here.until(lambda: len(here.server.connections) == 1)
+            deaf.close()
+
+    run(scenario)
 
 
 def test_provoked_lines_are_few_and_counted(caplog: pytest.LogCaptureFixture) -> None:
