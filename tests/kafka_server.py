@@ -18,6 +18,7 @@ from korvet_fast.net.limits import Limits, read_limits
 from korvet_fast.net.server import Server
 from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.wire.kafka.dialect import KafkaDialect
+from korvet_fast.wire.kafka.faults import CODES
 from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 
 ELEMENTS = 1_000_000
@@ -35,6 +36,11 @@ def make_batch(*values: bytes, time_ms: int | None = None, **options: Any) -> by
     """A batch of records with these values, of the present time unless told otherwise; options as in `batches`."""
     now = int(time.time() * 1000) if time_ms is None else time_ms
     return batches.make_batch(values, times=[now] * len(values), **options)
+
+
+def fault(row: dict[str, Any]) -> str:
+    """The name of a row's error code; "" if there is none."""
+    return next((name for name, code in CODES.items() if code == row["error_code"]), "")
 
 
 class RawClient:
