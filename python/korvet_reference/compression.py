@@ -79,11 +79,13 @@ def _gunzip(data: bytes, most: int) -> bytes:
 
 
 def _unzstd(data: bytes, most: int) -> bytes:
-    """Frames one after another; a size announced by the first is believed if it is too large."""
-    if zstandard.frame_content_size(data) > most:
-        raise CodecError("DECOMPRESSION_LIMIT", f"more than {most} bytes of zstd")
+    """Frames one after another. A size that a frame announces is believed if it is too large, and held against it."""
     out = bytearray()
     while data:
+        announced = zstandard.frame_content_size(data)  # -1: it does not say
+        if len(out) + announced > most:
+            raise CodecError("DECOMPRESSION_LIMIT", f"more than {most} bytes of zstd")
+        end = len(out) + announced if announced >= 0 else most
         frame = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
         at = 0
         while not frame.eof:
@@ -91,7 +93,9 @@ def _unzstd(data: bytes, most: int) -> bytes:
                 raise CodecError("CORRUPT_COMPRESSION", "a zstd frame ends early")
             out += frame.decompress(data[at : at + ZSTD_PIECE])
             at += ZSTD_PIECE
-            if len(out) > most:
+            if len(out) > end:
+                if announced >= 0:
+                    raise CodecError("CORRUPT_COMPRESSION", "a zstd frame gives more than it announces")
                 raise CodecError("DECOMPRESSION_LIMIT", f"more than {most} bytes of zstd")
         data = frame.unused_data + data[at:]
     return bytes(out)

@@ -60,7 +60,7 @@ fn batch(compression: Compression) -> Vec<u8> {
     assemble(&columns, compression, 0, Origin::NONE).expect("good columns")
 }
 
-/// The message of fuzz_targets/schema.rs, by hand: with nulls and with values, plain and flexible.
+/// The message of `fuzz_targets/schema.rs`, by hand: with nulls and with values, plain and flexible.
 fn schemas() -> Vec<Vec<u8>> {
     let plain = b"\0\x01\xff\xff\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff0123456789abcdef";
     let full = b"\0\x01\0\x02me\x01\0\0\0\x01\0\x01a\0\0\0\x01x\0\0\0\x01y\0\0\0\x01\0\0\0\x05\0\x01n\0\0\0\x01\x02\x01\

@@ -63,6 +63,42 @@ fn a_zstd_frame_of_unknown_size_is_read_and_bounded() {
     assert_eq!(code(decompress(Compression::Zstd, &short, 4)), Code::DecompressionLimit);
 }
 
+#[test]
+fn a_zstd_frame_that_gives_more_than_it_says_is_corrupt() {
+    let mut liar = packed(Compression::Zstd, &text(200));
+    assert_eq!((liar[4], liar[5]), (0x20, 200), "one byte of content size");
+    for said in [0, 5, 199, 201, 255] {
+        liar[5] = said;
+        assert_eq!(code(decompress(Compression::Zstd, &liar, LIMIT)), Code::CorruptCompression, "{said}");
+        let behind = [packed(Compression::Zstd, b"a good one"), liar.clone()].concat();
+        assert_eq!(code(decompress(Compression::Zstd, &behind, LIMIT)), Code::CorruptCompression, "{said}");
+        assert_eq!(code(decompress(Compression::Zstd, &behind, 9)), Code::DecompressionLimit);
+    }
+    assert_eq!(code(decompress(Compression::Zstd, &liar, 254)), Code::DecompressionLimit, "as it says");
+    let stream = zstd_stream(&text(100_000));
+    assert_eq!(
+        code(decompress(Compression::Zstd, &stream[..stream.len() - 1], LIMIT)),
+        Code::CorruptCompression
+    );
+}
+
+#[test]
+fn the_limit_is_for_all_zstd_frames_together() {
+    let one = text(1000);
+    for second in [packed(Compression::Zstd, &one), zstd_stream(&one)] {
+        let two = [zstd_stream(&one), second].concat();
+        assert_eq!(decompress(Compression::Zstd, &two, 2000), Ok([&one[..], &one].concat()));
+        assert_eq!(code(decompress(Compression::Zstd, &two, 1999)), Code::DecompressionLimit);
+    }
+}
+
+#[test]
+fn zstd_frames_to_skip_are_skipped() {
+    let skipped = [&0x184D_2A50_u32.to_le_bytes()[..], &3_u32.to_le_bytes(), b"any"].concat();
+    let data = [&skipped[..], &packed(Compression::Zstd, b"text"), &skipped].concat();
+    assert_eq!(decompress(Compression::Zstd, &data, 4), Ok(b"text".to_vec()));
+}
+
 fn over_error() -> Error {
     over::<()>().unwrap_err()
 }
