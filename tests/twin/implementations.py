@@ -14,8 +14,6 @@ IMPLEMENTATIONS: dict[str, ModuleType] = {"native": native, "reference": referen
 
 BATCH_FIELDS = list(reference.Batch.__dataclass_fields__)
 
-UNCERTAIN = ("CORRUPT_COMPRESSION", "DECOMPRESSION_LIMIT")
-
 Outcome = tuple[str, Any]  # ("value", plain value) or ("error", code)
 
 
@@ -31,16 +29,6 @@ def agree(call: Callable[[ModuleType], Any]) -> Outcome:
     """The outcome of `call`, which must be the same in both implementations."""
     ours, theirs = outcome(call, native), outcome(call, reference)
     assert ours == theirs
-    return ours
-
-
-def agree_on_damage(call: Callable[[ModuleType], Any]) -> Outcome:
-    """As `agree`, for input that may hold damaged zstd.
-
-    One side decompresses it in one go, the other as a stream; what breaks one frame may look too large to the other.
-    """
-    ours, theirs = outcome(call, native), outcome(call, reference)
-    assert ours == theirs or {ours, theirs} == {("error", code) for code in UNCERTAIN}
     return ours
 
 

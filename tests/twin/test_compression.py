@@ -88,6 +88,30 @@ def test_noise(codec: int, data: bytes) -> None:
     assert agree(lambda impl: impl.recompress(batch_of(codec, data), 0, LIMIT))[0] in ("value", "error")
 
 
+def zstd_run(size: int) -> bytes:
+    """A frame that announces no size, but a window of 1 KiB; then one block that repeats a byte."""
+    return b"\x28\xb5\x2f\xfd\0\0" + (size << 3 | 0b011).to_bytes(3, "little") + b"x"
+
+
+# Not with a limit inside the wrong block: which of its two faults is found first is each library's own affair.
+@pytest.mark.parametrize("size", [1024, 1025, (1 << 21) - 1])
+@pytest.mark.parametrize("limit", [1024, LIMIT])
+def test_zstd_blocks_larger_than_their_frame_allows(size: int, limit: int) -> None:
+    result = agree(lambda impl: impl.recompress(batch_of(4, zstd_run(size)), 0, limit))
+    assert result[0] == "value" if size == 1024 else result == ("error", "CORRUPT_COMPRESSION")
+
+
+@pytest.mark.parametrize("said", [0, 5, 199, 201, 255])
+@pytest.mark.parametrize("limit", [200, 254, LIMIT])
+def test_zstd_frames_that_give_another_size_than_they_announce(said: int, limit: int) -> None:
+    frame = bytearray(zstandard.compress(b"some " * 40))
+    assert frame[4:6] == b"\x20\xc8"
+    frame[5] = said
+    code = "DECOMPRESSION_LIMIT" if said > limit else "CORRUPT_COMPRESSION"
+    for data in (bytes(frame), zstandard.compress(b"") + frame):
+        assert agree(lambda impl, data=data: impl.recompress(batch_of(4, data), 0, limit)) == ("error", code)
+
+
 BOMB = 1 << 26
 BOMBS = {
     "gzip": (1, gzip.compress(bytes(BOMB))),

@@ -93,6 +93,20 @@ fn the_limit_is_for_all_zstd_frames_together() {
 }
 
 #[test]
+fn a_zstd_block_larger_than_its_frame_allows_is_corrupt() {
+    // No size announced, a window of 1 KiB; then the last block, a repeated byte.
+    let frame = |size: u32| {
+        let header = (size << 3 | 0b011).to_le_bytes();
+        [&0xFD2F_B528_u32.to_le_bytes()[..], &[0, 0], &header[..3], b"x"].concat()
+    };
+    assert_eq!(decompress(Compression::Zstd, &frame(1024), 1024), Ok(vec![b'x'; 1024]));
+    assert_eq!(code(decompress(Compression::Zstd, &frame(1024), 1023)), Code::DecompressionLimit);
+    for size in [1025, 1 << 20] {
+        assert_eq!(code(decompress(Compression::Zstd, &frame(size), LIMIT)), Code::CorruptCompression);
+    }
+}
+
+#[test]
 fn zstd_frames_to_skip_are_skipped() {
     let skipped = [&0x184D_2A50_u32.to_le_bytes()[..], &3_u32.to_le_bytes(), b"any"].concat();
     let data = [&skipped[..], &packed(Compression::Zstd, b"text"), &skipped].concat();
