@@ -7,6 +7,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use korvet_codec::batch::{Origin, check, find_time, headers};
 use korvet_codec::columns::{assemble, columns};
 use korvet_codec::compression::Compression;
+use korvet_codec::legacy::{lift, lower};
 
 const LIMIT: usize = 1 << 30;
 const SIZES: [usize; 3] = [1, 100, 10_000];
@@ -39,6 +40,7 @@ fn batches(c: &mut Criterion) {
     for count in SIZES {
         let source = Source::new(count);
         let plain = source.assemble(Compression::None);
+        let old = lower(&plain, 1, LIMIT).expect("a good batch");
         let mut group = c.benchmark_group("batch");
         group.throughput(Throughput::Elements(count as u64));
         let mut run = |name: &str, work: &mut dyn FnMut()| {
@@ -49,6 +51,8 @@ fn batches(c: &mut Criterion) {
         run("find_time", &mut || drop(black_box(find_time(black_box(&plain), i64::MAX, LIMIT))));
         run("columns", &mut || drop(black_box(columns(black_box(&plain), LIMIT))));
         run("assemble", &mut || drop(black_box(source.assemble(Compression::None))));
+        run("lift", &mut || drop(black_box(lift(black_box(&old), LIMIT, 0))));
+        run("lower", &mut || drop(black_box(lower(black_box(&plain), 1, LIMIT))));
         for compression in &Compression::ALL[1..] {
             let packed = source.assemble(*compression);
             let name = format!("check {compression:?}");

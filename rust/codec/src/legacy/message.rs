@@ -1,7 +1,5 @@
 //! One message of magic 0 or 1: read from the front of a set, and written.
 
-use flate2::Crc;
-
 use crate::compression::Compression;
 use crate::{Code, Error, Result};
 
@@ -131,7 +129,5 @@ pub(super) fn write(out: &mut Vec<u8>, offset: i64, message: &Message<'_>) -> Re
 
 /// CRC-32 as in gzip.
 pub(super) fn checksum(bytes: &[u8]) -> u32 {
-    let mut crc = Crc::new();
-    crc.update(bytes);
-    crc.sum()
+    crc32fast::hash(bytes)
 }
