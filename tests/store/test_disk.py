@@ -124,7 +124,7 @@ def failing(number: int, after: int = 0) -> Callable[..., Any]:
     """A system call that fails, the first `after` times excepted."""
     calls = 0
 
-    def call(*_: Any) -> None:
+    def call(*_: Any, **__: Any) -> None:
         nonlocal calls
         calls += 1
         if calls > after:
@@ -324,3 +324,78 @@ async def test_lock(embedded: EmbeddedEngine) -> None:
     await second.open()
     assert await read_all(second, LOG) == [0, 1]
     await second.close()
+
+
+async def test_drop_that_leaves_files(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log is gone; the files that stayed go at the next start."""
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, 1)
+
+    def fail(directory: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("korvet_fast.store.embedded.store.shutil.rmtree", fail)
+        with pytest.raises(StoreError, match=r"orders:0 is dropped, but .* cannot be removed"):
+            await store.drop(LOG)
+    assert (await fill(store, LOG, 2)).end == 2
+    await store.close()
+    store = embedded.make()
+    await store.open()
+    assert not (embedded.directory / "@removed").exists()
+    assert await read_all(store, LOG) == [0, 1]
+    await store.close()
+
+
+async def test_append_of_nothing_flushes_what_was_not(
+    embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, 1, sync=True)
+    flushed: list[str] = []
+    real = os.fdatasync
+
+    def fdatasync(fd: int) -> None:
+        flushed.append(str(Path(f"/proc/self/fd/{fd}").readlink()))
+        real(fd)
+
+    monkeypatch.setattr(os, "fdatasync", fdatasync)
+    await fill(store, LOG, 1, sync=False)
+    assert flushed == []
+    await store.append(LOG, (), 2, sync=True).durable
+    assert flushed == [str(embedded.directory / "orders-0" / f"{0:020}.log")]
+    await store.close()
+
+
+async def test_nothing_is_written_after_the_close(embedded: EmbeddedEngine) -> None:
+    """The directory may be another process's by then."""
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, 1)
+    await store.close()
+    for log, at in ((LOG, 1), ("new:0", 0)):
+        with pytest.raises(StoreError, match="the store is closed"):
+            store.append(log, [make_entry(at)], at, sync=False)
+    with pytest.raises(StoreError, match="the store is closed"):
+        await store.save("key", b"value", None)
+    assert not (embedded.directory / "new-0").exists()
+    await store.open()
+    assert await read_all(store, LOG) == [0]
+    await store.close()
+
+
+async def test_close_waits_for_a_cut(embedded: EmbeddedEngine) -> None:
+    """The checkpoint tells of the files that are there."""
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, *[1] * 10, sync=True, piece=up_to(10))
+    cutting = asyncio.create_task(store.cut(LOG, start=8))
+    await asyncio.sleep(0)
+    await store.close()
+    assert (await cutting).start == 8
+    store = embedded.make()
+    await store.open()
+    assert await read_all(store, LOG) == [8, 9]
+    await store.close()

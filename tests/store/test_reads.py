@@ -189,3 +189,14 @@ async def test_few_files_for_many_logs(embedded: EmbeddedEngine) -> None:
     assert pages == [[0, 1, 2, 3, 4]] * 100
     assert count_open_files() <= before + 8
     await store.close()
+
+
+async def test_indexes_kept_are_bounded(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Indexes without a row count too: of many small segments, and of segments long removed."""
+    monkeypatch.setattr("korvet_fast.store.embedded.reader._INDEX_ROWS", 320)
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, *[1] * 50, sync=True, piece=up_to(1))
+    assert await read_all(store, LOG) == list(range(50))
+    assert len(store._reader._indexes) == 10
+    await store.close()

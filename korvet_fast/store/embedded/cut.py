@@ -52,7 +52,8 @@ class Cutter:
             size -= segment.size
             count += 1
         if count == len(log.segments):
-            log.roll()  # the end must stay known: an empty segment keeps it
+            log.roll()  # the end must stay known: an empty segment keeps it, before all others go
+            await self._in_thread(sync_directory, log.directory)
         await self._retire(log, count)
 
     async def _retire(self, log: Log, count: int) -> None:

@@ -71,16 +71,21 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a small file: after a crash it holds either all of `data` or what it held before. Raises `OSError`."""
+def replace_file(path: Path, data: bytes, *, sync: bool = True) -> None:
+    """Write a small file: it holds either all of `data` or what it held before. Raises `OSError`.
+
+    Without `sync` this survives a crash of the process only; the machine's may leave anything.
+    """
     fresh = path.with_name(path.name + ".new")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
     try:
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(descriptor, rest) :]
-        os.fsync(descriptor)
+        if sync:
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
     fresh.replace(path)
-    sync_directory(path.parent)
+    if sync:
+        sync_directory(path.parent)

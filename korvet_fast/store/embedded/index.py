@@ -63,11 +63,14 @@ class Index:
         return self._positions[-1] if self._positions else 0
 
     def write(self, path: Path, summary: Summary) -> None:
-        """Put the index beside its segment, whole or not at all. Raises `OSError`."""
+        """Put the index beside its segment. Raises `OSError`.
+
+        Not flushed: the checksums tell what a power failure did to it, and it can be built again.
+        """
         rows = b"".join(column.tobytes() for column in (self._offsets, self._positions, self._times))
         head = _HEAD.pack(_MAGIC, *summary, len(self), zlib.crc32(rows))
         head += _CHECKSUM.pack(zlib.crc32(head))
-        replace_file(path, head + rows)
+        replace_file(path, head + rows, sync=False)
 
 
 def read_summary(path: Path) -> Summary | None:

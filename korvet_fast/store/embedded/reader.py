@@ -24,6 +24,7 @@ from korvet_fast.store.interface import Page
 _SEARCH = 64 << 10  # bytes read at once when looking for a time
 _LEAST = 4 << 10  # bytes read at once at least
 _INDEX_ROWS = 1 << 20  # rows of indexes kept in memory, 24 bytes each
+_INDEX_ITSELF = 32  # rows that an index without any weighs as much as
 
 _Result = TypeVar("_Result")
 
@@ -40,7 +41,7 @@ class Reader:
         self._pool = pool
         self._flags = os.RWF_NOWAIT  # 0 where the file system cannot tell cached from not
         self._indexes: OrderedDict[Segment, tuple[int, Index]] = OrderedDict()  # with the size they are of
-        self._rows = 0  # in all of these
+        self._rows = 0  # that all of these weigh as much as
 
     async def read(self, log: Log, start: int, max_bytes: int, limit: int) -> Page:
         """See `Store.read`."""
@@ -123,16 +124,16 @@ class Reader:
             return segment.index
         size, index = self._indexes.pop(segment, (-1, None))
         if index is not None:
-            self._rows -= len(index)
+            self._rows -= _weigh(index)
         if index is None or size != segment.size:
             size = segment.size
             index = await self._in_thread(log, segment.load_index, log.interval)
         if segment not in self._indexes:  # another read may have loaded it meanwhile
             self._indexes[segment] = (size, index)
-            self._rows += len(index)
+            self._rows += _weigh(index)
         while self._rows > _INDEX_ROWS and len(self._indexes) > 1:
             _, (_, oldest) = self._indexes.popitem(last=False)
-            self._rows -= len(oldest)
+            self._rows -= _weigh(oldest)
         return index
 
     async def _fetch(self, log: Log, segment: Segment, position: int, length: int) -> memoryview:
@@ -174,6 +175,10 @@ def _read_rest(handle: Handle, data: bytearray, position: int, got: int) -> None
         if count == 0:
             raise OSError(errno.EIO, f"the file ends before byte {position + len(data)}")
         got += count
+
+
+def _weigh(index: Index) -> int:
+    return _INDEX_ITSELF + len(index)
 
 
 def _whole(found: list[Batch]) -> int:

@@ -30,6 +30,7 @@ from korvet_fast.store.interface import LARGE, Appending, Bounds, Entry, Page, P
 _FLUSHERS = 8  # threads; the file system's journal joins flushes that run side by side
 _READERS = 4
 
+_CLOSED = "the store is closed"
 _NOTHING = Bounds(0, 0, 0, 0)
 
 
@@ -49,6 +50,7 @@ class EmbeddedStore:
         self._files = Files(open_files or default_limit())
         self._lock = Lock(directory)
         self._logs: dict[str, Log] = {}
+        self._ready = False
 
     async def open(self) -> None:
         """See `Store.open`."""
@@ -62,14 +64,13 @@ class EmbeddedStore:
         self._reader = Reader(self._files, self._readers)
         self._cutter = Cutter(self._files, self._readers)
         self._cutting = asyncio.Lock()
-        ready = False
         try:
             await self._recover()
-            ready = True
+            self._ready = True
         except OSError as error:
             raise StoreError(f"{self._directory} cannot be opened: {error}") from error
         finally:
-            if not ready:
+            if not self._ready:
                 self._let_go()
 
     async def _recover(self) -> None:
@@ -84,19 +85,29 @@ class EmbeddedStore:
 
     async def close(self) -> None:
         """See `Store.close`. Raises `StoreError` if a log has failed; the directory is let go of even then."""
-        logs = [*self._logs.values(), self._changes]
-        try:
-            waiting = [self._commit.ask(log) for log in logs if log.dirty or log.waiting or log.flushing]
-            if waiting:
-                await asyncio.wait(waiting)
-            clean = [log for log in logs if not log.failed]
-            await asyncio.get_running_loop().run_in_executor(None, self._leave, clean)
-            if len(clean) < len(logs):
-                raise StoreError("; ".join(f"{log.name}: {log.failed}" for log in logs if log.failed))
-        except OSError as error:
-            raise StoreError(f"{self._directory} was not closed cleanly: {error}") from error
-        finally:
-            self._let_go()
+        async with self._cutting:  # the checkpoint must not tell of files that are being removed
+            try:
+                logs = await self._flush()
+                clean = [log for log in logs if not log.failed]
+                failed = [f"{log.name}: {log.failed}" for log in logs if log.failed]
+                for log in logs:
+                    log.failed = log.failed or _CLOSED  # a late append would be missing in the checkpoint
+                await asyncio.get_running_loop().run_in_executor(None, self._leave, clean)
+                if failed:
+                    raise StoreError("; ".join(failed))
+            except OSError as error:
+                raise StoreError(f"{self._directory} was not closed cleanly: {error}") from error
+            finally:
+                self._let_go()
+
+    async def _flush(self) -> list[Log]:
+        """Flush what is not flushed; returns all logs."""
+        while True:
+            logs = [*self._logs.values(), self._changes]
+            unflushed = [log for log in logs if (log.dirty or log.waiting or log.flushing) and not log.failed]
+            if not unflushed:
+                return logs
+            await asyncio.wait(list(map(self._commit.ask, unflushed)))
 
     def _leave(self, logs: list[Log]) -> None:
         for log in logs:
@@ -106,6 +117,7 @@ class EmbeddedStore:
         write_checkpoint(self._directory, logs)
 
     def _let_go(self) -> None:
+        self._ready = False
         self._commit.close()
         self._readers.shutdown()
         self._files.clear()
@@ -119,7 +131,7 @@ class EmbeddedStore:
         state.append(entries, at, piece, self._files)
         if state.durable == at and not sync:
             state.durable = state.end
-        if state.durable == state.end:
+        if state.durable == state.end and not (sync and (state.dirty or state.flushing)):
             if state.unflushed:  # full segments: once they are flushed, recovery need not read them
                 self._commit.ask(state)
             return Appending(self._stored, self._stored)
@@ -131,6 +143,8 @@ class EmbeddedStore:
         if at != 0:
             raise Stale(0)
         directory = self._directory / directory_name(name)
+        if not self._ready:
+            raise StoreError(_CLOSED)
         try:
             log = self._logs[name] = Log.create(name, directory, self._interval)
         except OSError as error:
@@ -194,8 +208,10 @@ class EmbeddedStore:
                     removed = self._put_aside(state)
                 except OSError as error:
                     raise StoreError(f"{state.directory} cannot be removed: {error}") from error
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self._readers, self._remove, removed)
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._readers, self._remove, removed)
+        except OSError as error:
+            raise StoreError(f"{log} is dropped, but {removed} cannot be removed: {error}") from error
 
     def _put_aside(self, log: Log) -> Path:
         """Take a log out of sight in one step, so that a new one of its name can be made at once."""
