@@ -215,6 +215,8 @@ class Partition:
 
     def _doubt(self, reason: str) -> StoreError:
         """An append failed, so the end of the log has to be asked for before the next one; the error to raise."""
+        if self._deleted:
+            return StoreError(reason)  # what was under way went with the log
         if reason != self._reported:
             logger.error("%s: %s", self.log, reason)
             self._reported = reason

@@ -5,13 +5,14 @@ A sequence number counts records of one producer id, from 0 to 2^31-1 and then f
 """
 
 import struct
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from korvet_fast.errors import KorvetError
 
 KEPT = 5  # batches a client may have in flight, and so may repeat
+MOST = 20_000  # producers of one partition; beyond it, who was silent longest is forgotten
 _WRAP = 1 << 31
 _COUNTABLE = 1 << 30  # half of the numbers: beyond it, before and after cannot be told apart
 
@@ -57,7 +58,7 @@ class Producers:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: dict[int, Producer] = {}
+        self._known: OrderedDict[int, Producer] = OrderedDict()  # who was heard of last comes last
 
     def __len__(self) -> int:
         return len(self._known)
@@ -99,17 +100,20 @@ class Producers:
         known = self._known.get(batch.producer_id)
         if known is None or known.epoch != batch.producer_epoch or first != (known.batches[-1].last + 1) % _WRAP:
             known = self._known[batch.producer_id] = Producer(batch.producer_epoch, seen)
+            if len(self._known) > MOST:
+                self._known.popitem(last=False)
         elif len(known.batches) == KEPT:
             oldest = known.batches.popleft()
             known.before = min(known.before + oldest.last_offset - oldest.base_offset + 1, _COUNTABLE)
         last = base_offset + batch.count - 1
         known.batches.append(Stored(first, (first + batch.count - 1) % _WRAP, base_offset, last, timestamp))
         known.seen = seen
+        self._known.move_to_end(batch.producer_id)
 
     def expire(self, before: float) -> None:
         """Forget the producers last seen earlier than `before`."""
-        for producer_id in [number for number, known in self._known.items() if known.seen < before]:
-            del self._known[producer_id]
+        while self._known and next(iter(self._known.values())).seen < before:
+            self._known.popitem(last=False)
 
     def pack(self) -> bytes:
         """Everything known, as little-endian 64-bit numbers: id, epoch, before, how many batches, batches."""

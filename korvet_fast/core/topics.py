@@ -98,8 +98,9 @@ class Topics:
 
     async def save(self) -> None:
         """Save the state of all partitions that changed since they were saved."""
-        changed = [partition for topic in self for partition in topic.partitions if not partition.is_saved]
-        await _each(changed, Partition.save)
+        async with self._changing:  # a partition that is being dropped must not be saved again
+            changed = [partition for topic in self for partition in topic.partitions if not partition.is_saved]
+            await _each(changed, Partition.save)
 
     async def create(
         self, name: str, partitions: int, configs: Mapping[str, str | None], *, validate_only: bool = False

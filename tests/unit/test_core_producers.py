@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from korvet_fast.core.producers import KEPT, Producers, Stored
+from korvet_fast.core.producers import KEPT, MOST, Producers, Stored
 from korvet_fast.errors import KorvetError
 
 LAST = 2**31 - 1
@@ -106,6 +106,20 @@ def test_silent_producers_are_forgotten() -> None:
     assert len(producers) == 1
     assert send(producers, Batch(50, producer_id=1), 2) == 2
     assert send(producers, Batch(50, producer_id=2), 3) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+
+
+def test_no_more_producers_are_known_than_the_limit() -> None:
+    """Whoever names a new id with every batch displaces those silent longest, and never fills the memory."""
+    producers = Producers()
+    for number in range(MOST):
+        producers.add(Batch(0, producer_id=number), number, 0, float(number))
+    producers.add(Batch(1, producer_id=0), MOST, 0, float(MOST))
+    producers.add(Batch(0, producer_id=MOST), MOST + 1, 0, float(MOST))
+    assert len(producers) == MOST
+    assert send(producers, Batch(9, producer_id=0), -1) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    assert producers.check(Batch(9, producer_id=1)) is None
+    producers.expire(float(MOST))
+    assert len(producers) == 2
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9)), max_size=60))

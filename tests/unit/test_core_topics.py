@@ -184,6 +184,37 @@ def test_a_deleted_topic_is_gone_and_its_name_begins_anew(tmp_path: Path) -> Non
     over(tmp_path, body)
 
 
+def test_an_append_under_way_ends_with_its_topic(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It is not acknowledged, and nobody looks for the log that is gone."""
+
+    async def body(world: World) -> None:
+        topic = await world.broker.topics.create("t", 1, {})
+        world.store.hold = []
+        appended = put(topic.partitions[0], make_batch(), acks=-1)
+        await world.broker.topics.delete(topic)
+        world.store.hold[0].set_exception(StoreError("t:0 was dropped"))
+        with pytest.raises(StoreError, match="dropped"):
+            await settle(appended)
+        assert await refuse(topic.partitions[0].read(0, 1)) == "UNKNOWN_TOPIC_OR_PARTITION"
+        with pytest.raises(KorvetError, match="was deleted"):
+            put(topic.partitions[0], make_batch())
+
+    over(tmp_path, body)
+    assert caplog.text == ""
+
+
+def test_a_partition_is_not_saved_again_while_its_topic_is_deleted(tmp_path: Path) -> None:
+    async def body(world: World) -> None:
+        topics = world.broker.topics
+        topic = await topics.create("t", 20, {})
+        for partition in topic.partitions:
+            put(partition, make_batch(producer=(1, 0, 0)))
+        await asyncio.gather(topics.delete(topic), topics.save())
+        assert await world.store.scan("state/") == {}
+
+    over(tmp_path, body)
+
+
 def test_a_deletion_cut_short_by_a_crash_is_ended_at_the_next_start(tmp_path: Path) -> None:
     image = tmp_path / "image"
 
