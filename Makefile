@@ -83,12 +83,13 @@ bench-peers: wheel-install tools  ## the system: against Apache Kafka on this ma
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := frames schema resp batch messages decompress
 
-fuzz: check-toolchain  ## each fuzz target for a minute (FUZZ_SECONDS=60), from a corpus of real frames
+fuzz: check-toolchain  ## each fuzz target for a minute (FUZZ_SECONDS=60), from good input of every kind
+	@cargo +nightly --version >/dev/null 2>&1 || { echo "Missing: nightly Rust. rustup toolchain install nightly, and run this again."; exit 1; }
 	@command -v cargo-fuzz >/dev/null || cargo install --locked --quiet cargo-fuzz
 	@cargo run --quiet --manifest-path rust/fuzz/Cargo.toml --example seeds -- rust/fuzz/corpus
 	@for target in $(FUZZ_TARGETS); do \
 	  echo "fuzzing $$target for $(FUZZ_SECONDS) s"; \
-	  cargo +nightly fuzz run --fuzz-dir rust/fuzz $$target -- -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1; \
+	  cargo +nightly fuzz run --fuzz-dir rust/fuzz $$target -- -max_total_time=$(FUZZ_SECONDS) -verbosity=0 -print_funcs=0 -print_final_stats=1; \
 	done
 
 kill-loop: develop  ## fifty times kill -9 under four idempotent producers, with restarts: nothing lost or doubled

@@ -19,9 +19,7 @@ fn main() -> io::Result<()> {
     write(top, "schema", &schemas())?;
     write(top, "resp", &replies())?;
     write(top, "batch", &batches.iter().map(|batch| seed(3, batch)).collect::<Vec<_>>())?;
-    let sets: Vec<_> =
-        (0..2).map(|magic| lower(&batches[0], magic, 1 << 20).expect("a good batch")).collect();
-    write(top, "messages", &sets.iter().map(|set| seed(1, set)).collect::<Vec<_>>())?;
+    write(top, "messages", &(0..2).flat_map(|magic| messages(&batches[0], magic)).collect::<Vec<_>>())?;
     let packed = Compression::ALL.into_iter().enumerate().map(|(which, compression)| {
         let mut out = vec![which as u8];
         compress(compression, &b"the same words, the same words, the same words".repeat(20), &mut out);
@@ -58,6 +56,19 @@ fn batch(compression: Compression) -> Vec<u8> {
         ("value_valid", &[1, 1]),
     ];
     assemble(&columns, compression, 0, Origin::NONE).expect("good columns")
+}
+
+/// A message set, then the same in a wrapper for each compression that old messages have; the target seals them.
+fn messages(batch: &[u8], magic: u8) -> Vec<Vec<u8>> {
+    let set = lower(batch, magic, 1 << 20).expect("a good batch");
+    let wrapped = Compression::ALL[1..4].iter().map(|compression| {
+        let mut packed = Vec::new();
+        compress(*compression, &set, &mut packed);
+        let (size, time) = (packed.len() as u32, &[0; 8][..usize::from(magic) * 8]);
+        let head = [&[1], &[0; 16][..], &[magic, compression.bits()], time, &[0xff; 4]].concat();
+        [head, size.to_be_bytes().to_vec(), packed].concat()
+    });
+    [seed(1, &set)].into_iter().chain(wrapped).collect()
 }
 
 /// The message of `fuzz_targets/schema.rs`, by hand: with nulls and with values, plain and flexible.
