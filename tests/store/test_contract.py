@@ -1,10 +1,11 @@
 """The nine verbs, as `store.interface` describes them, on every engine. What only files can suffer is elsewhere."""
 
 import asyncio
+import contextlib
 
 import pytest
 
-from korvet_fast.errors import KorvetError
+from korvet_fast.errors import KorvetError, StoreError
 from korvet_fast.store.interface import ABSENT, LARGE, Bounds, Page, Stale
 from store.engines import Engine
 from store.entries import LIMIT, fill, make_entry, offsets, read_all, up_to
@@ -253,6 +254,23 @@ async def test_cut_the_end_above_the_start(engine: Engine) -> None:
     async with engine.store() as store:
         assert (await fill(store, LOG, 2)).end == 6
         assert await read_all(store, LOG) == [4, 5]
+
+
+async def test_flushes_go_on_after_a_cut(engine: Engine) -> None:
+    """Those who waited for what was cut are told; who comes later does not wait for ever."""
+    async with engine.store() as store:
+        await fill(store, LOG, 1, sync=True)
+        for count in (1, 2, 3):
+            waiting = [store.append(LOG, [make_entry(1)], 1, sync=True).durable]
+            await asyncio.sleep(0)
+            waiting += [store.append(LOG, [make_entry(at)], at, sync=True).durable for at in range(2, 2 + count)]
+            assert (await store.cut(LOG, end=1)).end == 1
+            for future in waiting:
+                with contextlib.suppress(StoreError):
+                    await future
+            await store.append(LOG, [make_entry(1, 2)], 1, sync=True).durable
+            assert (await store.bounds(LOG)).durable == 3
+            assert (await store.cut(LOG, end=1)).end == 1
 
 
 async def test_retention_by_size(engine: Engine) -> None:
