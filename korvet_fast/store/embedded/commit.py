@@ -1,11 +1,8 @@
 """Group commit: one flush of a log answers everyone who waited for it.
 
-Each log has at most one flush under way, in a thread; who asks meanwhile shares the next one. A lone writer is flushed
-for at once. Where several keep writing, the next flush waits until all of them are there again (or for `_PATIENCE`):
-otherwise those who are answered and those who wait would take turns, and each flush would carry half of them.
-
-A flush that fails fails its log for good: the kernel may have thrown the pages away, so a second flush that succeeds
-would prove nothing.
+Each log has at most one flush under way, in a thread. Who asks meanwhile is handed to that thread at once, and it
+flushes for all of them together the moment it is free: the disk never waits for the loop. A flush that fails fails its
+log for good: the kernel may have thrown the pages away, so a second flush that succeeds would prove nothing.
 """
 
 import asyncio
@@ -23,8 +20,6 @@ from korvet_fast.store.embedded.files import Files, Handle, sync_directory
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.segment import Segment
 
-_PATIENCE = 0.001  # seconds, a few times what a flush takes
-
 _logger = logging.getLogger(__name__)
 
 
@@ -36,20 +31,14 @@ class Shared(asyncio.Future[None]):
         return False
 
 
-class _Flush(NamedTuple):
-    """What a worker thread is to make durable, and up to which offset the log then is."""
+class Flush(NamedTuple):
+    """What a thread is to make durable, up to which offset the log then is, and who is told."""
 
     end: int
     files: list[Path]  # in the order of the log
     directories: tuple[Path, ...]
     full: list[Segment]  # get their index written
-
-
-class _Job(NamedTuple):
-    """A flush on its way through a thread."""
-
-    log: Log
-    flush: _Flush
+    future: "asyncio.Future[None]"
 
 
 class Commit:
@@ -61,8 +50,8 @@ class Commit:
         self._most = threads
         self._threads: list[Thread] = []
         # A queue of our own: the futures of an executor cost several times what the hand-over itself does.
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._under_way = 0
+        self._logs: SimpleQueue[Log | None] = SimpleQueue()
+        self._under_way = 0  # logs in the queue and in the threads
         self._loop = asyncio.get_running_loop()
         self.closed = False
 
@@ -70,7 +59,7 @@ class Commit:
         """Begin no flush any more; who still asks for one gets `StoreError`. Waits for those under way."""
         self.closed = True
         for _ in self._threads:
-            self._jobs.put(None)
+            self._logs.put(None)
         for thread in self._threads:
             thread.join()
 
@@ -79,17 +68,9 @@ class Commit:
         future = log.waiting
         if future is None:
             future = log.waiting = Shared(loop=self._loop)
-        log.asked += 1
-        if log.asked == max(log.crowd, 1):
             # Not at once: whatever else arrives in this turn of the loop belongs to the same flush.
-            self._loop.call_soon(self._hurry, log, future)
+            self._loop.call_soon(self._hand_over, log)
         return future
-
-    def _hurry(self, log: Log, future: "asyncio.Future[None]") -> None:
-        """Flush for those who wait with `future`, though fewer came than were expected."""
-        if log.waiting is future and log.flushing is None:
-            log.crowd = 0
-            self._begin(log)
 
     @asynccontextmanager
     async def pause(self, log: Log) -> AsyncIterator[None]:
@@ -101,60 +82,76 @@ class Commit:
             yield
         finally:
             log.paused = False
-            self._begin(log)
+            self._hand_over(log)
 
-    def _begin(self, log: Log) -> None:
-        if log.waiting is None or log.flushing is not None or log.paused or log.asked < log.crowd:
+    def _hand_over(self, log: Log) -> None:
+        """Give those who wait to the thread that flushes this log, or to the next that is free."""
+        future = log.waiting
+        if future is None or log.paused:
             return
+        log.waiting = None
         if log.failed or self.closed:
-            future, log.waiting = log.waiting, None
-            log.asked = log.crowd = 0
             refuse(future, log.failed or "the store was closed before it was flushed")
             return
-        log.flushing, log.waiting = log.waiting, None
-        log.crowd, log.asked = log.asked, 0
+        idle = log.flushing is None
+        log.flushing = future
+        log.flushes.append(_collect(log, future))
+        if idle:
+            self._start(log)
+
+    def _start(self, log: Log) -> None:
         self._under_way += 1
         if len(self._threads) < min(self._under_way, self._most):
             thread = Thread(target=self._work, name="flush", daemon=True)
             self._threads.append(thread)
             thread.start()
-        self._jobs.put(_Job(log, self._collect(log)))
+        self._logs.put(log)
 
     def _work(self) -> None:
-        """A thread: flush one after the other, and tell the loop."""
-        while (job := self._jobs.get()) is not None:
-            outcome: list[Segment] | Exception
-            try:
-                outcome = _run(job.flush, self._files)
-            except Exception as error:  # noqa: BLE001  who waits is told, whatever it was; `_finish` logs it
-                outcome = error
-            self._loop.call_soon_threadsafe(self._finish, job, outcome)
+        """A thread: flush the logs of the queue, and tell the loop."""
+        while (log := self._logs.get()) is not None:
+            on = True
+            while on:
+                flushes = [log.flushes.popleft() for _ in range(len(log.flushes))]
+                done: list[Segment] | Exception
+                try:
+                    done = _run(flushes, self._files)
+                except Exception as error:  # noqa: BLE001  who waits is told, whatever it was, and `_finish` logs it
+                    done = error
+                # With the same log, unless another waits for its turn; what arrives from here on `_finish` sees.
+                on = not isinstance(done, Exception) and bool(log.flushes) and self._logs.empty()
+                self._loop.call_soon_threadsafe(self._finish, log, flushes, done, on)
 
-    def _collect(self, log: Log) -> _Flush:
-        full, log.unflushed = log.unflushed, []
-        files = [segment.path for segment in (*full, log.segments[-1])]
-        directories = (log.directory, log.directory.parent) if log.fresh else ()
-        log.dirty = log.fresh = False
-        return _Flush(log.end, files, directories, full)
-
-    def _finish(self, job: _Job, outcome: "list[Segment] | Exception") -> None:
-        log = job.log
-        future, log.flushing = log.flushing, None
-        assert future is not None  # set in _begin, taken only here
-        self._under_way -= 1
-        # Who was flushed for and who came meanwhile make the crowd; if nobody came, the next one need not wait.
-        log.crowd = log.crowd + log.asked if log.asked else 0
-        if isinstance(outcome, Exception):
-            log.fail(f"the flush failed: {outcome}")
-            refuse(future, log.failed)
+    def _finish(self, log: Log, flushes: list[Flush], done: "list[Segment] | Exception", on: bool) -> None:
+        """On the loop: what a thread did. `on`: it goes on with the same log."""
+        if isinstance(done, Exception):
+            log.fail(f"the flush failed: {done}")
+            flushes += log.flushes
+            log.flushes.clear()
         else:
-            log.durable = max(log.durable, job.flush.end)
-            for segment in outcome:
+            log.durable = max(log.durable, flushes[-1].end)
+            for segment in done:
                 segment.index = None  # it is on disk now
-            future.set_result(None)
-        if log.waiting is not None:
-            self._loop.call_later(_PATIENCE, self._hurry, log, log.waiting)
-            self._begin(log)
+        if not on:
+            self._under_way -= 1
+            if log.flushes:
+                self._start(log)
+            else:
+                log.flushing = None
+        for flush in flushes:
+            if log.failed:
+                refuse(flush.future, log.failed)
+            else:
+                flush.future.set_result(None)
+
+
+def _collect(log: Log, future: "asyncio.Future[None]") -> Flush:
+    """What has to be flushed so that all that is in the log now is durable."""
+    full, log.unflushed = log.unflushed, []
+    files = [segment.path for segment in (*full, log.segments[-1])]
+    directories = (log.directory, log.directory.parent) if log.fresh else ()
+    log.dirty = log.fresh = False
+    return Flush(log.end, files, directories, full, future)
 
 
 def refuse(future: "asyncio.Future[None]", why: str) -> None:
@@ -163,15 +160,15 @@ def refuse(future: "asyncio.Future[None]", why: str) -> None:
     future.exception()  # nobody has to be waiting
 
 
-def _run(flush: _Flush, files: Files) -> list[Segment]:
+def _run(flushes: list[Flush], files: Files) -> list[Segment]:
     """In a thread. Returns the segments whose index is now beside them; raises `OSError`."""
-    for path in flush.files:
+    for path in dict.fromkeys(path for flush in flushes for path in flush.files):
         # Held only now: ten thousand flushes may be waiting for their turn, and each would keep a file open.
         handle = files.peek(path) or Handle(path)
         os.fdatasync(handle.fd)
-    for directory in flush.directories:
+    for directory in dict.fromkeys(directory for flush in flushes for directory in flush.directories):
         sync_directory(directory)
-    return [segment for segment in flush.full if write_index(segment)]
+    return [segment for flush in flushes for segment in flush.full if write_index(segment)]
 
 
 def write_index(segment: Segment) -> bool:

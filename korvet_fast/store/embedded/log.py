@@ -8,14 +8,19 @@ import asyncio
 import logging
 import os
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from korvet_fast.core.types import Buffer
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.files import Files, Handle
 from korvet_fast.store.embedded.segment import Segment
 from korvet_fast.store.interface import Bounds, Entry, Piece, Stale
+
+if TYPE_CHECKING:
+    from korvet_fast.store.embedded.commit import Flush
 
 _PARTS = 1024  # buffers that one system call takes (IOV_MAX)
 
@@ -26,12 +31,11 @@ class Log:
     """The state of one log. `directory` holds its segments and nothing of other logs."""
 
     __slots__ = (
-        "asked",
-        "crowd",
         "directory",
         "dirty",
         "durable",
         "failed",
+        "flushes",
         "flushing",
         "fresh",
         "gone",
@@ -59,11 +63,10 @@ class Log:
         self.dirty = False  # something was written since the last flush began
         self.fresh = False  # a file was made since then
         self.unflushed: list[Segment] = []  # segments that became full since then
-        self.waiting: asyncio.Future[None] | None = None  # ends with the next flush
-        self.flushing: asyncio.Future[None] | None = None  # ends with the flush under way
-        self.paused = False  # no flush may begin
-        self.asked = 0  # how many appends wait for the next flush
-        self.crowd = 0  # how many appends the next flush waits for
+        self.waiting: asyncio.Future[None] | None = None  # of those whose flush is not handed over yet
+        self.flushes: deque[Flush] = deque()  # handed over to a thread, which has not begun with them
+        self.flushing: asyncio.Future[None] | None = None  # of the last flush handed over, until the log is at rest
+        self.paused = False  # none may be handed over
 
     @classmethod
     def create(cls, name: str, directory: Path, interval: int, base: int = 0) -> "Log":
