@@ -28,6 +28,10 @@ lint: develop  ## ruff, mypy, import-linter, stubtest, rustfmt, clippy: all must
 	$(PY) -m mypy.stubtest korvet_fast._native
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	@for crate in rust/fuzz benchmarks/load; do \
+	  cargo fmt --manifest-path $$crate/Cargo.toml --check && \
+	  cargo clippy --manifest-path $$crate/Cargo.toml --all-targets --quiet -- -D warnings || exit 1; \
+	done
 
 format:  ## rewrite Python and Rust in the house style
 	$(BIN)/ruff check --fix .

@@ -61,7 +61,7 @@ class Connection(asyncio.BufferedProtocol):
         self._tasks: set[asyncio.Task[None]] = set()
         self._working = 0  # weight of the requests started and not answered
         self._unfinished = 0  # bytes of the frame that is still arriving
-        self._spoken = self._closing = self._lost = self._ending = self._paused = False
+        self._spoken = self._closing = self._lost = self._ending = self._paused = self._sending = False
         self._active = self._loop.time()
         self._frame_began: float | None = None
         self._choked: float | None = None  # since when the peer takes nothing
@@ -256,6 +256,14 @@ class Connection(asyncio.BufferedProtocol):
                 self._pool.end(slot.weight)
         if not self._lost:
             self._note_reply(slot)
+            if not self._sending:
+                # Requests that wait for the same thing end in the same turn of the loop: one call sends all replies.
+                self._sending = True
+                self._loop.call_soon(self._send_finished)
+
+    def _send_finished(self) -> None:
+        self._sending = False
+        if not self._lost:
             self._send()
             self.go_on()
 

@@ -157,12 +157,39 @@ def _append(parts: list[Part], acks: int) -> None:
                 part.fail(error)
 
 
+async def _wait(futures: list["asyncio.Future[None]"], seconds: float) -> None:
+    """Until all are done or the time is over. `asyncio.wait` without its sets: this is once a produce.
+
+    The futures are not awaited themselves: they are shared, and a cancellation must not reach them.
+    """
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+    left = len(futures)
+
+    def stop() -> None:
+        if not over.done():
+            over.set_result(None)
+
+    def count(_: "asyncio.Future[None]") -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            stop()
+
+    timer = loop.call_later(seconds, stop)
+    for future in futures:
+        future.add_done_callback(count)
+    try:
+        await over
+    finally:
+        timer.cancel()
+
+
 async def _settle(parts: list[Part], timeout_ms: int) -> None:
     """Wait for what acks asked for, and fill in the rows."""
     waiting = [part.appended.done for part in parts if part.appended is not None and part.appended.done is not None]
     if waiting:
-        # Not awaited directly: these futures are shared, and a cancellation must not reach them.
-        await asyncio.wait(waiting, timeout=max(timeout_ms, 0) / 1000)
+        await _wait(waiting, max(timeout_ms, 0) / 1000)
     for part in parts:
         appended = part.appended
         if appended is None:
