@@ -19,7 +19,6 @@ logger = logging.getLogger(__name__)
 _SELF = "broker"  # registry key: cluster id, leader epoch, whether the last stop was clean
 _PRODUCERS = "producers"  # registry key: the first producer id not given out
 _BLOCK = 1000  # producer ids taken from the registry at a time
-_LAST_EPOCH = (1 << 15) - 1
 
 
 class Address(NamedTuple):
@@ -114,18 +113,6 @@ class Broker:
             if await store.save(_PRODUCERS, b"%d" % (first + _BLOCK), known):
                 self._free_ids = range(first, first + _BLOCK)
                 return
-
-    async def renew_producer(self, producer_id: int, epoch: int) -> tuple[int, int]:
-        """The next epoch of a producer id, which fences the one before (KIP-360).
-
-        A new id instead if the epochs are used up, or if the id was never given out here.
-        """
-        async with self._allotting:
-            if not self._free_ids:
-                await self._allot()
-        if 0 <= producer_id < self._free_ids.start and 0 <= epoch < _LAST_EPOCH:
-            return producer_id, epoch + 1
-        return await self.new_producer()
 
     async def _clean(self) -> None:
         interval = self.settings.number("log.retention.check.interval.ms") / 1000

@@ -41,22 +41,6 @@ def test_producer_ids_are_never_given_out_twice(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_renewing_a_producer_gives_its_next_epoch(tmp_path: Path) -> None:
-    async def run() -> None:
-        async with run_broker(tmp_path) as world:
-            identity, epoch = await world.broker.new_producer()
-            assert await world.broker.renew_producer(identity, epoch) == (identity, 1)
-        async with run_broker(tmp_path) as world:
-            assert await world.broker.renew_producer(identity, 1) == (identity, 2)
-            used_up, epoch = await world.broker.renew_producer(identity, 32767)
-            assert used_up != identity
-            assert epoch == 0
-            unknown, epoch = await world.broker.renew_producer(10**12, 3)
-            assert unknown != 10**12
-            assert epoch == 0
-
-    asyncio.run(run())
-
 
 def test_draining_ends_long_polls_now_and_later(tmp_path: Path) -> None:
     async def run() -> None:
