@@ -41,7 +41,6 @@ def test_producer_ids_are_never_given_out_twice(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-
 def test_draining_ends_long_polls_now_and_later(tmp_path: Path) -> None:
     async def run() -> None:
         async with run_broker(tmp_path) as world:
