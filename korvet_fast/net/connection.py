@@ -8,10 +8,11 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, cast
 
 from korvet_fast.errors import CodecError
-from korvet_fast.net.eager import Waits, finish, start
+from korvet_fast.net.eager import run
 from korvet_fast.net.limits import Limits
 from korvet_fast.net.pool import Pool
 from korvet_fast.net.quiet import Quiet
@@ -58,10 +59,10 @@ class Connection(asyncio.BufferedProtocol):
         self._frames = dialect.frames()
         self._slots: deque[_Slot] = deque()
         self._waiting: deque[bytearray] = deque()  # whole frames not started yet
-        self._tasks: set[asyncio.Task[None]] = set()
         self._working = 0  # weight of the requests started and not answered
         self._unfinished = 0  # bytes of the frame that is still arriving
-        self._spoken = self._closing = self._lost = self._ending = self._paused = self._sending = False
+        self._spoken = self._closing = self._lost = self._ending = self._paused = False
+        self._starting = self._sending = False
         self._active = self._loop.time()
         self._frame_began: float | None = None
         self._choked: float | None = None  # since when the peer takes nothing
@@ -221,45 +222,29 @@ class Connection(asyncio.BufferedProtocol):
         self._working += weight
         self._pool.begin(weight)
         self._slots.append(slot)
-        try:
-            reply = start(self._session.handle(frame))
-        except Hangup as reason:
-            slot.reply = []
-            self._hang_up("protocol", str(reason))
-        except Exception:
-            slot.reply = []
-            log.exception(UNEXPECTED, self.peer)
-            self._close()
-        else:
-            if isinstance(reply, Waits):
-                task = self._loop.create_task(self._finish(slot, reply))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
-                return
-            slot.reply = reply
-            self._note_reply(slot)
-            if len(reply) > 1:
-                self._send()  # it is long: let the transport say whether the peer takes it before more is started
+        self._starting = True
+        run(self._session.handle(frame), partial(self._end, slot))
+        self._starting = False
 
-    async def _finish(self, slot: _Slot, waits: Waits[Reply]) -> None:
-        try:
-            slot.reply = await finish(waits)
-        except Hangup as reason:
-            self._hang_up("protocol", str(reason))
-        except Exception:
-            log.exception(UNEXPECTED, self.peer)
+    def _end(self, slot: _Slot, reply: Reply | None, error: BaseException | None) -> None:
+        """The request is over: its reply, or why there is none."""
+        slot.reply = reply = reply or []
+        if isinstance(error, Hangup):
+            self._hang_up("protocol", str(error))
+        elif error is not None:
+            log.error(UNEXPECTED, self.peer, exc_info=error)
             self._close()
-        finally:
-            if slot.reply is None:
-                slot.reply = []
-            if self._lost:
-                self._pool.end(slot.weight)
-        if not self._lost:
-            self._note_reply(slot)
+        if self._lost:
+            self._pool.end(slot.weight)
+            return
+        self._note_reply(slot)
+        if not self._starting:
             if not self._sending:
                 # Requests that wait for the same thing end in the same turn of the loop: one call sends all replies.
                 self._sending = True
                 self._loop.call_soon(self._send_finished)
+        elif len(reply) > 1:
+            self._send()  # it is long: let the transport say whether the peer takes it before more is started
 
     def _send_finished(self) -> None:
         self._sending = False

@@ -1,54 +1,34 @@
-"""Starting a coroutine without a task, and going on with it inside one only if it has to wait.
+"""Running a coroutine without a task: the future it waits for carries it on.
 
-Most requests never wait, and a task costs more than they do.
+Most requests never wait, and a task costs more than many a request does. The price: such a coroutine waits for futures
+only (asyncio's locks, events and executors do nothing else), is never cancelled, and has no current task, which
+`asyncio.timeout` asks for.
 """
 
 import asyncio
-from collections.abc import Coroutine, Generator
-from types import coroutine
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-class Waits(Generic[T]):
-    """A coroutine that was started and waits for something; `await finish(waits)` in a task gives its result."""
-
-    __slots__ = ("started", "waits_for")
-
-    def __init__(self, started: Coroutine[Any, Any, T], waits_for: object) -> None:
-        self.started = started
-        self.waits_for = waits_for
-
-
-def start(work: Coroutine[Any, Any, T]) -> T | Waits[T]:
-    """Run up to the first wait: the result, or what is left to do. Raises what `work` raises."""
+def run(
+    work: Coroutine[Any, Any, T],
+    end: Callable[[T | None, BaseException | None], None],
+    _: "asyncio.Future[Any] | None" = None,
+) -> None:
+    """Run `work` up to its next wait, and from there on when that is over; `end` gets its result or its exception."""
     try:
         waits_for = work.send(None)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    if isinstance(waits_for, asyncio.Future):
-        # `await` marks the future, and the task that gets it takes the mark off. Here the task comes a moment later,
-        # and until then others must be able to await the same future.
+    except StopIteration as stop:
+        end(stop.value, None)
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  `end` is told, whatever it was
+        end(None, error)
+    else:
+        if waits_for is None:  # `asyncio.sleep(0)`: only to let others go first
+            asyncio.get_running_loop().call_soon(run, work, end)
+            return
+        # `await` marks a future for a task to take the mark off, so that nothing but a future is waited for.
         waits_for._asyncio_future_blocking = False
-    return Waits(work, waits_for)
-
-
-@coroutine
-def finish(waits: Waits[T]) -> Generator[Any, Any, T]:
-    """Inside a task: the rest of the work. Raises what it raises."""
-    work, waits_for = waits.started, waits.waits_for
-    if isinstance(waits_for, asyncio.Future):
-        waits_for._asyncio_future_blocking = True
-    try:
-        while True:
-            try:
-                sent = yield waits_for
-            except BaseException as error:  # noqa: BLE001 - whatever it is, a cancellation too, it is meant for `work`
-                waits_for = work.throw(error)
-            else:
-                waits_for = work.send(sent)
-    except StopIteration as end:
-        result: T = end.value
-        return result
+        waits_for.add_done_callback(partial(run, work, end))
