@@ -16,6 +16,7 @@ from korvet_fast.net.eager import run
 from korvet_fast.net.limits import Limits
 from korvet_fast.net.pool import Pool
 from korvet_fast.net.quiet import Quiet
+from korvet_fast.net.wakefulness import Wakefulness
 from korvet_fast.wire.dialect import Dialect, Hangup, Reply
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ class Shared(NamedTuple):
     pool: Pool
     limits: Limits
     quiet: Quiet
+    wakefulness: Wakefulness
     gone: "Callable[[Connection], None]"
 
 
@@ -54,6 +56,7 @@ class Connection(asyncio.BufferedProtocol):
         self._pool = shared.pool
         self._limits = shared.limits
         self._quiet = shared.quiet
+        self._wakefulness = shared.wakefulness
         self._gone = shared.gone
         self._loop = asyncio.get_running_loop()
         self._frames = dialect.frames()
@@ -105,6 +108,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._start(frame, weight)
         self._send()
         self._regulate()
+        self._wakefulness.prolong()
         return None
 
     def eof_received(self) -> bool:

@@ -10,6 +10,7 @@ from korvet_fast.net.connection import WINDOW, Connection, Shared
 from korvet_fast.net.limits import Admission, Limits
 from korvet_fast.net.pool import Pool
 from korvet_fast.net.quiet import Quiet
+from korvet_fast.net.wakefulness import Wakefulness
 from korvet_fast.wire.dialect import Dialect
 
 log = logging.getLogger(__name__)
@@ -42,7 +43,9 @@ class Server:
         self._quiet = Quiet(self._loop.time)
         self.pool = Pool(admission.pool, self._relieve)
         self._relieving = False
-        self._shared = Shared(memoryview(bytearray(WINDOW)), self.pool, limits, self._quiet, self._forget)
+        self._shared = Shared(
+            memoryview(bytearray(WINDOW)), self.pool, limits, self._quiet, Wakefulness(), self._forget
+        )
         self.connections: dict[Connection, str] = {}  # and the peer's address
         self._of_ip: Counter[str] = Counter()
         self._accepting: dict[asyncio.Task[None], socket.socket] = {}
