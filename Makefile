@@ -102,8 +102,9 @@ kill-loop: develop  ## fifty times kill -9 under four idempotent producers, with
 wheel-install: wheel
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
 
-tools: $(VENV)/.deps  ## foreign programs the tests use: kcat from Debian, Kafka's jars from Maven
-	@command -v kcat >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq kcat >/dev/null; } || \
-	  echo "kcat is not here and cannot be installed: its tests will be skipped"
+tools: $(VENV)/.deps  ## foreign programs the tests use: kcat and redis-server from Debian, Kafka's jars from Maven
+	@{ command -v kcat && command -v redis-server && command -v redis-cli; } >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq kcat redis-server >/dev/null; } || \
+	  echo "kcat or redis-server is not here and cannot be installed: their tests will be skipped"
 	@$(PY) -c "from benchmarks.peers.kafka import jars; jars.classpath()" || echo "Kafka's jars are not here: the tests of its Java tools will be skipped"

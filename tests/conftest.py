@@ -1,11 +1,15 @@
-"""Fixtures that several folders share: broker processes."""
+"""Fixtures that several folders share: broker processes, Redis servers."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from broker_process import BrokerProcess
+from redis_cluster import Cluster
+from redis_sentinels import Sentinels
+from redis_server import PROGRAMS, RedisServer, find_program
 
 
 @pytest.fixture
@@ -28,3 +32,50 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """One broker for all tests of a module; each test uses its own topics."""
     with BrokerProcess(tmp_path_factory.mktemp("broker") / "data", "num.partitions=4") as running:
         yield running
+
+
+@pytest.fixture(params=PROGRAMS)
+def redis_program(request: pytest.FixtureRequest) -> str:
+    """The path of a redis-server: a test that asks for it (or for what stands on it) runs with each of both."""
+    return find_program(request.param)
+
+
+@pytest.fixture
+def start_redis(redis_program: str, tmp_path: Path) -> Iterator[Callable[..., RedisServer]]:
+    """Starts servers of the test's own; `start_redis(appendonly="yes")`. They end with the test."""
+    started: list[RedisServer] = []
+
+    def start(directory: Path | None = None, **options: Any) -> RedisServer:
+        place = directory or tmp_path / f"redis-{len(started)}"
+        started.append(RedisServer(redis_program, place, **options))
+        return started[-1].start()
+
+    yield start
+    for server in started:
+        server.kill()
+
+
+@pytest.fixture
+def redis_server(start_redis: Callable[..., RedisServer]) -> RedisServer:
+    """A server that fsyncs every write before its answer."""
+    return start_redis(appendonly="yes")
+
+
+@pytest.fixture
+def redis_sentinels(redis_program: str, tmp_path: Path) -> Iterator[Sentinels]:
+    """A master, a replica and three Sentinels."""
+    sentinels = Sentinels(redis_program, tmp_path / "sentinels", appendonly="yes")
+    try:
+        yield sentinels.start()
+    finally:
+        sentinels.stop()
+
+
+@pytest.fixture
+def redis_cluster(redis_program: str, tmp_path: Path) -> Iterator[Cluster]:
+    """A Cluster of three masters."""
+    cluster = Cluster(redis_program, tmp_path / "cluster", appendonly="yes")
+    try:
+        yield cluster.start()
+    finally:
+        cluster.stop()
