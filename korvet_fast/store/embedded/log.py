@@ -87,7 +87,8 @@ class Log:
         """Where the log starts and ends."""
         segments = self.segments
         size = sum(segment.size for segment in segments)
-        return Bounds(self.start, segments[-1].end, self.durable, size, max(s.max_time for s in segments))
+        latest = max(segment.max_time for segment in segments)
+        return Bounds(self.start, segments[-1].end, self.durable, size, latest, removed=self.start)
 
     def find(self, offset: int) -> int:
         """Which of the segments holds the offset, or would."""

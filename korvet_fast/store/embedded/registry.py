@@ -41,6 +41,7 @@ class Registry:
         self._cutter = cutter
         self._values: dict[str, bytes] = {}
         self._changes = 0  # in the log, at least
+        self.version = 0  # counts the changes since the opening
         self._compacting = False
 
     async def open(self, reader: Reader) -> None:
@@ -69,6 +70,7 @@ class Registry:
             return False
         self._append([[(key, value)]])
         self._note(key, value)
+        self.version += 1
         await self._commit.ask(self._log)
         if not self._compacting and self._changes > 2 * len(self._values) + _GARBAGE:
             await self._compact()

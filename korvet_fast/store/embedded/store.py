@@ -11,7 +11,7 @@ data/@removed/                               dropped logs on their way out
 
 import asyncio
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -25,7 +25,18 @@ from korvet_fast.store.embedded.names import REMOVED, directory_name
 from korvet_fast.store.embedded.reader import Reader
 from korvet_fast.store.embedded.recovery import open_logs, write_checkpoint
 from korvet_fast.store.embedded.registry import NAME, Registry
-from korvet_fast.store.interface import LARGE, Appending, Bounds, Entry, Page, Piece, Stale
+from korvet_fast.store.interface import (
+    BATCHES,
+    LARGE,
+    Appending,
+    Attached,
+    Bounds,
+    Entry,
+    Form,
+    Page,
+    Piece,
+    Stale,
+)
 
 _FLUSHERS = 8  # threads; the file system's journal joins flushes that run side by side
 _READERS = 4
@@ -34,8 +45,19 @@ _CLOSED = "the store is closed"
 _NOTHING = Bounds(0, 0, 0, 0)
 
 
+def _end_nothing() -> None:
+    """What ends a `follow` that has nothing to tell."""
+
+
 class EmbeddedStore:
-    """A `Store` in a directory of its own. Durable means: flushed to the disk."""
+    """A `Store` in a directory of its own. Durable means: flushed to the disk.
+
+    While it is open no other program can get in: every log is attached, and nothing happens behind its owner's back.
+    """
+
+    layouts: tuple[str, ...] = (BATCHES,)
+    shared: bool = False
+    syncs: bool = True
 
     def __init__(
         self,
@@ -123,7 +145,32 @@ class EmbeddedStore:
         self._files.clear()
         self._lock.release()
 
-    def append(self, log: str, entries: Sequence[Entry], at: int, *, sync: bool, piece: Piece = LARGE) -> Appending:
+    def listen(self, forked: Callable[[str], None]) -> None:
+        """See `Store.listen`. What was stored stays stored while the directory is held: never called."""
+
+    def declare(self, log: str, form: Form) -> None:
+        """See `Store.declare`. There is one form."""
+
+    async def attach(self, log: str, form: Form, *, epoch: int, floor: int) -> Attached:
+        """See `Store.attach`."""
+        bounds = await self.bounds(log)
+        return Attached(bounds, epoch, bounds.end, b"")
+
+    def follow(self, log: str, end: int, grown: Callable[[], None]) -> Callable[[], None]:
+        """See `Store.follow`. Nobody else can write."""
+        return _end_nothing
+
+    def refusal(self, log: str, sync: bool, copies: int) -> str | None:
+        """See `Store.refusal`."""
+        return None if copies <= 1 else f"this store keeps one copy, {copies} are asked for"
+
+    async def changed(self) -> int:
+        """See `Store.changed`."""
+        return self._registry.version
+
+    def append(
+        self, log: str, entries: Sequence[Entry], at: int, *, sync: bool, copies: int = 1, piece: Piece = LARGE
+    ) -> Appending:
         """See `Store.append`."""
         state = self._logs.get(log)
         if state is None:
