@@ -57,13 +57,13 @@ $(VENV)/.pip:
 	@touch $@
 
 $(VENV)/.tools-demo: $(VENV)/.pip pyproject.toml
-	@$(BIN)/pip install --quiet "click>=8.1" "redis[hiredis]>=6.4" "rich>=13" "uvloop>=0.21"
+	@$(BIN)/pip install --quiet "click>=8.1" "redis[hiredis]>=8" "rich>=13" "uvloop>=0.21"
 	@$(BIN)/pip install --quiet --group demo
 	@touch $@
 
 $(VENV)/.deps: $(VENV)/.pip pyproject.toml | check-toolchain
 	@echo "installing what the tests and checks need"
-	@$(BIN)/pip install --quiet "click>=8.1" "redis[hiredis]>=6.4" "rich>=13" "uvloop>=0.21"
+	@$(BIN)/pip install --quiet "click>=8.1" "redis[hiredis]>=8" "rich>=13" "uvloop>=0.21"
 	@$(BIN)/pip install --quiet --group lint --group test --group demo
 	@touch $@
 

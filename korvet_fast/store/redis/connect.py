@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import Sequence
 from functools import partial
+from typing import TypeAlias
 
 from korvet_fast._native import pack
 from korvet_fast.errors import SettingError
@@ -12,6 +13,9 @@ from korvet_fast.store.redis.url import Endpoint, RedisUrl, Tls
 
 NAME = "korvet-fast"  # what CLIENT LIST shows
 KEEPALIVE = 60  # seconds of silence after which TCP looks whether the peer is still there
+
+Command: TypeAlias = Sequence[bytes | str | int]
+Commands: TypeAlias = Sequence[Command]
 
 
 def make_context(tls: Tls) -> ssl.SSLContext:
@@ -31,20 +35,27 @@ def make_context(tls: Tls) -> ssl.SSLContext:
 
 
 async def connect(
-    url: RedisUrl, endpoint: Endpoint, context: ssl.SSLContext | None, first: Sequence[Sequence[bytes | str | int]] = ()
+    url: RedisUrl, endpoint: Endpoint, context: ssl.SSLContext | None, first: Commands = (), patience: float = 0.0
 ) -> Lane:
     """A lane to a server, ready for commands; `first` are sent before any other (`SCRIPT LOAD`).
 
-    Raises `LaneDown` if the server cannot be reached, does not answer in time or refuses us.
+    `patience`: seconds that an answer may take beyond the URL's `socket_timeout`, for commands that block. Raises
+    `LaneDown` if the server cannot be reached, does not answer in time or refuses us.
     """
+    # asyncio keeps time by the current task, and our handlers have none.
+    return await asyncio.ensure_future(_connect(url, endpoint, context, first, patience))
+
+
+async def _connect(
+    url: RedisUrl, endpoint: Endpoint, context: ssl.SSLContext | None, first: Commands, patience: float
+) -> Lane:
     loop = asyncio.get_running_loop()
-    make = partial(Lane, str(endpoint), url.timeout)
+    make = partial(Lane, str(endpoint), url.timeout + patience)
     try:
         async with asyncio.timeout(url.timeout):
             if endpoint.path:
                 _, lane = await loop.create_unix_connection(make, endpoint.path)
             else:
-                # TLS with a server that does not answer would wait for a minute; the timeout around it is ours.
                 _, lane = await loop.create_connection(make, endpoint.host, endpoint.port, ssl=context)
     except TimeoutError:
         raise LaneDown(f"{endpoint} did not take the connection within {url.timeout:g} s") from None
@@ -55,8 +66,12 @@ async def connect(
     commands = [*_introduce(url), *first]
     try:
         replies = await lane.send(pack(commands), len(commands))
+    except asyncio.CancelledError:
+        lane.close("nobody waits for it any more")
+        raise
     except LaneLost as error:
-        raise LaneDown(error.detail) from None
+        hint = "" if context or endpoint.path else " (if it wants TLS, write rediss:// or rediss+...)"
+        raise LaneDown(error.detail + hint) from None
     for command, reply in zip(commands, replies, strict=True):
         if bytes(reply[:1]) == b"-":
             refusal = bytes(reply[1:]).decode(errors="replace").strip()
@@ -65,8 +80,8 @@ async def connect(
     return lane
 
 
-def _introduce(url: RedisUrl) -> list[Sequence[bytes | str | int]]:
-    commands: list[Sequence[bytes | str | int]] = []
+def _introduce(url: RedisUrl) -> list[Command]:
+    commands: list[Command] = []
     if url.password:
         commands.append(["AUTH", url.user, url.password] if url.user else ["AUTH", url.password])
     if url.db:

@@ -1,0 +1,69 @@
+"""Which history of the data a server holds: its process (run id) and its replication history (replid).
+
+Either changes when data may have been lost: the process died, or a replica without the last writes took over.
+"""
+
+from typing import NamedTuple
+
+from korvet_fast.store.redis.url import Endpoint
+
+
+class Identity(NamedTuple):
+    """A server's history, as INFO tells it."""
+
+    run_id: str  # new with every start
+    history: str  # master_replid: new when the server became a master
+    former: str  # master_replid2: the history it followed before
+    forked: int  # second_repl_offset: `former` was shared up to here, in bytes of replication stream; -1 if none
+    master: bool
+
+    @property
+    def epoch(self) -> tuple[str, str]:
+        """What must not change while data is to be relied on."""
+        return (self.run_id, self.history)
+
+
+def read_info(text: bytes) -> dict[str, str]:
+    """INFO's reply as names and values."""
+    lines = text.decode(errors="replace").splitlines()
+    return dict(line.split(":", 1) for line in lines if ":" in line)
+
+
+def identify(info: dict[str, str]) -> Identity:
+    """From the sections `server` and `replication`."""
+    return Identity(
+        info["run_id"],
+        info["master_replid"],
+        info["master_replid2"],
+        int(info["second_repl_offset"]),
+        info["role"] == "master",
+    )
+
+
+def compare(known: dict[Endpoint, Identity], now: dict[Endpoint, Identity], gone: set[Endpoint]) -> str:
+    """What happened to the histories known, in a sentence; "" if all are still there.
+
+    `now`: the masters that answer. `gone`: those known that are no masters any more. A master that is still one but
+    does not answer is waited for.
+    """
+    alive = {identity.epoch for identity in now.values()}
+    told = []
+    for endpoint, old in known.items():
+        if old.epoch not in alive and (endpoint in gone or endpoint in now):
+            told.append(_tell(endpoint, old, now))
+    return "; ".join(told)
+
+
+def _tell(endpoint: Endpoint, old: Identity, now: dict[Endpoint, Identity]) -> str:
+    heirs = {place: new for place, new in now.items() if new.former == old.history}
+    if endpoint in now and now[endpoint].run_id == old.run_id:
+        what = f"{endpoint} was made a master anew"
+    elif endpoint in now and endpoint not in heirs:
+        return f"{endpoint} was restarted"
+    elif heirs:
+        what = f"{next(iter(heirs))} took over from {endpoint}"
+    else:
+        return f"{endpoint} is no master any more"
+    for new in heirs.values():
+        return f"{what}: what was written from replication offset {new.forked} on is lost"
+    return what

@@ -1,0 +1,274 @@
+"""The connections to all masters: which one has a key, made again when lost, and watched for a change of history.
+
+A task looks once a second whether every master is still the one it was. Whoever meets an error asks for `repair`.
+"""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from redis.crc import key_slot
+
+from korvet_fast._native import pack, reply
+from korvet_fast.errors import SettingError, StoreError
+from korvet_fast.store.redis.clients import Clients
+from korvet_fast.store.redis.connect import Command, connect, make_context
+from korvet_fast.store.redis.discovery import SLOTS, Shard, find_masters
+from korvet_fast.store.redis.identity import Identity, compare, identify, read_info
+from korvet_fast.store.redis.lane import Asking, Lane, LaneDown
+from korvet_fast.store.redis.url import Endpoint, RedisUrl
+
+WATCH = 1.0  # seconds between two looks at the masters
+REPAIR = 20.0  # seconds within which a connection must be back
+FIRST_WAIT, LONGEST_WAIT = 0.02, 0.5  # seconds between two attempts
+
+_INFO = pack([["INFO", "server", "replication"]])
+# Errors of a server that is there and cannot serve the command just now.
+_WAIT = ("TRYAGAIN", "CLUSTERDOWN", "LOADING", "BUSY", "MASTERDOWN", "READONLY")
+# Errors after which the masters must have been looked for once more.
+_LOOK = ("CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY", "MOVED")
+
+log = logging.getLogger(__name__)
+
+
+class Topology:
+    """All masters of a Redis. `generation` rises whenever what was written may be gone."""
+
+    def __init__(self, url: RedisUrl, scripts: Sequence[str | bytes] = ()) -> None:
+        """`scripts` are loaded into every server before its lane is used."""
+        self.url = url
+        self.generation = 0
+        self._clients = Clients(url)
+        self._scripts: list[Command] = [("SCRIPT", "LOAD", script) for script in scripts]
+        self._listeners: list[Callable[[str], None]] = []
+        self._context: ssl.SSLContext | None = None
+        self._shards: list[Shard] = []
+        self._slots: list[Endpoint] = []  # by slot; empty outside of a Cluster
+        self._lanes: dict[Endpoint, Lane] = {}
+        self._known: dict[Endpoint, Identity] = {}
+        self._asking: dict[str, Endpoint] = {}  # keys that have moved to a node that does not own their slot yet
+        self._hint: Endpoint | None = None  # who is said to know more than others about a slot
+        self._faults: dict[Endpoint, str] = {}  # why a master has no lane
+        self._looking: asyncio.Task[str] | None = None
+        self._watching: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Connect to all masters. Raises `StoreError`."""
+        try:
+            self._context = make_context(self.url.tls) if self.url.tls else None
+        except SettingError as error:
+            raise StoreError(str(error)) from None
+        why = await self._look()
+        if why:
+            await self.close()
+            raise StoreError(why)
+        self._watching = asyncio.create_task(self._watch())
+
+    async def close(self) -> None:
+        """Hang up. Calls under way fail."""
+        tasks = [task for task in (self._watching, self._looking) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        for lane in self._lanes.values():
+            lane.close("the store is closed")
+        self._lanes.clear()
+        await self._clients.close()
+
+    def listen(self, forked: Callable[[str], None]) -> None:
+        """`forked` is told, in a sentence, when `generation` has risen; before a new connection can be used."""
+        self._listeners.append(forked)
+
+    def masters(self) -> list[Endpoint]:
+        """All masters, connected or not."""
+        return [shard.master for shard in self._shards]
+
+    def master(self, key: str) -> Endpoint:
+        """The server that has a key, as far as is known. Raises `LaneDown`."""
+        if self._slots:
+            return self._slots[key_slot(key.encode())]
+        if not self._shards:
+            raise LaneDown(f"{self.url} is not open")
+        return self._shards[0].master
+
+    def identity(self, master: Endpoint) -> Identity | None:
+        """The history that a master was last seen with."""
+        return self._known.get(master)
+
+    def lane(self, key: str) -> Lane | Asking:
+        """The connection to the server that has a key. Raises `LaneDown`."""
+        if self._asking and key in self._asking:
+            asked = self._lanes.get(self._asking[key])
+            if asked is not None and asked.up:
+                return Asking(asked)
+        master = self.master(key)
+        lane = self._lanes.get(master)
+        if lane is None:
+            raise LaneDown(self._faults.get(master, f"{master} is not connected"))
+        if not lane.up:
+            raise LaneDown(lane.why)
+        return lane
+
+    async def connect(self, master: Endpoint, patience: float = 0.0) -> Lane:
+        """Another connection to a master, which the caller closes. `patience` as `connect.connect`. `LaneDown`."""
+        return await connect(self.url, master, self._context, (), patience)
+
+    async def call(self, *command: bytes | str | int, key: str = "") -> Any:
+        """A slow command, over a connection of its own, sent once. The reply as RESP2 has it: bytes, int, list, None.
+
+        `key` says which server of a Cluster. Raises `StoreError`; `Refused`, which is one, for an error reply.
+        """
+        return await self._clients.call(self.master(key), *command)
+
+    async def call_at(self, master: Endpoint, *command: bytes | str | int) -> Any:
+        """As `call`, of a given server."""
+        return await self._clients.call(master, *command)
+
+    async def repair(self, key: str, error: str, within: float = REPAIR) -> None:
+        """After a loss, or an error reply of this text: wait until `key` has a lane on which to try again.
+
+        Raises `StoreError` if that takes longer than `within` seconds.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + within
+        word = error.partition(" ")[0]
+        self._note(key, word, error)
+        if word in _WAIT:
+            await asyncio.sleep(FIRST_WAIT)
+        why = "" if word not in _LOOK else error
+        wait = FIRST_WAIT
+        while why or (why := await self._reach(key, word)):
+            left = deadline - loop.time()
+            if left <= 0:
+                raise StoreError(f"{why}; waited {within:g} s for it")
+            why = await self._refresh(left)
+            if why:
+                await asyncio.sleep(min(wait, max(deadline - loop.time(), 0)))
+                wait = min(2 * wait, LONGEST_WAIT)
+
+    def _note(self, key: str, word: str, error: str) -> None:
+        """What a redirection tells."""
+        self._asking.pop(key, None)
+        if word not in ("MOVED", "ASK"):
+            return
+        slot, address = error.split()[1:3]
+        host, _, port = address.rpartition(":")
+        endpoint = Endpoint(host.strip("[]") or self.master(key).host, int(port))
+        if word == "ASK":
+            self._asking[key] = endpoint
+        elif self._slots:
+            self._slots[int(slot)] = self._hint = endpoint
+
+    async def _reach(self, key: str, word: str) -> str:
+        """Why `key` has no lane, "" if it has."""
+        try:
+            lane = self.lane(key)
+            if word == "ASK" and not lane.asking:
+                return f"{self._asking[key]} is not connected"
+            if word == "NOSCRIPT":
+                for command in self._scripts:
+                    await lane.send(pack([command]))
+        except StoreError as error:
+            return error.detail
+        return ""
+
+    async def _watch(self) -> None:
+        told = ""
+        while True:
+            await asyncio.sleep(WATCH)
+            why = await self._refresh(None)
+            if why and why != told:
+                log.warning("%s", why)
+            if told and not why:
+                log.info("%s: connected again", self.url)
+            told = why
+
+    async def _refresh(self, within: float | None) -> str:
+        """Look for the masters, all who ask at a time together. Why one cannot be used, "" if all can."""
+        running = self._looking
+        if running is not None and not running.done():
+            # It began before we knew what we know: what it has seen may be older.
+            await asyncio.wait([running], timeout=within)
+            if not running.done():
+                return f"{self.url} does not answer"
+        if self._looking is running:
+            self._looking = asyncio.create_task(self._look())
+        looking = self._looking
+        assert looking is not None
+        done, _ = await asyncio.wait([looking], timeout=within)
+        return looking.result() if done else f"{self.url} does not answer"
+
+    async def _look(self) -> str:
+        """Find the masters, connect to those that have no lane, compare their histories. Why not, "" if all is well."""
+        first = [] if self._hint is None else [self._hint]
+        try:
+            shards = await find_masters(self.url, self._clients, [*first, *self._lanes])
+        except StoreError as error:
+            return error.detail
+        self._hint = None
+        wanted = dict.fromkeys([*(shard.master for shard in shards), *self._asking.values()])
+        found = await asyncio.gather(*map(self._examine, wanted))
+        self._adopt(shards, dict(zip(wanted, found, strict=True)))
+        return "; ".join(self._faults.values())
+
+    async def _examine(self, endpoint: Endpoint) -> tuple[Lane, Identity] | str:
+        """A master's lane, made if there is none, and its history. Why not, if there can be none."""
+        for lane in (self._lanes.get(endpoint), None):
+            if lane is not None and not lane.up:
+                continue
+            try:
+                there = lane or await connect(self.url, endpoint, self._context, self._scripts)
+                identity = await _identify(there)
+            except StoreError as error:
+                if lane is None:
+                    return error.detail
+                continue
+            if identity.master:
+                return there, identity
+            there.close(f"{endpoint} is a replica")
+            return there.why
+        raise AssertionError("the second turn returns")
+
+    def _adopt(self, shards: list[Shard], found: dict[Endpoint, "tuple[Lane, Identity] | str"]) -> None:
+        """Use what was found. Listeners hear of a new history before anybody can use a new connection."""
+        masters = {shard.master for shard in shards}
+        lanes = {place: each[0] for place, each in found.items() if not isinstance(each, str)}
+        now = {place: each[1] for place, each in found.items() if not isinstance(each, str) and place in masters}
+        told = compare(self._known, now, self._known.keys() - masters)
+        self._known = {place: self._known[place] for place in self._known.keys() & masters} | now
+        self._faults = {place: each for place, each in found.items() if isinstance(each, str)}
+        self._shards = shards
+        self._slots = _by_slot(shards) if self.url.cluster else []
+        for place, lane in self._lanes.items():
+            if lanes.get(place) is not lane:
+                lane.close(f"{place} is no master any more")
+        if told:
+            self.generation += 1
+            log.warning("%s", told)
+            for forked in self._listeners:
+                forked(told)
+        self._lanes = lanes
+
+
+async def _identify(lane: Lane) -> Identity:
+    try:
+        (raw,) = await lane.send(_INFO)
+    except asyncio.CancelledError:  # the topology is closed, and might not know this lane yet
+        lane.close("the store is closed")
+        raise
+    text = reply(raw)
+    if not isinstance(text, bytes):
+        lane.close(f"{lane.name} refuses INFO: {text}")
+        raise LaneDown(lane.why)
+    return identify(read_info(text))
+
+
+def _by_slot(shards: list[Shard]) -> list[Endpoint]:
+    slots = [shards[0].master] * SLOTS
+    for shard in shards:
+        for first, last in shard.slots:
+            slots[first : last + 1] = [shard.master] * (last + 1 - first)
+    return slots
