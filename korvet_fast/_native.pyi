@@ -7,6 +7,7 @@ not be written to during the call.
 """
 
 from collections.abc import Mapping
+from os import PathLike
 from typing import Any, SupportsIndex, final
 
 from _typeshed import SupportsGetItem
@@ -15,6 +16,7 @@ from typing_extensions import Buffer
 __all__ = [
     "Batch",
     "Column",
+    "Flusher",
     "Frames",
     "Replies",
     "ReplyError",
@@ -132,6 +134,42 @@ class Column:
     def __len__(self, /) -> int:
         """
         How many numbers, or bytes.
+        """
+
+@final
+class Flusher:
+    """
+    Flushes files to the disk on threads of its own, which never take the interpreter's lock.
+    """
+    def __new__(cls, /, threads: SupportsIndex) -> Flusher:
+        """
+        At most `threads` logs are flushed side by side. Raises `OSError`.
+        """
+    def close(self, /) -> None:
+        """
+        Wait until everything given is done, and end the threads; `take` gives the last results.
+        """
+    def fileno(self, /) -> int:
+        """
+        A file descriptor that is readable when `take` has something to give; it stays this object's.
+        """
+    def flush(
+        self,
+        /,
+        log: SupportsIndex,
+        ticket: SupportsIndex,
+        files: SupportsGetItem[int, str | PathLike[str]],
+        directories: SupportsGetItem[int, str | PathLike[str]],
+    ) -> None:
+        """
+        Make durable: the data of files, in order, and then the entries of directories.
+
+        Jobs of one `log`, a number of the caller's, are done in the order given; what has gathered while one is under way
+        is one flush. `ticket` comes back with the result. Raises `OSError` if no thread can be started.
+        """
+    def take(self, /) -> list[tuple[int, str | None]]:
+        """
+        (ticket, None or why it failed) of what was done since this was last asked.
         """
 
 @final

@@ -133,70 +133,6 @@ def failing(number: int, after: int = 0) -> Callable[..., Any]:
     return call
 
 
-async def test_failing_flush(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All who waited get an error; nothing more is taken, though the next flush would succeed, until reopened."""
-    store = embedded.make()
-    await store.open()
-    await fill(store, LOG, 2, sync=True)
-    await fill(store, "orders:1", 1, sync=True)
-    with monkeypatch.context() as broken:
-        broken.setattr(os, "fdatasync", failing(errno.EIO))
-        waiting = [store.append(LOG, [make_entry(end)], end, sync=True).durable for end in (2, 3)]
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        waiting.append(store.append(LOG, [make_entry(4)], 4, sync=True).durable)
-        results = await asyncio.gather(*waiting, return_exceptions=True)
-        assert [type(result) for result in results] == [StoreError] * 3
-    for sync in (True, False):
-        with pytest.raises(StoreError, match="restarted"):
-            store.append(LOG, [make_entry(5)], 5, sync=sync)
-    with pytest.raises(StoreError):
-        await store.cut(LOG, end=0)
-    assert (await store.bounds(LOG)).durable == 2
-    assert (await fill(store, "orders:1", 1, sync=True)).durable == 2  # other logs go on
-    with pytest.raises(StoreError, match="orders:0: the flush failed"):
-        await store.close()
-    store = embedded.make()
-    await store.open()
-    assert await read_all(store, LOG) == [0, 1, 2, 3, 4]  # not acknowledged, and there: that is allowed
-    assert (await fill(store, LOG, 1, sync=True)).durable == 6
-    await store.close()
-
-
-async def test_failing_flush_of_keys(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What may not survive is not shown either."""
-    store = embedded.make()
-    await store.open()
-    assert await store.save("key", b"1", None)
-    with monkeypatch.context() as broken:
-        broken.setattr(os, "fdatasync", failing(errno.EIO))
-        with pytest.raises(StoreError):
-            await store.save("key", b"2", b"1")
-    for call in (store.load("key"), store.scan(""), store.save("key", b"3", b"1")):
-        with pytest.raises(StoreError, match="restarted"):
-            await call
-    with pytest.raises(StoreError, match="@registry: the flush failed"):
-        await store.close()
-
-
-async def test_failing_flush_at_close(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The shutdown says so, lets go of the directory, and the log is looked at when opened."""
-    store = embedded.make()
-    await store.open()
-    await fill(store, LOG, 3)
-    await fill(store, "orders:1", 3, sync=True)
-    with monkeypatch.context() as broken:
-        broken.setattr(os, "fdatasync", failing(errno.EIO))
-        with pytest.raises(StoreError, match="flush failed"):
-            await store.close()
-    assert "orders-0" not in (embedded.directory / "checkpoint").read_text()
-    assert "orders-1" in (embedded.directory / "checkpoint").read_text()
-    store = embedded.make()
-    await store.open()
-    assert await read_all(store, LOG) == [0, 1, 2]
-    await store.close()
-
-
 @pytest.mark.parametrize("call", ["ftruncate", "fsync"])
 async def test_append_that_cannot_be_undone(
     embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch, call: str
@@ -280,10 +216,11 @@ async def test_end_before_the_flush(embedded: EmbeddedEngine) -> None:
     """Who waits for a flush that will not come any more is told so."""
     store = embedded.make()
     await store.open()
-    durable = store.append(LOG, [make_entry(0)], 0, sync=True).durable
+    first, second = (store.append(LOG, [make_entry(at)], at, sync=True).durable for at in (0, 1))
     embedded.crash(store)
+    await first  # under way already
     with pytest.raises(StoreError, match="closed before"):
-        await durable
+        await second
 
 
 async def test_cut_that_fails(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,27 +282,6 @@ async def test_drop_that_leaves_files(embedded: EmbeddedEngine, monkeypatch: pyt
     await store.open()
     assert not (embedded.directory / "@removed").exists()
     assert await read_all(store, LOG) == [0, 1]
-    await store.close()
-
-
-async def test_append_of_nothing_flushes_what_was_not(
-    embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = embedded.make()
-    await store.open()
-    await fill(store, LOG, 1, sync=True)
-    flushed: list[str] = []
-    real = os.fdatasync
-
-    def fdatasync(fd: int) -> None:
-        flushed.append(str(Path(f"/proc/self/fd/{fd}").readlink()))
-        real(fd)
-
-    monkeypatch.setattr(os, "fdatasync", fdatasync)
-    await fill(store, LOG, 1, sync=False)
-    assert flushed == []
-    await store.append(LOG, (), 2, sync=True).durable
-    assert flushed == [str(embedded.directory / "orders-0" / f"{0:020}.log")]
     await store.close()
 
 

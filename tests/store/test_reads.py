@@ -197,6 +197,9 @@ async def test_indexes_kept_are_bounded(embedded: EmbeddedEngine, monkeypatch: p
     store = embedded.make()
     await store.open()
     await fill(store, LOG, *[1] * 50, sync=True, piece=up_to(1))
+    await store.close()  # all indexes are beside their segments now
+    store = embedded.make()
+    await store.open()
     assert await read_all(store, LOG) == list(range(50))
     assert len(store._reader._indexes) == 10
     await store.close()

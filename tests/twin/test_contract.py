@@ -13,13 +13,14 @@ import korvet_reference as reference
 
 STUB = Path(korvet_fast.__file__).with_name("_native.pyi")
 DUNDERS = {"__len__", "__init__", "__new__"}
+UNPAIRED = {"Flusher"}  # threads, not bytes: there is nothing to compare
 
 
 def contract() -> dict[str, ast.stmt]:
-    """The public definitions of the stub, by name."""
+    """The public definitions of the stub that both implementations have, by name."""
     tree = ast.parse(STUB.read_text())
-    wanted = (ast.ClassDef, ast.FunctionDef)
-    return {node.name: node for node in tree.body if isinstance(node, wanted) and not node.name.startswith("_")}
+    found = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    return {name: node for name, node in found.items() if not name.startswith("_") and name not in UNPAIRED}
 
 
 def public(thing: Any) -> set[str]:
@@ -36,7 +37,7 @@ def members(node: ast.ClassDef) -> set[str]:
 
 def test_the_names_are_those_of_the_contract(impl: ModuleType) -> None:
     modules = {name for name in public(impl) if inspect.ismodule(getattr(impl, name))}
-    assert public(impl) - modules == set(contract())
+    assert public(impl) - modules - UNPAIRED == set(contract())
 
 
 def test_the_reference_exports_them_all() -> None:

@@ -1,22 +1,19 @@
 """Group commit: one flush of a log answers everyone who waited for it.
 
-Each log has at most one flush under way, in a thread. Who asks meanwhile is handed to that thread at once, and it
-flushes for all of them together the moment it is free: the disk never waits for the loop. A flush that fails fails its
-log for good: the kernel may have thrown the pages away, so a second flush that succeeds would prove nothing.
+Each log has at most one flush under way, in a native thread. Who asks meanwhile is handed over at once, and is flushed
+together with all others who did, the moment that thread is free: the disk never waits for the loop. A flush that fails
+fails its log for good: the kernel may have thrown the pages away, so a second flush that succeeds would prove nothing.
 """
 
 import asyncio
 import logging
-import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import Executor
 from contextlib import asynccontextmanager
-from pathlib import Path
-from queue import SimpleQueue
-from threading import Thread
 from typing import NamedTuple
 
+from korvet_fast._native import Flusher
 from korvet_fast.errors import StoreError
-from korvet_fast.store.embedded.files import Files, Handle, sync_directory
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.segment import Segment
 
@@ -32,11 +29,10 @@ class Shared(asyncio.Future[None]):
 
 
 class Flush(NamedTuple):
-    """What a thread is to make durable, up to which offset the log then is, and who is told."""
+    """A flush handed over: of which log, up to which offset it then is durable, and who is told."""
 
+    log: Log
     end: int
-    files: list[Path]  # in the order of the log
-    directories: tuple[Path, ...]
     full: list[Segment]  # get their index written
     future: "asyncio.Future[None]"
 
@@ -44,32 +40,33 @@ class Flush(NamedTuple):
 class Commit:
     """Flushes logs for those who ask."""
 
-    def __init__(self, files: Files, threads: int) -> None:
-        """`threads`: how many logs are flushed side by side."""
-        self._files = files
-        self._most = threads
-        self._threads: list[Thread] = []
-        # A queue of our own: the futures of an executor cost several times what the hand-over itself does.
-        self._logs: SimpleQueue[Log | None] = SimpleQueue()
-        self._under_way = 0  # logs in the queue and in the threads
+    def __init__(self, threads: int, pool: Executor) -> None:
+        """`threads`: how many logs are flushed side by side. `pool`: where indexes are written."""
+        self._flusher = Flusher(threads)
+        self._pool = pool
+        self._flushes: dict[int, Flush] = {}  # by ticket
+        self._ticket = 0
         self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._flusher.fileno(), self._finish)
         self.closed = False
 
     def close(self) -> None:
         """Begin no flush any more; who still asks for one gets `StoreError`. Waits for those under way."""
         self.closed = True
-        for _ in self._threads:
-            self._logs.put(None)
-        for thread in self._threads:
-            thread.join()
+        self._loop.remove_reader(self._flusher.fileno())
+        self._flusher.close()
+        self._finish()
 
     def ask(self, log: Log) -> "asyncio.Future[None]":
         """A future, shared by all who ask now: None when all that is in the log now is durable, or `StoreError`."""
         future = log.waiting
         if future is None:
             future = log.waiting = Shared(loop=self._loop)
-            # Not at once: whatever else arrives in this turn of the loop belongs to the same flush.
-            self._loop.call_soon(self._hand_over, log)
+            if log.flushing is None:
+                self._hand_over(log)  # the disk works while the loop takes in what else has arrived
+            else:
+                # Not at once: whatever else arrives in this turn of the loop belongs to the same flush.
+                self._loop.call_soon(self._hand_over, log)
         return future
 
     @asynccontextmanager
@@ -77,15 +74,19 @@ class Commit:
         """While inside, no flush of this log is under way. One at a time for a log."""
         log.paused = True
         try:
-            while log.flushing is not None:
-                await asyncio.wait([log.flushing])
+            await self.rest(log)
             yield
         finally:
             log.paused = False
             self._hand_over(log)
 
+    async def rest(self, log: Log) -> None:
+        """Until nothing that was handed over is under way."""
+        while log.flushing is not None or log.indexing is not None:
+            await asyncio.wait([future for future in (log.flushing, log.indexing) if future is not None])
+
     def _hand_over(self, log: Log) -> None:
-        """Give those who wait to the thread that flushes this log, or to the next that is free."""
+        """Give those who wait to the threads."""
         future = log.waiting
         if future is None or log.paused:
             return
@@ -93,65 +94,49 @@ class Commit:
         if log.failed or self.closed:
             refuse(future, log.failed or "the store was closed before it was flushed")
             return
-        idle = log.flushing is None
+        full, log.unflushed = log.unflushed, []
+        files = [segment.path for segment in (*full, log.segments[-1])]
+        directories = [log.directory, log.directory.parent] if log.fresh else []
+        log.dirty = log.fresh = False
+        self._ticket += 1
+        try:
+            self._flusher.flush(id(log), self._ticket, files, directories)
+        except OSError as error:
+            log.fail(f"the flush failed: {error}")
+            refuse(future, log.failed)
+            return
+        self._flushes[self._ticket] = Flush(log, log.end, full, future)
         log.flushing = future
-        log.flushes.append(_collect(log, future))
-        if idle:
-            self._start(log)
 
-    def _start(self, log: Log) -> None:
-        self._under_way += 1
-        if len(self._threads) < min(self._under_way, self._most):
-            thread = Thread(target=self._work, name="flush", daemon=True)
-            self._threads.append(thread)
-            thread.start()
-        self._logs.put(log)
-
-    def _work(self) -> None:
-        """A thread: flush the logs of the queue, and tell the loop."""
-        while (log := self._logs.get()) is not None:
-            on = True
-            while on:
-                flushes = [log.flushes.popleft() for _ in range(len(log.flushes))]
-                done: list[Segment] | Exception
-                try:
-                    done = _run(flushes, self._files)
-                except Exception as error:  # noqa: BLE001  who waits is told, whatever it was, and `_finish` logs it
-                    done = error
-                # With the same log, unless another waits for its turn; what arrives from here on `_finish` sees.
-                on = not isinstance(done, Exception) and bool(log.flushes) and self._logs.empty()
-                self._loop.call_soon_threadsafe(self._finish, log, flushes, done, on)
-
-    def _finish(self, log: Log, flushes: list[Flush], done: "list[Segment] | Exception", on: bool) -> None:
-        """On the loop: what a thread did. `on`: it goes on with the same log."""
-        if isinstance(done, Exception):
-            log.fail(f"the flush failed: {done}")
-            flushes += log.flushes
-            log.flushes.clear()
-        else:
-            log.durable = max(log.durable, flushes[-1].end)
-            for segment in done:
-                segment.index = None  # it is on disk now
-        if not on:
-            self._under_way -= 1
-            if log.flushes:
-                self._start(log)
-            else:
+    def _finish(self) -> None:
+        """On the loop: what the threads did."""
+        for ticket, failure in self._flusher.take():
+            log, end, full, future = self._flushes.pop(ticket)
+            if log.flushing is future:
                 log.flushing = None
-        for flush in flushes:
+            if failure is not None:
+                log.fail(f"the flush failed: {failure}")
             if log.failed:
-                refuse(flush.future, log.failed)
-            else:
-                flush.future.set_result(None)
+                refuse(future, log.failed)
+                continue
+            log.durable = max(log.durable, end)
+            if full and not self.closed:
+                self._index(log, full)
+            future.set_result(None)
 
+    def _index(self, log: Log, full: Sequence[Segment]) -> None:
+        """Put the indexes of flushed segments beside them, in a thread, one call of a log after the other."""
+        before = log.indexing
 
-def _collect(log: Log, future: "asyncio.Future[None]") -> Flush:
-    """What has to be flushed so that all that is in the log now is durable."""
-    full, log.unflushed = log.unflushed, []
-    files = [segment.path for segment in (*full, log.segments[-1])]
-    directories = (log.directory, log.directory.parent) if log.fresh else ()
-    log.dirty = log.fresh = False
-    return Flush(log.end, files, directories, full, future)
+        async def write() -> None:
+            if before is not None:
+                await asyncio.wait([before])
+            for segment in await self._loop.run_in_executor(self._pool, _write_indexes, full):
+                segment.index = None  # it is on disk now
+            if log.indexing is mine:
+                log.indexing = None
+
+        mine = log.indexing = self._loop.create_task(write())
 
 
 def refuse(future: "asyncio.Future[None]", why: str) -> None:
@@ -160,15 +145,8 @@ def refuse(future: "asyncio.Future[None]", why: str) -> None:
     future.exception()  # nobody has to be waiting
 
 
-def _run(flushes: list[Flush], files: Files) -> list[Segment]:
-    """In a thread. Returns the segments whose index is now beside them; raises `OSError`."""
-    for path in dict.fromkeys(path for flush in flushes for path in flush.files):
-        # Held only now: ten thousand flushes may be waiting for their turn, and each would keep a file open.
-        handle = files.peek(path) or Handle(path)
-        os.fdatasync(handle.fd)
-    for directory in dict.fromkeys(directory for flush in flushes for directory in flush.directories):
-        sync_directory(directory)
-    return [segment for flush in flushes for segment in flush.full if write_index(segment)]
+def _write_indexes(segments: Sequence[Segment]) -> list[Segment]:
+    return [segment for segment in segments if write_index(segment)]
 
 
 def write_index(segment: Segment) -> bool:

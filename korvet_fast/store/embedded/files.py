@@ -41,10 +41,6 @@ class Files:
         handle = self._open[path] = Handle(path)
         return handle
 
-    def peek(self, path: Path) -> Handle | None:
-        """The file at `path` if it is open. Any thread may ask."""
-        return self._open.get(path)
-
     def forget(self, path: Path) -> None:
         """Let go of the file at `path`, which is about to be removed or renamed."""
         self._open.pop(path, None)

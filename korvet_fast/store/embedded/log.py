@@ -8,19 +8,14 @@ import asyncio
 import logging
 import os
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from korvet_fast.core.types import Buffer
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.files import Files, Handle
 from korvet_fast.store.embedded.segment import Segment
 from korvet_fast.store.interface import Bounds, Entry, Piece, Stale
-
-if TYPE_CHECKING:
-    from korvet_fast.store.embedded.commit import Flush
 
 _PARTS = 1024  # buffers that one system call takes (IOV_MAX)
 
@@ -35,10 +30,10 @@ class Log:
         "dirty",
         "durable",
         "failed",
-        "flushes",
         "flushing",
         "fresh",
         "gone",
+        "indexing",
         "interval",
         "name",
         "paused",
@@ -64,8 +59,8 @@ class Log:
         self.fresh = False  # a file was made since then
         self.unflushed: list[Segment] = []  # segments that became full since then
         self.waiting: asyncio.Future[None] | None = None  # of those whose flush is not handed over yet
-        self.flushes: deque[Flush] = deque()  # handed over to a thread, which has not begun with them
         self.flushing: asyncio.Future[None] | None = None  # of the last flush handed over, until the log is at rest
+        self.indexing: asyncio.Future[None] | None = None  # until the indexes of full segments are beside them
         self.paused = False  # none may be handed over
 
     @classmethod

@@ -82,7 +82,7 @@ class EmbeddedStore:
         except OSError as error:
             raise StoreError(f"{self._directory} cannot be used: {error.strerror}") from error
         self._readers = ThreadPoolExecutor(_READERS, "read")
-        self._commit = Commit(self._files, _FLUSHERS)
+        self._commit = Commit(_FLUSHERS, self._readers)
         self._reader = Reader(self._files, self._readers)
         self._cutter = Cutter(self._files, self._readers)
         self._cutting = asyncio.Lock()
@@ -128,6 +128,8 @@ class EmbeddedStore:
             logs = [*self._logs.values(), self._changes]
             unflushed = [log for log in logs if (log.dirty or log.waiting or log.flushing) and not log.failed]
             if not unflushed:
+                for log in logs:
+                    await self._commit.rest(log)
                 return logs
             await asyncio.wait(list(map(self._commit.ask, unflushed)))
 

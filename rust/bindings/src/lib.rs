@@ -7,6 +7,7 @@ mod batch;
 mod buffer;
 mod columns;
 mod error;
+mod flush;
 mod frames;
 mod hint;
 mod ids;
@@ -27,6 +28,8 @@ mod _native {
     use crate::buffer::Column;
     #[pymodule_export]
     use crate::columns::{assemble, columns};
+    #[pymodule_export]
+    use crate::flush::Flusher;
     #[pymodule_export]
     use crate::frames::Frames;
     #[pymodule_export]

@@ -1,0 +1,91 @@
+"""When flushes happen, and what follows when one fails."""
+
+import asyncio
+
+import pytest
+
+from korvet_fast.errors import StoreError
+from store.breakable import Flushes
+from store.engines import EmbeddedEngine
+from store.entries import fill, make_entry, read_all
+
+LOG = "orders:0"
+
+
+async def test_failing_flush(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All who waited get an error; nothing more is taken, though the next flush would succeed, until reopened."""
+    flushes = Flushes(monkeypatch)
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, 2, sync=True)
+    await fill(store, "orders:1", 1, sync=True)
+    flushes.broken = True
+    waiting = [store.append(LOG, [make_entry(end)], end, sync=True).durable for end in (2, 3, 4)]
+    results = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(result) for result in results] == [StoreError] * 3
+    flushes.broken = False
+    for sync in (True, False):
+        with pytest.raises(StoreError, match="restarted"):
+            store.append(LOG, [make_entry(5)], 5, sync=sync)
+    with pytest.raises(StoreError):
+        await store.cut(LOG, end=0)
+    assert (await store.bounds(LOG)).durable == 2
+    assert (await fill(store, "orders:1", 1, sync=True)).durable == 2  # other logs go on
+    with pytest.raises(StoreError, match="orders:0: the flush failed"):
+        await store.close()
+    store = embedded.make()
+    await store.open()
+    assert await read_all(store, LOG) == [0, 1, 2, 3, 4]  # not acknowledged, and there: that is allowed
+    assert (await fill(store, LOG, 1, sync=True)).durable == 6
+    await store.close()
+
+
+async def test_failing_flush_of_keys(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What may not survive is not shown either."""
+    flushes = Flushes(monkeypatch)
+    store = embedded.make()
+    await store.open()
+    assert await store.save("key", b"1", None)
+    flushes.broken = True
+    with pytest.raises(StoreError):
+        await store.save("key", b"2", b"1")
+    flushes.broken = False
+    for call in (store.load("key"), store.scan(""), store.save("key", b"3", b"1")):
+        with pytest.raises(StoreError, match="restarted"):
+            await call
+    with pytest.raises(StoreError, match="@registry: the flush failed"):
+        await store.close()
+
+
+async def test_failing_flush_at_close(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shutdown says so, lets go of the directory, and the log is looked at when opened."""
+    flushes = Flushes(monkeypatch)
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, 3)
+    await fill(store, "orders:1", 3, sync=True)
+    flushes.broken = True
+    with pytest.raises(StoreError, match="flush failed"):
+        await store.close()
+    flushes.broken = False
+    assert "orders-0" not in (embedded.directory / "checkpoint").read_text()
+    assert "orders-1" in (embedded.directory / "checkpoint").read_text()
+    store = embedded.make()
+    await store.open()
+    assert await read_all(store, LOG) == [0, 1, 2]
+    await store.close()
+
+
+async def test_append_of_nothing_flushes_what_was_not(
+    embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushes = Flushes(monkeypatch)
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, 1, sync=True)
+    flushes.files.clear()
+    await fill(store, LOG, 1, sync=False)
+    assert flushes.files == []
+    await store.append(LOG, (), 2, sync=True).durable
+    assert flushes.files == [embedded.directory / "orders-0" / f"{0:020}.log"]
+    await store.close()
