@@ -34,8 +34,13 @@ def make_batch(
     return _native.assemble(buffers, compression, base_offset, *producer)
 
 
-def read_values(data: bytes | bytearray | memoryview) -> list[bytes]:
-    """The values of all records in these batches, in order."""
+def read_rows(data: bytes | bytearray | memoryview) -> list[tuple[int, bytes]]:
+    """Offset and value of every record in these batches, in order."""
     columns = _native.columns(data, 1 << 30)
     ends, value = memoryview(columns["value_offsets"]), memoryview(columns["value"])
-    return [bytes(value[ends[row] : ends[row + 1]]) for row in range(len(ends) - 1)]
+    return [(at, bytes(value[ends[n] : ends[n + 1]])) for n, at in enumerate(memoryview(columns["offset"]))]
+
+
+def read_values(data: bytes | bytearray | memoryview) -> list[bytes]:
+    """The values of all records in these batches, in order."""
+    return [value for _, value in read_rows(data)]

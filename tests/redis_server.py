@@ -110,7 +110,7 @@ class RedisServer:
     def client(self) -> redis.Redis:
         """A client for the test's own commands: replies as they come, in bytes."""
         if self._client is None:
-            self._client = redis.Redis(port=self.port, protocol=2, socket_timeout=30, lib_name=None)
+            self._client = redis.Redis(port=self.port, protocol=2, socket_timeout=30)
             self._client.response_callbacks.clear()
         return self._client
 

@@ -1,0 +1,176 @@
+"""Load on one topic by real clients while things break: writers, a reader, and the history they write."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from batches import read_rows
+from history import History, Sent
+from kafka_server import run
+from raw_connection import connect
+
+PATIENT: dict[str, Any] = {
+    "socket.timeout.ms": 10_000,
+    "reconnect.backoff.ms": 10,
+    "reconnect.backoff.max.ms": 100,
+    "log_level": 0,
+}
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int, **configs: str) -> None:
+    """A topic whose settings' dots are written as underscores."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, **PATIENT})
+    rows = {name.replace("_", "."): value for name, value in configs.items()}
+    admin.create_topics([NewTopic(topic, partitions, 1, config=rows)], request_timeout=30)[topic].result(30)
+
+
+def read_log(port: int, topic: str, partitions: int) -> dict[int, list[tuple[int, bytes]]]:
+    """Every record that consumers may read: partition -> (offset, value)."""
+    found: dict[int, list[tuple[int, bytes]]] = {}
+
+    async def scenario() -> None:
+        async with connect(port) as client:
+            for index in range(partitions):
+                rows = found[index] = []
+                offset = 0
+                while True:
+                    row = await client.fetch(topic, offset, index=index)
+                    assert row["error_code"] == 0, row
+                    page = [each for each in read_rows(row["records"]) if each[0] >= offset]
+                    if not page:
+                        break  # the end, or nothing but a gap before it
+                    rows += page
+                    offset = page[-1][0] + 1
+
+    run(scenario)
+    return found
+
+
+class Writer(threading.Thread):
+    """Sends `name:0`, `name:1`, … to the partitions in turn, until told that it is enough."""
+
+    def __init__(self, load: "Load", name: str, *, idempotent: bool, **settings: Any) -> None:
+        super().__init__(name=name, daemon=True)
+        self.load = load
+        self.idempotent = idempotent
+        self.sent = 0
+        self.acknowledged = 0
+        self.enough = threading.Event()
+        config = {
+            **PATIENT,
+            "bootstrap.servers": load.bootstrap,
+            "enable.idempotence": idempotent,
+            "acks": "all",
+            "linger.ms": 1,
+            "batch.num.messages": 20,
+            "retry.backoff.ms": 10,
+            "retry.backoff.max.ms": 100,
+            "message.timeout.ms": 90_000,
+        }
+        if not idempotent:
+            config["max.in.flight"] = 1  # else a retry may overtake
+        self.producer = Producer(config | settings)
+
+    def run(self) -> None:
+        while not self.enough.is_set():
+            self.send()
+            self.producer.poll(0.002 if len(self.producer) < 100 else 0.05)
+        self.producer.flush(90)
+
+    def send(self) -> None:
+        value = Sent(self.name, self.sent)
+        partition = self.sent % self.load.partitions
+        self.sent += 1
+        history = self.load.history
+        history.note_sent(value, partition, once=self.idempotent)
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is None:
+                self.acknowledged += 1
+                history.note_acknowledged(value, (partition, message.offset()))
+            else:
+                history.note_refused(value, str(error))
+
+        self.producer.produce(
+            self.load.topic, f"{value.producer}:{value.number}", partition=partition, on_delivery=delivered
+        )
+
+
+class Reader(threading.Thread):
+    """Reads all partitions from the beginning, and notes what it sees."""
+
+    def __init__(self, load: "Load") -> None:
+        super().__init__(name="reader", daemon=True)
+        self.load = load
+        self.seen = 0
+        self.errors: list[str] = []
+        self.enough = threading.Event()
+
+    def run(self) -> None:
+        consumer = Consumer(
+            {
+                **PATIENT,
+                "bootstrap.servers": self.load.bootstrap,
+                "group.id": "unused",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "fetch.wait.max.ms": 100,
+            }
+        )
+        consumer.assign([TopicPartition(self.load.topic, index, 0) for index in range(self.load.partitions)])
+        while not self.enough.is_set():
+            for message in consumer.consume(500, timeout=0.05):
+                if message.error() is not None:
+                    self.errors.append(str(message.error()))
+                    continue
+                self.load.history.note_read(self.name, (message.partition(), message.offset()), message.value())
+                self.seen += 1
+        consumer.close()
+
+
+class Load:
+    """Two idempotent writers, a plain one and a reader over one topic; `with` starts and ends them."""
+
+    def __init__(self, bootstrap: str, topic: str = "load", partitions: int = 2, **settings: Any) -> None:
+        self.bootstrap = bootstrap
+        self.topic = topic
+        self.partitions = partitions
+        self.history = History()
+        self.writers = [Writer(self, name, idempotent=name != "plain", **settings) for name in ("one", "two", "plain")]
+        self.reader = Reader(self)
+
+    def wait_for(self, more: int = 100, within: float = 30.0) -> None:
+        """Until every writer has so many more acknowledged."""
+        targets = [writer.acknowledged + more for writer in self.writers]
+        deadline = time.monotonic() + within
+        while any(writer.acknowledged < target for writer, target in zip(self.writers, targets, strict=True)):
+            assert time.monotonic() < deadline, "the producers make no progress"
+            time.sleep(0.005)
+
+    @contextmanager
+    def running(self) -> Iterator["Load"]:
+        """Until the block ends; then every record sent is acknowledged or refused."""
+        for thread in (*self.writers, self.reader):
+            thread.start()
+        try:
+            yield self
+        finally:
+            for writer in self.writers:
+                writer.enough.set()
+            for writer in self.writers:
+                writer.join(100)
+            self.reader.enough.set()
+            self.reader.join(30)
+
+    def check(self, port: int, **rules: Any) -> set[Sent]:
+        """The history against what the broker on this port has; nothing was refused. Returns what was lost."""
+        assert not self.history.refused, list(self.history.refused.items())[:3]
+        lost = self.history.check(read_log(port, self.topic, self.partitions), **rules)
+        assert self.reader.seen > 0
+        assert not self.reader.errors, self.reader.errors[:3]
+        return lost
