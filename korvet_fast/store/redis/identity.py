@@ -29,7 +29,7 @@ def read_info(text: bytes) -> dict[str, str]:
     return dict(line.split(":", 1) for line in lines if ":" in line)
 
 
-def identify(info: dict[str, str]) -> Identity:
+def read_identity(info: dict[str, str]) -> Identity:
     """From the sections `server` and `replication`."""
     return Identity(
         info["run_id"],

@@ -16,7 +16,7 @@ from korvet_fast.errors import SettingError, StoreError
 from korvet_fast.store.redis.clients import Clients
 from korvet_fast.store.redis.connect import Command, connect, make_context
 from korvet_fast.store.redis.discovery import SLOTS, Shard, find_masters
-from korvet_fast.store.redis.identity import Identity, compare, identify, read_info
+from korvet_fast.store.redis.identity import Identity, compare, read_identity, read_info
 from korvet_fast.store.redis.lane import Asking, Lane, LaneDown
 from korvet_fast.store.redis.url import Endpoint, RedisUrl
 
@@ -31,6 +31,11 @@ _WAIT = ("TRYAGAIN", "CLUSTERDOWN", "LOADING", "BUSY", "MASTERDOWN", "READONLY")
 _LOOK = ("CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY", "MOVED")
 
 log = logging.getLogger(__name__)
+
+
+def curable(error: str) -> bool:
+    """Whether a command that got this error reply can be sent again, once `Topology.repair` has seen to it."""
+    return error.partition(" ")[0] in (*_WAIT, "MOVED", "ASK", "NOSCRIPT")
 
 
 class Topology:
@@ -221,7 +226,7 @@ class Topology:
                 continue
             try:
                 there = lane or await connect(self.url, endpoint, self._context, self._scripts)
-                identity = await _identify(there)
+                identity = await identify(there)
             except StoreError as error:
                 if lane is None:
                     return error.detail
@@ -253,7 +258,8 @@ class Topology:
         self._lanes = lanes
 
 
-async def _identify(lane: Lane) -> Identity:
+async def identify(lane: Lane) -> Identity:
+    """The history of the data at a lane's other end. Raises `StoreError`."""
     try:
         (raw,) = await lane.send(_INFO)
     except asyncio.CancelledError:  # the topology is closed, and might not know this lane yet
@@ -263,7 +269,7 @@ async def _identify(lane: Lane) -> Identity:
     if not isinstance(text, bytes):
         lane.close(f"{lane.name} refuses INFO: {text}")
         raise LaneDown(lane.why)
-    return identify(read_info(text))
+    return read_identity(read_info(text))
 
 
 def _by_slot(shards: list[Shard]) -> list[Endpoint]:

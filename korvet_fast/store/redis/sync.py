@@ -1,0 +1,201 @@
+"""Waiting until the masters keep what they promised: WAITAOF and WAIT, one round for all who wait at a time.
+
+Both count from the last write of their own connection, so a round writes something small first (it renews the time to
+live of a key, which Redis takes even when its memory is full) and covers all that the server answered before. A
+round speaks for one history of the data: if the server has died or was replaced meanwhile, nobody is told that all is
+well.
+"""
+
+import asyncio
+import logging
+from typing import Any
+
+from korvet_fast._native import ReplyError, pack, reply
+from korvet_fast.errors import StoreError
+from korvet_fast.store.redis.durability import Need, Server, check, need, probe, refusal
+from korvet_fast.store.redis.identity import read_info
+from korvet_fast.store.redis.lane import Lane
+from korvet_fast.store.redis.topology import Topology, identify
+from korvet_fast.store.redis.url import Endpoint
+
+PROBE = 5.0  # seconds between two looks at what the servers can keep
+PATIENCE = 10.0  # seconds that a round waits for disks and replicas
+_LIVE = 86_400_000  # ms that the key written lives
+
+log = logging.getLogger(__name__)
+
+
+class Durability:
+    """What the masters of a topology can keep, and waiting for it."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._servers: dict[Endpoint, Server] = {}
+        self._queues: dict[tuple[Endpoint, Need], _Queue] = {}
+        self._due = asyncio.Event()
+        self._probing: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Look at all masters. Raises `StoreError` if one must not be used (it might evict, or is too old)."""
+        for master in self._topology.masters():
+            server = self._servers[master] = await self._probe(master)
+            check(server, master)
+        self._topology.listen(self._look_soon)
+        self._probing = asyncio.create_task(self._keep_looking())
+
+    async def close(self) -> None:
+        """Who still waits gets `StoreError`."""
+        queues, self._queues = self._queues, {}
+        for queue in queues.values():
+            await queue.close()
+        if self._probing is not None:
+            self._probing.cancel()
+            await asyncio.wait([self._probing])
+
+    def servers(self) -> dict[Endpoint, Server]:
+        """The masters as last seen."""
+        return dict(self._servers)
+
+    def refusal(self, key: str | None, sync: bool, copies: int) -> str:
+        """Why what is written now to the master of `key` (None: to any) cannot be kept so, in a sentence; "" if it can.
+
+        `sync`: flushed. `copies`: servers that must have it, the master included.
+        """
+        masters = self._topology.masters() if key is None else [self._topology.master(key)]
+        for master in masters:
+            server = self._servers.get(master)
+            if server is None:
+                self._due.set()
+                return f"{master} has not told yet what it keeps"
+            if why := refusal(server, sync, copies):
+                return why
+        return ""
+
+    def wait(self, key: str, sync: bool, copies: int) -> "asyncio.Future[None] | None":
+        """A future that ends when all that the master of `key` has answered by now is kept so; None: it is already.
+
+        It is shared by those who wait at a time, and not to be cancelled. Ends with `StoreError` where it was not
+        kept in time, or nobody can know. Raises `StoreError` if it cannot be kept at all.
+        """
+        if why := self.refusal(key, sync, copies):
+            raise StoreError(why)
+        master = self._topology.master(key)
+        wanted = need(self._servers[master], sync, copies)
+        if wanted is None:
+            return None
+        queue = self._queues.get((master, wanted))
+        if queue is None:
+            queue = self._queues[master, wanted] = _Queue(self._topology, master, wanted)
+        return queue.join(key)
+
+    async def _probe(self, master: Endpoint) -> Server:
+        async def call(*command: bytes | str | int) -> Any:
+            return await self._topology.call_at(master, *command)
+
+        return await probe(call)
+
+    def _look_soon(self, _: str) -> None:
+        self._servers.clear()  # who takes over may keep less
+        self._due.set()
+
+    async def _keep_looking(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(PROBE):
+                    await self._due.wait()
+            except TimeoutError:
+                pass
+            self._due.clear()
+            for master in self._topology.masters():
+                try:
+                    self._servers[master] = await self._probe(master)
+                except StoreError as error:  # what was seen last holds: it has not promised anything since
+                    log.debug("%s", error.detail)
+                    await asyncio.sleep(0.1)
+
+
+class _Queue:
+    """Those who wait on one master for the same."""
+
+    def __init__(self, topology: Topology, master: Endpoint, wanted: Need) -> None:
+        self._topology = topology
+        self._master = master
+        self._wanted = wanted
+        self._next: asyncio.Future[None] | None = None  # the round that has not begun
+        self._key = ""
+        self._history: tuple[str, str] | None = None  # in which the oldest of those who wait for it were answered
+        self._lane: Lane | None = None
+        self._run_id = ""  # of the server at the lane's other end
+        self._working: asyncio.Task[None] | None = None
+
+    def join(self, key: str) -> "asyncio.Future[None]":
+        """The next round; `key` is one of the master's."""
+        identity = self._topology.identity(self._master)
+        history = identity.epoch if identity else None
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_future()
+            self._key = f"{{{key}}}:@sync"
+            self._history = history
+        elif self._history != history:
+            self._history = None  # some of them were answered in a history that is over
+        if self._working is None or self._working.done():
+            self._working = asyncio.create_task(self._work())
+        return self._next
+
+    async def close(self) -> None:
+        """End the round under way; who waits gets `StoreError`."""
+        if self._lane is not None:
+            self._lane.close("the store is closed")
+        if self._working is not None:
+            await asyncio.wait([self._working])
+
+    async def _work(self) -> None:
+        while (future := self._next) is not None:
+            self._next = None
+            try:
+                await self._round(self._key, self._history)
+            except StoreError as error:
+                future.set_exception(error)
+            else:
+                future.set_result(None)
+
+    async def _round(self, key: str, history: tuple[str, str] | None) -> None:
+        lane = await self._connect()
+        packed = pack([["PEXPIRE", key, _LIVE], self._command(), ["INFO", "replication"]])
+        while True:
+            renewed, counts, info = map(reply, await lane.send(packed, 3))
+            for answer in (renewed, counts, info):
+                if isinstance(answer, ReplyError):
+                    raise StoreError(f"{self._master}: {answer.message}")
+            if (self._run_id, read_info(info)["master_replid"]) != history:
+                raise StoreError(
+                    f"{self._master} was restarted or replaced before it was known to have kept the records"
+                )
+            if renewed:
+                break
+            (made,) = map(reply, await lane.send(pack([["SET", key, "", "PX", _LIVE]])))
+            if isinstance(made, ReplyError):
+                raise StoreError(f"{self._master}: {made.message}")
+        self._judge(*(counts if self._wanted.flushed else (1, counts)))
+
+    def _command(self) -> list[str | int]:
+        within = int(PATIENCE * 1000)
+        if self._wanted.flushed:
+            return ["WAITAOF", int(self._wanted.here), self._wanted.replicas, within]
+        return ["WAIT", self._wanted.replicas, within]
+
+    def _judge(self, here: int, replicas: int) -> None:
+        """Both commands answer when their time is up, with what was reached by then."""
+        if here < self._wanted.here:
+            raise StoreError(f"{self._master} did not flush its append-only file within {PATIENCE:g} s")
+        if replicas < self._wanted.replicas:
+            done = "flushed" if self._wanted.flushed else "had"
+            raise StoreError(
+                f"{replicas} of {self._wanted.replicas} replicas of {self._master} {done} the records in {PATIENCE:g} s"
+            )
+
+    async def _connect(self) -> Lane:
+        if self._lane is None or not self._lane.up:
+            self._lane = await self._topology.connect(self._master, PATIENCE)
+            self._run_id = (await identify(self._lane)).run_id
+        return self._lane
