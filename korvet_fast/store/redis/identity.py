@@ -1,11 +1,14 @@
 """Which history of the data a server holds: its process (run id) and its replication history (replid).
 
-Either changes when data may have been lost: the process died, or a replica without the last writes took over.
+Either changes when data may have been lost: the process died, or a replica without the last writes took over. (A master
+also takes a new replid when its first replica comes, or its last one has long been gone. Then it has no former one.)
 """
 
 from typing import NamedTuple
 
 from korvet_fast.store.redis.url import Endpoint
+
+_NONE = "0" * 40
 
 
 class Identity(NamedTuple):
@@ -17,10 +20,9 @@ class Identity(NamedTuple):
     forked: int  # second_repl_offset: `former` was shared up to here, in bytes of replication stream; -1 if none
     master: bool
 
-    @property
-    def epoch(self) -> tuple[str, str]:
-        """What must not change while data is to be relied on."""
-        return (self.run_id, self.history)
+    def continues(self, old: "Identity") -> bool:
+        """Whether all that was there in the old history is there still."""
+        return self.run_id == old.run_id and (self.history == old.history or self.former == _NONE)
 
 
 def read_info(text: bytes) -> dict[str, str]:
@@ -46,10 +48,11 @@ def compare(known: dict[Endpoint, Identity], now: dict[Endpoint, Identity], gone
     `now`: the masters that answer. `gone`: those known that are no masters any more. A master that is still one but
     does not answer is waited for.
     """
-    alive = {identity.epoch for identity in now.values()}
     told = []
     for endpoint, old in known.items():
-        if old.epoch not in alive and (endpoint in gone or endpoint in now):
+        if endpoint not in gone and endpoint not in now:
+            continue
+        if not any(new.continues(old) for new in now.values()):
             told.append(_tell(endpoint, old, now))
     return "; ".join(told)
 

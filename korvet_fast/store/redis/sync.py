@@ -13,7 +13,7 @@ from typing import Any
 from korvet_fast._native import ReplyError, pack, reply
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.durability import Need, Server, check, need, probe, refusal
-from korvet_fast.store.redis.identity import read_info
+from korvet_fast.store.redis.identity import Identity, read_identity, read_info
 from korvet_fast.store.redis.lane import Lane
 from korvet_fast.store.redis.topology import Topology, identify
 from korvet_fast.store.redis.url import Endpoint
@@ -123,20 +123,19 @@ class _Queue:
         self._wanted = wanted
         self._next: asyncio.Future[None] | None = None  # the round that has not begun
         self._key = ""
-        self._history: tuple[str, str] | None = None  # in which the oldest of those who wait for it were answered
+        self._history: Identity | None = None  # in which those who wait for it were answered
         self._lane: Lane | None = None
         self._run_id = ""  # of the server at the lane's other end
         self._working: asyncio.Task[None] | None = None
 
     def join(self, key: str) -> "asyncio.Future[None]":
         """The next round; `key` is one of the master's."""
-        identity = self._topology.identity(self._master)
-        history = identity.epoch if identity else None
+        history = self._topology.identity(self._master)
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()
             self._key = f"{{{key}}}:@sync"
             self._history = history
-        elif self._history != history:
+        elif self._history is None or history is None or not history.continues(self._history):
             self._history = None  # some of them were answered in a history that is over
         if self._working is None or self._working.done():
             self._working = asyncio.create_task(self._work())
@@ -159,7 +158,7 @@ class _Queue:
             else:
                 future.set_result(None)
 
-    async def _round(self, key: str, history: tuple[str, str] | None) -> None:
+    async def _round(self, key: str, history: Identity | None) -> None:
         lane = await self._connect()
         packed = pack([["PEXPIRE", key, _LIVE], self._command(), ["INFO", "replication"]])
         while True:
@@ -167,7 +166,8 @@ class _Queue:
             for answer in (renewed, counts, info):
                 if isinstance(answer, ReplyError):
                     raise StoreError(f"{self._master}: {answer.message}")
-            if (self._run_id, read_info(info)["master_replid"]) != history:
+            now = read_identity({"run_id": self._run_id, **read_info(info)})
+            if history is None or not now.continues(history):
                 raise StoreError(
                     f"{self._master} was restarted or replaced before it was known to have kept the records"
                 )
