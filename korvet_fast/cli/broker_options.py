@@ -10,6 +10,7 @@ import click
 from korvet_fast.cli.address import Listener, parse_listener
 from korvet_fast.config import Settings, read_settings
 from korvet_fast.errors import SettingError
+from korvet_fast.store.redis.url import RedisUrl, parse_url
 
 DEFAULT_STORE = "file:./korvet-data"
 DEFAULT_LISTENER = Listener("kafka", "127.0.0.1", 9092)
@@ -19,8 +20,8 @@ ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 (compared with, not bound)
 class BrokerOptions(NamedTuple):
     """A broker to be: where its data lies, where it listens, what clients are told, and its settings."""
 
-    store: str  # as given, for the log
-    directory: Path
+    store: str  # for the log: as given, without a password
+    place: Path | RedisUrl  # a directory for the embedded store, or a Redis
     listeners: tuple[Listener, ...]
     advertised: tuple[Listener | None, ...]  # for each listener; None: what it is bound to
     settings: Settings
@@ -43,8 +44,9 @@ _OPTIONS = (
         "--store",
         default=DEFAULT_STORE,
         show_default=True,
-        metavar="file:DIRECTORY",
-        help="Where the records are kept.",
+        metavar="file:DIRECTORY|redis://HOST:PORT/DB",
+        help="Where the records are kept. Also rediss://, unix://, redis+sentinel://HOST,HOST/NAME, "
+        "redis+cluster://HOST,HOST.",
     ),
     click.option(
         "--listen",
@@ -88,14 +90,20 @@ def _read(
         settings = read_settings(flags, os.environ, file)
     except SettingError as error:
         raise click.UsageError(str(error)) from None
-    return BrokerOptions(store, _directory(store), listeners, _advertised(listeners, advertised), settings)
+    place = _place(store)
+    shown = store if isinstance(place, Path) else str(place)
+    return BrokerOptions(shown, place, listeners, _advertised(listeners, advertised), settings)
 
 
-def _directory(store: str) -> Path:
+def _place(store: str) -> Path | RedisUrl:
     scheme, colon, rest = store.partition(":")
-    if not colon or scheme != "file":
-        what = f"{scheme}: is not a store of this version" if colon else f"{store!r} has no scheme"
-        raise click.UsageError(f"--store: {what}; write file:DIRECTORY, for example {DEFAULT_STORE}")
+    if colon and scheme != "file":
+        try:
+            return parse_url(store)
+        except SettingError as error:
+            raise click.UsageError(f"--store: {error}, or file:DIRECTORY") from None
+    if not colon:
+        raise click.UsageError(f"--store: {store!r} has no scheme; write file:DIRECTORY, for example {DEFAULT_STORE}")
     if not rest or rest.startswith("//"):
         raise click.UsageError(f"--store {store!r}: write file:DIRECTORY, for example file:/var/lib/korvet")
     return Path(rest)

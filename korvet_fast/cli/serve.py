@@ -1,6 +1,8 @@
 """`korvet-fast serve`: the whole broker in one process."""
 
 import logging
+from collections.abc import Callable
+from pathlib import Path
 
 import click
 import uvloop
@@ -12,6 +14,9 @@ from korvet_fast.core.broker import Address, Broker
 from korvet_fast.errors import StoreError
 from korvet_fast.net.serve import Door, serve
 from korvet_fast.store.embedded.store import EmbeddedStore
+from korvet_fast.store.interface import Store
+
+log = logging.getLogger("korvet_fast")
 
 
 @click.command()
@@ -27,22 +32,24 @@ def command(options: BrokerOptions) -> None:
       korvet-fast serve
       korvet-fast serve --store file:/var/lib/korvet --set num.partitions=4 --set log.retention.ms=86400000
       korvet-fast serve --listen kafka://0.0.0.0:9092 --advertise kafka://broker.example.org:9092
+      korvet-fast serve --store redis://localhost:6379
       KORVET_NUM_PARTITIONS=4 korvet-fast serve --config korvet.toml
 
     Settings have Kafka's names. A flag wins over the environment, that over the file, that over the default.
     """
     start_log()
     settings = options.settings
-    store = EmbeddedStore(options.directory, index_interval_bytes=settings.number("log.index.interval.bytes"))
+    store, check = _make_store(options)
     doors = [
         Door(listener.host, listener.port, Address(told.host, told.port) if told else None)
         for listener, told in zip(options.listeners, options.advertised, strict=True)
     ]
 
     def ready(addresses: list[Address]) -> None:
+        check()
         for listener, address in zip(options.listeners, addresses, strict=True):
             where = Listener(listener.scheme, address.host, address.port)
-            logging.getLogger("korvet_fast").info("ready %s store=%s", where, options.store)
+            log.info("ready %s store=%s", where, options.store)
 
     try:
         uvloop.run(serve(Broker(store, settings), doors, ready))
@@ -56,3 +63,24 @@ def command(options: BrokerOptions) -> None:
             f"cannot listen on {error.filename}: {error.strerror}. Is a broker running there already? "
             "Another port is chosen with --listen kafka://HOST:PORT."
         ) from None
+
+
+def _make_store(options: BrokerOptions) -> tuple[Store, Callable[[], None]]:
+    """The store, and what is to be done when it is open: say what it promises, or raise `StoreError`."""
+    settings = options.settings
+    if isinstance(options.place, Path):
+        interval = settings.number("log.index.interval.bytes")
+        return EmbeddedStore(options.place, index_interval_bytes=interval), lambda: None
+    from korvet_fast.store.redis.store import RedisStore  # redis-py takes a fifth of a second to import
+
+    store = RedisStore(options.place)
+    sync, copies = settings.text("durability") == "fsync", settings.number("min.insync.replicas")
+
+    def check() -> None:
+        # Replicas come and go: they are asked for when something is written. What the server is set to must hold now.
+        if why := store.durability.refusal(None, sync, copies=1):
+            raise StoreError(why)
+        for line in store.durability.explain(sync, copies):
+            log.info("%s", line)
+
+    return store, check

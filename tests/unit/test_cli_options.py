@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from korvet_fast.cli import COMMANDS, root
 from korvet_fast.cli.address import Listener, parse_bootstrap, parse_listener
 from korvet_fast.cli.broker_options import BrokerOptions, broker_options
+from korvet_fast.store.redis.url import RedisUrl
 
 
 @pytest.mark.parametrize(
@@ -67,9 +68,16 @@ def read(*arguments: str, **environment: str) -> BrokerOptions:
 def test_no_option_at_all() -> None:
     options = read()
     assert options.store == "file:./korvet-data"
-    assert options.directory == Path("korvet-data")
+    assert options.place == Path("korvet-data")
     assert [str(each) for each in options.listeners] == ["kafka://127.0.0.1:9092"]
     assert options.advertised == (None,)
+
+
+def test_a_redis_is_shown_without_its_password() -> None:
+    options = read("--store", "redis://me:secret@localhost/2?namespace=shop")
+    assert options.store == "redis://me@localhost:6379/2"
+    assert isinstance(options.place, RedisUrl)
+    assert (options.place.password, options.place.namespace) == ("secret", "shop")
 
 
 def test_flag_over_environment_over_file(tmp_path: Path) -> None:
@@ -97,7 +105,9 @@ def advertise(*listeners: str) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--store", "redis://localhost:6379/0"], "redis: is not a store of this version; write file:DIRECTORY"),
+        (["--store", "reddis://localhost"], "there is no scheme 'reddis'; did you mean 'redis'?"),
+        (["--store", "redis://one,two"], "redis:// takes one host; several are redis+sentinel://"),
+        (["--store", "redis://localhost?db=one"], "the database must be a number, not 'one', or file:DIRECTORY"),
         (["--store", "korvet-data"], "'korvet-data' has no scheme; write file:DIRECTORY"),
         (["--store", "file:"], "write file:DIRECTORY"),
         (["--store", "file:///data"], "write file:DIRECTORY"),
@@ -173,4 +183,4 @@ def test_serving_imports_neither_the_client_nor_what_draws() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
     assert "korvet_fast.net.serve" in loaded
-    assert not [name for name in loaded if name.startswith(("rich", "korvet_fast.client", "numpy"))]
+    assert not [name for name in loaded if name.startswith(("rich", "korvet_fast.client", "numpy", "redis"))]

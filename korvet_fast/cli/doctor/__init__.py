@@ -1,8 +1,10 @@
 """`korvet-fast doctor`: looks at what a broker stands on, and says in plain words what it found."""
 
 import asyncio
+from pathlib import Path
 
 import click
+import uvloop
 
 from korvet_fast.cli.broker_options import BrokerOptions, broker_options
 from korvet_fast.cli.doctor.finding import Finding, Verdict
@@ -23,18 +25,32 @@ def command(options: BrokerOptions) -> None:
     Examples:
       korvet-fast doctor
       korvet-fast doctor --store file:/var/lib/korvet --listen kafka://0.0.0.0:9092 --advertise kafka://10.1.2.3:9092
+      korvet-fast doctor --store redis://localhost:6379
     """
-    ground = examine_store(options.directory)
-    findings = [*ground.findings, *asyncio.run(_examine_addresses(options))]
+    findings, promised = _examine_place(options)
+    findings += asyncio.run(_examine_addresses(options))
     findings.append(examine_descriptors(options.settings.number("max.connections")))
     for finding in findings:
         mark = click.style(f"{finding.verdict.value:5}", fg=COLOURS[finding.verdict])
         click.echo(f"{mark} {finding.subject:12} {finding.sentence}")
     click.echo()
-    for line in promise(options.settings.text("durability"), kept=ground.kept):
+    for line in promised:
         click.echo(line)
     if any(finding.verdict is Verdict.BAD for finding in findings):
         raise click.exceptions.Exit(1)
+
+
+def _examine_place(options: BrokerOptions) -> tuple[list[Finding], list[str]]:
+    """What was found of the store, and what it promises."""
+    durability = options.settings.text("durability")
+    if isinstance(options.place, Path):
+        ground = examine_store(options.place)
+        return ground.findings, promise(durability, kept=ground.kept)
+    from korvet_fast.cli.doctor.redis import examine_redis  # redis-py takes a fifth of a second to import
+
+    copies = options.settings.number("min.insync.replicas")
+    answer = uvloop.run(examine_redis(options.place, durability, copies))
+    return answer.findings, answer.promise
 
 
 async def _examine_addresses(options: BrokerOptions) -> list[Finding]:
@@ -46,7 +62,7 @@ async def _examine_addresses(options: BrokerOptions) -> list[Finding]:
 
 def promise(durability: str, *, kept: bool) -> list[str]:
     """What an acknowledgement survives, in plain words. `kept`: flushed data is still there after a power failure."""
-    if durability != "fsync":
+    if durability == "written":
         last = "the end of the broker, kill -9 included, but not a power failure or a crash of the machine"
         advice = "Set durability=fsync (for all topics, or for one) to have acks=all wait for the disk."
     elif kept:

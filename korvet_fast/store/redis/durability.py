@@ -1,6 +1,6 @@
 """What an acknowledgement survives on a Redis, by what the server says of itself; and which setting would raise it.
 
-Four levels. D0: no file is kept. D1: a file is written, and flushed now and then. D2: it is flushed before the answer.
+Four levels. D0: no append-only file is kept. D1: a file is written, and flushed now and then. D2: it is flushed before the answer.
 D3: D2, and replicas have it too. A server whose WAITAOF answers too early is treated as one that has none.
 """
 
@@ -19,7 +19,7 @@ LATE = 10  # seconds of silence after which a replica does not count
 _TRUTHFUL = {"redis": (8, 0, 2), "valkey": (8, 1)}
 
 LADDER = (
-    "D0  nothing: Redis keeps no file, so any restart loses everything",
+    "D0  no restart: without an append-only file Redis comes back with its last snapshot, if there is one",
     "D1  a clean stop of Redis; kill -9 and power failures lose the last second or two, a failover what was not copied",
     "D2  kill -9 of Redis and a power failure: the file is flushed first; not the loss of that disk, nor a failover",
     "D3  the loss of that server too, if a replica that has it takes over",
@@ -46,6 +46,8 @@ class Server(NamedTuple):
     replicas: int  # that keep up
     wanted: int  # min-replicas-to-write
     failing: str = ""  # what it says is wrong with its files
+    used: int = 0  # bytes of memory
+    limit: int = 0  # maxmemory, in bytes; 0 for none
 
     @property
     def product(self) -> str:
@@ -97,6 +99,8 @@ def read_server(info: dict[str, str], config: dict[str, str]) -> Server:
         sum(map(_keeps_up, replicas)),
         int(config.get("min-replicas-to-write", 0)),
         _failing(info),
+        int(info["used_memory"]),
+        int(info["maxmemory"]),
     )
 
 
@@ -196,6 +200,12 @@ def explain(server: Server, sync: bool, copies: int) -> list[str]:
     reached = level(server, sync, copies)
     lines = [("> " if step == reached else "  ") + text for step, text in enumerate(LADDER)]
     return [f"What acks=all survives on {server.product}:", *lines, raising(server, sync, copies)]
+
+
+def summarise(server: Server, sync: bool, copies: int) -> str:
+    """The same in one line."""
+    reached = LADDER[level(server, sync, copies)]
+    return f"acks=all on {server.product} survives {reached}. {raising(server, sync, copies)}"
 
 
 def check(server: Server, where: object) -> None:

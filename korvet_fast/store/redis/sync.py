@@ -8,21 +8,27 @@ well.
 
 import asyncio
 import logging
-from typing import Any
+from functools import partial
 
 from korvet_fast._native import ReplyError, pack, reply
 from korvet_fast.errors import StoreError
-from korvet_fast.store.redis.durability import Need, Server, check, need, probe, refusal
+from korvet_fast.store.redis.durability import Need, Server, check, need, probe, refusal, summarise
 from korvet_fast.store.redis.identity import Identity, read_identity, read_info
 from korvet_fast.store.redis.lane import Lane
 from korvet_fast.store.redis.topology import Topology, identify
 from korvet_fast.store.redis.url import Endpoint
 
 PROBE = 5.0  # seconds between two looks at what the servers can keep
+PAUSE = 0.1  # seconds between two looks where one fails
 PATIENCE = 10.0  # seconds that a round waits for disks and replicas
 _LIVE = 86_400_000  # ms that the key written lives
 
 log = logging.getLogger(__name__)
+
+
+async def look(topology: Topology) -> dict[Endpoint, Server]:
+    """What every master can keep. Raises `StoreError`."""
+    return {master: await probe(partial(topology.call_at, master)) for master in topology.masters()}
 
 
 class Durability:
@@ -37,8 +43,8 @@ class Durability:
 
     async def open(self) -> None:
         """Look at all masters. Raises `StoreError` if one must not be used (it might evict, or is too old)."""
-        for master in self._topology.masters():
-            server = self._servers[master] = await self._probe(master)
+        self._servers = await look(self._topology)
+        for master, server in self._servers.items():
             check(server, master)
         self._topology.listen(self._look_soon)
         self._probing = asyncio.create_task(self._keep_looking())
@@ -52,9 +58,9 @@ class Durability:
             self._probing.cancel()
             await asyncio.wait([self._probing])
 
-    def servers(self) -> dict[Endpoint, Server]:
-        """The masters as last seen."""
-        return dict(self._servers)
+    def explain(self, sync: bool, copies: int) -> list[str]:
+        """What acks=all survives, for each master, in lines for people; `sync` and `copies` as for `refusal`."""
+        return [f"{master}: {summarise(server, sync, copies)}" for master, server in self._servers.items()]
 
     def refusal(self, key: str | None, sync: bool, copies: int) -> str:
         """Why what is written now to the master of `key` (None: to any) cannot be kept so, in a sentence; "" if it can.
@@ -88,12 +94,6 @@ class Durability:
             queue = self._queues[master, wanted] = _Queue(self._topology, master, wanted)
         return queue.join(key)
 
-    async def _probe(self, master: Endpoint) -> Server:
-        async def call(*command: bytes | str | int) -> Any:
-            return await self._topology.call_at(master, *command)
-
-        return await probe(call)
-
     def _look_soon(self, _: str) -> None:
         self._servers.clear()  # who takes over may keep less
         self._due.set()
@@ -106,12 +106,15 @@ class Durability:
             except TimeoutError:
                 pass
             self._due.clear()
-            for master in self._topology.masters():
-                try:
-                    self._servers[master] = await self._probe(master)
-                except StoreError as error:  # what was seen last holds: it has not promised anything since
-                    log.debug("%s", error.detail)
-                    await asyncio.sleep(0.1)
+            generation = self._topology.generation
+            try:
+                servers = await look(self._topology)
+            except StoreError as error:
+                log.debug("%s", error.detail)  # the topology says it louder
+                await asyncio.sleep(PAUSE)
+            else:
+                if generation == self._topology.generation:  # else they may be others by now
+                    self._servers = servers
 
 
 class _Queue:

@@ -1,0 +1,90 @@
+"""A Redis to keep records in: is it there, may it be used, what does it promise, and what would raise that."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
+from korvet_fast.errors import StoreError
+from korvet_fast.store.redis.clients import Clients
+from korvet_fast.store.redis.durability import Server, explain, level, obstacle, refusal, unfit
+from korvet_fast.store.redis.sync import look
+from korvet_fast.store.redis.topology import Topology
+from korvet_fast.store.redis.url import Endpoint, RedisUrl
+
+FULL = 0.9  # of maxmemory
+
+
+class Answer(NamedTuple):
+    """What was found, and what acknowledgements survive there, in lines."""
+
+    findings: list[Finding]
+    promise: list[str]
+
+
+async def examine_redis(url: RedisUrl, durability: str, copies: int) -> Answer:
+    """Look at every master that a broker would use. Writes nothing.
+
+    `durability` and `copies`: what the settings `durability` and `min.insync.replicas` ask for.
+    """
+    findings = await _examine_sentinels(url) if url.sentinel else []
+    topology = Topology(url)
+    try:
+        await topology.open()
+        servers = await look(topology)
+    except StoreError as error:
+        return Answer([*findings, bad("redis", f"{error.detail}. A broker could not start.")], [])
+    finally:
+        await topology.close()
+    sync = durability == "fsync"
+    for master, server in servers.items():
+        findings += judge_server(master, server, sync, copies)
+    weakest = min(servers.values(), key=lambda server: level(server, sync, copies))
+    return Answer(findings, explain(weakest, sync, copies))
+
+
+async def _examine_sentinels(url: RedisUrl) -> list[Finding]:
+    clients = Clients(url)
+    calls = (clients.call(node, "SENTINEL", "CKQUORUM", url.service, sentinel=True) for node in url.nodes)
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    await clients.close()
+    return [_judge_sentinel(node, answer) for node, answer in zip(url.nodes, answers, strict=True)]
+
+
+def _judge_sentinel(node: Endpoint, answer: object) -> Finding:
+    if isinstance(answer, StoreError):
+        return warn("sentinel", f"{answer.detail}; a failover needs a majority of the Sentinels")
+    if isinstance(answer, BaseException):
+        raise answer
+    return good("sentinel", f"{node} answers, and could bring about a failover")
+
+
+def judge_server(master: Endpoint, server: Server, sync: bool, copies: int) -> Iterator[Finding]:
+    """What to say of one master, where acknowledgements mean `sync` and `copies` (as for `durability.refusal`)."""
+    yield good("redis", f"{master} is {server.product}, {_replicas(server.replicas)}")
+    if why := unfit(server):
+        yield bad("redis", f"{master} cannot keep records: {why}")
+        return
+    if why := refusal(server, sync, copies):
+        yield bad("durability", f"acks=all would be answered with NOT_ENOUGH_REPLICAS: {why}")
+    elif why := obstacle(server):
+        yield warn("durability", why)
+    else:
+        yield good("durability", "the file is flushed, or can be, before acks=all is answered")
+    if server.failing:
+        yield bad("durability", f"{master}: {server.failing}; see its log")
+    yield _judge_memory(master, server)
+
+
+def _replicas(count: int) -> str:
+    return f"with {count} {'replica' if count == 1 else 'replicas'} that keep up" if count else "without a replica"
+
+
+def _judge_memory(master: Endpoint, server: Server) -> Finding:
+    used = f"{master} uses {server.used / 2**20:,.0f} MiB of memory"
+    if not server.limit:
+        return warn("memory", f"{used}, and may use all: set maxmemory below what the machine has")
+    used += f" of {server.limit / 2**20:,.0f} (maxmemory)"
+    if server.used > server.limit * FULL:
+        return warn("memory", f"{used}; when it is full, appends fail until there is room. See log.retention.bytes.")
+    return good("memory", used)
