@@ -19,15 +19,27 @@ from korvet_fast.store.redis.url import Endpoint, RedisUrl, Tls, parse_url
         ("redis://me:s%40cret@host", RedisUrl("redis", (Endpoint("host", 6379),), user="me", password="s@cret")),
         ("redis://:secret@host", RedisUrl("redis", (Endpoint("host", 6379),), password="secret")),
         ("redis://host?username=me&password=p", RedisUrl("redis", (Endpoint("host", 6379),), user="me", password="p")),
-        ("redis://host?namespace=a.b&socket_timeout=0.5", RedisUrl("redis", (Endpoint("host", 6379),), timeout=0.5, namespace="a.b")),
+        (
+            "redis://host?namespace=a.b&socket_timeout=0.5",
+            RedisUrl("redis", (Endpoint("host", 6379),), timeout=0.5, namespace="a.b"),
+        ),
         ("unix:///run/redis.sock", RedisUrl("unix", (Endpoint("", 0, "/run/redis.sock"),))),
-        ("unix://me:p@/run/my%20redis.sock?db=2", RedisUrl("unix", (Endpoint("", 0, "/run/my redis.sock"),), db=2, user="me", password="p")),
+        (
+            "unix://me:p@/run/my%20redis.sock?db=2",
+            RedisUrl("unix", (Endpoint("", 0, "/run/my redis.sock"),), db=2, user="me", password="p"),
+        ),
         ("rediss://host", RedisUrl("rediss", (Endpoint("host", 6379),), tls=Tls())),
         (
-            "rediss://host?ssl_ca_certs=ca.pem&ssl_certfile=c.pem&ssl_keyfile=k.pem&ssl_password=p&ssl_check_hostname=false",
-            RedisUrl("rediss", (Endpoint("host", 6379),), tls=Tls("ca.pem", "c.pem", "k.pem", "p", check_hostname=False)),
+            "rediss://host?ssl_ca_certs=ca.pem&ssl_certfile=c.pem&ssl_keyfile=k.pem&ssl_password=p"
+            "&ssl_check_hostname=false",
+            RedisUrl(
+                "rediss", (Endpoint("host", 6379),), tls=Tls("ca.pem", "c.pem", "k.pem", "p", check_hostname=False)
+            ),
         ),
-        ("rediss://host?ssl_cert_reqs=none", RedisUrl("rediss", (Endpoint("host", 6379),), tls=Tls(verify=False, check_hostname=False))),
+        (
+            "rediss://host?ssl_cert_reqs=none",
+            RedisUrl("rediss", (Endpoint("host", 6379),), tls=Tls(verify=False, check_hostname=False)),
+        ),
         (
             "redis+sentinel://one,two:1,[::1]:2/orders/1?sentinel_username=s&sentinel_password=t",
             RedisUrl(
@@ -42,7 +54,7 @@ from korvet_fast.store.redis.url import Endpoint, RedisUrl, Tls, parse_url
         ("redis+cluster://one,two:1", RedisUrl("redis+cluster", (Endpoint("one", 6379), Endpoint("two", 1)))),
         ("rediss+cluster://one", RedisUrl("rediss+cluster", (Endpoint("one", 6379),), tls=Tls())),
     ],
-)  # fmt: skip
+)
 def test_a_url_is_read(text: str, url: RedisUrl) -> None:
     assert parse_url(text) == url
 

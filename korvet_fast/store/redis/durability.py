@@ -1,7 +1,7 @@
 """What an acknowledgement survives on a Redis, by what the server says of itself; and which setting would raise it.
 
-Four levels. D0: no append-only file is kept. D1: a file is written, and flushed now and then. D2: it is flushed before the answer.
-D3: D2, and replicas have it too. A server whose WAITAOF answers too early is treated as one that has none.
+Four levels. D0: no append-only file is kept. D1: one is written, and flushed now and then. D2: it is flushed before
+the answer. D3: D2, and replicas have it too. A server whose WAITAOF answers too early is treated as one that has none.
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,11 +18,11 @@ LATE = 10  # seconds of silence after which a replica does not count
 # that has not happened yet (redis PR 13793).
 _TRUTHFUL = {"redis": (8, 0, 2), "valkey": (8, 1)}
 
-LADDER = (
-    "D0  no restart: without an append-only file Redis comes back with its last snapshot, if there is one",
-    "D1  a clean stop of Redis; kill -9 and power failures lose the last second or two, a failover what was not copied",
-    "D2  kill -9 of Redis and a power failure: the file is flushed first; not the loss of that disk, nor a failover",
-    "D3  the loss of that server too, if a replica that has it takes over",
+LADDER = (  # what the levels survive
+    "no restart: without an append-only file Redis comes back with its last snapshot, if there is one",
+    "a clean stop of Redis; kill -9 and power failures lose the last second or two, a failover what was not copied",
+    "kill -9 of Redis and a power failure: the file is flushed first; not the loss of that disk, nor a failover",
+    "the loss of that server too, if a replica that has it takes over",
 )
 
 
@@ -198,14 +198,14 @@ def raising(server: Server, sync: bool, copies: int) -> str:
 def explain(server: Server, sync: bool, copies: int) -> list[str]:
     """The ladder, with a mark where this server stands, and what would raise it: lines for people."""
     reached = level(server, sync, copies)
-    lines = [("> " if step == reached else "  ") + text for step, text in enumerate(LADDER)]
+    lines = [f"{'>' if step == reached else ' '} D{step}  {text}" for step, text in enumerate(LADDER)]
     return [f"What acks=all survives on {server.product}:", *lines, raising(server, sync, copies)]
 
 
 def summarise(server: Server, sync: bool, copies: int) -> str:
     """The same in one line."""
-    reached = LADDER[level(server, sync, copies)]
-    return f"acks=all on {server.product} survives {reached}. {raising(server, sync, copies)}"
+    reached = level(server, sync, copies)
+    return f"acks=all on {server.product} survives {LADDER[reached]} (D{reached}). {raising(server, sync, copies)}"
 
 
 def check(server: Server, where: object) -> None:

@@ -59,14 +59,12 @@ def compare(known: dict[Endpoint, Identity], now: dict[Endpoint, Identity], gone
 
 def _tell(endpoint: Endpoint, old: Identity, now: dict[Endpoint, Identity]) -> str:
     heirs = {place: new for place, new in now.items() if new.former == old.history}
-    if endpoint in now and now[endpoint].run_id == old.run_id:
-        what = f"{endpoint} was made a master anew"
-    elif endpoint in now and endpoint not in heirs:
-        return f"{endpoint} was restarted"
-    elif heirs:
-        what = f"{next(iter(heirs))} took over from {endpoint}"
+    if endpoint in now:
+        what = (
+            f"{endpoint} was made a master anew" if now[endpoint].run_id == old.run_id else f"{endpoint} was restarted"
+        )
     else:
-        return f"{endpoint} is no master any more"
+        what = f"{next(iter(heirs))} took over from {endpoint}" if heirs else f"{endpoint} is no master any more"
     for new in heirs.values():
         return f"{what}: what was written from replication offset {new.forked} on is lost"
     return what
