@@ -1,7 +1,6 @@
 //! Record batches v2: one is built before the run and sent again and again; fetched ones are walked by their headers.
 
 use std::io::Write;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::bytes::Writer;
 use crate::{Compression, Outcome};
@@ -16,19 +15,25 @@ pub struct Batch {
     pub records: u32,
 }
 
-/// Records of `record_bytes` value bytes and no key, as many as fit into `batch_bytes` before compression, at least one.
-pub fn build(record_bytes: usize, batch_bytes: usize, compression: Compression) -> Outcome<Batch> {
+/// The values of the records of every batch, first one first: each of `record_bytes`.
+pub fn values(record_bytes: usize) -> impl Iterator<Item = Vec<u8>> {
     let mut letters = Letters(0x9e37_79b9_7f4a_7c15);
+    std::iter::repeat_with(move || letters.by_ref().take(record_bytes).collect())
+}
+
+/// Records of `record_bytes` value bytes and no key, as many as fit into `batch_bytes` before compression, at least one.
+/// `time`: of all of them, in milliseconds.
+pub fn build(record_bytes: usize, batch_bytes: usize, compression: Compression, time: i64) -> Outcome<Batch> {
     let mut body = Writer::default();
     let mut records = 0_u32;
-    loop {
+    for value in values(record_bytes) {
         let mut record = Writer::default();
         record.int8(0); // attributes
         record.signed(0); // timestamp delta
         record.signed(i64::from(records)); // offset delta
         record.signed(-1); // null key
         record.signed(record_bytes as i64);
-        record.0.extend(letters.by_ref().take(record_bytes));
+        record.0.extend(value);
         record.signed(0); // headers
         if records > 0 && HEADER + body.0.len() + record.0.len() + 5 > batch_bytes {
             break;
@@ -38,7 +43,6 @@ pub fn build(record_bytes: usize, batch_bytes: usize, compression: Compression) 
         records += 1;
     }
     let body = compress(body.0, compression)?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as i64;
 
     let mut batch = Writer(Vec::with_capacity(HEADER + body.len()));
     batch.int64(0); // base offset: the broker's to write
@@ -48,8 +52,8 @@ pub fn build(record_bytes: usize, batch_bytes: usize, compression: Compression) 
     batch.int32(0); // checksum, below
     batch.int16(compression as i16);
     batch.int32(records as i32 - 1);
-    batch.int64(now);
-    batch.int64(now);
+    batch.int64(time);
+    batch.int64(time);
     batch.int64(-1); // no producer id: not idempotent, so the same bytes may be sent again
     batch.int16(-1);
     batch.int32(-1);
@@ -128,7 +132,7 @@ mod tests {
     #[test]
     fn a_built_batch_walks() {
         for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
-            let batch = build(100, 4096, compression).unwrap();
+            let batch = build(100, 4096, compression, 1).unwrap();
             assert!(batch.bytes.len() <= 4096 && batch.records > 30);
             let walked = walk(&batch.bytes, 0, true).unwrap();
             assert_eq!((walked.bytes, walked.records), (batch.bytes.len(), u64::from(batch.records)));
@@ -138,12 +142,12 @@ mod tests {
 
     #[test]
     fn a_record_larger_than_the_batch_goes_alone() {
-        assert_eq!(build(10_000, 100, Compression::None).unwrap().records, 1);
+        assert_eq!(build(10_000, 100, Compression::None, 1).unwrap().records, 1);
     }
 
     #[test]
     fn a_flipped_bit_is_found_and_a_cut_batch_left_out() {
-        let mut batch = build(100, 1000, Compression::None).unwrap().bytes;
+        let mut batch = build(100, 1000, Compression::None, 1).unwrap().bytes;
         assert_eq!(walk(&batch[..batch.len() - 1], 0, true).unwrap().records, 0);
         *batch.last_mut().unwrap() ^= 1;
         assert!(walk(&batch, 0, true).is_err());
@@ -152,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_batch_below_the_wanted_offset_is_an_error() {
-        let batch = build(100, 1000, Compression::None).unwrap();
+        let batch = build(100, 1000, Compression::None, 1).unwrap();
         assert!(walk(&batch.bytes, i64::from(batch.records), false).is_err());
     }
 }

@@ -1,42 +1,26 @@
-//! A blocking connection that must never be what limits the run: vectored writes, one large read buffer, no copies.
+//! A connection that speaks Kafka: requests with rising numbers, answers cut by their length prefix.
 
-use std::io::{IoSlice, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::io::IoSlice;
 
 use crate::Outcome;
 use crate::bytes::Reader;
+use crate::socket::{BUFFER, Socket};
 
-const BUFFER: usize = 4 << 20;
 const SMALL_BUFFER: usize = 4 << 10; // thousands of idle connections
-const LARGEST_ANSWER: usize = 128 << 20;
-const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
-/// One connection and what was read from it but not yet used.
+/// One connection to a broker.
 pub struct Connection {
-    stream: TcpStream,
-    buffer: Vec<u8>,
-    start: usize,
-    end: usize,
+    socket: Socket,
     correlation: i32,
 }
 
 impl Connection {
     pub fn open(address: &str) -> Outcome<Self> {
-        Self::with_buffer(address, BUFFER)
+        Ok(Self { socket: Socket::open(address, BUFFER)?, correlation: 0 })
     }
 
     pub fn open_idle(address: &str) -> Outcome<Self> {
-        Self::with_buffer(address, SMALL_BUFFER)
-    }
-
-    fn with_buffer(address: &str, size: usize) -> Outcome<Self> {
-        let address = address.to_socket_addrs()?.next().ok_or("no such address")?;
-        let stream = TcpStream::connect_timeout(&address, Duration::from_secs(10))?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(ANSWER_WITHIN))?;
-        stream.set_write_timeout(Some(ANSWER_WITHIN))?;
-        Ok(Self { stream, buffer: vec![0; size], start: 0, end: 0, correlation: 0 })
+        Ok(Self { socket: Socket::open(address, SMALL_BUFFER)?, correlation: 0 })
     }
 
     /// The number that the next request must carry; its answer carries it back.
@@ -46,30 +30,23 @@ impl Connection {
     }
 
     /// Write all parts, in one system call if the socket takes them.
-    pub fn send(&mut self, mut parts: &mut [IoSlice<'_>]) -> Outcome<()> {
-        while !parts.is_empty() {
-            let written = self.stream.write_vectored(parts)?;
-            if written == 0 {
-                return Err("the broker closed the connection".into());
-            }
-            IoSlice::advance_slices(&mut parts, written);
-        }
-        Ok(())
+    pub fn send(&mut self, parts: &mut [IoSlice<'_>]) -> Outcome<()> {
+        self.socket.send(parts)
     }
 
     /// Whether a whole answer has been read already, so that `receive` will not wait.
     pub fn has_answer(&self) -> bool {
-        self.announced().is_some_and(|size| self.end - self.start >= 4 + size)
+        self.announced().is_some_and(|size| self.socket.unread().len() >= 4 + size)
     }
 
     /// The next answer, without its length prefix; waits for it.
     pub fn receive(&mut self) -> Outcome<&[u8]> {
         while !self.has_answer() {
-            self.fill()?;
+            let needed = 4 + self.announced().unwrap_or(0);
+            self.socket.fill(needed)?;
         }
-        let from = self.start + 4;
-        self.start = from + self.announced().unwrap_or(0);
-        Ok(&self.buffer[from..self.start])
+        let size = self.announced().unwrap_or(0);
+        Ok(&self.socket.take(4 + size)[4..])
     }
 
     /// Send one whole frame and give its answer behind the correlation id, which is checked.
@@ -84,35 +61,13 @@ impl Connection {
     }
 
     fn announced(&self) -> Option<usize> {
-        let prefix = self.buffer[self.start..self.end].first_chunk::<4>()?;
-        Some(u32::from_be_bytes(*prefix) as usize)
-    }
-
-    fn fill(&mut self) -> Outcome<()> {
-        let needed = 4 + self.announced().unwrap_or(0);
-        if needed > LARGEST_ANSWER {
-            return Err(format!("the broker announced an answer of {needed} bytes").into());
-        }
-        if self.start == self.end {
-            (self.start, self.end) = (0, 0);
-        } else if self.start + needed > self.buffer.len() || self.end == self.buffer.len() {
-            self.buffer.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
-        }
-        if needed > self.buffer.len() {
-            self.buffer.resize(needed, 0);
-        }
-        let read = self.stream.read(&mut self.buffer[self.end..])?;
-        if read == 0 {
-            return Err("the broker closed the connection".into());
-        }
-        self.end += read;
-        Ok(())
+        Some(u32::from_be_bytes(*self.socket.unread().first_chunk::<4>()?) as usize)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::net::TcpListener;
     use std::thread;
 

@@ -34,7 +34,7 @@ pub fn read(options: &Options, schedule: Schedule) -> Outcome<Tally> {
         if walked.records == 0 {
             return Err(format!("no whole batch came at offset {offset} of {end}").into());
         }
-        tally.count(&schedule, sent, walked.records, walked.bytes as u64);
+        tally.count(&schedule, sent, walked.records, walked.records * options.record_bytes as u64);
         offset = if walked.next_offset >= end { first } else { walked.next_offset };
     }
     Ok(tally)

@@ -1,4 +1,5 @@
-//! A small load generator: pre-encoded Kafka requests with a window, every answer checked, one line of JSON.
+//! A small load generator: pre-encoded requests with a window, to a Kafka broker or to Redis itself, every answer checked,
+//! one line of JSON.
 //! It must never be what limits the run: no work per record, blocking sockets, a thread per connection.
 
 mod batch;
@@ -8,15 +9,17 @@ mod fetch;
 mod options;
 mod process;
 mod produce;
+mod redis;
 mod requests;
 mod schedule;
+mod socket;
 mod topics;
 
 use std::error::Error;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use connection::Connection;
 use options::{Mode, Options};
@@ -74,11 +77,14 @@ fn run(options: &Options) -> Outcome<String> {
             Ok("{}".to_owned())
         }
         Mode::Produce => produce(options),
-        Mode::Fetch => {
-            let schedule = Schedule::start(options.warm_up, options.seconds);
-            let work = |_| fetch::read(options, schedule);
-            let (tally, used) = schedule::run(schedule, options.connections, options.broker_pid, work)?;
-            Ok(report(options, tally, &used))
+        Mode::Fetch => measure(options, |_, schedule| fetch::read(options, schedule)),
+        Mode::RedisAdd => {
+            let batch = redis::batch(options)?;
+            measure(options, |number, schedule| redis::add::send(options, &batch, number, schedule))
+        }
+        Mode::RedisRange => {
+            let batch = redis::batch(options)?;
+            measure(options, |number, schedule| redis::range::read(options, &batch, number, schedule))
         }
     }
 }
@@ -104,13 +110,22 @@ fn create(options: &Options) -> Outcome<String> {
     Ok(format!("{{\"seconds\": {:.3}}}", started.elapsed().as_secs_f64()))
 }
 
+/// Run `work` on every connection and say what came of it.
+fn measure(options: &Options, work: impl Fn(usize, Schedule) -> Outcome<Tally> + Sync) -> Outcome<String> {
+    let schedule = Schedule::start(options.warm_up, options.seconds);
+    let (tally, used) =
+        schedule::run(schedule, options.connections, &options.pids, |number| work(number, schedule))?;
+    Ok(report(options, tally, &used))
+}
+
 fn produce(options: &Options) -> Outcome<String> {
-    let batch = batch::build(options.record_bytes, options.batch_bytes, options.compression)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as i64;
+    let batch = batch::build(options.record_bytes, options.batch_bytes, options.compression, now)?;
     let mut idle = produce::open_idle(options)?;
     let before = produce::stored(options)?;
     let schedule = Schedule::start(options.warm_up, options.seconds);
     let work = |number| produce::send(options, &batch, number, schedule);
-    let (tally, used) = schedule::run(schedule, options.connections, options.broker_pid, work)?;
+    let (tally, used) = schedule::run(schedule, options.connections, &options.pids, work)?;
     produce::confirm(options, before, tally.accepted * u64::from(batch.records))?;
     for connection in &mut idle {
         requests::api_versions(connection)?;

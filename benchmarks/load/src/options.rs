@@ -12,17 +12,24 @@ Modes
   delete    delete the topic
   produce   send one pre-encoded batch again and again
   fetch     read partition 0 from first to last, again and again
+  redis-add    no broker: to Redis itself, the records of one batch as XADDs in a pipeline, again and again; --broker is
+               the Redis server, and each connection fills a stream of its own, NAME:0, NAME:1, ...
+  redis-range  XRANGE over what redis-add wrote with the same options, from first to last, again and again
 
-produce and fetch print one line of JSON; any error code, wrong order or failed checksum ends the run with exit status 1
+The last four print one line of JSON; any error, wrong order or failed checksum ends the run with exit status 1
   --seconds S        measured time (5)             --warm-up S       before it, not counted (1)
-  --connections C    one thread each (1)           --pid P           also report this process's CPU and memory
+  --connections C    one thread each (1)           --pid P           of the broker, to report CPU and memory (repeatable)
+  --record-bytes B   value of each record (100): MB/s counts values
+produce, redis-add
+  --batch-bytes B    records fill a batch up to this (16384)
+  --in-flight N      requests, or pipelines, per connection (5)
 produce
-  --record-bytes B   value of each record (100)    --batch-bytes B   records fill a batch up to this (16384)
   --compression X    none, lz4 or zstd (none)      --acks A          0, 1 or -1 (1)
-  --in-flight N      requests per connection (5)   --partitions N    take turns over 0..N-1 (1)
-  --idle N           silent connections held open meanwhile (0)
-fetch
-  --max-bytes B      of the request and of the partition (1048576)";
+  --partitions N     take turns over 0..N-1 (1)    --idle N          silent connections held open meanwhile (0)
+fetch, redis-range
+  --max-bytes B      of the request and of the partition (1048576); redis-range asks for as many records
+redis-add, redis-range
+  --layout L         entries: each record an entry; batches: each batch one, as a blob (entries)";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -30,6 +37,15 @@ pub enum Mode {
     Delete,
     Produce,
     Fetch,
+    RedisAdd,
+    RedisRange,
+}
+
+/// How records lie in a stream.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    Entries,
+    Batches,
 }
 
 pub struct Options {
@@ -41,7 +57,7 @@ pub struct Options {
     pub seconds: Duration,
     pub warm_up: Duration,
     pub connections: usize,
-    pub broker_pid: Option<u32>,
+    pub pids: Vec<u32>,
     pub record_bytes: usize,
     pub batch_bytes: usize,
     pub compression: Compression,
@@ -49,6 +65,7 @@ pub struct Options {
     pub in_flight: usize,
     pub idle: usize,
     pub max_bytes: i32,
+    pub layout: Layout,
 }
 
 impl Options {
@@ -58,6 +75,8 @@ impl Options {
             Some("delete") => Mode::Delete,
             Some("produce") => Mode::Produce,
             Some("fetch") => Mode::Fetch,
+            Some("redis-add") => Mode::RedisAdd,
+            Some("redis-range") => Mode::RedisRange,
             _ => return Err(USAGE.into()),
         };
         let mut options = Self {
@@ -69,7 +88,7 @@ impl Options {
             seconds: Duration::from_secs(5),
             warm_up: Duration::from_secs(1),
             connections: 1,
-            broker_pid: None,
+            pids: Vec::new(),
             record_bytes: 100,
             batch_bytes: 16_384,
             compression: Compression::None,
@@ -77,6 +96,7 @@ impl Options {
             in_flight: 5,
             idle: 0,
             max_bytes: 1 << 20,
+            layout: Layout::Entries,
         };
         while let Some(name) = arguments.next() {
             let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
@@ -103,7 +123,7 @@ impl Options {
             "--seconds" => self.seconds = Duration::try_from_secs_f64(value.parse()?)?,
             "--warm-up" => self.warm_up = Duration::try_from_secs_f64(value.parse()?)?,
             "--connections" => self.connections = value.parse()?,
-            "--pid" => self.broker_pid = Some(value.parse()?),
+            "--pid" => self.pids.push(value.parse()?),
             "--record-bytes" => self.record_bytes = value.parse()?,
             "--batch-bytes" => self.batch_bytes = value.parse()?,
             "--compression" => self.compression = value.parse()?,
@@ -111,6 +131,13 @@ impl Options {
             "--in-flight" => self.in_flight = value.parse()?,
             "--idle" => self.idle = value.parse()?,
             "--max-bytes" => self.max_bytes = value.parse()?,
+            "--layout" => {
+                self.layout = match value {
+                    "entries" => Layout::Entries,
+                    "batches" => Layout::Batches,
+                    _ => return Err("entries or batches".into()),
+                };
+            }
             _ => return Err("no such option".into()),
         }
         Ok(())

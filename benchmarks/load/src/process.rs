@@ -29,9 +29,17 @@ pub fn machine() -> Outcome<f64> {
     Ok((ticks.iter().take(8).sum::<f64>() - idle) / TICKS)
 }
 
-/// The usage of a process; zeros when none is given.
-pub fn usage(pid: Option<u32>) -> Outcome<Usage> {
-    let Some(pid) = pid else { return Ok(Usage::default()) };
+/// The usage of these processes together.
+pub fn usage(pids: &[u32]) -> Outcome<Usage> {
+    let mut sum = Usage::default();
+    for &pid in pids {
+        let one = usage_of(pid)?;
+        sum = Usage { cpu: sum.cpu + one.cpu, resident: sum.resident + one.resident };
+    }
+    Ok(sum)
+}
+
+fn usage_of(pid: u32) -> Outcome<Usage> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // The second field is the program's name in brackets and may hold spaces: count from behind it.
     let fields: Vec<&str> =

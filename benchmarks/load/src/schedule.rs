@@ -67,7 +67,8 @@ impl Tally {
     }
 }
 
-/// What was used while it was measured. `others`: CPU seconds of everything but the broker and this process.
+/// What was used while it was measured, `broker` by all its processes. `others`: CPU seconds of everything but the
+/// broker and this process.
 pub struct Used {
     pub broker: Usage,
     pub load: Usage,
@@ -77,13 +78,13 @@ pub struct Used {
 struct Moment(Usage, Usage, f64);
 
 impl Moment {
-    fn take(broker: Option<u32>) -> Outcome<Self> {
-        Ok(Self(process::usage(broker)?, process::usage(Some(std::process::id()))?, process::machine()?))
+    fn take(broker: &[u32]) -> Outcome<Self> {
+        Ok(Self(process::usage(broker)?, process::usage(&[std::process::id()])?, process::machine()?))
     }
 }
 
-/// Run `work` for each connection on its own thread; meanwhile watch what the broker and this process use.
-pub fn run<W>(schedule: Schedule, connections: usize, broker: Option<u32>, work: W) -> Outcome<(Tally, Used)>
+/// Run `work` for each connection on its own thread; meanwhile watch what the broker's processes and this one use.
+pub fn run<W>(schedule: Schedule, connections: usize, broker: &[u32], work: W) -> Outcome<(Tally, Used)>
 where
     W: Fn(usize) -> Outcome<Tally> + Sync,
 {
