@@ -30,7 +30,10 @@ __all__ = [
     "lower",
     "pack",
     "pack_ids",
+    "pack_parts",
     "recompress",
+    "replies",
+    "reply",
     "restamp",
     "span",
     "unpack_ids",
@@ -207,25 +210,32 @@ class Frames:
 @final
 class Replies:
     """
-    RESP2 and RESP3 replies out of a byte stream. An error reply is returned (a `ReplyError`), not raised.
+    RESP2 and RESP3 replies out of a byte stream, parsed or (`raw`) as they came.
     """
-    def __new__(cls, /, limit: SupportsIndex) -> Replies:
+    def __new__(cls, /, limit: SupportsIndex, raw: bool = False) -> Replies:
         """
         Replies of at most `limit` bytes each.
         """
     def feed(self, /, data: Buffer) -> list[Any]:
         """
-        The replies that `data` completes.
+        The replies that `data` completes; if they are `raw`, a bytearray for each, or for each group.
 
         Simple string -> str, bulk and verbatim string -> bytes, integer and big number -> int, array, set and push ->
         list, map -> list of keys and values in turn (as RESP2 gives it), null -> None, double -> float, boolean -> bool,
-        error -> `ReplyError`; an attribute is left out. Nested to 8 levels. `BAD_RESP`, `OVERSIZE` (a reply above the
-        limit): the object is then dead and raises the same again.
+        error -> `ReplyError`, not raised; an attribute is left out. Nested to 8 levels. `BAD_RESP`, `OVERSIZE` (a reply
+        above the limit), `raw` or not: the object is then dead and raises the same again. A raw reply that is whole in
+        `data` is copied once; nothing is looked at twice however it is cut.
+        """
+    def join(self, /, count: SupportsIndex) -> None:
+        """
+        The next `count` replies, after those joined before, come out of `feed` as one buffer, one behind the other.
+
+        A reply that is not joined is a buffer of its own. `BAD_VALUE` for a count of 0, and where replies are parsed.
         """
     @property
     def pending(self, /) -> int:
         """
-        Bytes of the unfinished reply held now.
+        Bytes held of what is unfinished: of a reply, or (`raw`) of a group.
         """
 
 @final
@@ -391,12 +401,29 @@ def pack_ids(offsets: Buffer, bits: SupportsIndex) -> Column:
     62 bits; `BAD_VALUE` for a buffer of another format.
     """
 
+def pack_parts(commands: SupportsGetItem[int, SupportsGetItem[int, Buffer | str | int]]) -> list[Any]:
+    """
+    As `pack`, cut in parts: a word of 4 KiB and more is a part of its own, and if it is a buffer the very object given.
+    """
+
 def recompress(batch: Buffer, compression: SupportsIndex, limit: SupportsIndex) -> bytearray:
     """
     The same one batch with another compression; every other header field is kept, checksum and length are new.
 
     `limit` bounds the decompressed bytes. Raises as `restamp`, `UNKNOWN_COMPRESSION`, `CORRUPT_COMPRESSION`,
     `DECOMPRESSION_LIMIT`, `OVERSIZE`. With the compression it has, it comes back as it is.
+    """
+
+def replies(raw: Buffer) -> list[Any]:
+    """
+    All replies of `raw`, one behind the other, as `Replies` would give them. Raises as `reply`.
+    """
+
+def reply(raw: Buffer) -> Any:
+    """
+    The reply at the front of `raw`, as `Replies` would give it; what follows it is not looked at.
+
+    `TRUNCATED` if it is not all there, `BAD_RESP`, `OVERSIZE` (an array that no memory holds).
     """
 
 def restamp(

@@ -10,7 +10,7 @@ from korvet_reference.frames import Frames
 from korvet_reference.header import Batch
 from korvet_reference.ids import pack_ids, unpack_ids
 from korvet_reference.legacy import lift, lower
-from korvet_reference.resp import Replies, ReplyError, pack
+from korvet_reference.resp import Replies, ReplyError, pack, pack_parts, replies, reply
 from korvet_reference.schema import Schema
 
 __all__ = [
@@ -29,7 +29,10 @@ __all__ = [
     "lower",
     "pack",
     "pack_ids",
+    "pack_parts",
     "recompress",
+    "replies",
+    "reply",
     "restamp",
     "span",
     "unpack_ids",

@@ -1,6 +1,7 @@
 """Redis's wire format. Source: https://redis.io/docs/latest/develop/reference/protocol-spec/ (RESP2 and RESP3)."""
 
 import re
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -11,6 +12,8 @@ from korvet_reference.varint import Bytes
 DEEPEST = 8
 MOST_DIGITS = 1024
 SMALLEST = 3  # bytes of the smallest reply
+LARGE = 4096  # bytes of a part of its own
+UNBOUND = (1 << 64) - 1  # where all is there already
 BULKS = b"$=!"
 ARRAYS = b"*~>%|"
 NUMBER = re.compile(rb"[+-]?[0-9]{1,%d}" % MOST_DIGITS)
@@ -36,33 +39,68 @@ class _Level:
 
 def pack(commands: Sequence[Sequence[Bytes | str | int]]) -> bytes:
     """A pipeline of commands as arrays of bulk strings."""
-    out = bytearray()
+    return b"".join(b"*%d\r\n" % len(command) + b"".join(map(pack_word, command)) for command in commands)
+
+
+def pack_parts(commands: Sequence[Sequence[Bytes | str | int]]) -> list[Bytes]:
+    """The bytes of `pack`, cut in parts: a word of 4 KiB and more is one, if it is a buffer the very object given."""
+    parts: list[Bytes] = []
+    packed = b""
     for command in commands:
-        out += b"*%d\r\n" % len(command)
+        packed += b"*%d\r\n" % len(command)
         for word in command:
-            data = bytes(word) if isinstance(word, Bytes) else str(word).encode()
-            out += b"$%d\r\n%b\r\n" % (len(data), data)
-    return bytes(out)
+            data = _bytes(word)
+            packed += b"$%d\r\n" % len(data)
+            if len(data) < LARGE:
+                packed += data
+            else:
+                parts += [packed, word if isinstance(word, Bytes) else data]
+                packed = b""
+            packed += b"\r\n"
+    return [*parts, packed] if packed else parts
+
+
+def pack_word(word: Bytes | str | int) -> bytes:
+    """One bulk string."""
+    data = _bytes(word)
+    return b"$%d\r\n%b\r\n" % (len(data), data)
+
+
+def _bytes(word: Bytes | str | int) -> bytes:
+    return bytes(word) if isinstance(word, Bytes) else str(word).encode()
 
 
 @final
 class Replies:
-    """Replies of at most `limit` bytes each, out of a byte stream."""
+    """Replies of at most `limit` bytes each, out of a byte stream, parsed or (`raw`) as they came."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, raw: bool = False) -> None:
         self._limit = limit
+        self._raw = raw
         self._held = bytearray()  # of an unfinished element
         self._used = 0  # bytes of the current reply whose elements are done
         self._open: list[_Level] = []
         self._dead: CodecError | None = None
+        self._group = bytearray()  # the elements of an unfinished group
+        self._missing = 0  # replies still to come of the group begun
+        self._joined: deque[int] = deque()
 
     @property
     def pending(self) -> int:
-        """Bytes of the unfinished reply so far."""
-        return self._used + len(self._held)
+        """Bytes of the unfinished reply so far, or of the unfinished group."""
+        return (len(self._group) if self._raw else self._used) + len(self._held)
+
+    def join(self, count: int) -> None:
+        """The next `count` replies, after those joined before, come out of `feed` as one buffer.
+
+        Raises BAD_VALUE for no replies, and where replies are parsed.
+        """
+        if count == 0 or not self._raw:
+            raise CodecError("BAD_VALUE", "these replies cannot be joined")
+        self._joined.append(count)
 
     def feed(self, data: Bytes) -> list[Any]:
-        """All replies that `data` completes.
+        """All replies that `data` completes; if they are `raw`, a bytearray for each, or for each group of them.
 
         Simple string to str, bulk and verbatim string to bytes, integer and big number to int, array, set and push to
         list, map to a list of keys and values in turn, null to None, double to float, bool to bool, error to
@@ -71,17 +109,36 @@ class Replies:
         if self._dead is not None:
             raise CodecError(self._dead.code, self._dead.message)
         self._held += data
-        replies: list[Any] = []
+        parsed: list[Any] = []
+        raw: list[bytearray] = []
         try:
+            self._begin()
             while (size := self._element_size()) is not None:
                 element = bytes(self._held[:size])
                 del self._held[:size]
                 self._used += size
-                self._take(element, replies)
+                self._take(element, parsed)
+                if self._raw:
+                    self._collect(element, parsed, raw)
         except CodecError as error:
             self._dead = error
             raise
-        return replies
+        return raw if self._raw else parsed
+
+    def _begin(self) -> None:
+        """A group begins with its first byte, and then knows how many replies it has."""
+        if self._held and self._missing == 0:
+            self._missing = self._joined.popleft() if self._joined else 1
+
+    def _collect(self, element: bytes, parsed: list[Any], raw: list[bytearray]) -> None:
+        """Keep an element that was used up; whether a reply ended with it shows in `parsed`."""
+        self._group += element
+        self._missing -= len(parsed)
+        parsed.clear()
+        if self._missing == 0:
+            raw.append(self._group)
+            self._group = bytearray()
+            self._begin()
 
     def _element_size(self) -> int | None:
         """Bytes of the element at the front of what is held, or None if it is not all there."""
@@ -133,6 +190,35 @@ class Replies:
         if count:
             self._open.append(_Level(count, kind == b"|"))
         return [] if count == 0 and kind != b"|" else None
+
+
+def reply(raw: Bytes) -> Any:
+    """The reply at the front of `raw`; what follows it is not looked at. Raises TRUNCATED, BAD_RESP, OVERSIZE."""
+    return _first(bytearray(raw))
+
+
+def replies(raw: Bytes) -> list[Any]:
+    """All replies of `raw`, one behind the other. Raises TRUNCATED, BAD_RESP, OVERSIZE."""
+    rest = bytearray(raw)
+    found = []
+    while rest:
+        found.append(_first(rest))
+    return found
+
+
+def _first(rest: bytearray) -> Any:
+    """The reply at the front, which is taken away."""
+    parser = Replies(UNBOUND)
+    parser._held = rest
+    found: list[Any] = []
+    while not found:
+        size = parser._element_size()
+        if size is None:
+            raise CodecError("TRUNCATED", "the input ends inside a reply")
+        element = bytes(rest[:size])
+        del rest[:size]
+        parser._take(element, found)
+    return found[0]
 
 
 def _bulk(kind: bytes, body: bytes) -> bytes | ReplyError:

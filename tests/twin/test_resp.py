@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import korvet_reference as reference
 from korvet_fast.errors import CodecError
 from twin.implementations import agree, plain
 from twin.profile import examples
@@ -71,6 +72,79 @@ def test_any_cut(data: bytes, step: int, limit: int) -> None:
         assert cut[2] == whole[2]
         if not whole[2]:
             assert cut[0] == whole[0]
+
+
+def cut(data: bytes, step: int, limit: int, joined: list[int]) -> Any:
+    """The raw groups of `data`, `step` bytes at a time, as `fed` gives parsed replies."""
+
+    def call(impl: ModuleType) -> tuple[list[bytes], list[int], str]:
+        replies = impl.Replies(limit, raw=True)
+        for count in joined:
+            replies.join(count)
+        found: list[bytes] = []
+        pending = []
+        for at in range(0, len(data), step):
+            try:
+                found += replies.feed(data[at : at + step])
+            except CodecError as error:
+                with pytest.raises(CodecError, match=error.code):
+                    replies.feed(b"")
+                return found, pending, error.code
+            pending.append(replies.pending)
+        return found, pending, ""
+
+    return call
+
+
+@given(
+    st.one_of(streams, damaged(streams), noise, st.binary(max_size=40)),
+    st.integers(1, 30),
+    st.sampled_from([20, 1000]),
+    st.lists(st.integers(1, 3), max_size=2),
+)
+@examples(400)
+def test_raw_replies(data: bytes, step: int, limit: int, joined: list[int]) -> None:
+    parsed = agree(fed(data, step, limit))[1][1]
+    raw = agree(cut(data, step, limit, []))[1][1]
+    assert raw[1:] == parsed[1:]  # the same bytes wait, the same error ends it
+    assert [agree(lambda impl, one=one: impl.reply(one))[1] for one in raw[0][1]] == parsed[0][1]
+    groups = agree(cut(data, step, limit, joined))[1][1]
+    if not raw[2]:
+        whole = b"".join(raw[0][1])
+        assert b"".join(groups[0][1]) == whole[: len(whole) - groups[1][1][-1] + raw[1][1][-1]] if data else not whole
+        counts = [len(agree(lambda impl, one=one: impl.replies(one))[1][1]) for one in groups[0][1]]
+        assert counts == [*joined, *[1] * len(counts)][: len(counts)]
+
+
+@given(st.one_of(streams, damaged(streams), noise))
+@examples(200)
+def test_replies_in_one_piece(data: bytes) -> None:
+    agree(lambda impl: impl.reply(data))
+    agree(lambda impl: impl.replies(data))
+
+
+def test_a_reply_in_a_thousand_pieces(impl: ModuleType) -> None:
+    reply = b"*3\r\n:1\r\n$300000\r\n%b\r\n+OK\r\n" % bytes(300_000)
+    replies = impl.Replies(1 << 20, raw=True)
+    stream = memoryview(reply + reply + b":2\r\n")
+    found = [one for at in range(0, len(stream), 601) for one in replies.feed(stream[at : at + 601])]
+    assert found == [reply, reply, b":2\r\n"]
+
+
+def test_what_cannot_be_joined(impl: ModuleType) -> None:
+    for replies, count in ((impl.Replies(100, raw=True), 0), (impl.Replies(100), 1)):
+        with pytest.raises(CodecError, match="BAD_VALUE"):
+            replies.join(count)
+
+
+def test_a_reply_that_no_memory_holds(impl: ModuleType) -> None:
+    for data, code in (
+        (b"*9223372036854775807\r\n", "OVERSIZE"),
+        (b"*6000000000000000000\r\n", "TRUNCATED"),
+        (b"$9223372036854775807\r\n", "TRUNCATED"),
+    ):
+        with pytest.raises(CodecError, match=code):
+            impl.reply(data)
 
 
 @pytest.mark.parametrize(
@@ -145,3 +219,22 @@ def test_commands(commands: list[list[Any]]) -> None:
             for command in commands
         ]
         assert agree(fed(data, len(data) + 1, 1 << 20))[1][1][0] == plain(expected)
+
+
+@given(st.lists(st.lists(st.one_of(words, st.binary(min_size=4095, max_size=4097)), max_size=5), max_size=4))
+@examples(60)
+def test_commands_in_parts(commands: list[list[Any]]) -> None:
+    try:
+        kind, parts = agree(lambda impl: impl.pack_parts(commands))
+    except UnicodeEncodeError:
+        return
+    assert kind == "value"
+    assert b"".join(part if isinstance(part, bytes) else part[1] for part in parts[1]) == reference.pack(commands)
+
+
+def test_large_words_are_parts_of_their_own(impl: ModuleType) -> None:
+    large = bytearray(4096)
+    parts = impl.pack_parts([["XADD", "log", "1-1", "batch", large], ["SET", bytes(4095), "x" * 5000]])
+    assert parts[1] is large
+    assert parts[3] == b"x" * 5000
+    assert parts[4:] == [b"\r\n"]

@@ -17,6 +17,9 @@ use crate::error::bad_value;
 /// Work on more than this many bytes is done with the interpreter released.
 pub(crate) const DETACH_ABOVE: usize = 16 * 1024;
 
+/// Buffers from this size on are handed on, not copied. Below it a part of its own costs more than a copy.
+pub(crate) const LEND_FROM: usize = 4096;
+
 /// Any C-contiguous Python buffer, read as bytes. Held exported, so it is neither freed nor resized meanwhile.
 pub(crate) struct Input(PyUntypedBuffer);
 
@@ -63,6 +66,38 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Input {
         } else {
             Err(PyTypeError::new_err("a C-contiguous buffer is needed"))
         }
+    }
+}
+
+/// A buffer, and the object it belongs to.
+pub(crate) struct Lent<'py> {
+    object: Bound<'py, PyAny>,
+    input: Input,
+}
+
+impl<'py> FromPyObject<'_, 'py> for Lent<'py> {
+    type Error = PyErr;
+
+    const INPUT_TYPE: PyStaticExpr = Input::INPUT_TYPE;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self { input: object.extract()?, object: object.to_owned() })
+    }
+}
+
+impl<'py> Lent<'py> {
+    pub(crate) fn object(&self) -> &Bound<'py, PyAny> {
+        &self.object
+    }
+
+    pub(crate) fn into_object(self) -> Bound<'py, PyAny> {
+        self.object
+    }
+}
+
+impl AsRef<[u8]> for Lent<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self.input.as_slice()
     }
 }
 

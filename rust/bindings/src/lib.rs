@@ -6,6 +6,7 @@
 mod batch;
 mod buffer;
 mod columns;
+mod commands;
 mod error;
 mod flush;
 mod frames;
@@ -29,6 +30,8 @@ mod _native {
     #[pymodule_export]
     use crate::columns::{assemble, columns};
     #[pymodule_export]
+    use crate::commands::{pack, pack_parts};
+    #[pymodule_export]
     use crate::flush::Flusher;
     #[pymodule_export]
     use crate::frames::Frames;
@@ -37,7 +40,7 @@ mod _native {
     #[pymodule_export]
     use crate::legacy::{lift, lower};
     #[pymodule_export]
-    use crate::resp::{Replies, ReplyError, pack};
+    use crate::resp::{Replies, ReplyError, replies, reply};
     #[pymodule_export]
     use crate::schema::Schema;
 }

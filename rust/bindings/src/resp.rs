@@ -1,88 +1,125 @@
-//! Redis commands out of Python values, replies into them.
+//! Redis replies into Python values, or whole and unparsed.
 
-use korvet_codec::resp::{self, Sink};
+use korvet_codec::resp::{self, Groups, Sink};
 use pyo3::IntoPyObjectExt;
-use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString};
-use pyo3::{Borrowed, type_hint_identifier, type_hint_union};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyString};
 
 use crate::buffer::Input;
-use crate::error::stopped;
+use crate::error::{OrRaise, bad_value, stopped};
 
-/// One argument of a command.
-pub(crate) enum Argument {
-    Text(String),
-    Bytes(Input),
-}
-
-impl AsRef<[u8]> for Argument {
-    fn as_ref(&self) -> &[u8] {
-        match self {
-            Self::Text(text) => text.as_bytes(),
-            Self::Bytes(input) => input.as_slice(),
-        }
-    }
-}
-
-impl<'py> FromPyObject<'_, 'py> for Argument {
-    type Error = PyErr;
-
-    const INPUT_TYPE: PyStaticExpr = type_hint_union!(
-        Input::INPUT_TYPE,
-        type_hint_identifier!("builtins", "str"),
-        type_hint_identifier!("builtins", "int")
-    );
-
-    fn extract(obj: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok(text) = obj.cast::<PyString>() {
-            return Ok(Self::Text(text.to_str()?.to_owned()));
-        }
-        if obj.is_instance_of::<PyInt>() {
-            return Ok(Self::Text(obj.str()?.to_str()?.to_owned()));
-        }
-        obj.extract().map(Self::Bytes)
-    }
-}
-
-/// A pipeline of Redis commands as RESP arrays of bulk strings. Text becomes UTF-8, an int its digits.
-#[pyfunction]
-pub(crate) fn pack(py: Python<'_>, commands: Vec<Vec<Argument>>) -> PyResult<Bound<'_, PyBytes>> {
-    PyBytes::new_with(py, resp::packed_size(&commands), |out| {
-        resp::pack(&commands, out);
-        Ok(())
-    })
-}
-
-/// RESP2 and RESP3 replies out of a byte stream. An error reply is returned (a `ReplyError`), not raised.
+/// RESP2 and RESP3 replies out of a byte stream, parsed or (`raw`) as they came.
 #[pyclass(module = "korvet_fast._native")]
-pub(crate) struct Replies(resp::Replies<Py<PyAny>>);
+pub(crate) struct Replies(Form);
+
+enum Form {
+    Parsed(resp::Replies<Py<PyAny>>),
+    /// With the bytes of the group begun.
+    Raw(Groups, Option<Py<PyByteArray>>),
+}
 
 #[pymethods]
 impl Replies {
     /// Replies of at most `limit` bytes each.
     #[new]
-    fn new(limit: usize) -> Self {
-        Self(resp::Replies::new(limit))
+    #[pyo3(signature = (limit, raw = false))]
+    fn new(limit: usize, raw: bool) -> Self {
+        Self(if raw { Form::Raw(Groups::new(limit), None) } else { Form::Parsed(resp::Replies::new(limit)) })
     }
 
-    /// Bytes of the unfinished reply held now.
+    /// Bytes held of what is unfinished: of a reply, or (`raw`) of a group.
     #[getter]
-    fn pending(&self) -> usize {
-        self.0.pending()
+    fn pending(&self, py: Python<'_>) -> usize {
+        match &self.0 {
+            Form::Parsed(replies) => replies.pending(),
+            Form::Raw(_, held) => held.as_ref().map_or(0, |held| held.bind(py).len()),
+        }
     }
 
-    /// The replies that `data` completes.
+    /// The next `count` replies, after those joined before, come out of `feed` as one buffer, one behind the other.
+    ///
+    /// A reply that is not joined is a buffer of its own. `BAD_VALUE` for a count of 0, and where replies are parsed.
+    fn join(&mut self, py: Python<'_>, count: usize) -> PyResult<()> {
+        match &mut self.0 {
+            Form::Raw(groups, _) if count > 0 => groups.join(count),
+            Form::Raw(..) => return Err(bad_value(py, "no replies at all are no group".into())),
+            Form::Parsed(_) => return Err(bad_value(py, "parsed replies are not joined".into())),
+        }
+        Ok(())
+    }
+
+    /// The replies that `data` completes; if they are `raw`, a bytearray for each, or for each group.
     ///
     /// Simple string -> str, bulk and verbatim string -> bytes, integer and big number -> int, array, set and push ->
     /// list, map -> list of keys and values in turn (as RESP2 gives it), null -> None, double -> float, boolean -> bool,
-    /// error -> `ReplyError`; an attribute is left out. Nested to 8 levels. `BAD_RESP`, `OVERSIZE` (a reply above the
-    /// limit): the object is then dead and raises the same again.
+    /// error -> `ReplyError`, not raised; an attribute is left out. Nested to 8 levels. `BAD_RESP`, `OVERSIZE` (a reply
+    /// above the limit), `raw` or not: the object is then dead and raises the same again. A raw reply that is whole in
+    /// `data` is copied once; nothing is looked at twice however it is cut.
     fn feed(&mut self, py: Python<'_>, data: Input) -> PyResult<Vec<Py<PyAny>>> {
-        let mut done = Vec::new();
-        self.0.feed(data.as_slice(), &mut Make(py), &mut done).map_err(|stop| stopped(py, stop))?;
-        Ok(done)
+        let data = data.as_slice();
+        match &mut self.0 {
+            Form::Parsed(replies) => {
+                let mut done = Vec::new();
+                replies.feed(data, &mut Make(py), &mut done).map_err(|stop| stopped(py, stop))?;
+                Ok(done)
+            }
+            Form::Raw(groups, held) => cut(py, groups, held, data),
+        }
     }
+}
+
+/// The groups that `data` completes, `held` holding the bytes of one that is unfinished.
+fn cut(
+    py: Python<'_>,
+    groups: &mut Groups,
+    held: &mut Option<Py<PyByteArray>>,
+    mut data: &[u8],
+) -> PyResult<Vec<Py<PyAny>>> {
+    let mut done = Vec::new();
+    if let Some(group) = held.take() {
+        let group = group.into_bound(py);
+        let before = group.len();
+        group.resize(before + data.len())?;
+        // SAFETY: no Python code has a reference to `group` yet, and none runs while the slice is used.
+        let bytes = unsafe { group.as_bytes_mut() };
+        bytes[before..].copy_from_slice(data);
+        let end = groups.end(bytes).or_raise(py)?;
+        let Some(end) = end else {
+            *held = Some(group.unbind());
+            return Ok(done);
+        };
+        group.resize(end)?;
+        data = &data[end - before..];
+        done.push(group.into_any().unbind());
+    }
+    while let Some(end) = groups.end(data).or_raise(py)? {
+        done.push(PyByteArray::new(py, &data[..end]).into_any().unbind());
+        data = &data[end..];
+    }
+    if !data.is_empty() {
+        *held = Some(PyByteArray::new(py, data).unbind());
+    }
+    Ok(done)
+}
+
+/// The reply at the front of `raw`, as `Replies` would give it; what follows it is not looked at.
+///
+/// `TRUNCATED` if it is not all there, `BAD_RESP`, `OVERSIZE` (an array that no memory holds).
+#[pyfunction]
+pub(crate) fn reply(py: Python<'_>, raw: Input) -> PyResult<Py<PyAny>> {
+    Ok(resp::parse(raw.as_slice(), &mut Make(py)).map_err(|stop| stopped(py, stop))?.0)
+}
+
+/// All replies of `raw`, one behind the other, as `Replies` would give them. Raises as `reply`.
+#[pyfunction]
+pub(crate) fn replies(py: Python<'_>, raw: Input) -> PyResult<Vec<Py<PyAny>>> {
+    let (mut data, mut found) = (raw.as_slice(), Vec::new());
+    while !data.is_empty() {
+        let (value, size) = resp::parse(data, &mut Make(py)).map_err(|stop| stopped(py, stop))?;
+        found.push(value);
+        data = &data[size..];
+    }
+    Ok(found)
 }
 
 /// What Redis answered instead of a reply. `message` begins with a word for programs, as `WRONGTYPE`.

@@ -9,14 +9,12 @@ use korvet_codec::schema::Parts;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
+use crate::buffer::{LEND_FROM, Lent};
 use crate::error::{OrRaise, raise, stopped};
 use crate::hint::Values;
 use make::Make;
 use table::Row;
-use take::{Lent, Take};
-
-/// Records from this size on are handed on by `frame`, not copied. Below it a part of its own costs more than a copy.
-const LEND_FROM: usize = 4096;
+use take::Take;
 
 /// A message shape, compiled once from a table of fields.
 ///

@@ -1,45 +1,11 @@
 //! Encoding: what the codec needs, taken out of dicts, lists and scalars.
 
 use korvet_codec::schema::Source;
-use pyo3::Borrowed;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
-use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBoolMethods, PyDict, PyList, PyMapping, PyString, PyTuple};
 
-use crate::buffer::Input;
-
-/// A buffer, and the object it belongs to.
-pub(super) struct Lent<'py> {
-    object: Bound<'py, PyAny>,
-    input: Input,
-}
-
-impl<'py> FromPyObject<'_, 'py> for Lent<'py> {
-    type Error = PyErr;
-
-    const INPUT_TYPE: PyStaticExpr = Input::INPUT_TYPE;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        Ok(Self { input: object.extract()?, object: object.to_owned() })
-    }
-}
-
-impl<'py> Lent<'py> {
-    pub(super) fn object(&self) -> &Bound<'py, PyAny> {
-        &self.object
-    }
-
-    pub(super) fn into_object(self) -> Bound<'py, PyAny> {
-        self.object
-    }
-}
-
-impl AsRef<[u8]> for Lent<'_> {
-    fn as_ref(&self) -> &[u8] {
-        self.input.as_slice()
-    }
-}
+use crate::buffer::Lent;
 
 /// Reads Python values.
 pub(super) struct Take<'a, 'py> {

@@ -1,17 +1,15 @@
 //! Commands, as arrays of bulk strings.
 
-/// Most digits of a length, sign and all.
-const DIGITS: usize = 20;
+/// Most digits of a number of 64 bits.
+pub(crate) const DIGITS: usize = 20;
 
 /// How many bytes [`pack`] writes.
 #[must_use]
 pub fn packed_size<A: AsRef<[u8]>>(commands: &[Vec<A>]) -> usize {
-    let bulk = |argument: &A| {
-        let size = argument.as_ref().len();
-        1 + digits(size) + 2 + size + 2
+    let command = |arguments: &Vec<A>| {
+        let words = arguments.iter().map(|argument| bulk_size(argument.as_ref().len()));
+        array_size(arguments.len()) + words.sum::<usize>()
     };
-    let command =
-        |arguments: &Vec<A>| 1 + digits(arguments.len()) + 2 + arguments.iter().map(bulk).sum::<usize>();
     commands.iter().map(command).sum()
 }
 
@@ -24,43 +22,109 @@ pub fn pack<A: AsRef<[u8]>>(commands: &[Vec<A>], out: &mut [u8]) {
     for arguments in commands {
         pen.header(b'*', arguments.len());
         for argument in arguments {
-            let argument = argument.as_ref();
-            pen.header(b'$', argument.len());
-            pen.write(argument);
-            pen.write(b"\r\n");
+            pen.bulk(argument.as_ref());
         }
     }
     assert_eq!(pen.at, pen.out.len(), "the space must be packed_size() long");
 }
 
-struct Pen<'o> {
-    out: &'o mut [u8],
-    at: usize,
+/// A stretch of a pipeline.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Part<'a, A> {
+    /// Packed arguments, and what stands around the large ones.
+    Packed(Vec<u8>),
+    /// A large argument, as it was given.
+    Argument(&'a A),
+}
+
+/// The bytes of [`pack`], cut in parts so that arguments of `large` bytes and more are not copied.
+#[must_use]
+pub fn parts<A: AsRef<[u8]>>(commands: &[Vec<A>], large: usize) -> Vec<Part<'_, A>> {
+    let (mut found, mut packed) = (Vec::new(), Vec::new());
+    for arguments in commands {
+        announce(&mut packed, b'*', arguments.len());
+        for argument in arguments {
+            let bytes = argument.as_ref();
+            announce(&mut packed, b'$', bytes.len());
+            if bytes.len() < large {
+                packed.extend_from_slice(bytes);
+            } else {
+                found.push(Part::Packed(std::mem::take(&mut packed)));
+                found.push(Part::Argument(argument));
+            }
+            packed.extend_from_slice(b"\r\n");
+        }
+    }
+    if !packed.is_empty() {
+        found.push(Part::Packed(packed));
+    }
+    found
+}
+
+/// Writes RESP into space that is known to be large enough.
+pub(crate) struct Pen<'o> {
+    pub(crate) out: &'o mut [u8],
+    pub(crate) at: usize,
 }
 
 impl Pen<'_> {
-    fn write(&mut self, bytes: &[u8]) {
+    #[inline]
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.out[self.at..self.at + bytes.len()].copy_from_slice(bytes);
         self.at += bytes.len();
     }
 
-    fn header(&mut self, kind: u8, mut number: usize) {
-        let mut text = [0; DIGITS];
-        let mut from = DIGITS;
-        loop {
-            from -= 1;
-            text[from] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                break;
-            }
-        }
+    /// The line in front of an array (`*`) or a bulk string (`$`).
+    #[inline]
+    pub(crate) fn header(&mut self, kind: u8, number: usize) {
         self.write(&[kind]);
-        self.write(&text[from..]);
+        self.write(decimal(number as u64, &mut [0; DIGITS]));
+        self.write(b"\r\n");
+    }
+
+    /// A whole bulk string.
+    #[inline]
+    pub(crate) fn bulk(&mut self, bytes: &[u8]) {
+        self.header(b'$', bytes.len());
+        self.write(bytes);
         self.write(b"\r\n");
     }
 }
 
-fn digits(number: usize) -> usize {
+fn announce(out: &mut Vec<u8>, kind: u8, number: usize) {
+    out.push(kind);
+    out.extend_from_slice(decimal(number as u64, &mut [0; DIGITS]));
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The digits of a number, in space for them.
+#[inline]
+pub(crate) fn decimal(mut number: u64, space: &mut [u8; DIGITS]) -> &[u8] {
+    let mut from = DIGITS;
+    loop {
+        from -= 1;
+        space[from] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &space[from..];
+        }
+    }
+}
+
+/// Bytes of a whole bulk string of `size` bytes.
+#[inline]
+pub(crate) fn bulk_size(size: usize) -> usize {
+    1 + digits(size as u64) + 2 + size + 2
+}
+
+/// Bytes of the line in front of an array of `count`.
+#[inline]
+pub(crate) fn array_size(count: usize) -> usize {
+    1 + digits(count as u64) + 2
+}
+
+/// How many digits a number has.
+#[inline]
+pub(crate) fn digits(number: u64) -> usize {
     number.checked_ilog10().map_or(1, |log| log as usize + 1)
 }

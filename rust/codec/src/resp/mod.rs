@@ -1,9 +1,13 @@
 //! Redis commands and replies (RESP2 and RESP3). Source: <https://redis.io/docs/latest/develop/reference/protocol-spec/>.
 
 mod commands;
+mod groups;
 mod replies;
 #[cfg(test)]
 mod tests;
+mod walk;
 
-pub use commands::{pack, packed_size};
-pub use replies::{MOST_LEVELS, Replies, Sink};
+pub use commands::{Part, pack, packed_size, parts};
+pub use groups::Groups;
+pub use replies::{Replies, parse};
+pub use walk::{MOST_LEVELS, Sink};

@@ -107,6 +107,25 @@ fn replies() -> impl Strategy<Value = Vec<Reply>> {
     prop::collection::vec(tree, 0..6)
 }
 
+/// What [`Groups`] cuts out of `data`, fed as the binding does it.
+fn cut(data: &[u8], step: usize, limit: usize, joined: &[usize]) -> Result<(Vec<Vec<u8>>, usize), Code> {
+    let (mut groups, mut held, mut done) = (Groups::new(limit), Vec::new(), Vec::new());
+    for count in joined {
+        groups.join(*count);
+    }
+    for chunk in data.chunks(step.max(1)) {
+        held.extend_from_slice(chunk);
+        while let Some(end) = groups.end(&held).map_err(|error| {
+            assert_eq!(groups.end(b"+"), Err(error.clone()));
+            error.code
+        })? {
+            let rest = held.split_off(end);
+            done.push(std::mem::replace(&mut held, rest));
+        }
+    }
+    Ok((done, held.len()))
+}
+
 proptest! {
     #[test]
     fn any_cut_of_the_stream_gives_the_same_replies(expected in replies(), step in 1_usize..50) {
@@ -114,13 +133,29 @@ proptest! {
         for reply in &expected {
             write(reply, &mut data);
         }
+        let (whole, left) = cut(&data, step, 1 << 20, &[]).unwrap();
+        prop_assert_eq!((whole.concat(), left), (data.clone(), 0));
+        for (raw, reply) in whole.iter().zip(&expected) {
+            let (value, size) = super::parse(raw, &mut Tree).unwrap();
+            prop_assert_eq!((&value, size), (reply, raw.len()));
+            prop_assert!(matches!(
+                super::parse(&raw[..size - 1], &mut Tree),
+                Err(Stop::Rule(error)) if error.code == Code::Truncated
+            ));
+        }
+        if expected.len() > 2 {
+            let (joined, left) = cut(&data, step, 1 << 20, &[0, 2, 1]).unwrap();
+            prop_assert_eq!((&joined[0], joined.len(), left), (&whole[..2].concat(), whole.len() - 1, 0));
+        }
         prop_assert_eq!(parse(&data, step, 1 << 20).unwrap(), (expected, 0));
     }
 
     #[test]
     fn any_cut_of_garbage_ends_the_same(data in "[-+:$*%|,#(_=!~>0-9tf\r\n]{0,60}", step in 1_usize..9) {
-        let (whole, cut) = (parse(data.as_bytes(), 1000, 50), parse(data.as_bytes(), step, 50));
-        prop_assert_eq!(whole, cut);
+        let (whole, pieces) = (parse(data.as_bytes(), 1000, 50), parse(data.as_bytes(), step, 50));
+        prop_assert_eq!(&whole, &pieces);
+        let raw = cut(data.as_bytes(), step, 50, &[]);
+        prop_assert_eq!(raw.map(|(done, left)| (done.len(), left)), whole.map(|(done, left)| (done.len(), left)));
     }
 
     #[test]
@@ -129,6 +164,16 @@ proptest! {
     ) {
         let mut out = vec![0; packed_size(&commands)];
         pack(&commands, &mut out);
+        for large in [0, 5, 100] {
+            let words = |part: Part<Vec<u8>>| match part {
+                Part::Packed(bytes) => bytes,
+                Part::Argument(bytes) => {
+                    assert!(bytes.len() >= large);
+                    bytes.clone()
+                }
+            };
+            prop_assert_eq!(parts(&commands, large).into_iter().flat_map(words).collect::<Vec<_>>(), out.clone());
+        }
         let list = |arguments: Vec<Vec<u8>>| Reply::List(arguments.into_iter().map(Reply::Bytes).collect());
         let expected: Vec<_> = commands.into_iter().map(list).collect();
         prop_assert_eq!(parse(&out, out.len(), 1 << 20).unwrap(), (expected, 0));
