@@ -1,5 +1,6 @@
 """Time, replaceable in tests. Wall time stamps records; everything that waits or expires counts monotonic time."""
 
+import asyncio
 import time
 
 
@@ -13,3 +14,7 @@ class Clock:
     def monotonic(self) -> float:
         """Seconds from some start; never goes back."""
         return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait so long."""
+        await asyncio.sleep(seconds)
