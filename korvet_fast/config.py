@@ -48,7 +48,10 @@ class Source(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A row: name, kind, default, what is legal, and a sentence. `topic`: what topics call it, "" if they cannot."""
+    """A row: name, kind, default, what is legal, and a sentence. `topic`: what topics call it, "" if they cannot.
+
+    `fixed`: a topic gets it when it is created, and keeps it whatever the broker's value becomes.
+    """
 
     name: str
     kind: Kind
@@ -57,6 +60,8 @@ class Setting:
     lowest: int = 0
     choices: tuple[str, ...] = ()
     topic: str = ""
+    highest: int | None = None  # None: what the kind can hold
+    fixed: bool = False
 
     @property
     def legal(self) -> str:
@@ -69,7 +74,7 @@ class Setting:
 
     @property
     def _highest(self) -> int:
-        return (1 << (31 if self.kind is Kind.INT else 63)) - 1
+        return self.highest if self.highest is not None else (1 << (31 if self.kind is Kind.INT else 63)) - 1
 
     def parse(self, given: object) -> Value:
         """Text (or TOML's own bool or int) -> the value. Raises `ValueError` with what is legal."""
@@ -91,7 +96,26 @@ _DAY = 86_400_000
 _MIB = 1 << 20
 
 SETTINGS = _table(
-    Setting("node.id", Kind.INT, 1, "This broker's number in the cluster."),
+    Setting(
+        "node.id",
+        Kind.INT,
+        1,
+        "This broker's number in the cluster. Left out, brokers over a shared store take the lowest that is free.",
+    ),
+    Setting(
+        "broker.heartbeat.interval.ms",
+        Kind.INT,
+        2_000,
+        "Time between two signs of life that this broker gives the others over the same store.",
+        50,
+    ),
+    Setting(
+        "broker.session.timeout.ms",
+        Kind.INT,
+        9_000,
+        "A broker silent this long is taken for dead: the others lead its partitions.",
+        100,
+    ),
     Setting("num.partitions", Kind.INT, 1, "Partitions of a topic whose creator names no number.", 1),
     Setting("max.partitions", Kind.INT, 20_000, "Partitions of all topics together that this broker takes.", 1),
     Setting(
@@ -138,11 +162,31 @@ SETTINGS = _table(
     Setting(
         "durability",
         Kind.STRING,
-        "fsync",
-        "What acks=all waits for and consumers read up to: `fsync` survives the machine, `written` (in the system's"
-        " page cache) only the broker's end.",
-        choices=("fsync", "written"),
+        "server",
+        "What acks=all waits for and consumers read up to: `fsync`, on disk, survives the machine; `written`, maybe only"
+        " in memory, survives the broker; `server`, what the store is set up to give (files: fsync).",
+        choices=("server", "fsync", "written"),
         topic="durability",
+    ),
+    Setting(
+        "storage.layout",
+        Kind.STRING,
+        "store",
+        "How a topic's records are kept: each as an entry of its own (`entries`), or in their batches (`batches`, with"
+        " dense offsets); `store` leaves it to the store.",
+        choices=("store", "entries", "batches"),
+        topic="storage.layout",
+        fixed=True,
+    ),
+    Setting(
+        "offset.sequence.bits",
+        Kind.INT,
+        10,
+        "Where offsets are made of a time in ms and a sequence number (Redis): how many bits the latter has.",
+        1,
+        topic="offset.sequence.bits",
+        highest=16,
+        fixed=True,
     ),
     Setting(
         "log.cleanup.policy",

@@ -16,7 +16,7 @@ from korvet_fast.core.clock import Clock
 from korvet_fast.core.partition import Appended, Partition
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
-from korvet_fast.store.interface import LARGE, Appending, Bounds, Entry, Piece
+from korvet_fast.store.interface import LARGE, Appending, Attached, Bounds, Entry, Form, Piece
 
 LIMIT = 1 << 30
 
@@ -50,7 +50,9 @@ class Unruly:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
 
-    def append(self, log: str, entries: Sequence[Entry], at: int, *, sync: bool, piece: Piece = LARGE) -> Appending:
+    def append(
+        self, log: str, entries: Sequence[Entry], at: int, *, sync: bool, copies: int = 1, piece: Piece = LARGE
+    ) -> Appending:
         if self.refuse is not None:
             raise self.refuse
         appending = self.store.append(log, entries, at, sync=sync, piece=piece)
@@ -67,6 +69,10 @@ class Unruly:
     async def bounds(self, log: str) -> Bounds:
         bounds = await self.store.bounds(log)
         return bounds if self.durable is None else bounds._replace(durable=min(bounds.durable, self.durable))
+
+    async def attach(self, log: str, form: Form, *, epoch: int, floor: int) -> Attached:
+        attached = await self.store.attach(log, form, epoch=epoch, floor=floor)
+        return attached._replace(bounds=await self.bounds(log))
 
     async def cut(self, log: str, **what: Any) -> Any:
         if self.refuse_cut is not None:

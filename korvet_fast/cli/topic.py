@@ -22,6 +22,8 @@ TOPIC = 2  # a resource type of the config requests
 SET, DELETE = 0, 1  # operations of IncrementalAlterConfigs
 OWN = 1  # config_source: set on the topic itself
 TIMEOUT_MS = 30_000
+LAYOUT = "storage.layout"
+LAYOUTS = ("entries", "batches")
 
 
 @click.group()
@@ -55,10 +57,20 @@ def _config_option(sentence: str) -> Callable[[F], F]:
 @command.command()
 @click.argument("name")
 @click.option("--partitions", type=click.IntRange(min=1), help="How many; the broker's num.partitions if not given.")
+@click.option(
+    "--layout",
+    type=click.Choice(LAYOUTS),
+    help="How a store in Redis keeps the records: every one an entry that other programs can read and write, or in the"
+    " producers' batches. The store's default if not given.",
+)
 @_config_option("A setting of the topic, for example retention.ms=86400000. May be given more than once.")
 @bootstrap_option
-def create(name: str, partitions: int | None, configs: list[tuple[str, str]], bootstrap: Bootstrap) -> None:
+def create(
+    name: str, partitions: int | None, layout: str | None, configs: list[tuple[str, str]], bootstrap: Bootstrap
+) -> None:
     """Create a topic."""
+    if layout is not None:
+        configs = [*configs, (LAYOUT, layout)]
     topic = {
         "name": name,
         "num_partitions": partitions or -1,

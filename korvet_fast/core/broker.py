@@ -1,24 +1,27 @@
-"""The broker behind the wire: topics, producer ids, the leader epoch and the cleaning, over one store."""
+"""The broker behind the wire: topics, producer ids and the work in the background, over one store."""
 
 import asyncio
-import json
 import logging
-import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from korvet_fast.config import Settings
 from korvet_fast.core.clock import Clock
-from korvet_fast.core.host import Host
+from korvet_fast.core.host import Host, Loss
+from korvet_fast.core.identity import Identity
 from korvet_fast.core.partition import Partition
+from korvet_fast.core.topic_config import check_store
 from korvet_fast.core.topics import Topics
 from korvet_fast.errors import KorvetError, StoreError
 from korvet_fast.store.interface import Store
 
 logger = logging.getLogger(__name__)
 
-_SELF = "broker"  # registry key: cluster id, leader epoch, whether the last stop was clean
 _PRODUCERS = "producers"  # registry key: the first producer id not given out
 _BLOCK = 1000  # producer ids taken from the registry at a time
+_TEND = 1.0  # seconds between two looks at what other brokers changed, and at what is in doubt
+_AT_ONCE = 64  # logs taken over side by side
 
 
 class Address(NamedTuple):
@@ -34,42 +37,38 @@ class Broker:
     def __init__(self, store: Store, settings: Settings, clock: Clock | None = None) -> None:
         self.settings = settings
         self.node_id = settings.number("node.id")
-        self.cluster_id = ""
         self._host = Host(store, clock or Clock())
+        self._identity = Identity(store)
         self.topics = Topics(self._host, settings)
-        self._document: bytes | None = None
         self._free_ids = range(0)
         self._allotting = asyncio.Lock()
         self._stop = asyncio.Event()
 
+    @property
+    def cluster_id(self) -> str:
+        return self._identity.cluster_id
+
+    @property
+    def losses(self) -> Sequence[Loss]:
+        """What was lost of what had been stored, as far as this broker noticed since its start, oldest first."""
+        return self._host.losses
+
     async def open(self) -> None:
         """Open the store and everything in it. Raises `StoreError`; the store is then closed again."""
-        await self._host.store.open()
+        host = self._host
+        check_store(self.settings, host.store)
+        await host.store.open()
         try:
-            await self._begin()
+            await self._identity.begin()
+            host.epoch = self._identity.epoch
+            host.store.listen(self._fork)
             await self.topics.open()
         except BaseException:
-            await self._host.store.close()
+            await host.store.close()
             raise
-        self._host.start(self._clean())
-
-    async def _begin(self) -> None:
-        self._document = await self._host.store.load(_SELF)
-        if self._document is None:
-            self.cluster_id = secrets.token_urlsafe(16)
-        else:
-            values = json.loads(self._document)
-            self.cluster_id = values["cluster_id"]
-            # What was written but not durable may be gone: offsets may be given out again, under a new epoch.
-            self._host.epoch = values["epoch"] + (0 if values["clean"] else 1)
-        await self._note(clean=False)
-
-    async def _note(self, *, clean: bool) -> None:
-        values = {"cluster_id": self.cluster_id, "epoch": self._host.epoch, "clean": clean}
-        document = json.dumps(values).encode()
-        if not await self._host.store.save(_SELF, document, self._document):
-            raise StoreError("another broker uses this store")
-        self._document = document
+        host.start(self._repeat(self.settings.number("log.retention.check.interval.ms") / 1000, self._clean))
+        if host.store.shared:
+            host.start(self._repeat(_TEND, self._tend))
 
     def drain(self) -> None:
         """Long polls answer at once from now on."""
@@ -85,16 +84,22 @@ class Broker:
         await self._host.settle()
         try:
             await self.topics.save()
-            await self._note(clean=True)
+            await self._identity.end()
         finally:
             await self._host.store.close()
 
     def partition(self, topic: str, index: int) -> Partition:
-        """Raises `KorvetError` UNKNOWN_TOPIC_OR_PARTITION."""
+        """A partition that this broker leads.
+
+        Raises `KorvetError` UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER.
+        """
         found = self.topics.get(topic)
         if found is None or not 0 <= index < len(found.partitions):
             raise KorvetError("UNKNOWN_TOPIC_OR_PARTITION", f"there is no partition {index} of topic {topic!r}")
-        return found.partitions[index]
+        partition = found.partitions[index]
+        if not partition.led:
+            raise KorvetError("NOT_LEADER_OR_FOLLOWER", f"{partition.log} is not led here")
+        return partition
 
     async def new_producer(self) -> tuple[int, int]:
         """A producer id never given out before, and its epoch 0."""
@@ -114,21 +119,48 @@ class Broker:
                 self._free_ids = range(first, first + _BLOCK)
                 return
 
-    async def _clean(self) -> None:
-        interval = self.settings.number("log.retention.check.interval.ms") / 1000
-        silence = self.settings.number("producer.id.expiration.ms") / 1000
+    async def _repeat(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        """Do this so often, until the broker stops."""
         while True:
             try:
-                async with asyncio.timeout(interval):
+                async with asyncio.timeout(seconds):
                     await self._stop.wait()
                 return
             except TimeoutError:
-                await self.retire(self._host.clock.monotonic() - silence)
+                await work()
+
+    async def _clean(self) -> None:
+        silence = self.settings.number("producer.id.expiration.ms") / 1000
+        await self.retire(self._host.clock.monotonic() - silence)
+
+    async def _tend(self) -> None:
+        """Follow what other brokers do to topics, and try again what failed."""
+        try:
+            await self.topics.refresh()
+        except StoreError as error:
+            logger.warning("the topics cannot be looked at: %s", error.detail)
+        await self._recover()
+
+    def _fork(self, why: str) -> None:
+        """The server's history broke: take over anew what is led here, all of it before anything else is appended."""
+        logger.error("%s", why)
+        for topic in self.topics:
+            for partition in topic.partitions:
+                partition.fork(why)
+        self._host.start(self._recover())
+
+    async def _recover(self) -> None:
+        """Ask the store for the end of every log in doubt, a few at a time."""
+        rest = iter(list(self._host.doubtful))
+        while some := list(islice(rest, _AT_ONCE)):
+            await asyncio.wait([partition.retry() for partition in some])
 
     async def retire(self, producers_before: float) -> None:
         """Delete what retention lets go, and forget producers not heard of since this monotonic time in seconds."""
         for topic in list(self.topics):
             for partition in topic.partitions:
+                if not partition.led:
+                    continue
                 partition.expire_producers(producers_before)
                 try:
                     await partition.retire()

@@ -4,7 +4,7 @@ Epoch = tuple[int, int]
 
 
 class Epochs:
-    """The history of one partition; grows by one entry per epoch that wrote something."""
+    """The history of one partition; an epoch that wrote nothing is forgotten when the next one begins."""
 
     __slots__ = ("entries", "last")
 
@@ -13,8 +13,10 @@ class Epochs:
         self.last = self.entries[-1][0] if self.entries else -1
 
     def add(self, epoch: int, offset: int) -> None:
-        """Records at `offset` were written under `epoch`."""
+        """What is written at `offset` and above, from now on, is written under `epoch`."""
         if epoch > self.last:
+            while self.entries and self.entries[-1][1] >= offset:
+                del self.entries[-1]  # it wrote nothing
             self.entries.append((epoch, offset))
             self.last = epoch
 

@@ -1,24 +1,45 @@
-"""What every partition shares: the store, the clock, the leader epoch, and a place for work in the background."""
+"""What every partition shares: the store, the clock, what was lost, and a place for work in the background."""
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from korvet_fast.core.clock import Clock
 from korvet_fast.store.interface import Store
 
+if TYPE_CHECKING:
+    from korvet_fast.core.tenure import Tenure
+
 log = logging.getLogger(__name__)
+
+_REMEMBERED = 10_000  # losses
+
+
+class Loss(NamedTuple):
+    """Records that were stored and are not there any more: `first` <= offset < `end` of a log, found at `ms`."""
+
+    log: str
+    first: int
+    end: int
+    ms: int
 
 
 class Host:
-    """`epoch` is the leader epoch of all partitions; `draining` tells long polls to answer at once."""
+    """`epoch`: the lowest leader epoch a partition may have. `draining` tells long polls to answer at once.
+
+    `version` grows with every change of what clients are told about topics and their leaders.
+    """
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self.store = store
         self.clock = clock
         self.epoch = 0
         self.draining = False
+        self.version = 0
+        self.losses: deque[Loss] = deque(maxlen=_REMEMBERED)
+        self.doubtful: set[Tenure] = set()  # those that have to look again where their log ends
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -37,3 +58,8 @@ class Host:
         """Wait until nothing runs in the background."""
         while self._tasks:
             await asyncio.wait(self._tasks)
+
+    def report_loss(self, name: str, first: int, end: int) -> None:
+        """Records `first` <= offset < `end` of a log are gone: say so, and remember it."""
+        log.error("%s: records were lost: offsets %d to %d, which had been stored", name, first, end - 1)
+        self.losses.append(Loss(name, first, end, self.clock.wall()))

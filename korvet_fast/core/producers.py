@@ -110,6 +110,14 @@ class Producers:
         known.seen = seen
         self._known.move_to_end(batch.producer_id)
 
+    def forget(self, offset: int) -> None:
+        """The batches from `offset` on are not in the log after all."""
+        for producer_id, known in list(self._known.items()):
+            while known.batches and known.batches[-1].base_offset >= offset:
+                known.batches.pop()
+            if not known.batches:
+                del self._known[producer_id]
+
     def expire(self, before: float) -> None:
         """Forget the producers last seen earlier than `before`."""
         while self._known and next(iter(self._known.values())).seen < before:

@@ -1,8 +1,7 @@
 """What a partition must know beyond its log's bounds: producers and leader epochs, with a copy in the registry.
 
-All of it can be rebuilt from batch headers, so it can never disagree with the data: opening takes the saved copy and
-reads again only what was appended after it. A copy that is ahead of the log (a power failure took the log's end) is
-not used.
+It never disagrees with the data: opening takes the saved copy, takes out of it what the log has lost since, and learns
+from the log what was appended after it.
 """
 
 import struct
@@ -11,7 +10,7 @@ from korvet_fast import _native
 from korvet_fast.core.epochs import Epochs
 from korvet_fast.core.producers import Producers
 from korvet_fast.errors import StoreError
-from korvet_fast.store.interface import ABSENT, Bounds, Store
+from korvet_fast.store.interface import ABSENT, Store
 
 _HEAD = struct.Struct("<iqi")  # layout version, end, number of epochs
 _LAYOUT = 1
@@ -19,7 +18,7 @@ _PAGE = 1 << 20
 
 
 class State:
-    """`epochs` and `producers` of one log. `saved_end`: the saved copy knows all below it; -1 if it is of no use."""
+    """`epochs` and `producers` of one log. `saved_end`: the saved copy knows all records below it, and no others."""
 
     __slots__ = ("_log", "_saved", "epochs", "producers", "saved_end")
 
@@ -41,35 +40,36 @@ class State:
         epochs = struct.pack(f"<{len(flat)}q", *flat)
         return _HEAD.pack(_LAYOUT, end, len(entries)) + epochs + self.producers.pack()
 
-    def _unpack(self, data: bytes, seen: float) -> None:
-        layout, end, many = _HEAD.unpack_from(data)
-        if layout == _LAYOUT:
-            flat = struct.unpack_from(f"<{2 * many}q", data, _HEAD.size)
-            self.epochs = Epochs(list(zip(flat[::2], flat[1::2], strict=True)))
-            self.producers = Producers.unpack(memoryview(data)[_HEAD.size + 16 * many :], seen)
-            self.saved_end = end
-
-    def load(self, bounds: Bounds, saved: bytes | None, seen: float) -> None:
-        """Take the registry's copy (None if it has none), unless it is of no use to a log with these bounds.
+    def load(self, saved: bytes | None, seen: float) -> None:
+        """Take the registry's copy (None if it has none).
 
         `seen`: the monotonic time in seconds at which its producers count as heard of.
         """
         self._saved = saved
-        self.saved_end = 0 if saved is None else -1
+        self.saved_end = 0
         self.epochs, self.producers = Epochs(), Producers()
-        if saved is not None:
-            self._unpack(saved, seen)
-        if self.saved_end > bounds.end:
-            self.saved_end = -1
-            self.epochs, self.producers = Epochs(), Producers()
+        if saved is None:
+            return
+        layout, end, many = _HEAD.unpack_from(saved)
+        if layout == _LAYOUT:
+            flat = struct.unpack_from(f"<{2 * many}q", saved, _HEAD.size)
+            self.epochs = Epochs(list(zip(flat[::2], flat[1::2], strict=True)))
+            self.producers = Producers.unpack(memoryview(saved)[_HEAD.size + 16 * many :], seen)
+            self.saved_end = end
 
-    async def catch_up(self, store: Store, bounds: Bounds, seen: float) -> int:
-        """Take in what the log holds beyond the copy; how many bytes that was. Raises `StoreError`."""
-        offset, size = max(self.saved_end, bounds.start), 0
-        while offset < bounds.end:
-            page = await store.read(self._log, offset, _PAGE, bounds.end)
+    def count_producers(self, headers: bytes, seen: float) -> None:
+        """Know those producers whose last batches have these heads, and no others."""
+        self.producers = Producers()
+        for batch in _native.headers(headers, False):
+            self.producers.add(batch, batch.base_offset, batch.max_timestamp, seen)
+
+    async def catch_up(self, store: Store, start: int, end: int, seen: float) -> int:
+        """Take in what the log holds from `start` to `end`; how many bytes that was. Raises `StoreError`."""
+        offset, size = start, 0
+        while offset < end:
+            page = await store.read(self._log, offset, _PAGE, end)
             if not page.data:
-                raise StoreError(f"{self._log}: nothing can be read at offset {offset}, below the end {bounds.end}")
+                raise StoreError(f"{self._log}: nothing can be read at offset {offset}, below the end {end}")
             for part in page.data:
                 size += len(part)
                 for batch in _native.headers(part, False):
@@ -86,7 +86,8 @@ class State:
         self._saved, self.saved_end = packed, end
 
     async def drop(self, store: Store) -> None:
-        """Take the copy out of the registry."""
-        if self._saved is not ABSENT:
-            await store.save(self.key, None, self._saved)
+        """Take the copy out of the registry, whoever wrote it."""
+        saved = await store.load(self.key)
+        if saved is not ABSENT:
+            await store.save(self.key, None, saved)
             self._saved = ABSENT

@@ -1,44 +1,70 @@
-"""What the settings come to for one topic: its own over the broker's."""
+"""What the settings come to for one topic: its own over the broker's, and those that were fixed at its creation."""
 
+import logging
 from collections.abc import Mapping
+from typing import Final
 
 from korvet_fast.config import TOPIC_SETTINGS, Described, Settings, Source, explain_unknown, show
-from korvet_fast.errors import KorvetError
-from korvet_fast.store.interface import Piece
+from korvet_fast.errors import KorvetError, StoreError
+from korvet_fast.store.interface import BATCHES, ENTRIES, Form, Piece, Store
 
 CODECS = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}  # compression.type -> number in a batch
+LAYOUT: Final = "storage.layout"
+BITS: Final = "offset.sequence.bits"
+ONLY: Final = {LAYOUT: BATCHES}  # fixed for topics that were made when there was no choice
+_ANY = "store"  # as a layout: the store's first
+_PRECISE = 12  # bits beyond which offsets of today's clock do not fit the 53 bits of a JavaScript number
+
+logger = logging.getLogger(__name__)
 
 
 class TopicConfig:
     """A topic's settings: its own over the broker's. `overrides`: name -> text, as given.
 
-    Raises `KorvetError` INVALID_CONFIG. The attributes are what an append looks at, ready to use.
+    `fixed`: what `fix` gave at the topic's creation. `syncs`: what durability=server asks of the store. Raises
+    `KorvetError` INVALID_CONFIG. The attributes are what an append looks at, ready to use.
     """
 
     __slots__ = (
         "_settings",
         "after_max_ms",
         "compression",
+        "copies",
+        "fixed",
+        "form",
         "log_append_time",
         "max_message_bytes",
-        "min_insync_replicas",
         "overrides",
         "piece",
         "retention_bytes",
         "retention_ms",
+        "strict",
         "sync",
     )
 
-    def __init__(self, settings: Settings, overrides: Mapping[str, str | None]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        overrides: Mapping[str, str | None],
+        fixed: Mapping[str, str] = ONLY,
+        *,
+        syncs: bool = True,
+    ) -> None:
         self._settings = settings
+        self.fixed = dict(fixed)
         self.overrides = {name: _legal(name, text) for name, text in overrides.items()}
         self.max_message_bytes = self.number("max.message.bytes")
-        self.compression = CODECS.get(self.text("compression.type"))  # None: as the producer sent it
+        codec = CODECS.get(self.text("compression.type"))  # None: as the producer sent it
+        single = fixed[LAYOUT] == ENTRIES
+        self.form = Form(int(fixed.get(BITS, 0)), single, codec or 0 if single else 0)
+        self.compression = None if single else codec
         self.log_append_time = self.text("message.timestamp.type") == "LogAppendTime"
         self.after_max_ms = self.number("message.timestamp.after.max.ms")
-        self.min_insync_replicas = self.number("min.insync.replicas")
         self.piece = Piece(self.number("segment.bytes"), self.number("segment.ms"))
-        self.sync = self.text("durability") == "fsync"
+        self.copies = self.number("min.insync.replicas")
+        durability = self.text("durability")
+        self.sync = durability == "fsync" or (durability == "server" and syncs)
+        self.strict = durability == "fsync" or self.copies > 1  # the store may have to refuse acks=all
         self.retention_ms = self.number("retention.ms")
         self.retention_bytes = self.number("retention.bytes")
 
@@ -51,16 +77,68 @@ class TopicConfig:
         return int(self.text(name))
 
     def describe(self) -> list[Described]:
-        """Every topic setting, by name."""
-        return [self._describe(name) for name in sorted(TOPIC_SETTINGS)]
+        """Every topic setting that means something to the store, by name."""
+        return [self._describe(name) for name in sorted(TOPIC_SETTINGS) if self._applies(name)]
+
+    def _applies(self, name: str) -> bool:
+        return name in self.fixed or not TOPIC_SETTINGS[name].fixed
 
     def _describe(self, name: str) -> Described:
         row = TOPIC_SETTINGS[name]
         synonyms = self._settings.synonyms(row.name)
-        if name in self.overrides:
+        if name in self.fixed:
+            synonyms = ((name, self.fixed[name], Source.TOPIC), *synonyms)
+        elif name in self.overrides:
             synonyms = ((name, self.text(name), Source.TOPIC), *synonyms)
         _, value, source = synonyms[0]
         return Described(name, value, source, row, synonyms)
+
+    def keep(self, given: Mapping[str, str | None]) -> dict[str, str | None]:
+        """Settings that are to replace `overrides`, without those that are fixed. Raises INVALID_CONFIG for others."""
+        for name, text in given.items():
+            if name in TOPIC_SETTINGS and TOPIC_SETTINGS[name].fixed and text != self.fixed.get(name):
+                raise KorvetError("INVALID_CONFIG", f"{name} is fixed when a topic is created")
+        return {name: text for name, text in given.items() if name not in self.fixed}
+
+
+def fix(
+    settings: Settings, given: Mapping[str, str | None], store: Store
+) -> tuple[dict[str, str], dict[str, str | None]]:
+    """The settings given for a new topic -> what is fixed for it, and the others. Raises INVALID_CONFIG."""
+    own = dict(given)
+    layout = _legal(LAYOUT, own.pop(LAYOUT, settings.text(LAYOUT)))
+    if layout == _ANY:
+        layout = store.layouts[0]
+    if layout not in store.layouts:
+        raise KorvetError("INVALID_CONFIG", _explain(LAYOUT, layout, store))
+    if ENTRIES not in store.layouts:
+        if BITS in own:
+            raise KorvetError("INVALID_CONFIG", _explain(BITS, own[BITS], store))
+        return {LAYOUT: layout}, own
+    bits = show(TOPIC_SETTINGS[BITS].parse(_legal(BITS, own.pop(BITS, settings.text(BITS)))))
+    return {LAYOUT: layout, BITS: bits}, own
+
+
+def warn(name: str, fixed: Mapping[str, str]) -> None:
+    """Log what the creator of a topic may not expect."""
+    if int(fixed.get(BITS, 0)) > _PRECISE:
+        text = "topic %s: with %s=%s its offsets are too large for programs that hold numbers in 53 bits (JavaScript)"
+        logger.warning(text, name, BITS, fixed[BITS])
+
+
+def check_store(settings: Settings, store: Store) -> None:
+    """Raises `StoreError` for broker-wide settings that mean nothing to this store."""
+    layout = settings.text(LAYOUT)
+    if layout not in (_ANY, *store.layouts):
+        raise StoreError(_explain(LAYOUT, layout, store))
+    if ENTRIES not in store.layouts and settings.source(BITS) is not Source.DEFAULT:
+        raise StoreError(_explain(BITS, settings.text(BITS), store))
+
+
+def _explain(name: str, value: str | None, store: Store) -> str:
+    if name == LAYOUT:
+        return f"{name} is {value}, but this store keeps records as {' or '.join(store.layouts)} only"
+    return f"{name} is {value}, but this store's offsets have no sequence numbers: leave it out"
 
 
 def _legal(name: str, text: str | None) -> str:

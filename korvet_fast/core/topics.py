@@ -1,56 +1,32 @@
-"""The topics: found by name or id, created, grown, altered, deleted; each kept as one JSON document in the registry."""
+"""The topics: found by name or id, created, grown, altered, deleted; each kept as one document in the registry.
+
+Where the store is shared, other brokers change them as well: `refresh` follows the registry.
+"""
 
 import asyncio
-import json
-import re
 import secrets
 from bisect import insort
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from korvet_fast.config import Settings
+from korvet_fast.core.eager import together
 from korvet_fast.core.host import Host
 from korvet_fast.core.partition import Partition
-from korvet_fast.core.topic_config import TopicConfig
+from korvet_fast.core.topic import Document, Topic, check_name
+from korvet_fast.core.topic_config import TopicConfig, fix, warn
 from korvet_fast.errors import KorvetError, StoreError
 from korvet_fast.store.interface import ABSENT
 
 _PREFIX = "topics/"
-_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # Kafka's rule (Topic.java), "." and ".." excepted
 _AT_ONCE = 64  # partitions opened or dropped side by side
 
 
-class Topic:
-    """A topic and its partitions. `id`: 16 random bytes, never used again."""
-
-    __slots__ = ("config", "document", "id", "name", "partitions")
-
-    def __init__(self, host: Host, name: str, document: bytes, settings: Settings) -> None:
-        values: dict[str, Any] = json.loads(document)
-        self.name = name
-        self.document = document  # as it is in the registry
-        self.id = bytes.fromhex(values["id"])
-        self.config = TopicConfig(settings, values["configs"])
-        self.partitions = [Partition(host, name, index, self.config) for index in range(values["partitions"])]
-
-
-def _write(identity: bytes, partitions: int, configs: Mapping[str, str], deleting: bool = False) -> bytes:
-    values = {"id": identity.hex(), "partitions": partitions, "configs": dict(configs), "deleting": deleting}
-    return json.dumps(values, sort_keys=True).encode()
-
-
-def check_name(name: str) -> None:
-    """Raises `KorvetError` INVALID_TOPIC_EXCEPTION for a name that Kafka does not allow."""
-    if not _NAME.fullmatch(name) or name in (".", ".."):
-        legal = "1 to 249 of letters, digits, '.', '_' and '-', and not '.' or '..'"
-        raise KorvetError("INVALID_TOPIC_EXCEPTION", f"a topic's name is {legal}")
-
-
 class Topics:
-    """All topics of the broker. `version` grows with every change, so that answers made from them can be kept."""
+    """All topics of the cluster, with those of their partitions that are led here ready to be used."""
 
     def __init__(self, host: Host, settings: Settings) -> None:
-        self.version = 0
         self._host = host
         self._settings = settings
         self._by_name: dict[str, Topic] = {}
@@ -59,6 +35,12 @@ class Topics:
         self._sorted: list[Topic] = []
         self._count = 0  # partitions in all
         self._changing = asyncio.Lock()  # one change at a time; reading never waits
+        self._seen = -1  # the registry's count of changes, as of the last `refresh`
+
+    @property
+    def version(self) -> int:
+        """Grows with every change, so that answers made from the topics can be kept."""
+        return self._host.version
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(self._sorted)
@@ -74,33 +56,85 @@ class Topics:
 
     @staticmethod
     def check_name(name: str) -> None:
-        """See `check_name` of this module."""
+        """See `topic.check_name`."""
         check_name(name)
+
+    # -- the registry --------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
         """Load what the registry knows, and end deletions that a crash cut short. Raises `StoreError`."""
-        states = await self._host.store.scan("state/")
-        for key, document in (await self._host.store.scan(_PREFIX)).items():
-            topic = self._read(key.removeprefix(_PREFIX), document)
-            # One by one, as it mostly needs no wait; a broker may have ten thousand partitions.
-            behind = [one for one in topic.partitions if await one.open(states.get(f"state/{one.log}"))]
-            await _each(behind, Partition.catch_up)
-            if json.loads(document)["deleting"]:
+        host = self._host
+        self._seen = await host.store.changed(_PREFIX)
+        states = await host.store.scan("state/")
+        for key, packed in (await host.store.scan(_PREFIX)).items():
+            topic = self._read(key.removeprefix(_PREFIX), packed)
+            if Document.unpack(packed).deleting:
                 await self._drop(topic)
             else:
                 self._enter(topic)
+        await _each(self._all(), lambda partition: partition.open(states.get(f"state/{partition.log}")))
 
-    def _read(self, name: str, document: bytes) -> Topic:
+    def _read(self, name: str, packed: bytes) -> Topic:
         try:
-            return Topic(self._host, name, document, self._settings)
+            return Topic(self._host, name, packed, self._settings)
         except KorvetError as error:
             raise StoreError(f"topic {name!r} was made by a broker of other settings: {error.detail}") from error
+
+    def _all(self) -> Iterator[Partition]:
+        return (partition for topic in self for partition in topic.partitions)
 
     async def save(self) -> None:
         """Save the state of all partitions that changed since they were saved."""
         async with self._changing:  # a partition that is being dropped must not be saved again
-            changed = [partition for topic in self for partition in topic.partitions if not partition.is_saved]
-            await _each(changed, Partition.save)
+            await _each([one for one in self._all() if one.led and not one.is_saved], Partition.save)
+
+    async def refresh(self) -> None:
+        """Take over what other brokers changed in the registry since the last time. Raises `StoreError`."""
+        async with self._changing:
+            await self._refresh()
+
+    async def _refresh(self) -> None:
+        store = self._host.store
+        seen = await store.changed(_PREFIX) if store.shared else self._seen
+        if seen == self._seen:
+            return
+        documents = {key.removeprefix(_PREFIX): packed for key, packed in (await store.scan(_PREFIX)).items()}
+        added: list[Partition] = []
+        for topic in list(self):
+            if documents.get(topic.name) != topic.packed:
+                added += self._follow(topic, documents.get(topic.name))
+        for name, packed in documents.items():
+            if name not in self._by_name and not Document.unpack(packed).deleting:
+                topic = self._read(name, packed)
+                self._enter(topic)
+                added += topic.partitions
+        self._seen = seen
+        await self._begin(added)
+
+    def _follow(self, topic: Topic, packed: bytes | None) -> list[Partition]:
+        """Another broker changed the topic's document, or took it out; the partitions it has got."""
+        document = Document.unpack(packed) if packed is not None else None
+        if packed is None or document is None or document.deleting or document.id != topic.id:
+            self._leave(topic)
+            for partition in topic.partitions:
+                partition.leave()
+            return []
+        topic.packed = packed
+        topic.configure(TopicConfig(self._settings, document.configs, topic.config.fixed, syncs=self._host.store.syncs))
+        self._host.version += 1
+        return self._grow(topic, document.partitions)
+
+    async def _begin(self, partitions: Iterable[Partition]) -> None:
+        """Lead these from now on."""
+        await _each(partitions, Partition.lead)
+
+    async def find(self, name: str) -> Topic | None:
+        """The topic of this name, even if another broker has just made it. Raises `StoreError`."""
+        if name not in self._by_name:
+            await self.refresh()
+        return self._by_name.get(name)
+
+    # -- changes -------------------------------------------------------------------------------------------------
 
     async def create(
         self, name: str, partitions: int, configs: Mapping[str, str | None], *, validate_only: bool = False
@@ -111,11 +145,13 @@ class Topics:
         than `max.partitions`), INVALID_CONFIG; or `StoreError`.
         """
         async with self._changing:
+            await self._refresh()
             return await self._create(name, partitions, configs, validate_only)
 
     async def auto_create(self, name: str) -> Topic:
         """The topic of this name, created with the broker's defaults if there is none. Errors as `create`."""
         async with self._changing:
+            await self._refresh()
             return self._by_name.get(name) or await self._create(name, -1, {}, False)
 
     async def _create(self, name: str, partitions: int, configs: Mapping[str, str | None], validate: bool) -> Topic:
@@ -127,18 +163,22 @@ class Topics:
             raise KorvetError("INVALID_TOPIC_EXCEPTION", f"{name!r} differs from topic {near!r} only in '.' and '_'")
         total = self._settings.number("num.partitions") if partitions == -1 else partitions
         self._check_total(total, total)
-        overrides = TopicConfig(self._settings, configs).overrides
-        document = _write(secrets.token_bytes(16), total, overrides)
-        topic = Topic(self._host, name, document, self._settings)
+        fixed, own = fix(self._settings, configs, self._host.store)
+        overrides = TopicConfig(self._settings, own, fixed).overrides
+        packed = Document(secrets.token_bytes(16), total, overrides, fixed).pack()
+        topic = Topic(self._host, name, packed, self._settings)
         if not validate:
-            if not await self._host.store.save(_PREFIX + name, document, ABSENT):
+            if not await self._host.store.save(_PREFIX + name, packed, ABSENT):
                 raise KorvetError("TOPIC_ALREADY_EXISTS", f"topic {name!r} exists, or is being deleted")
+            warn(name, fixed)
             self._enter(topic)
+            await self._begin(topic.partitions)
         return topic
 
     async def grow(self, topic: Topic, total: int, *, validate_only: bool = False) -> None:
         """More partitions, `total` in the end. Raises `KorvetError` INVALID_PARTITIONS, POLICY_VIOLATION."""
         async with self._changing:
+            await self._refresh()
             have = len(topic.partitions)
             if total <= have:
                 raise KorvetError(
@@ -146,11 +186,8 @@ class Topics:
                 )
             self._check_total(total, total - have)
             if not validate_only:
-                await self._rewrite(topic, _write(topic.id, total, topic.config.overrides))
-                topic.partitions += [
-                    Partition(self._host, topic.name, index, topic.config) for index in range(have, total)
-                ]
-                self._count += total - have
+                await self._rewrite(topic, topic.describe()._replace(partitions=total))
+                await self._begin(self._grow(topic, total))
 
     async def alter(
         self,
@@ -159,24 +196,24 @@ class Topics:
         *,
         validate_only: bool = False,
     ) -> None:
-        """Replace the topic's own settings by these. Raises `KorvetError` INVALID_CONFIG.
+        """Replace the topic's own settings by these; what is fixed stays. Raises `KorvetError` INVALID_CONFIG.
 
         Settings made from the present ones must be given as a function: it is called when no other change is under way.
         """
         async with self._changing:
-            config = TopicConfig(self._settings, configs() if callable(configs) else configs)
+            await self._refresh()
+            own = topic.config.keep(configs() if callable(configs) else configs)
+            config = TopicConfig(self._settings, own, topic.config.fixed, syncs=self._host.store.syncs)
             if not validate_only:
-                await self._rewrite(topic, _write(topic.id, len(topic.partitions), config.overrides))
-                topic.config = config
-                for partition in topic.partitions:
-                    partition.config = config
+                await self._rewrite(topic, topic.describe()._replace(configs=config.overrides))
+                topic.configure(config)
 
     async def delete(self, topic: Topic) -> None:
         """Remove a topic and its records. Raises `KorvetError` UNKNOWN_TOPIC_OR_PARTITION if it is gone already."""
         async with self._changing:
+            await self._refresh()
             # The point of no return: from here on it is deleted, on a crash by the next start.
-            overrides = topic.config.overrides
-            await self._rewrite(topic, _write(topic.id, len(topic.partitions), overrides, deleting=True))
+            await self._rewrite(topic, topic.describe()._replace(deleting=True))
             self._leave(topic)
             await self._drop(topic)
 
@@ -187,32 +224,41 @@ class Topics:
         if self._count + more > limit:
             raise KorvetError("POLICY_VIOLATION", f"with {more} more this broker would pass max.partitions = {limit}")
 
-    async def _rewrite(self, topic: Topic, document: bytes) -> None:
+    async def _rewrite(self, topic: Topic, document: Document) -> None:
         if self._by_name.get(topic.name) is not topic:
             raise KorvetError("UNKNOWN_TOPIC_OR_PARTITION", f"topic {topic.name!r} was deleted")
-        if not await self._host.store.save(_PREFIX + topic.name, document, topic.document):
+        packed = document.pack()
+        if not await self._host.store.save(_PREFIX + topic.name, packed, topic.packed):
             raise KorvetError("UNKNOWN_TOPIC_OR_PARTITION", f"topic {topic.name!r} was changed by another broker")
-        topic.document = document
-        self.version += 1
+        topic.packed = packed
+        self._host.version += 1
 
     async def _drop(self, topic: Topic) -> None:
         await _each(topic.partitions, Partition.drop)
-        await self._host.store.save(_PREFIX + topic.name, None, topic.document)
+        await self._host.store.save(_PREFIX + topic.name, None, topic.packed)
+
+    def _grow(self, topic: Topic, total: int) -> list[Partition]:
+        have = len(topic.partitions)
+        added = [Partition(self._host, topic.name, index, topic.config) for index in range(have, total)]
+        topic.partitions += added
+        self._count += len(added)
+        return added
 
     def _enter(self, topic: Topic) -> None:
         self._by_name[topic.name] = self._by_id[topic.id] = topic
         self._spellings[topic.name.replace(".", "_")] = topic.name
         insort(self._sorted, topic, key=lambda other: other.name)
         self._count += len(topic.partitions)
-        self.version += 1
+        self._host.version += 1
 
     def _leave(self, topic: Topic) -> None:
         del self._by_name[topic.name], self._by_id[topic.id], self._spellings[topic.name.replace(".", "_")]
         self._sorted.remove(topic)
         self._count -= len(topic.partitions)
-        self.version += 1
+        self._host.version += 1
 
 
-async def _each(partitions: Sequence[Partition], work: Callable[[Partition], Awaitable[None]]) -> None:
-    for first in range(0, len(partitions), _AT_ONCE):
-        await asyncio.gather(*map(work, partitions[first : first + _AT_ONCE]))
+async def _each(partitions: Iterable[Partition], work: Callable[[Partition], Coroutine[Any, Any, None]]) -> None:
+    rest = iter(partitions)
+    while some := list(islice(rest, _AT_ONCE)):
+        await together(list(map(work, some)))

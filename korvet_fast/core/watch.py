@@ -12,10 +12,15 @@ class Watched(Protocol):
     @property
     def watches(self) -> "list[Watch]": ...
 
-    def readable(self, offset: int) -> int: ...
+    @property
+    def single(self) -> bool: ...
 
     @property
     def draining(self) -> bool: ...
+
+    def readable(self, offset: int) -> int: ...
+
+    def follow(self) -> None: ...
 
 
 class Watch:
@@ -37,6 +42,8 @@ class Watch:
     def __enter__(self) -> "Watch":
         for partition in self._partitions:
             partition.watches.append(self)
+            if partition.single:
+                partition.follow()
         return self
 
     def __exit__(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from korvet_fast.core.watch import Watch
 from korvet_fast.errors import StoreError
@@ -21,12 +22,17 @@ class Round:
 
 
 class Watermark:
-    """`offset`: all below it is durable. `fail` is called, with the reason, when an append turns out not to be."""
+    """`offset`: all below it is durable. `fail` is called, with the reason, when an append turns out not to be.
 
-    __slots__ = ("_fail", "_recent", "_rounds", "_visible", "_written", "offset", "watches")
+    `stored`: the largest end of an append of which the store has said that it has it. Whatever clients may have been
+    told lies below.
+    """
 
-    def __init__(self, fail: Callable[[str], object]) -> None:
+    __slots__ = ("_fail", "_recent", "_rounds", "_visible", "_written", "offset", "stored", "watches")
+
+    def __init__(self, fail: Callable[[BaseException], object]) -> None:
         self.offset = 0
+        self.stored = 0
         self.watches: list[Watch] = []
         self._fail = fail
         self._written = self._visible = 0  # bytes appended, and bytes below `offset`, since opening
@@ -49,29 +55,51 @@ class Watermark:
             rounds.append(Round(durable, end, self._written))
             durable.add_done_callback(self._settle)
 
+    def expect(self, end: int, stored: "asyncio.Future[None]") -> None:
+        """An append that ends at `end` is on its way: note when the store has it."""
+        stored.add_done_callback(partial(self._note, end))
+
+    def _note(self, end: int, stored: "asyncio.Future[None]") -> None:
+        if not stored.cancelled() and stored.exception() is None:
+            self.stored = max(self.stored, end)
+
     def _settle(self, _: "asyncio.Future[None]") -> None:
         while self._rounds and self._rounds[0].future.done():
             done = self._rounds[0]
             if done.future.cancelled():
-                self._fail("an append was cancelled while its outcome was open")
+                self._fail(StoreError("an append was cancelled while its outcome was open"))
                 return
             if (error := done.future.exception()) is not None:
-                self._fail(error.detail if isinstance(error, StoreError) else repr(error))
+                self._fail(error)
                 return
             del self._rounds[0]
             self._rise(done.end, done.written)
 
     def _rise(self, end: int, written: int) -> None:
         more = written - self._visible
-        self.offset, self._visible = end, written
+        self._visible = written
+        if end > self.offset:
+            self.offset = end
         for watch in self.watches:
-            watch.tell(more)
+            if more:
+                watch.tell(more)
+            else:  # what another program wrote, or what was there before: nobody counted it
+                watch.wake()
 
     def reset(self, offset: int) -> None:
         """Start anew at a log's durable end."""
         self.offset = offset
+        self.stored = max(self.stored, offset)
         self._visible = self._written
         self._recent.clear()
+
+    def lift(self, offset: int) -> None:
+        """Another program's records are durable, and this is where they end."""
+        if offset > self.offset:
+            self.offset = offset
+            self.stored = max(self.stored, offset)
+            self._recent.clear()
+            self.wake()
 
     def wake(self) -> None:
         """Have everybody who waits here look for themselves."""

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, cast
 
+from korvet_fast.core.eager import run
 from korvet_fast.errors import CodecError
-from korvet_fast.net.eager import run
 from korvet_fast.net.limits import Limits
 from korvet_fast.net.pool import Pool
 from korvet_fast.net.quiet import Quiet

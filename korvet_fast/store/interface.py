@@ -47,8 +47,9 @@ class Entry(NamedTuple):
 class Appending(NamedTuple):
     """An append under way. Both futures end with None, a `StoreError` (the outcome may be unknown), or `Stale`.
 
-    `durable` never ends well where `stored` does not. They are shared between appends and refuse to be cancelled: a
-    task that awaits one is cancelled only when it ends. Use `asyncio.shield` where that may take too long.
+    `stored` ends first, and `durable` never ends well where it does not. They are shared between appends and refuse to
+    be cancelled: a task that awaits one is cancelled only when it ends. Use `asyncio.shield` where that may take too
+    long.
     """
 
     stored: "Future[None]"  # the store has it: it survives the end of this process
@@ -148,14 +149,17 @@ class Store(Protocol):
     def follow(self, log: str, end: int, grown: Callable[[], None]) -> Callable[[], None]:
         """Call `grown` once, as soon as another program has put something at or above `end`; the result ends it."""
 
-    def refusal(self, log: str, sync: bool, copies: int) -> str | None:
+    def refusal(self, log: str | None, sync: bool, copies: int) -> str | None:
         """Why the store cannot keep what is appended so at this moment, in a sentence for its operator, or None.
 
-        `copies`: how many are asked for, the store's own included.
+        `log` None: whichever. `copies`: how many are asked for, the store's own included.
         """
 
-    async def changed(self) -> int:
-        """A number that is another one after any key was set, by whatever program."""
+    async def changed(self, prefix: str) -> int:
+        """A number that is another one after any key that begins with `prefix` was set, by whatever program.
+
+        `prefix` ends with its first "/".
+        """
 
     async def open(self) -> None:
         """Make ready: recover what a crash left. Raises `StoreError` if the store cannot be used."""

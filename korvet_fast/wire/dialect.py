@@ -26,7 +26,7 @@ class Session(Protocol):
 
     `handle` starts the work of a request in the order of calls: everything that must happen in order happens before its
     coroutine first suspends. Replies are sent in that order whatever order they finish in. Raises `Hangup`.
-    It runs outside of any task (see `net.eager`), so it may not use `asyncio.timeout`.
+    It runs outside of any task (see `core.eager`), so it may not use `asyncio.timeout`.
 
     `weigh` is how many bytes of memory the request takes while it is at work, more or less.
     `hurry` says that memory is short: what now only waits for time or for data is answered at once.

@@ -350,7 +350,7 @@ def test_an_older_epoch_is_fenced(tmp_path: Path) -> None:
         async with kafka_server(data) as server:
             client = await server.connect()
             await client.create("t")
-            server.broker._host.epoch = epoch
+            server.broker.partition("t", 0).leader_epoch = epoch
             assert await _fault_of_fetch(client, 0, current_leader_epoch=epoch - 1) == "FENCED_LEADER_EPOCH"
 
     run(lambda: scenario(tmp_path, 3))

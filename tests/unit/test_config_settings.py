@@ -32,7 +32,7 @@ def test_flag_beats_environment_beats_file_beats_default(tmp_path: Path) -> None
     assert settings.number("min.insync.replicas") == 2
     assert settings.source("min.insync.replicas") is Source.FILE
     assert settings.source("durability") is Source.DEFAULT
-    assert settings.text("durability") == "fsync"
+    assert settings.text("durability") == "server"
 
 
 def test_toml_names_may_be_dotted_nested_or_quoted(tmp_path: Path) -> None:

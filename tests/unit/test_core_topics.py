@@ -1,7 +1,6 @@
 """Creating, growing, altering and deleting topics; what is kept over a restart."""
 
 import asyncio
-import json
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ import pytest
 
 from batches import make_batch
 from core_world import World, copy_as_crashed, put, put_values, read_all, run_broker, settle
-from korvet_fast.core.topics import Topics, check_name
+from korvet_fast.core.topic import check_name
+from korvet_fast.core.topics import Topics
 from korvet_fast.errors import KorvetError, StoreError
 
 
@@ -222,8 +222,8 @@ def test_a_deletion_cut_short_by_a_crash_is_ended_at_the_next_start(tmp_path: Pa
         topics = world.broker.topics
         topic = await topics.create("t", 2, {})
         await settle(put(topic.partitions[1], make_batch(), acks=-1))
-        values = json.loads(topic.document) | {"deleting": True}
-        assert await world.store.save("topics/t", json.dumps(values).encode(), topic.document)
+        deleting = topic.describe()._replace(deleting=True).pack()
+        assert await world.store.save("topics/t", deleting, topic.packed)
         copy_as_crashed(tmp_path / "data", image)
         assert await refuse(topics.delete(topic)) == "UNKNOWN_TOPIC_OR_PARTITION"
 

@@ -14,11 +14,15 @@ class Watched:
     """A watermark as a watch sees a partition."""
 
     draining = False
+    single = False
 
     def __init__(self) -> None:
-        self.failures: list[str] = []
+        self.failures: list[BaseException] = []
         self.mark = Watermark(self.failures.append)
         self.watches = self.mark.watches
+
+    def follow(self) -> None:
+        raise AssertionError("nobody else writes here")
 
     def readable(self, offset: int) -> int:
         return self.mark.count_readable(offset) or 0

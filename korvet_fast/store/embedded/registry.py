@@ -6,6 +6,7 @@ start there.
 
 import logging
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
@@ -41,7 +42,7 @@ class Registry:
         self._cutter = cutter
         self._values: dict[str, bytes] = {}
         self._changes = 0  # in the log, at least
-        self.version = 0  # counts the changes since the opening
+        self._versions: Counter[str] = Counter()  # changes since the opening, by what begins their keys
         self._compacting = False
 
     async def open(self, reader: Reader) -> None:
@@ -63,6 +64,10 @@ class Registry:
         self._check()
         return {key: self._values[key] for key in sorted(self._values) if key.startswith(prefix)}
 
+    def changed(self, prefix: str) -> int:
+        """See `Store.changed`."""
+        return self._versions[prefix]
+
     async def save(self, key: str, value: bytes | None, expected: bytes | None) -> bool:
         """See `Store.save`."""
         self._check()
@@ -70,7 +75,7 @@ class Registry:
             return False
         self._append([[(key, value)]])
         self._note(key, value)
-        self.version += 1
+        self._versions[key[: key.find("/") + 1]] += 1
         await self._commit.ask(self._log)
         if not self._compacting and self._changes > 2 * len(self._values) + _GARBAGE:
             await self._compact()

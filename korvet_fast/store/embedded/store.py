@@ -162,13 +162,13 @@ class EmbeddedStore:
         """See `Store.follow`. Nobody else can write."""
         return _end_nothing
 
-    def refusal(self, log: str, sync: bool, copies: int) -> str | None:
+    def refusal(self, log: str | None, sync: bool, copies: int) -> str | None:
         """See `Store.refusal`."""
         return None if copies <= 1 else f"this store keeps one copy, {copies} are asked for"
 
-    async def changed(self) -> int:
+    async def changed(self, prefix: str) -> int:
         """See `Store.changed`."""
-        return self._registry.version
+        return self._registry.changed(prefix)
 
     def append(
         self, log: str, entries: Sequence[Entry], at: int, *, sync: bool, copies: int = 1, piece: Piece = LARGE

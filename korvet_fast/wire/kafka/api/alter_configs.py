@@ -6,10 +6,11 @@ Missing on purpose: the broker's own settings. They are read at the start, so al
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from korvet_fast.config import TOPIC_SETTINGS, Kind
-from korvet_fast.core.topics import Topic
+from korvet_fast.core.topic import Topic
 from korvet_fast.errors import KorvetError
 from korvet_fast.wire.kafka.api.entries import BROKER, TOPIC, check_broker
 from korvet_fast.wire.kafka.faults import translate
@@ -40,7 +41,8 @@ async def _alter(
         configs = resource["configs"]
         if len({config["name"] for config in configs}) < len(configs):
             raise KorvetError("INVALID_REQUEST", "the request names a setting more than once")
-        await session.broker.topics.alter(topic, merge(topic, configs), validate_only=request["validate_only"])
+        changed = partial(merge, topic, configs)
+        await session.broker.topics.alter(topic, changed, validate_only=request["validate_only"])
     except KorvetError as error:
         row["error_code"], row["error_message"] = translate(error)
     return row
@@ -69,6 +71,8 @@ def _change(topic: Topic, configs: list[Values]) -> dict[str, str | None]:
         if operation not in _OPERATIONS:
             raise KorvetError("INVALID_REQUEST", f"{name}: there is no operation {operation}")
         if operation == _DELETE:
+            if name in topic.config.fixed:
+                raise KorvetError("INVALID_CONFIG", f"{name} is fixed when a topic is created")
             overrides.pop(name, None)
         elif value is None:
             raise KorvetError("INVALID_REQUEST", f"{name}: a value is missing")

@@ -8,7 +8,7 @@ answer goes.
 
 from collections import Counter
 
-from korvet_fast.core.topics import Topic
+from korvet_fast.core.topic import Topic
 from korvet_fast.errors import KorvetError
 from korvet_fast.wire.kafka.api.assignments import check_assignment
 from korvet_fast.wire.kafka.api.entries import entry

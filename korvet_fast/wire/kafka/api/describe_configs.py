@@ -46,7 +46,7 @@ def _find(session: Session, resource: Values) -> Iterable[Described]:
 
 def _show(described: Described, resource: Values, request: Values) -> Values:
     shown = entry(described)
-    shown["read_only"] = resource["resource_type"] == BROKER
+    shown["read_only"] = described.setting.fixed or resource["resource_type"] == BROKER
     shown["config_type"] = KINDS[described.setting.kind]
     if request["include_synonyms"]:
         shown["synonyms"] = [

@@ -8,6 +8,7 @@ fetches (refused), diverging epochs (only replicas ask), reading from the neares
 
 from typing import Final, NamedTuple
 
+from korvet_fast.core.eager import together
 from korvet_fast.core.partition import Partition
 from korvet_fast.core.watch import Watch
 from korvet_fast.errors import KorvetError
@@ -31,6 +32,7 @@ async def fetch(session: Session, request: Values, version: int) -> Values:
     if request["session_id"] and request["session_epoch"] != _CLOSE_SESSION:
         return {"error_code": FETCH_SESSION_ID_NOT_FOUND}
     parts: list[Part] = []
+    far: list[Part] = []  # where another program may have put something that was not seen yet
     responses = []
     asked_for = 0
     for topic in request["topics"]:
@@ -43,16 +45,24 @@ async def fetch(session: Session, request: Values, version: int) -> Values:
             try:
                 if request["replica_id"] >= 0:
                     raise KorvetError("INVALID_REQUEST", "this broker has no replicas, so none may fetch")
-                parts.append(_place(session, name, asked, row))
+                part = _place(session, name, asked, row)
+                parts.append(part)
+                if part.offset >= part.partition.end and part.partition.single:
+                    far.append(part)
             except KorvetError as error:
                 row["error_code"], _ = translate(error)
         responses.append({"topic": name, "partitions": rows})
+    if far:
+        await together([_look(part) for part in far])
+        parts = [part for part in parts if "error_code" not in part.row]
     if len(parts) == asked_for:  # an error is told at once
         await _wait(session, parts, request["min_bytes"], request["max_wait_ms"])
     left = min(request["max_bytes"], session.broker.settings.number("fetch.max.bytes"))
+    await _read_all(parts, left)
     aborted: list[Values] | None = [] if request["isolation_level"] else None
     for part in parts:
-        left -= await _read(part, left, aborted)
+        part.row["aborted_transactions"] = aborted
+        _describe(part.row, part.partition)
     return {"responses": responses}
 
 
@@ -61,10 +71,20 @@ def _place(session: Session, topic: str, asked: Values, row: Values) -> Part:
     partition = session.broker.partition(topic, asked["partition"])
     check_epoch(partition, asked["current_leader_epoch"])
     offset = asked["fetch_offset"]
-    if not partition.start <= offset <= partition.end:
+    if not partition.removed <= offset <= partition.end and not (partition.single and offset > partition.end):
         _describe(row, partition)
         raise KorvetError("OFFSET_OUT_OF_RANGE")
     return Part(row, partition, offset, asked["partition_max_bytes"])
+
+
+async def _look(part: Part) -> None:
+    """See what there is now; the row gets an error if that is not enough."""
+    try:
+        await part.partition.look()
+        part.partition.check(part.offset)
+    except KorvetError as error:
+        part.row["error_code"], _ = translate(error)
+        _describe(part.row, part.partition)
 
 
 async def _wait(session: Session, parts: list[Part], min_bytes: int, max_wait_ms: int) -> None:
@@ -84,20 +104,46 @@ async def _wait(session: Session, parts: list[Part], min_bytes: int, max_wait_ms
             session.watches.discard(watch)
 
 
-async def _read(part: Part, left: int, aborted: list[Values] | None) -> int:
+async def _read_all(parts: list[Part], left: int) -> None:
+    """Read from one partition after the other, `left` bytes at most (but one batch at least, unless none are left).
+
+    Those whose limits fit into what is left together are read side by side: what comes is the same.
+    """
+    done = 0
+    while done < len(parts):
+        room, until = left, done
+        while until < len(parts):
+            part = parts[until]
+            if part.offset < part.partition.high_watermark:
+                room -= max(part.max_bytes, 0)
+                if room < 0 and until > done:
+                    break
+            until += 1
+        wave = parts[done:until]
+        sizes = await together([_read(part, left) for part in wave])
+        for part, size in zip(wave, sizes, strict=True):
+            # A batch larger than its partition's limit leaves less than was planned for those behind it.
+            if size > left and part is not wave[0]:
+                if left > 0:
+                    break
+                part.row["records"] = b""
+                size = 0
+            left -= size
+            done += 1
+
+
+async def _read(part: Part, left: int) -> int:
     """Fill in the row, from `left` bytes at most (but one batch at least, unless none are left); returns the bytes."""
-    row, partition = part.row, part.partition
-    taken = 0
+    row = part.row
+    if left <= 0:
+        return 0
     try:
-        if left > 0:
-            page = await partition.read(part.offset, min(part.max_bytes, left))
-            row["records"] = page.data
-            taken = sum(map(len, page.data))
-        row["aborted_transactions"] = aborted
+        data = (await part.partition.read(part.offset, min(part.max_bytes, left))).data
     except KorvetError as error:
         row["error_code"], _ = translate(error)
-    _describe(row, partition)
-    return taken
+        return 0
+    row["records"] = data
+    return sum(map(len, data))
 
 
 def _describe(row: Values, partition: Partition) -> None:

@@ -7,6 +7,7 @@ earliest, nothing is tiered here); 9 the last tiered record (-5: none).
 
 from typing import Final
 
+from korvet_fast.core.eager import together
 from korvet_fast.core.partition import Partition
 from korvet_fast.core.types import EARLIEST, LATEST, MAX_TIMESTAMP
 from korvet_fast.errors import KorvetError
@@ -20,20 +21,25 @@ _SINCE: Final = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _
 
 
 async def list_offsets(session: Session, request: Values, version: int) -> Values:
-    topics = []
-    for topic in request["topics"]:
-        rows = []
-        for asked in topic["partitions"]:
-            row: Values = {"partition_index": asked["partition_index"]}
-            rows.append(row)
-            try:
-                partition = session.broker.partition(topic["name"], asked["partition_index"])
-                check_epoch(partition, asked["current_leader_epoch"])
-                row |= await _find(partition, asked["timestamp"], version)
-            except KorvetError as error:
-                row["error_code"], _ = translate(error)
-        topics.append({"name": topic["name"], "partitions": rows})
-    return {"topics": topics}
+    return {"topics": await together([_list_topic(session, topic, version) for topic in request["topics"]])}
+
+
+async def _list_topic(session: Session, topic: Values, version: int) -> Values:
+    name = topic["name"]
+    rows = await together([_list(session, name, asked, version) for asked in topic["partitions"]])
+    return {"name": name, "partitions": rows}
+
+
+async def _list(session: Session, topic: str, asked: Values, version: int) -> Values:
+    row: Values = {"partition_index": asked["partition_index"]}
+    try:
+        partition = session.broker.partition(topic, asked["partition_index"])
+        check_epoch(partition, asked["current_leader_epoch"])
+        await partition.look()
+        row |= await _find(partition, asked["timestamp"], version)
+    except KorvetError as error:
+        row["error_code"], _ = translate(error)
+    return row
 
 
 async def _find(partition: Partition, timestamp: int, version: int) -> Values:

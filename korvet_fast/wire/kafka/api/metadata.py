@@ -10,7 +10,7 @@ The answer for all topics is kept, encoded, until a topic changes: with 10,000 p
 
 from typing import Final
 
-from korvet_fast.core.topics import Topic
+from korvet_fast.core.topic import Topic
 from korvet_fast.errors import KorvetError
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api import operations
@@ -56,7 +56,7 @@ async def _answer(session: Session, asked: Values, request: Values, version: int
             if topic is None:
                 raise KorvetError("UNKNOWN_TOPIC_ID")
             return _describe(session, topic, request)
-        topic = topics.get(name)
+        topic = topics.get(name) or await topics.find(name)
         if topic is None:
             topics.check_name(name)
             if not (request["allow_auto_topic_creation"] and session.broker.settings.flag("auto.create.topics.enable")):

@@ -198,9 +198,8 @@ async def _settle(parts: list[Part], timeout_ms: int) -> None:
         if done is not None and not done.done():
             part.fail(KorvetError("REQUEST_TIMED_OUT", f"stored, but not as acks asks for within {timeout_ms} ms"))
         elif done is not None and (failure := done.exception()) is not None:
-            if not isinstance(failure, KorvetError):
-                raise failure
-            part.fail(failure)
+            assert part.partition is not None
+            part.fail(part.partition.explain(failure))
         else:
             part.row["base_offset"] = appended.base_offset
             part.row["log_append_time_ms"] = appended.log_append_time

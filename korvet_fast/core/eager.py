@@ -1,0 +1,68 @@
+"""Running coroutines without tasks: the future that one waits for carries it on.
+
+Most work never waits, and a task costs more than many a request does. The price: such a coroutine waits for futures
+only (asyncio's locks, events and executors do nothing else), is never cancelled, and has no current task, which
+`asyncio.timeout` asks for.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def run(
+    work: Coroutine[Any, Any, T],
+    end: Callable[[T | None, BaseException | None], None],
+    _: "asyncio.Future[Any] | None" = None,
+) -> None:
+    """Run `work` up to its next wait, and from there on when that is over; `end` gets its result or its exception."""
+    try:
+        waits_for = work.send(None)
+    except StopIteration as stop:
+        end(stop.value, None)
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  `end` is told, whatever it was
+        end(None, error)
+    else:
+        if waits_for is None:  # `asyncio.sleep(0)`: only to let others go first
+            asyncio.get_running_loop().call_soon(run, work, end)
+            return
+        # `await` marks a future for a task to take the mark off, so that nothing but a future is waited for.
+        waits_for._asyncio_future_blocking = False
+        waits_for.add_done_callback(partial(run, work, end))
+
+
+async def together(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Run all side by side, begun in order; their results in order. Raises the first exception when all have ended."""
+    if len(works) == 1:
+        return [await works[0]]
+    side = _Side(len(works))
+    for index, work in enumerate(works):
+        run(work, partial(side.end, index))
+    if side.left:
+        side.over = asyncio.get_running_loop().create_future()
+        await side.over
+    if side.error is not None:
+        raise side.error
+    return side.results
+
+
+class _Side:
+    """What became of works that run side by side."""
+
+    __slots__ = ("error", "left", "over", "results")
+
+    def __init__(self, many: int) -> None:
+        self.left = many
+        self.results: list[Any] = [None] * many
+        self.error: BaseException | None = None
+        self.over: asyncio.Future[None] | None = None
+
+    def end(self, index: int, result: object, error: BaseException | None) -> None:
+        self.results[index] = result
+        self.error = self.error or error
+        self.left -= 1
+        if not self.left and self.over is not None and not self.over.done():
+            self.over.set_result(None)

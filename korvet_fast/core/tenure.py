@@ -1,0 +1,275 @@
+"""Leading a partition: taking its log over, finding its end again after a failure, and letting go.
+
+In doubt: an append failed, or the server's history broke, so nothing is appended until the store has said where the
+log ends. What clients were told was stored keeps its offsets for ever: the next append goes above them, even where the
+records are gone.
+"""
+
+import asyncio
+import logging
+
+from korvet_fast.core.epochs import Epoch
+from korvet_fast.core.extent import Extent
+from korvet_fast.core.host import Host
+from korvet_fast.core.state import State
+from korvet_fast.core.topic_config import TopicConfig
+from korvet_fast.core.watermark import Watermark
+from korvet_fast.errors import KorvetError, StoreError
+from korvet_fast.store.interface import Attached, Bounds, Detached, Stale
+
+logger = logging.getLogger(__name__)
+
+_NOT_LED = "NOT_LEADER_OR_FOLLOWER"
+
+
+class Tenure(Extent):
+    """`leader_epoch` rises whenever the log is taken over anew; it is -1 before the first time."""
+
+    __slots__ = (
+        "_doubts",
+        "_gap",
+        "_reattach",
+        "_recovery",
+        "_refusal",
+        "_reported",
+        "_saving",
+        "_state",
+        "_unsaved",
+        "leader_epoch",
+    )
+
+    def __init__(self, host: Host, topic: str, index: int, config: TopicConfig) -> None:
+        super().__init__(host, topic, index, config, Watermark(self._doubt))
+        self.leader_epoch = -1
+        self._state = State(self.log)
+        self._gap = (-1, 0)  # (end, top): with the log ending at `end`, its last record was below `top`
+        self._unsaved = 0  # bytes appended since the state was saved
+        self._saving: asyncio.Task[None] | None = None
+        # Why nothing is appended, as a fault and a sentence; None where all is well.
+        self._refusal: tuple[str, str] | None = (_NOT_LED, f"{self.log} is not led here")
+        self._doubts = 0  # counts the reasons to ask the store
+        self._reattach = False  # asking is not enough: the log has to be taken over anew
+        self._reported = ""
+        self._recovery: asyncio.Task[None] | None = None
+
+    # -- taking over and letting go ------------------------------------------------------------------------------
+
+    async def open(self, saved: bytes | None) -> None:
+        """Take the log over: no other program's appends are taken from now on. Raises `StoreError`.
+
+        `saved`: what the registry has of the state.
+        """
+        await self._take_over(saved)
+        self.led = True
+        self._refusal = None
+
+    async def _take_over(self, saved: bytes | None) -> None:
+        self._state.load(saved, self._host.clock.monotonic())
+        stored = max(self._mark.stored, self._state.saved_end)
+        await self._hold(await self._attach(stored), stored, self._state.saved_end)
+
+    async def lead(self) -> None:
+        """Take the log over as `open` does; if the store fails, try again whenever somebody asks."""
+        try:
+            await self.open(await self._host.store.load(self._state.key))
+        except StoreError as error:
+            self.led = True
+            self._doubt(error)
+
+    def resign(self, why: str) -> None:
+        """Lead no more; clients are told NOT_LEADER_OR_FOLLOWER. What is under way is left to its end."""
+        self._let_go((_NOT_LED, why))
+
+    def leave(self) -> None:
+        """The topic is gone: clients are told UNKNOWN_TOPIC_OR_PARTITION."""
+        self._deleted = True
+        self._let_go(("UNKNOWN_TOPIC_OR_PARTITION", f"{self.log} was deleted"))
+
+    def _let_go(self, refusal: tuple[str, str]) -> None:
+        self.led = False
+        self._refusal = refusal
+        self._host.doubtful.discard(self)
+        self._host.version += 1
+        self._mark.forget_rounds()
+        self.unfollow()
+        self.wake()
+
+    async def drop(self) -> None:
+        """Leave, and remove everything."""
+        self.leave()
+        running = [task for task in (self._saving, self._recovery) if task is not None and not task.done()]
+        if running:
+            await asyncio.wait(running)
+        await self._host.store.drop(self.log)
+        await self._state.drop(self._host.store)
+
+    async def _attach(self, floor: int) -> Attached:
+        host = self._host
+        # Where nobody else can take the log over, epochs count the starts of the broker.
+        epoch = max(self.leader_epoch, self._state.epochs.last) + 1 if host.store.shared else 0
+        return await host.store.attach(self.log, self.config.form, epoch=max(host.epoch, epoch), floor=floor)
+
+    async def _hold(self, attached: Attached, stored: int, known: int) -> None:
+        """Stand where the store says. Clients rely on all below `stored`; the state is that after `known`."""
+        host, state = self._host, self._state
+        bounds, epoch, top, headers = attached
+        if top < stored:
+            host.report_loss(self.log, max(top, bounds.start), stored)
+        if top < known:
+            state.producers.forget(top)
+        self.leader_epoch = epoch
+        self._gap = (bounds.end, top)
+        self._bare, self._bare_end = top, bounds.end
+        self._looked = host.clock.monotonic()
+        self.start, self.end, self.size, self.removed = bounds.start, bounds.end, bounds.size, bounds.removed
+        self._mark.reset(min(max(self.high_watermark, bounds.durable), bounds.end))
+        self._await_durable()
+        if self.single:
+            state.count_producers(headers, host.clock.monotonic())
+        elif known < top:
+            self._unsaved = await state.catch_up(host.store, max(known, bounds.start), top, host.clock.monotonic())
+        state.epochs.add(epoch, bounds.end)
+        host.version += 1
+        if state.saved_end > top:
+            # The saved copy has what is gone. The log will grow past its end, and it would be believed then.
+            await self.save()
+
+    # -- what is known of producers and epochs -------------------------------------------------------------------
+
+    @property
+    def top(self) -> int:
+        """The offset after the last record: `end`, unless there is a gap below it."""
+        end, top = self._gap
+        return top if end == self.end else self.end
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether the registry knows the present state."""
+        return self._state.saved_end == self.top
+
+    async def save(self) -> None:
+        """Put producers and epochs into the registry, so that the next opening reads only what comes after."""
+        end, top = self.end, self.top
+        packed = self._state.pack(top)
+        self._unsaved = 0
+        await self._mark.wait()
+        if end <= self.high_watermark and not self._deleted:
+            await self._state.save(self._host.store, packed, top)
+
+    def expire_producers(self, before: float) -> None:
+        """Forget idempotent producers last heard of earlier than `before` (monotonic seconds)."""
+        self._state.producers.expire(before)
+
+    def epoch_end(self, epoch: int) -> Epoch:
+        """(epoch, end offset) of the largest leader epoch up to `epoch`; (-1, -1) if it is newer than the present."""
+        return self._state.epochs.find_end(epoch, self.start, self.end)
+
+    def _take(self, bounds: Bounds) -> None:
+        super()._take(bounds)
+        self._state.epochs.trim(self.start)
+
+    # -- doubt ---------------------------------------------------------------------------------------------------
+
+    def explain(self, failure: BaseException) -> KorvetError:
+        """What a client is told of an append that ended so."""
+        if isinstance(failure, Stale):
+            if failure.fenced or self.single:
+                return KorvetError(_NOT_LED, f"{self.log} was written to, or taken over, by another program")
+            return StoreError(f"{self.log} ends at {failure.end}, not where it was left: another writer was here")
+        if isinstance(failure, StoreError):
+            forked = isinstance(failure, Detached) or (self._refusal is not None and self._refusal[0] == _NOT_LED)
+            return KorvetError(_NOT_LED, failure.detail) if forked else failure
+        if isinstance(failure, KorvetError):
+            return failure
+        raise failure
+
+    def fork(self, why: str) -> None:
+        """The server's history broke: the log has to be taken over anew (`retry`) before anything is appended."""
+        if self.led:
+            self._reported = why  # by the broker, for all its partitions
+            self._ask((_NOT_LED, why), reattach=True)
+
+    def _doubt(self, failure: BaseException) -> KorvetError:
+        """An append failed, so the store has to be asked before the next one; the error to raise."""
+        error = self.explain(failure)
+        if not self.led:
+            return error  # what was under way ends with our time
+        if isinstance(failure, Stale) and failure.fenced:
+            logger.warning("%s: another broker has taken it over", self.log)
+            self.resign(f"another broker has taken {self.log} over")
+            return error
+        if isinstance(error, StoreError):
+            self._report(error.detail)
+        moved = isinstance(failure, Stale) and self.single
+        self._ask((error.fault.name, error.detail), reattach=not moved)
+        self.retry()
+        return error
+
+    def _ask(self, refusal: tuple[str, str], *, reattach: bool) -> None:
+        self._doubts += 1
+        self._refusal = refusal
+        self._reattach = self._reattach or reattach
+        self._host.doubtful.add(self)
+
+    def _report(self, reason: str) -> None:
+        if reason != self._reported:
+            logger.error("%s: %s", self.log, reason)
+            self._reported = reason
+
+    def retry(self) -> "asyncio.Task[None]":
+        """Ask the store where the log ends, unless that is being done."""
+        if self._recovery is None or self._recovery.done():
+            self._recovery = self._host.start(self._recover())
+        return self._recovery
+
+    def _refuse(self) -> None:
+        assert self._refusal is not None
+        if self in self._host.doubtful:
+            self.retry()
+        name, detail = self._refusal
+        raise StoreError(detail) if name == "KAFKA_STORAGE_ERROR" else KorvetError(name, detail)
+
+    async def _recover(self) -> None:
+        while self.led and self._refusal is not None:
+            doubts = self._doubts
+            try:
+                await self._look_again()
+            except StoreError as error:
+                self._report(error.detail)
+                return
+            except Stale as stale:
+                self._doubt(stale)
+                return
+            if self.led and doubts == self._doubts:
+                self._host.doubtful.discard(self)
+                self._refusal = None
+                self._reattach = False
+                self._reported = ""
+
+    async def _look_again(self) -> None:
+        """Stand where the store says the log ends. Raises `StoreError`; the partition is then in doubt as before."""
+        mark, state, store = self._mark, self._state, self._host.store
+        await mark.wait()
+        mark.forget_rounds()
+        if not self._reattach:
+            self.end = mark.stored  # where nothing was in between, the bounds say so
+            state.producers.forget(self.end)
+            super()._see(await store.bounds(self.log))
+        elif self.leader_epoch < 0:
+            await self._take_over(await store.load(state.key))
+        else:
+            attached = await self._attach(mark.stored)
+            if store.shared and attached.epoch > self.leader_epoch + 1:
+                # Somebody else led meanwhile: what is in memory is not the log's.
+                state.load(await store.load(state.key), self._host.clock.monotonic())
+                known = state.saved_end
+            else:
+                known = self.top
+            await self._hold(attached, mark.stored, known)
+        await mark.wait()
+        if self.high_watermark < self.end:
+            raise StoreError(f"what {self.log} holds above offset {self.high_watermark} cannot be made durable")
+
+    def _see(self, bounds: Bounds) -> None:
+        if self._refusal is None:  # in doubt, the bounds are asked for in their turn
+            super()._see(bounds)
