@@ -22,10 +22,10 @@ def build() -> None:
 
 
 def load(peer: Peer, mode: str, topic: str, *arguments: str) -> dict[str, float]:
-    """Run one mode against a broker: its figures. Raises PeerError when an answer was wrong."""
+    """Run one mode against a broker or Redis: its figures. Raises PeerError when an answer was wrong."""
     command = [str(PROGRAM), mode, "--broker", peer.address, "--topic", topic, *arguments]
-    if mode in ("produce", "fetch"):
-        command += ["--pid", str(peer.pid)]
+    if mode not in ("create", "delete"):
+        command += [word for pid in peer.pids for word in ("--pid", str(pid))]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise PeerError(f"{peer.name}: {' '.join(command[1:])}: {done.stderr.strip()}")

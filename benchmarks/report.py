@@ -1,4 +1,7 @@
-"""Results as JSON on disk, and as one table: `python -m benchmarks.report [FILE]` prints the newest again."""
+"""Results as JSON on disk, and as one table.
+
+`python -m benchmarks.report [FILE]` prints the newest again, or that one; with `--readme` it goes into the README.
+"""
 
 import json
 import statistics
@@ -8,33 +11,41 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rows import Load
+from benchmarks.rows import COLUMNS, Figure, Figures, Load
 
 Row = dict[str, Any]
 BUSY = 0.25  # processors that other programs may use before a result is doubtful; the kernel's own work is in it
 RESULTS = Path(__file__).with_name("results")
+README = Path(__file__).parent.parent / "README.md"
+BEGIN = "<!-- python -m benchmarks.report --readme writes from here"
+END = "to here -->"
 
 
-def lines(load: Load, measured: dict[str, list[dict[str, float]]]) -> Iterator[Row]:
-    """One row per figure. `measured`: per broker, the generator's answers in the order of the rounds.
-
-    The ratio is the median over the rounds of ours / Kafka's, both taken right after each other.
-    """
+def lines(load: Load, measured: dict[str, list[Figures]]) -> Iterator[Row]:
+    """One row per figure. `measured`: per column, the generator's answers in the order of the rounds."""
     for figure in load.figures:
-        values = {peer: [round(answer[figure.field], 3) for answer in rounds] for peer, rounds in measured.items()}
-        row: Row = {"load": load.title, "unit": figure.unit, **values}
+        values = {name: [round(answer[figure.field], 3) for answer in rounds] for name, rounds in measured.items()}
+        row: Row = {"load": load.title, "unit": figure.unit, "values": values}
         for field in ("broker_cpu", "others_cpu"):  # processors used meanwhile, by the broker and by strangers
             row[field] = {
-                peer: [answer[field] for answer in rounds if field in answer] for peer, rounds in measured.items()
+                name: [answer[field] for answer in rounds if field in answer] for name, rounds in measured.items()
             }
-        if values.get("kafka") and values.get("ours"):
-            ratios = [ours / kafka for kafka, ours in zip(values["kafka"], values["ours"], strict=True)]
-            row["ratio"] = round(statistics.median(ratios), 3)
-        if figure.target:
-            row["target"] = str(figure.target)
-            if "ratio" in row:
-                row["reached"] = figure.target.reached(statistics.median(values["ours"]), row["ratio"])
+        row["ratios"] = list(_ratios(figure, measured))
         yield row
+
+
+def _ratios(figure: Figure, measured: dict[str, list[Figures]]) -> Iterator[Row]:
+    """Each the median over the rounds of one divided by the other, both taken in the same round."""
+    for ratio in figure.ratios:
+        if ratio.of in measured and ratio.to in measured:
+            ours = [answer[figure.field] for answer in measured[ratio.of]]
+            others = [answer[ratio.field or figure.field] for answer in measured[ratio.to]]
+            median = statistics.median(mine / other for mine, other in zip(ours, others, strict=True))
+            found: Row = {"what": str(ratio), "ratio": round(median, 3)}
+            if ratio.target:
+                found["target"] = str(ratio.target)
+                found["reached"] = ratio.target.reached(statistics.median(ours), median)
+            yield found
 
 
 def result(machine: dict[str, Any], rounds: int, seconds: float, rows: list[Row]) -> dict[str, Any]:
@@ -53,23 +64,32 @@ def save(result: dict[str, Any]) -> Path:
 
 
 def table(result: dict[str, Any]) -> str:
-    """The result as a Markdown table, medians over the rounds."""
-    machine = result["machine"]
-    head = (
-        f"{machine['cpus']} x {machine['cpu']}, {machine['memory_gb']} GB, Linux {machine['kernel']}, "
-        f"Python {machine['python']}; Apache Kafka {machine['kafka']} on Java {machine['java']}, "
-        f"Korvet Fast {machine['korvet-fast']} ({machine['commit']}); {result['measured']}; "
-        f"median of {result['rounds']} rounds of {result['seconds']:g} s, in turn\n"
-    )
-    cells = [["Load", "Unit", "Kafka", "Korvet Fast", "Ratio", "Target", "", "Bare loop"]]
+    """The result as a Markdown table, medians over the rounds; each ratio has a line of its own."""
+    columns = [name for name in COLUMNS if any(name in row["values"] for row in result["rows"])]
+    cells = [["Load", "Unit", *(COLUMNS[name] for name in columns), "Ratio", "", "Target", ""]]
     for row in result["rows"]:
-        verdict = {True: "yes", False: "NO", None: ""}[row.get("reached")]
-        figures = [_median(row.get("kafka")), _median(row.get("ours")), f"{row['ratio']:.2f}" if "ratio" in row else ""]
-        cells.append([row["load"], row["unit"], *figures, row.get("target", ""), verdict, _median(row.get("bare"))])
+        figures = [row["load"], row["unit"], *(_median(row["values"].get(name)) for name in columns)]
+        for ratio in row["ratios"] or [{}]:
+            verdict = {True: "yes", False: "NO", None: ""}[ratio.get("reached")]
+            value = f"{ratio['ratio']:.2f}" if ratio else ""
+            cells.append([*figures, ratio.get("what", ""), value, ratio.get("target", ""), verdict])
+            figures = [""] * len(figures)
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
-    cells.insert(1, ["-" * width for width in widths])
+    cells.insert(1, ["-" * max(width, 1) for width in widths])
     drawn = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in cells]
-    return "\n".join([head, *drawn]) + _strangers(result["rows"])
+    return "\n".join([_head(result), "", *drawn]) + _strangers(result["rows"])
+
+
+def _head(result: dict[str, Any]) -> str:
+    machine = result["machine"]
+    others = [f"Apache Kafka {machine['kafka']} on Java {machine['java']}"] if "kafka" in machine else []
+    others += [f"Redis {machine['redis']}"] if "redis" in machine else []
+    others.append(f"Korvet Fast {machine['korvet-fast']} ({machine['commit']})")
+    return (
+        f"{machine['cpus']} x {machine['cpu']}, {machine['memory_gb']} GB, Linux {machine['kernel']}, "
+        f"Python {machine['python']}; {', '.join(others)}; {result['measured']}; "
+        f"median of {result['rounds']} rounds of {result['seconds']:g} s, in turn"
+    )
 
 
 def _strangers(rows: list[Row]) -> str:
@@ -95,5 +115,19 @@ def newest() -> Path:
     return max(RESULTS.glob("peers-*.json"), key=lambda path: path.name)
 
 
+def write_readme(table: str) -> None:
+    """Put the table where the README has it."""
+    before, _, rest = README.read_text().partition(BEGIN)
+    _, found, after = rest.partition(END)
+    if not found:
+        raise SystemExit(f"the README has no place for the table: {BEGIN} … {END}")
+    README.write_text(f"{before}{BEGIN} -->\n\n{table}\n\n<!-- {END}{after}")
+
+
 if __name__ == "__main__":
-    print(table(json.loads((Path(sys.argv[1]) if sys.argv[1:] else newest()).read_text())))
+    words = [word for word in sys.argv[1:] if word != "--readme"]
+    printed = table(json.loads((Path(words[0]) if words else newest()).read_text()))
+    if len(words) < len(sys.argv) - 1:
+        write_readme(printed)
+    else:
+        print(printed)

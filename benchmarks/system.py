@@ -1,7 +1,7 @@
-"""Apache Kafka and Korvet Fast on this machine, in turns: `python -m benchmarks.system` (`make bench-peers`).
+"""Korvet Fast beside Apache Kafka, a bare loop and raw Redis, in turns: `python -m benchmarks.system`.
 
-Both brokers live through the whole run and are measured one after the other, round by round, the order swapped each
-round; so whatever else the machine does hits both alike, and the JVM is warm.
+All live through the whole run and are measured one after the other, round by round, the order swapped each round; so
+whatever else the machine does hits all alike, and the JVM is warm.
 """
 
 import argparse
@@ -13,110 +13,106 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import generator, machine, report
-from benchmarks.peers.bare import Bare
-from benchmarks.peers.kafka.broker import Kafka
-from benchmarks.peers.korvet import Korvet
-from benchmarks.peers.process import Peer, PeerError
-from benchmarks.rows import LOADS, MANY_PARTITIONS, PARTITIONS, START, Load
+from benchmarks.contestants import Contestant, Field, alone
+from benchmarks.peers import redis
+from benchmarks.peers.process import PeerError
+from benchmarks.rows import LOADS, MANY_PARTITIONS, PARTITIONS, PEERS, START, Figures, Load
 
 # On the same disk as the project, so that an fsync is a real one even where /tmp is memory.
 DATA = Path(__file__).parent.parent / ".cache" / "bench"
 IDLE_AFTER = 3.0  # seconds until a started broker has settled
-Figures = dict[str, float]
 Measured = dict[str, list[Figures]]
 
 
-def fresh(peer: str) -> Peer:
-    """A broker, not started yet, on an empty directory."""
-    directory = DATA / peer
-    shutil.rmtree(directory, ignore_errors=True)
-    if peer == "kafka":
-        return Kafka(directory)
-    return Korvet(directory) if peer == "ours" else Bare(directory)
+@contextlib.contextmanager
+def empty() -> Iterator[Path]:
+    """A directory where nothing is, removed afterwards."""
+    shutil.rmtree(DATA, ignore_errors=True)
+    try:
+        yield DATA
+    finally:
+        shutil.rmtree(DATA, ignore_errors=True)
 
 
-def create(name: str, peer: Peer, load: Load, partitions: int = 1) -> Figures:
-    """Make the topic; ours says what its acks=all survives."""
-    configs = ["--config", f"durability={load.durability}"] if name == "ours" else []
-    return generator.load(peer, "create", "t", "--partitions", str(partitions), *configs)
-
-
-def measure(name: str, peer: Peer, load: Load, seconds: float) -> Figures:
-    """One run in a topic of its own."""
-    create(name, peer, load)
-    if load.fill:
-        generator.load(peer, "produce", "t", *load.fill)
-    figures = generator.load(peer, load.mode, "t", "--seconds", str(seconds), *load.arguments)
-    generator.load(peer, "delete", "t")
-    return figures
-
-
-def take_turns(load: Load, peers: dict[str, Peer], rounds: int, seconds: float) -> Measured:
-    """Kafka, ours; ours, Kafka; …"""
-    names = [name for name in peers if name != "bare" or load.bare]
-    measured: Measured = {name: [] for name in names}
+def take_turns(load: Load, contestants: dict[str, Contestant], rounds: int, seconds: float) -> Measured:
+    """Kafka, ours, …; …, ours, Kafka; …"""
+    measured: Measured = {name: [] for name in contestants}
     for number in range(rounds):
-        for name in names if number % 2 == 0 else reversed(names):
-            measured[name].append(measure(name, peers[name], load, seconds))
+        for name in list(contestants)[:: 1 if number % 2 == 0 else -1]:
+            measured[name].append(contestants[name].measure(load, seconds))
     return measured
 
 
 def start(name: str) -> Figures:
     """Time to ready, and memory when nothing has happened yet."""
-    with fresh(name) as peer:
+    with empty() as directory, alone(name, directory) as broker:
         time.sleep(IDLE_AFTER)
-        return {"ready_seconds": peer.ready_seconds, "idle_mb": peer.resident_mb()}
+        return {"ready_seconds": broker.peer.ready_seconds, "idle_mb": broker.peer.resident_mb()}
 
 
 def many_partitions(name: str, seconds: float) -> Figures:
     """10,000 partitions in a broker that holds nothing else; every partition has been written to before it counts."""
-    with fresh(name) as peer:
-        created = create(name, peer, MANY_PARTITIONS, PARTITIONS)["seconds"]
-        generator.load(peer, "produce", "t", *MANY_PARTITIONS.arguments, "--in-flight", "50", "--seconds", "5")
-        figures = generator.load(peer, "produce", "t", *MANY_PARTITIONS.arguments, "--seconds", str(seconds))
+    with empty() as directory, alone(name, directory) as broker:
+        created = broker.create(MANY_PARTITIONS, PARTITIONS)["seconds"]
+        arguments = MANY_PARTITIONS.arguments
+        generator.load(broker.peer, "produce", "t", *arguments, "--in-flight", "50", "--seconds", "5")
+        figures = generator.load(broker.peer, "produce", "t", *arguments, "--seconds", str(seconds))
         return {**figures, "create_seconds": created}
 
 
-def results(names: list[str], rounds: int, seconds: float, only: str) -> Iterator[tuple[Load, Measured]]:
-    """Each load with what was measured; `only`: those whose title holds it."""
-    if only in START.title:
+def results(options: argparse.Namespace) -> Iterator[tuple[Load, Measured]]:
+    """Each load that is meant, with what was measured."""
+    peers, rounds, seconds, only = options.peers, options.rounds, options.seconds, options.only
+    if START.meant_by(only) and (names := [name for name in peers if name in START.peers]):
         yield START, {name: [start(name) for _ in range(rounds)] for name in names}
-    loads = [load for load in LOADS if only in load.title]
-    if loads:
-        with contextlib.ExitStack() as running:
-            peers = {name: running.enter_context(fresh(name)) for name in names}
-            for name, peer in peers.items():
-                measure(name, peer, LOADS[0], 3 * seconds)  # the JVM compiles what is hot
-            for load in loads:
-                yield load, take_turns(load, peers, rounds, seconds)
-    if only in MANY_PARTITIONS.title:
-        yield MANY_PARTITIONS, {name: [many_partitions(name, seconds)] for name in names if name != "bare"}
+    with contextlib.ExitStack() as running:
+        field = Field(running, peers, running.enter_context(empty()), options.redis_server)
+        warm = set()
+        for load in LOADS:
+            contestants = field.of(load) if load.meant_by(only) else {}
+            for contestant in contestants.values():
+                if contestant not in warm:
+                    warm.add(contestant)
+                    contestant.measure(LOADS[0], 3 * seconds)  # the JVM compiles what is hot
+            if contestants:
+                yield load, take_turns(load, contestants, rounds, seconds)
+    if MANY_PARTITIONS.meant_by(only) and (names := [name for name in peers if name in MANY_PARTITIONS.peers]):
+        yield MANY_PARTITIONS, {name: [many_partitions(name, seconds)] for name in names}
+
+
+def read_options() -> argparse.Namespace:
+    """The command line; exits with a sentence when it cannot be read."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.system", description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5, help="how often each is measured (5)")
+    parser.add_argument("--seconds", type=float, default=3.0, help="length of one measurement (3)")
+    parser.add_argument("--only", default="", metavar="WORDS", help="only loads whose title holds this, or this peer")
+    parser.add_argument("--peers", default=",".join(PEERS), help=f"who takes part ({','.join(PEERS)})")
+    parser.add_argument("--redis-server", default="", metavar="PROGRAM", help="another Redis than the one found")
+    options = parser.parse_args()
+    options.peers = options.peers.split(",")
+    if unknown := set(options.peers) - set(PEERS):
+        parser.error(f"there is no peer {', '.join(unknown)}: {', '.join(PEERS)}")
+    return options
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.system", description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5, help="how often each broker is measured (5)")
-    parser.add_argument("--seconds", type=float, default=3.0, help="length of one measurement (3)")
-    parser.add_argument("--only", default="", metavar="WORDS", help="only loads whose title holds this")
-    parser.add_argument("--peers", default="kafka,ours,bare", help="which brokers (kafka,ours,bare)")
-    options = parser.parse_args()
-    names = options.peers.split(",")
+    options = read_options()
     rows: list[report.Row] = []
     try:
+        if "redis" in options.peers:
+            options.redis_server = options.redis_server or redis.find_program()
         generator.build()
-        described = machine.describe()
-        for load, measured in results(names, options.rounds, options.seconds, options.only):
+        described = machine.describe("kafka" in options.peers, options.redis_server)
+        for load, measured in results(options):
             rows += report.lines(load, measured)
             print(f"  {load.title}", file=sys.stderr)
-        result = report.result(described, options.rounds, options.seconds, rows)
-        print(report.table(result))
-        if names == ["kafka", "ours", "bare"] and not options.only:
-            print(f"\nwritten to benchmarks/results/{report.save(result).name}")
     except PeerError as error:
         print(error, file=sys.stderr)
         return 1
-    finally:
-        shutil.rmtree(DATA, ignore_errors=True)
+    result = report.result(described, options.rounds, options.seconds, rows)
+    print(report.table(result))
+    if options.peers == list(PEERS) and not options.only:
+        print(f"\nwritten to benchmarks/results/{report.save(result).name}")
     return 0
 
 

@@ -4,21 +4,27 @@ import sys
 from pathlib import Path
 
 from benchmarks.peers.process import Peer, PeerError, free_ports
+from benchmarks.peers.redis import Redis
 
 
 class Korvet(Peer):
-    """`with Korvet(directory, "name=value") as korvet:` serves on a free port, its store in `directory`."""
+    """`with Korvet(directory, "name=value") as korvet:` serves on a free port, its store in `directory` or `redis`."""
 
     name = "Korvet Fast"
 
-    def __init__(self, directory: Path, *settings: str) -> None:
+    def __init__(self, directory: Path, *settings: str, redis: Redis | None = None) -> None:
         super().__init__(directory, free_ports(1)[0])
         self.settings = settings
+        self.redis = redis
+
+    @property
+    def pids(self) -> list[int]:
+        return [self.pid, self.redis.pid] if self.redis else [self.pid]
 
     def command(self) -> list[str]:
         program = Path(sys.executable).with_name("korvet-fast")
         if not program.exists():
-            raise PeerError("korvet-fast is not installed beside this Python: run `make build` first")
-        listen = ["--listen", f"kafka://{self.address}"]
+            raise PeerError("korvet-fast is not installed beside this Python: run `make wheel-install` first")
+        store = self.redis.url if self.redis else f"file:{self.directory / 'data'}"
         settings = [word for setting in self.settings for word in ("--set", setting)]
-        return [str(program), "serve", "--store", f"file:{self.directory / 'data'}", *listen, *settings]
+        return [str(program), "serve", "--store", store, "--listen", f"kafka://{self.address}", *settings]

@@ -1,4 +1,4 @@
-"""A broker process on this machine: started, waited for, watched and stopped, by its process id."""
+"""A broker or store process on this machine: started, waited for, watched and stopped, by its process id."""
 
 import os
 import signal
@@ -27,9 +27,9 @@ def free_ports(count: int) -> list[int]:
 
 
 class Peer:
-    """One broker as a child process, its output in `directory`/log.
+    """One program as a child process, its output in `directory`/log.
 
-    `ready_seconds`: from its start to its first Metadata answer.
+    `ready_seconds`: from its start until `is_ready`.
     """
 
     name = ""
@@ -49,6 +49,11 @@ class Peer:
         assert self._process is not None, "not started"
         return self._process.pid
 
+    @property
+    def pids(self) -> list[int]:
+        """The processes whose work counts as this peer's."""
+        return [self.pid]
+
     def command(self) -> list[str]:
         """What to execute."""
         raise PeerError(f"{type(self).__name__} has no command")
@@ -57,13 +62,17 @@ class Peer:
         """Everything before the start that does not count as starting: by default nothing but the directory."""
         self.directory.mkdir(parents=True, exist_ok=True)
 
+    def is_ready(self) -> bool:
+        """Whether it does its work: by default, whether it answers a Metadata request with a broker."""
+        return answers(self.port)
+
     def start(self) -> Self:
-        """Start, and return when a Metadata request is answered with a broker. Raises PeerError with the log's end."""
+        """Start, and return when it is ready. Raises PeerError with the log's end."""
         self.prepare()
         started = time.monotonic()
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(self.command(), stdout=log, stderr=log, cwd=self.directory)
-        while not answers(self.port):
+        while not self.is_ready():
             if self._process.poll() is not None or time.monotonic() > started + READY_WITHIN:
                 self.stop()
                 raise PeerError(f"{self.name} did not become ready:\n{self.log_end()}")

@@ -1,0 +1,117 @@
+"""Who is measured: a broker in a topic of its own, or Redis itself. One column of the printed table each."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from benchmarks import generator
+from benchmarks.peers.bare import Bare
+from benchmarks.peers.kafka.broker import Kafka
+from benchmarks.peers.korvet import Korvet
+from benchmarks.peers.process import Peer
+from benchmarks.peers.redis import Redis
+from benchmarks.rows import Figures, Load
+
+LAYOUTS = ("entries", "batches")
+RAW_MODES = {"produce": "redis-add", "fetch": "redis-range"}
+
+
+class Contestant(Protocol):
+    """What `system.py` takes turns with."""
+
+    def measure(self, load: Load, seconds: float) -> Figures:
+        """One run: the generator's figures. Raises PeerError when an answer was wrong."""
+
+
+def _run(peer: Peer, mode: str, load: Load, seconds: float, *arguments: str) -> Figures:
+    timed = ("--seconds", str(seconds), *arguments)
+    figures = generator.load(peer, mode, "t", *load.arguments, *timed)
+    if load.alone:
+        alone = generator.load(peer, mode, "t", *load.alone, *timed)
+        figures |= {f"alone_{field}": value for field, value in alone.items()}
+    return figures
+
+
+class Broker:
+    """A broker that speaks Kafka. `ours` takes our own topic settings, and `layout` where its store has several."""
+
+    def __init__(self, peer: Peer, *, ours: bool = False, layout: str = "") -> None:
+        self.peer = peer
+        self._ours = ours
+        self._layout = layout
+
+    def create(self, load: Load, partitions: int = 1) -> Figures:
+        """Make the topic; ours says what its acks=all survives."""
+        settings = [f"durability={load.durability}"] if self._ours else []
+        settings += [f"storage.layout={self._layout}"] if self._layout else []
+        configs = [word for setting in settings for word in ("--config", setting)]
+        return generator.load(self.peer, "create", "t", "--partitions", str(partitions), *configs)
+
+    def measure(self, load: Load, seconds: float) -> Figures:
+        self.create(load)
+        if load.fill:
+            generator.load(self.peer, "produce", "t", *load.fill)
+        figures = _run(self.peer, load.mode, load, seconds)
+        generator.load(self.peer, "delete", "t")
+        if isinstance(self.peer, Korvet) and self.peer.redis:
+            self.peer.redis.settle()
+        return figures
+
+
+class Raw:
+    """Redis without a broker: the same records as plain XADDs and XRANGEs."""
+
+    def __init__(self, redis: Redis, layout: str) -> None:
+        self._redis = redis
+        self._layout = ("--layout", layout)
+
+    def measure(self, load: Load, seconds: float) -> Figures:
+        if load.fill:
+            generator.load(self._redis, RAW_MODES["produce"], "t", *load.fill, *self._layout)
+        figures = _run(self._redis, RAW_MODES[load.mode], load, seconds, *self._layout)
+        self._redis.settle()
+        return figures
+
+
+class Field:
+    """All who take part in a run, started when needed and living through it."""
+
+    def __init__(self, running: ExitStack, peers: list[str], directory: Path, redis_server: str) -> None:
+        self._running = running
+        self._peers = peers
+        self._directory = directory
+        self._redis_server = redis_server
+        self._started: dict[str, dict[str, Contestant]] = {}
+
+    def of(self, load: Load) -> dict[str, Contestant]:
+        """The load's columns, those next to each other that are compared."""
+        found: dict[str, Contestant] = {}
+        for peer in self._peers:
+            if peer in load.peers:
+                name = f"{peer}-always" if peer == "redis" and load.always else peer
+                if name not in self._started:
+                    self._started[name] = self._start(name)
+                found |= self._started[name]
+        return found
+
+    def _start(self, name: str) -> dict[str, Contestant]:
+        if not name.startswith("redis"):
+            return {name: self._running.enter_context(alone(name, self._directory))}
+        directory = self._directory / name
+        redis = Redis(directory, always=name.endswith("always"), program=self._redis_server)
+        self._running.enter_context(redis)
+        korvet = self._running.enter_context(Korvet(directory / "broker", redis=redis))
+        columns: dict[str, Contestant] = {}
+        for layout in LAYOUTS:
+            columns[layout] = Broker(korvet, ours=True, layout=layout)
+            columns[f"raw {layout}"] = Raw(redis, layout)
+        return columns
+
+
+@contextmanager
+def alone(name: str, directory: Path) -> Iterator[Broker]:
+    """One broker, started on a directory where nothing is yet."""
+    peers: dict[str, type[Kafka] | type[Korvet] | type[Bare]] = {"kafka": Kafka, "embedded": Korvet, "bare": Bare}
+    with peers[name](directory / name) as peer:
+        yield Broker(peer, ours=name == "embedded")
