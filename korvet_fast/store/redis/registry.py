@@ -1,7 +1,9 @@
-"""Keys and values: one hash, compared and set by one script, with a counter of changes.
+"""Keys and values: hashes, compared and set by one script, with a counter of changes.
 
-korvet:@registry               field = key; the field @version counts changes
-{korvet:@registry}:@writers    field = key, value = who set it last: a mark of its own for every `save`
+An area is what keys begin with up to their first "/", such as `topics`; keys without one are in the area "".
+
+korvet:@registry:topics               field = key; the field @version counts changes
+{korvet:@registry:topics}:@writers    field = key, value = who set it last: a mark of its own for every `save`
 
 A save whose outcome is unknown is sent again: the mark tells a copy of it that it has been carried out.
 """
@@ -15,7 +17,8 @@ from korvet_fast._native import ReplyError, pack, reply
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.topology import REPAIR, Topology, curable
 
-_VERSION = "@version"
+_VERSION = b"@version"
+_GROWTH = 64  # bytes by which a value may grow when the server has reached its memory limit
 
 # Arguments: key, mark, present value expected (then the value), present value wanted (then the value). Redis runs a
 # script as one step and logs its writes as one.
@@ -38,6 +41,8 @@ end
 redis.call('HINCRBY', KEYS[1], '@version', 1)
 return 1
 """
+# Brokers must be able to say that they are alive, and give up what they hold, when no memory is left.
+SAVE_ALWAYS = "#!lua flags=allow-oom" + SAVE
 
 
 class Registry:
@@ -45,16 +50,14 @@ class Registry:
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
-        self._key = f"{topology.url.namespace}:@registry"
-        self._writers = f"{{{self._key}}}:@writers"
+        self._namespace = topology.url.namespace
         self._program = secrets.token_hex(8)
         self._saves = count()
-        self._seen: dict[str, bytes] = {}  # everything, as of the change `_at`
-        self._at = -1
 
     async def load(self, key: str) -> bytes | None:
         """See `Store.load`."""
-        value: bytes | None = (await self._call("HGET", self._key, key)).reply
+        place = self._find_hash(key)
+        value: bytes | None = (await self._call(place, "HGET", place, key)).reply
         return value
 
     async def save(self, key: str, value: bytes | None, expected: bytes | None) -> bool:
@@ -63,34 +66,40 @@ class Registry:
         arguments: list[bytes | str | int] = [key, mark]
         for wanted in (expected, value):
             arguments += (1, wanted) if wanted is not None else (0, "")
-        done = await self._call("EVAL", SAVE, 2, self._key, self._writers, *arguments)
+        larger = len(value or b"") - len(expected) if expected is not None else _GROWTH + 1
+        place = self._find_hash(key)
+        script = SAVE if larger > _GROWTH else SAVE_ALWAYS
+        done = await self._call(place, "EVAL", script, 2, place, f"{{{place}}}:@writers", *arguments)
         if done.again and value is None and not done.reply:
             return await self.load(key) is None  # an earlier copy may have removed it, and its mark with it
         return bool(done.reply)
 
     async def scan(self, prefix: str) -> dict[str, bytes]:
-        """See `Store.scan`. Asks for everything only when something has changed."""
-        if await self.changed() != self._at:
-            generation = self._topology.generation
-            row: list[bytes] = (await self._call("HGETALL", self._key)).reply
-            seen = {name.decode(): value for name, value in zip(row[::2], row[1::2], strict=True)}
-            self._at = _number(generation, seen.pop(_VERSION, None))
-            self._seen = dict(sorted(seen.items()))
-        return {key: value for key, value in self._seen.items() if key.startswith(prefix)}
+        """See `Store.scan`."""
+        place = self._find_hash(prefix)
+        row: list[bytes] = (await self._call(place, "HGETALL", place)).reply
+        found = {name.decode(): value for name, value in zip(row[::2], row[1::2], strict=True) if name != _VERSION}
+        return {key: found[key] for key in sorted(found) if key.startswith(prefix)}
 
-    async def changed(self) -> int:
+    async def changed(self, prefix: str) -> int:
         """See `Store.changed`."""
-        generation = self._topology.generation
-        return _number(generation, (await self._call("HGET", self._key, _VERSION)).reply)
+        place, generation = self._find_hash(prefix), self._topology.generation
+        version: bytes | None = (await self._call(place, "HGET", place, _VERSION)).reply
+        # A failover can take changes back, and others can make up for their number.
+        return (generation << 48) + int(version or 0)
 
-    async def _call(self, *command: bytes | str | int) -> "_Done":
+    def _find_hash(self, key: str) -> str:
+        area, slash, _ = key.partition("/")
+        return f"{self._namespace}:@registry:{area if slash else ''}"
+
+    async def _call(self, place: str, *command: bytes | str | int) -> "_Done":
         packed = pack([command])
         loop = asyncio.get_running_loop()
         deadline = loop.time() + REPAIR
         again = False
         while True:
             try:
-                (raw,) = await self._topology.lane(self._key).send(packed)
+                (raw,) = await self._topology.lane(place).send(packed)
             except StoreError as error:
                 why = error.detail
             else:
@@ -101,14 +110,9 @@ class Registry:
                 if not curable(why):
                     raise StoreError(f"the registry: {why}")
             again = True
-            await self._topology.repair(self._key, why, deadline - loop.time())
+            await self._topology.repair(place, why, deadline - loop.time())
 
 
 class _Done(NamedTuple):
     reply: Any
     again: bool  # the command was sent more than once
-
-
-def _number(generation: int, version: bytes | None) -> int:
-    # A failover can take changes back, and others can make up for their number.
-    return (generation << 48) + int(version or 0)
