@@ -30,27 +30,25 @@ async def find_masters(url: RedisUrl, clients: Clients, known: Iterable[Endpoint
 
 async def _ask_sentinels(url: RedisUrl, clients: Clients) -> Endpoint:
     """The master by the newest word: a Sentinel cut off from the others still names the one before."""
-    answers = await asyncio.gather(
-        *(clients.call(node, "SENTINEL", "MASTER", url.service, sentinel=True) for node in url.nodes),
-        return_exceptions=True,
-    )
-    best: tuple[int, Endpoint] | None = None
-    for answer in answers:
-        if isinstance(answer, StoreError):
-            continue
-        if isinstance(answer, BaseException):
-            raise answer
-        row = _pairs(answer)
-        found = int(row["config-epoch"]), Endpoint(row["ip"], int(row["port"]))
-        if best is None or found[0] > best[0]:
-            best = found
-    if best is None:
-        raise StoreError(f"no Sentinel tells a master named {url.service!r}: {'; '.join(map(_words, answers))}")
-    return best[1]
+    answers = await asyncio.gather(*(_ask_sentinel(url, clients, node) for node in url.nodes))
+    told = [answer for answer in answers if not isinstance(answer, str)]
+    if not told:
+        raise StoreError(f"no Sentinel tells a master named {url.service!r}: {'; '.join(map(str, answers))}")
+    return max(told, key=lambda answer: answer[0])[1]
 
 
-def _words(error: object) -> str:
-    return error.detail if isinstance(error, StoreError) else str(error)
+async def _ask_sentinel(url: RedisUrl, clients: Clients, node: Endpoint) -> tuple[int, Endpoint] | str:
+    """The number of the last failover it knows of, and the master after it; or why it tells none."""
+    try:
+        row = await clients.call(node, "SENTINEL", "MASTER", url.service, sentinel=True)
+        # The address in that row is the old one until all replicas have been told of the new one.
+        address = await clients.call(node, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", url.service, sentinel=True)
+    except StoreError as error:
+        return error.detail
+    if not address:
+        return f"{node} knows none"
+    epoch = dict(zip(row[::2], row[1::2], strict=True))[b"config-epoch"]
+    return int(epoch), Endpoint(address[0].decode(), int(address[1]))
 
 
 async def _ask_cluster(clients: Clients, nodes: Iterable[Endpoint]) -> list[Shard]:
@@ -76,7 +74,3 @@ def _shards(asked: Endpoint, rows: list[Any]) -> list[Shard]:
         name = host.decode() if host else asked.host
         slots.setdefault(Endpoint(name, port), []).append((first, last))
     return [Shard(master, tuple(ranges)) for master, ranges in slots.items()]
-
-
-def _pairs(row: list[bytes]) -> dict[str, str]:
-    return {name.decode(): value.decode() for name, value in zip(row[::2], row[1::2], strict=True)}

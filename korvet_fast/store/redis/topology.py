@@ -65,7 +65,7 @@ class Topology:
             self._context = make_context(self.url.tls) if self.url.tls else None
         except SettingError as error:
             raise StoreError(str(error)) from None
-        why = await self._look()
+        why = await self._look() or "; ".join(self._faults.values())
         if why:
             await self.close()
             raise StoreError(why)
@@ -143,16 +143,21 @@ class Topology:
         self._note(key, word, error)
         if word in _WAIT:
             await asyncio.sleep(FIRST_WAIT)
-        why = "" if word not in _LOOK else error
-        wait = FIRST_WAIT
-        while why or (why := await self._reach(key, word)):
+        looked, why, trouble = word not in _LOOK, error, ""
+        wait = 0.0
+        while True:
+            if looked:
+                why = await self._reach(key, word)
+                if not why:
+                    return
+            await asyncio.sleep(min(wait, max(deadline - loop.time(), 0)))
+            wait = min(2 * wait or FIRST_WAIT, LONGEST_WAIT)
             left = deadline - loop.time()
             if left <= 0:
-                raise StoreError(f"{why}; waited {within:g} s for it")
-            why = await self._refresh(left)
-            if why:
-                await asyncio.sleep(min(wait, max(deadline - loop.time(), 0)))
-                wait = min(2 * wait, LONGEST_WAIT)
+                raise StoreError("; ".join(filter(None, (why, trouble, f"waited {within:g} s for it"))))
+            found = await self._refresh(left)
+            looked = looked or found == ""
+            trouble = trouble if found is None else found
 
     def _note(self, key: str, word: str, error: str) -> None:
         """What a redirection tells."""
@@ -184,40 +189,49 @@ class Topology:
         told = ""
         while True:
             await asyncio.sleep(WATCH)
-            why = await self._refresh(None)
+            why = await self._refresh(None) or "; ".join(self._faults.values())
             if why and why != told:
                 log.warning("%s", why)
             if told and not why:
                 log.info("%s: connected again", self.url)
             told = why
 
-    async def _refresh(self, within: float | None) -> str:
-        """Look for the masters, all who ask at a time together. Why one cannot be used, "" if all can."""
+    async def _refresh(self, within: float | None) -> str | None:
+        """Look for the masters, all who ask at a time together.
+
+        Why they were not found, "" if they were; None if that is not known yet after so many seconds.
+        """
         running = self._looking
         if running is not None and not running.done():
             # It began before we knew what we know: what it has seen may be older.
             await asyncio.wait([running], timeout=within)
             if not running.done():
-                return f"{self.url} does not answer"
+                return None
         if self._looking is running:
             self._looking = asyncio.create_task(self._look())
         looking = self._looking
         assert looking is not None
         done, _ = await asyncio.wait([looking], timeout=within)
-        return looking.result() if done else f"{self.url} does not answer"
+        return looking.result() if done else None
 
     async def _look(self) -> str:
-        """Find the masters, connect to those that have no lane, compare their histories. Why not, "" if all is well."""
+        """Find the masters, connect to those that have no lane, compare their histories. Why not found, "" if found."""
         first = [] if self._hint is None else [self._hint]
+        trouble = ""
         try:
             shards = await find_masters(self.url, self._clients, [*first, *self._lanes])
         except StoreError as error:
-            return error.detail
-        self._hint = None
+            trouble = error.detail
+            # A node of a Cluster knows itself whether it may serve; a master must be named by Sentinels.
+            shards = self._shards if self.url.cluster else []
+            if not shards:
+                return trouble
+        else:
+            self._hint = None
         wanted = dict.fromkeys([*(shard.master for shard in shards), *self._asking.values()])
         found = await asyncio.gather(*map(self._examine, wanted))
         self._adopt(shards, dict(zip(wanted, found, strict=True)))
-        return "; ".join(self._faults.values())
+        return trouble
 
     async def _examine(self, endpoint: Endpoint) -> tuple[Lane, Identity] | str:
         """A master's lane, made if there is none, and its history. Why not, if there can be none."""
@@ -247,6 +261,7 @@ class Topology:
         self._faults = {place: each for place, each in found.items() if isinstance(each, str)}
         self._shards = shards
         self._slots = _by_slot(shards) if self.url.cluster else []
+        self._asking = {key: place for key, place in self._asking.items() if self.master(key) != place}
         for place, lane in self._lanes.items():
             if lanes.get(place) is not lane:
                 lane.close(f"{place} is no master any more")

@@ -1,0 +1,60 @@
+"""An open topology, and ways to wait for what its watch sees."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from korvet_fast._native import ReplyError, pack, reply
+from korvet_fast.store.redis.lane import LaneDown
+from korvet_fast.store.redis.topology import Topology, curable
+from korvet_fast.store.redis.url import parse_url
+
+SCRIPT = "return redis.call('INCR', KEYS[1])"
+
+
+class Scene:
+    """A topology, and what it has told."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.told: list[str] = []
+        self.within = 20.0  # seconds for repairs
+        topology.listen(self.told.append)
+
+    async def ask(self, key: str, *command: bytes | str | int) -> Any:
+        """One command on the lane of a key."""
+        (raw,) = await self.topology.lane(key).send(pack([command]))
+        return reply(raw)
+
+    async def insist(self, key: str, *command: bytes | str | int) -> Any:
+        """As `ask`, again and again while the error is one that passes."""
+        while isinstance(answer := await self.ask(key, *command), ReplyError) and curable(answer.message):
+            await self.topology.repair(key, answer.message)
+        return answer
+
+    async def lose(self, key: str) -> None:
+        """Wait until the connection of a key is seen to be lost, and repair it."""
+        try:
+            lane = self.topology.lane(key)
+            await self.until(lambda: not lane.up)
+        except LaneDown:
+            pass
+        await self.topology.repair(key, "lost", self.within)
+
+    async def until(self, true: Callable[[], bool]) -> None:
+        """Wait until something is so; the test's own timeout ends it."""
+        while not true():
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def scene(url: str) -> AsyncIterator[Scene]:
+    """Opened and closed."""
+    topology = Topology(parse_url(url), [SCRIPT])
+    there = Scene(topology)
+    await topology.open()
+    try:
+        yield there
+    finally:
+        await topology.close()
