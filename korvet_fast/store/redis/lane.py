@@ -89,11 +89,14 @@ class Lane(asyncio.BufferedProtocol):
                 self._room = self._loop.create_future()
             await asyncio.shield(self._room)
 
-    def send(self, packed: Buffer | Sequence[Buffer], replies: int = 1) -> "asyncio.Future[list[Buffer]]":
+    def send(
+        self, packed: Buffer | Sequence[Buffer], replies: int = 1, *, joined: bool = False
+    ) -> "asyncio.Future[list[Buffer]]":
         """Send commands, as `pack` makes them (or parts of them), that get `replies` replies in all.
 
         The future gives the replies as they came, each a whole one in RESP (`_native.reply` reads it), errors among
-        them. It fails with `LaneLost`. Raises `LaneDown`. The parts must not be changed before the future ends.
+        them; `joined`, all of them in one buffer (`_native.replies`). It fails with `LaneLost`. Raises `LaneDown`. The
+        parts must not be changed before the future ends.
         """
         parts = (packed,) if isinstance(packed, bytes | bytearray | memoryview) else packed
         size = sum(map(len, parts))
@@ -103,7 +106,12 @@ class Lane(asyncio.BufferedProtocol):
         if self._size + size + transport.get_write_buffer_size() > UNSENT_LIMIT:
             raise LaneDown(f"{self.name} does not take what it is sent: {UNSENT_LIMIT >> 20} MiB wait")
         future = self._loop.create_future()
-        self._calls.append(_Call(future, replies, self._loop.time() + self._timeout))
+        if joined:
+            self._replies.join(replies)
+        else:
+            for _ in range(replies):  # what is joined is counted in the order of the calls, so these count too
+                self._replies.join(1)
+        self._calls.append(_Call(future, 1 if joined else replies, self._loop.time() + self._timeout))
         if not self._gathered:
             self._loop.call_soon(self._flush)
         self._gathered.extend(parts)
@@ -231,9 +239,12 @@ class Asking:
         """As `Lane.room`."""
         await self._lane.room()
 
-    def send(self, packed: Buffer | Sequence[Buffer], replies: int = 1) -> "asyncio.Future[list[Buffer]]":
-        """As `Lane.send`, for one command."""
-        assert replies == 1, "an ASKING holds for one command"
+    def send(
+        self, packed: Buffer | Sequence[Buffer], replies: int = 1, *, joined: bool = False
+    ) -> "asyncio.Future[list[Buffer]]":
+        """As `Lane.send`, for one command. Raises `LaneDown` for more: they have to wait until the slot has moved."""
+        if replies != 1:
+            raise LaneDown(f"TRYAGAIN the slot is moving to {self.name}")
         parts = (packed,) if isinstance(packed, bytes | bytearray | memoryview) else packed
         both = self._lane.send([_ASKING, *parts], 2)
         future: asyncio.Future[list[Buffer]] = both.get_loop().create_future()

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from faults.redis.proxy import RedisProxy
-from korvet_fast._native import pack, reply
+from korvet_fast._native import ReplyError, pack, replies, reply
 from korvet_fast.core.types import Buffer
 from korvet_fast.store.redis import lane as lanes
 from korvet_fast.store.redis.connect import connect
@@ -57,8 +57,8 @@ def echo(text: str) -> bytes:
     return pack([["ECHO", text]])
 
 
-def said(replies: list[Buffer]) -> list[object]:
-    return [reply(each) for each in replies]
+def said(raw: list[Buffer]) -> list[object]:
+    return [reply(each) for each in raw]
 
 
 async def test_replies_come_in_the_order_of_the_calls(redis_server: RedisServer) -> None:
@@ -66,6 +66,19 @@ async def test_replies_come_in_the_order_of_the_calls(redis_server: RedisServer)
         calls = [lane.send(echo(f"{n}") + echo(f"{n}b"), 2) for n in range(1000)]
         for number, call in enumerate(calls):
             assert said(await call) == [f"{number}".encode(), f"{number}b".encode()]
+
+
+async def test_replies_may_come_as_one_buffer(redis_server: RedisServer) -> None:
+    async with lane_to(redis_server.port) as lane:
+        alone = lane.send(echo("a") + echo("b"), 2)
+        joined = lane.send(echo("c") + pack([["NOSUCH"]]) + echo("d"), 3, joined=True)
+        last = lane.send(echo("e"))
+        assert said(await alone) == [b"a", b"b"]
+        (raw,) = await joined
+        first, error, third = replies(raw)
+        assert (first, third) == (b"c", b"d")
+        assert isinstance(error, ReplyError)
+        assert said(await last) == [b"e"]
 
 
 async def test_parts_of_a_command_go_out_as_one(redis_server: RedisServer) -> None:
@@ -231,6 +244,8 @@ async def test_asking_goes_before_each_command() -> None:
         assert (asking.asking, lane.asking, asking.up, asking.crowded) == (True, False, True, False)
         await asking.room()
         assert said(await asking.send(pack([["INCR", "n"]]))) == [7]
+        with pytest.raises(LaneDown, match="TRYAGAIN the slot is moving"):
+            asking.send(pack([["INCR", "n"], ["INCR", "n"]]), 2)
         with pytest.raises(LaneLost):
             await asking.send(pack([["INCR", "n"]]))
         with pytest.raises(LaneDown):
