@@ -12,9 +12,9 @@ PY := $(BIN)/python
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-demo: $(VENV)/.tools-demo wheel  ## build and install the wheel, send 336,776 flights through the broker, compare every value
+demo: $(VENV)/.tools-demo wheel  ## build and install the wheel, send 336,776 flights through the broker, compare every value (STORE=redis: over Redis)
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
-	@$(PY) benchmarks/demo.py
+	@$(PY) -m benchmarks.demo $(STORE)
 
 test: lint tools  ## lint, then every test: Rust, Python, real clients, faults (KORVET_TEST_REQUIRE=all forbids skips)
 	cargo test --workspace --quiet
@@ -80,7 +80,7 @@ bench: develop  ## the codec: plain Python, the same compiled by Cython, Rust, s
 	$(PY) -m benchmarks.codec
 	cargo bench --package korvet-codec
 
-bench-peers: wheel-install tools  ## the system: against Apache Kafka on this machine, in turns, one table
+bench-peers: wheel-install tools  ## the system: against Apache Kafka and raw Redis on this machine, in turns, one table
 	cargo build --release --quiet --manifest-path benchmarks/load/Cargo.toml
 	$(PY) -m benchmarks.system
 
