@@ -29,6 +29,7 @@ __all__ = [
     "lift",
     "lower",
     "pack",
+    "pack_append",
     "pack_ids",
     "pack_parts",
     "recompress",
@@ -391,6 +392,28 @@ def lower(batches: Buffer, magic: SupportsIndex, limit: SupportsIndex) -> bytear
 def pack(commands: SupportsGetItem[int, SupportsGetItem[int, Buffer | str | int]]) -> bytes:
     """
     A pipeline of Redis commands as RESP arrays of bulk strings. Text becomes UTF-8, an int its digits.
+    """
+
+def pack_append(
+    key: Buffer | str | int,
+    batch: Buffer,
+    base: SupportsIndex,
+    bits: SupportsIndex,
+    limit: SupportsIndex,
+    first: SupportsGetItem[int, Buffer | str | int] | None = None,
+) -> bytes:
+    """
+    One version 2 batch as Redis commands that append its records to a stream, `XADD key id field value …` for each.
+
+    The ids are those of the offsets `base`, `base` + 1 and so on (see `pack_ids`). Fields: `key` and `value` (absent:
+    null), `timestamp` (ms; of a batch with time of append that time), `header.NAME` for each header in order, and for one
+    whose value is null `null.header.NAME` with an empty value. `first`: words that stand in front of the first record's
+    id in place of `XADD key`, as of a script that does what must go before. `limit` bounds the decompressed bytes.
+
+    Raises `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `BAD_OFFSET`, `TRAILING_BYTES` if this is not exactly one batch;
+    `BAD_ATTRIBUTES` (a control batch), `BAD_COUNT` (no records), `OUT_OF_RANGE` (`base` below 1, as no id is 0-0; offsets
+    beyond 63 bits; more than 62 `bits`), the codes of decompression, and for each record `BAD_RECORD`, `BAD_OFFSET` (not
+    the next offset), `TOO_MANY_ELEMENTS` (more than 3,500 headers, too many arguments for a script).
     """
 
 def pack_ids(offsets: Buffer, bits: SupportsIndex) -> Column:

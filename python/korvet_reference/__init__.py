@@ -12,6 +12,7 @@ from korvet_reference.ids import pack_ids, unpack_ids
 from korvet_reference.legacy import lift, lower
 from korvet_reference.resp import Replies, ReplyError, pack, pack_parts, replies, reply
 from korvet_reference.schema import Schema
+from korvet_reference.stream import pack_append
 
 __all__ = [
     "Batch",
@@ -28,6 +29,7 @@ __all__ = [
     "lift",
     "lower",
     "pack",
+    "pack_append",
     "pack_ids",
     "pack_parts",
     "recompress",

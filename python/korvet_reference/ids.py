@@ -10,7 +10,7 @@ def pack_ids(offsets: Bytes, bits: int) -> Column:
 
     Raises OUT_OF_RANGE for a negative offset, or `bits` that leave nothing for the time; BAD_VALUE for other numbers.
     """
-    _check_bits(bits)
+    check_bits(bits)
     ids = Column("q")
     for offset in _longs(offsets):
         if offset < 0:
@@ -25,7 +25,7 @@ def unpack_ids(ids: Bytes, bits: int) -> Column:
     Raises OUT_OF_RANGE for negative numbers, a sequence of `bits` bits or more and a time that does not fit above it;
     BAD_LENGTH for half an id; BAD_VALUE for other numbers.
     """
-    _check_bits(bits)
+    check_bits(bits)
     numbers = _longs(ids)
     if len(numbers) % 2:
         raise CodecError("BAD_LENGTH", "an id without sequence number")
@@ -38,7 +38,7 @@ def unpack_ids(ids: Bytes, bits: int) -> Column:
     return offsets
 
 
-def _check_bits(bits: int) -> None:
+def check_bits(bits: int) -> None:
     if not 0 <= bits < 63:
         raise CodecError("OUT_OF_RANGE", f"{bits} bits of sequence number")
 

@@ -15,6 +15,7 @@ mod ids;
 mod legacy;
 mod resp;
 mod schema;
+mod stream;
 
 /// The native contract: bytes in, bytes and numbers out, one call per batch or more.
 ///
@@ -43,4 +44,6 @@ mod _native {
     use crate::resp::{Replies, ReplyError, replies, reply};
     #[pymodule_export]
     use crate::schema::Schema;
+    #[pymodule_export]
+    use crate::stream::pack_append;
 }

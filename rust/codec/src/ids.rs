@@ -49,7 +49,8 @@ pub fn unpack(ids: &[Long], bits: u32) -> Result<Vec<i64>> {
     Ok(offsets)
 }
 
-fn mask(bits: u32) -> Result<i64> {
+/// The bits of a sequence. `OUT_OF_RANGE` for more than 62.
+pub(crate) fn mask(bits: u32) -> Result<i64> {
     if bits > MOST_BITS {
         return Error::fail(
             Code::OutOfRange,

@@ -13,6 +13,7 @@ pub mod legacy;
 pub mod reader;
 pub mod resp;
 pub mod schema;
+pub mod stream;
 pub mod varint;
 
 pub use error::{Code, Error, Result, Stop};

@@ -50,9 +50,9 @@ impl Record<'_> {
 }
 
 impl Headers<'_> {
-    /// How many.
+    /// How many are left.
     #[must_use]
-    pub const fn count(&self) -> i32 {
+    pub const fn left(&self) -> i32 {
         self.count
     }
 }

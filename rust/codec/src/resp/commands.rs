@@ -28,6 +28,17 @@ pub fn pack<A: AsRef<[u8]>>(commands: &[Vec<A>], out: &mut [u8]) {
     assert_eq!(pen.at, pen.out.len(), "the space must be packed_size() long");
 }
 
+/// Words as bulk strings, without the array around them.
+#[must_use]
+pub fn words<A: AsRef<[u8]>>(words: &[A]) -> Vec<u8> {
+    let mut out = vec![0; words.iter().map(|word| bulk_size(word.as_ref().len())).sum()];
+    let mut pen = Pen { out: &mut out, at: 0 };
+    for word in words {
+        pen.bulk(word.as_ref());
+    }
+    out
+}
+
 /// A stretch of a pipeline.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Part<'a, A> {

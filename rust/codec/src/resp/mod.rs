@@ -7,7 +7,8 @@ mod replies;
 mod tests;
 mod walk;
 
-pub use commands::{Part, pack, packed_size, parts};
+pub(crate) use commands::{DIGITS, Pen, array_size, bulk_size, decimal, digits};
+pub use commands::{Part, pack, packed_size, parts, words};
 pub use groups::Groups;
 pub use replies::{Replies, parse};
 pub use walk::{MOST_LEVELS, Sink};
