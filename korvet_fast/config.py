@@ -163,8 +163,8 @@ SETTINGS = _table(
         "durability",
         Kind.STRING,
         "server",
-        "What acks=all waits for and consumers read up to: `fsync`, on disk, survives the machine; `written`, maybe only"
-        " in memory, survives the broker; `server`, what the store is set up to give (files: fsync).",
+        "What acks=all waits for and consumers read up to: `fsync`, on disk, survives the machine; `written`, perhaps"
+        " only in memory, survives the broker; `server`, what the store is set up to give (files: fsync).",
         choices=("server", "fsync", "written"),
         topic="durability",
     ),

@@ -17,6 +17,7 @@ from korvet_fast.core.partition import Appended, Partition
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.interface import LARGE, Appending, Attached, Bounds, Entry, Form, Piece
+from shared_store import Server, SharedStore
 
 LIMIT = 1 << 30
 
@@ -104,6 +105,47 @@ async def run_broker(data: Path, *flags: str) -> AsyncIterator[World]:
         yield World(broker, clock, store)
     finally:
         await broker.close()
+
+
+class SharedWorld:
+    """A broker over a shared store, its clock, and a partition once it is created."""
+
+    def __init__(self, server: Server, *flags: str) -> None:
+        self.server = server
+        self.store = SharedStore(server)
+        self.clock = StillClock()
+        self.broker = Broker(self.store, read_settings(flags), self.clock)
+
+    async def create(self, **configs: str) -> Partition:
+        """A topic `t` of one partition with these settings (`_` for `.`)."""
+        own = {name.replace("_", "."): value for name, value in configs.items()}
+        return (await self.broker.topics.create("t", 1, own)).partitions[0]
+
+    @property
+    def partition(self) -> Partition:
+        topic = self.broker.topics.get("t")
+        assert topic is not None
+        return topic.partitions[0]
+
+    def later(self) -> None:
+        """Long enough that what is known of other programs is not good enough any more."""
+        self.clock.seconds += 2
+
+
+@asynccontextmanager
+async def run_shared(server: Server, *flags: str) -> AsyncIterator[SharedWorld]:
+    """A broker that shares a server with others; closed cleanly at the end."""
+    world = SharedWorld(server, *flags)
+    await world.broker.open()
+    try:
+        yield world
+    finally:
+        await world.broker.close()
+
+
+async def send(partition: Partition, *values: bytes, acks: int = -1, **options: Any) -> int:
+    """Append one batch of values and wait for what acks asks for; the base offset."""
+    return await settle(put(partition, make_batch(values, **options), acks))
 
 
 def put(partition: Partition, batch: bytearray, acks: int = 1) -> Appended:

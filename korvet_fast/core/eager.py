@@ -6,11 +6,15 @@ only (asyncio's locks, events and executors do nothing else), is never cancelled
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+S = TypeVar("S")
+
+_AT_ONCE = 64  # works that `each` runs side by side
 
 
 def run(
@@ -47,6 +51,13 @@ async def together(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     if side.error is not None:
         raise side.error
     return side.results
+
+
+async def each(items: Iterable[S], work: Callable[[S], Coroutine[Any, Any, None]]) -> None:
+    """Do this with every item, some of them side by side. Raises the first exception of those begun together."""
+    rest = iter(items)
+    while some := list(islice(rest, _AT_ONCE)):
+        await together(list(map(work, some)))
 
 
 class _Side:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from korvet_fast.core.clock import Clock
@@ -29,7 +29,8 @@ class Loss(NamedTuple):
 class Host:
     """`epoch`: the lowest leader epoch a partition may have. `draining` tells long polls to answer at once.
 
-    `version` grows with every change of what clients are told about topics and their leaders.
+    `version` grows with every change of what clients are told about topics and their leaders. `look` says that
+    somebody else leads what this broker did: it is time to see who is there.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -40,6 +41,7 @@ class Host:
         self.version = 0
         self.losses: deque[Loss] = deque(maxlen=_REMEMBERED)
         self.doubtful: set[Tenure] = set()  # those that have to look again where their log ends
+        self.look: Callable[[], None] = _nothing
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -63,3 +65,7 @@ class Host:
         """Records `first` <= offset < `end` of a log are gone: say so, and remember it."""
         log.error("%s: records were lost: offsets %d to %d, which had been stored", name, first, end - 1)
         self.losses.append(Loss(name, first, end, self.clock.wall()))
+
+
+def _nothing() -> None:
+    """There is nobody else."""

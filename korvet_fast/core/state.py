@@ -81,9 +81,13 @@ class State:
 
     async def save(self, store: Store, packed: bytes, end: int) -> None:
         """Put what `pack(end)` gave into the registry. Everything below `end` must be durable."""
-        if not await store.save(self.key, packed, self._saved):
+        if await store.save(self.key, packed, self._saved):
+            self._saved, self.saved_end = packed, end
+        elif store.shared:
+            # Another broker leads by now, and this copy is of no use; or it is our own, whose answer was lost.
+            self._saved = await store.load(self.key)
+        else:
             raise StoreError(f"{self.key} was changed by another writer")
-        self._saved, self.saved_end = packed, end
 
     async def drop(self, store: Store) -> None:
         """Take the copy out of the registry, whoever wrote it."""

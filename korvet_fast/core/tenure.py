@@ -74,6 +74,7 @@ class Tenure(Extent):
             await self.open(await self._host.store.load(self._state.key))
         except StoreError as error:
             self.led = True
+            self._refusal = None
             self._doubt(error)
 
     def resign(self, why: str) -> None:
@@ -114,7 +115,7 @@ class Tenure(Extent):
         host, state = self._host, self._state
         bounds, epoch, top, headers = attached
         if top < stored:
-            host.report_loss(self.log, max(top, bounds.start), stored)
+            host.report_loss(self.log, max(top, self.start, bounds.removed), stored)
         if top < known:
             state.producers.forget(top)
         self.leader_epoch = epoch
@@ -132,7 +133,7 @@ class Tenure(Extent):
         host.version += 1
         if state.saved_end > top:
             # The saved copy has what is gone. The log will grow past its end, and it would be believed then.
-            await self.save()
+            await self._save()
 
     # -- what is known of producers and epochs -------------------------------------------------------------------
 
@@ -149,6 +150,10 @@ class Tenure(Extent):
 
     async def save(self) -> None:
         """Put producers and epochs into the registry, so that the next opening reads only what comes after."""
+        if self.led:
+            await self._save()
+
+    async def _save(self) -> None:
         end, top = self.end, self.top
         packed = self._state.pack(top)
         self._unsaved = 0
@@ -197,6 +202,7 @@ class Tenure(Extent):
         if isinstance(failure, Stale) and failure.fenced:
             logger.warning("%s: another broker has taken it over", self.log)
             self.resign(f"another broker has taken {self.log} over")
+            self._host.look()
             return error
         if isinstance(error, StoreError):
             self._report(error.detail)
@@ -207,7 +213,8 @@ class Tenure(Extent):
 
     def _ask(self, refusal: tuple[str, str], *, reattach: bool) -> None:
         self._doubts += 1
-        self._refusal = refusal
+        if self._refusal is None or self._refusal[0] != _NOT_LED:
+            self._refusal = refusal
         self._reattach = self._reattach or reattach
         self._host.doubtful.add(self)
 

@@ -1,0 +1,302 @@
+"""Who may write to a log: taking over, being taken over, and a server that forgets what it had."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from batches import make_batch
+from core_world import SharedWorld, put, read_all, run_shared, send, settle
+from korvet_fast.core.host import Loss
+from korvet_fast.core.partition import Appended, Partition
+from korvet_fast.errors import KorvetError
+from shared_store import Server
+
+DENSE = {"storage_layout": "batches"}
+
+
+def over(body: Callable[[SharedWorld], Coroutine[Any, Any, None]], **configs: str) -> None:
+    async def run() -> None:
+        async with run_shared(Server()) as world:
+            await world.create(**(configs or DENSE))
+            await body(world)
+
+    asyncio.run(run())
+
+
+async def outcome(partition: Partition, appended: Appended) -> int | str:
+    """The offset a client is told, or the fault."""
+    assert appended.done is not None
+    await asyncio.wait([appended.done])
+    failure = appended.done.exception()
+    return appended.base_offset if failure is None else partition.explain(failure).fault.name
+
+
+async def deliver(world: SharedWorld) -> None:
+    """Let the server have what was held back."""
+    held, world.store.held = world.store.held or [], None
+    for apply in held:
+        apply()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+
+def hold(world: SharedWorld, *values: bytes, acks: int = -1) -> list[Appended]:
+    """Appends, one for each value, that are on their way."""
+    world.store.held = []
+    return [put(world.partition, make_batch([value]), acks) for value in values]
+
+
+def test_every_broker_that_takes_a_log_over_has_a_larger_epoch() -> None:
+    async def run() -> None:
+        server = Server()
+        epochs = []
+        for _ in range(3):
+            async with run_shared(server) as world:
+                if not epochs:
+                    await world.create(**DENSE)
+                epochs.append(world.partition.leader_epoch)
+                await send(world.partition, b"a")
+                await send(world.partition, b"b")
+        assert epochs == sorted(set(epochs))
+        async with run_shared(server) as world:
+            ends = [world.partition.epoch_end(epoch) for epoch in epochs]
+            assert ends == list(zip(epochs, (2, 4, 6), strict=True))
+            assert world.partition.epoch_end(world.partition.leader_epoch) == (world.partition.leader_epoch, 6)
+            assert world.partition.epoch_end(world.partition.leader_epoch + 1) == (-1, -1)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("configs", [DENSE, {}])
+def test_who_was_taken_over_stores_nothing_more_and_says_so(
+    configs: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        server = Server()
+        async with run_shared(server) as old:
+            first = await old.create(**configs)
+            await send(first, b"a")
+            version = old.broker.topics.version
+            async with run_shared(server) as new:
+                on_its_way = [put(first, make_batch([b"late"]), acks) for acks in (1, -1)]
+                assert [await outcome(first, one) for one in on_its_way] == ["NOT_LEADER_OR_FOLLOWER"] * 2
+                assert not first.led
+                assert old.broker.topics.version > version
+                for asked in (
+                    lambda: put(first, make_batch()),
+                    lambda: first.check(0),
+                    lambda: old.broker.partition("t", 0),
+                ):
+                    with pytest.raises(KorvetError, match="NOT_LEADER_OR_FOLLOWER"):
+                        asked()
+                with pytest.raises(KorvetError, match="NOT_LEADER_OR_FOLLOWER"):
+                    await first.read(0, 100)
+                await send(new.partition, b"b")
+                assert await read_all(new.partition) == [b"a", b"b"]
+                # It may come back, and then the other one goes.
+                await first.lead()
+                assert await send(first, b"c") > new.partition.end - 1
+                assert await read_all(first) == [b"a", b"b", b"c"]
+
+    asyncio.run(run())
+    assert "another broker has taken it over" in caplog.text
+
+
+@pytest.mark.parametrize("configs", [DENSE, {}])
+def test_idempotence_goes_with_the_log(configs: dict[str, str]) -> None:
+    async def run() -> None:
+        server = Server()
+        async with run_shared(server) as old:
+            await old.create(**configs)
+            offsets = [await send(old.partition, b"%d" % n, producer=(7, 0, n)) for n in range(8)]
+            # Not stopped: the next one has only what the server has.
+            async with run_shared(server) as new:
+                again = [await send(new.partition, b"%d" % n, producer=(7, 0, n)) for n in (3, 7, 8)]
+                assert again[:2] == [offsets[3], offsets[7]]
+                assert again[2] > offsets[7]
+                with pytest.raises(KorvetError, match="OUT_OF_ORDER_SEQUENCE_NUMBER"):
+                    await send(new.partition, b"x", producer=(7, 0, 10))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("configs", [DENSE, {}])
+def test_what_a_full_server_refuses_is_not_acknowledged_and_can_be_sent_again(configs: dict[str, str]) -> None:
+    async def body(world: SharedWorld) -> None:
+        partition = world.partition
+        await send(partition, b"0", producer=(7, 0, 0))
+        world.server.full = True
+        sent = [put(partition, make_batch([b"%d" % n], producer=(7, 0, n)), acks) for n, acks in ((1, -1), (2, 1))]
+        assert [await outcome(partition, one) for one in sent] == ["KAFKA_STORAGE_ERROR"] * 2
+        assert partition.high_watermark == partition.start + 1
+        world.server.full = False
+        await partition.retry()
+        for number in (1, 2):
+            await send(partition, b"%d" % number, producer=(7, 0, number))
+        assert await read_all(partition) == [b"0", b"1", b"2"]
+        assert world.broker.losses == type(world.broker.losses)()
+
+    over(body, **configs)
+
+
+def test_a_repetition_is_not_acknowledged_before_the_first_one_is_stored() -> None:
+    async def body(world: SharedWorld) -> None:
+        partition = world.partition
+        world.store.held = []
+        first = put(partition, make_batch([b"a"], producer=(7, 0, 0)), 1)
+        again = put(partition, make_batch([b"a"], producer=(7, 0, 0)), 1)
+        assert again.done is not None
+        world.server.full = True
+        await deliver(world)
+        assert [await outcome(partition, one) for one in (first, again)] == ["KAFKA_STORAGE_ERROR"] * 2
+        world.server.full = False
+        await partition.retry()
+        assert await send(partition, b"a", acks=1, producer=(7, 0, 0)) == 0
+        assert put(partition, make_batch([b"a"], producer=(7, 0, 0)), 1).done is None
+
+    over(body)
+
+
+def test_a_broken_history_is_told_exactly_and_no_offset_is_used_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def body(world: SharedWorld) -> None:
+        partition, epoch = world.partition, world.partition.leader_epoch
+        for number in range(10):
+            await send(partition, b"%d" % number, producer=(7, 0, number))
+        on_their_way = hold(world, b"x", b"y")
+        world.server.lose("t:0", 6)
+        world.store.held = None
+        world.server.fork("the server was replaced by a replica")
+        assert [await outcome(partition, one) for one in on_their_way] == ["NOT_LEADER_OR_FOLLOWER"] * 2
+        with pytest.raises(KorvetError, match="NOT_LEADER_OR_FOLLOWER: the server was replaced"):
+            put(partition, make_batch())
+        await partition.retry()
+        assert partition.leader_epoch == epoch + 1
+        assert (partition.top, partition.end) == (6, 10)
+        assert list(world.broker.losses) == [Loss("t:0", 6, 10, world.clock.ms)]
+        assert partition.epoch_end(epoch) == (epoch, 10)
+        assert partition.epoch_end(epoch + 1) == (epoch + 1, 10)
+        # Those who stand in the gap wait there for what comes after it.
+        assert await read_all(partition, 5) == [b"5"]
+        assert (await partition.read(8, 100)).data == []
+        assert (partition.readable(8), partition.readable(0) > 0) == (0, True)
+        # A producer that goes on as if nothing had been lost hears of it; what was lost can be sent again.
+        with pytest.raises(KorvetError, match="OUT_OF_ORDER"):
+            await send(partition, b"10", producer=(7, 0, 10))
+        assert await send(partition, b"6 again", producer=(7, 0, 6)) == 10
+        assert await read_all(partition, 6) == [b"6 again"]
+        assert partition.top == 11
+
+    over(body)
+    assert caplog.text.count("t:0: records were lost: offsets 6 to 9, which had been stored") == 1
+    assert caplog.text.count("the server was replaced by a replica") == 1
+
+
+def test_a_history_that_lost_nothing_only_has_a_new_epoch() -> None:
+    async def body(world: SharedWorld) -> None:
+        partition = world.partition
+        await send(partition, b"a", producer=(7, 0, 0))
+        epoch = partition.leader_epoch
+        world.server.fork("the server was restarted")
+        await partition.retry()
+        assert (partition.leader_epoch, list(world.broker.losses)) == (epoch + 1, [])
+        assert await send(partition, b"a", producer=(7, 0, 0)) == 0
+        assert await send(partition, b"b", producer=(7, 0, 1)) == 1
+
+    over(body)
+
+
+def test_a_server_that_lost_everything_is_not_written_at_offset_0_again() -> None:
+    async def body(world: SharedWorld) -> None:
+        partition, epoch = world.partition, world.partition.leader_epoch
+        await send(partition, b"a", b"b")
+        world.server.streams.clear()
+        world.server.fork("the server came back empty")
+        await partition.retry()
+        assert [(loss.first, loss.end) for loss in world.broker.losses] == [(0, 2)]
+        assert partition.leader_epoch > epoch
+        assert await send(partition, b"c") == 2
+
+    over(body)
+
+
+def test_a_loss_while_nobody_was_there_is_noticed_at_the_next_start() -> None:
+    async def run() -> None:
+        server = Server()
+        async with run_shared(server) as world:
+            await world.create(**DENSE)
+            for number in range(10):
+                await send(world.partition, b"%d" % number, producer=(7, 0, number))
+        server.lose("t:0", 8)
+        for life in range(2):
+            async with run_shared(server) as world:
+                assert [(loss.first, loss.end) for loss in world.broker.losses] == ([(8, 10)] if life == 0 else [])
+                assert (world.partition.top, world.partition.end) == (8, 10)
+                assert await send(world.partition, b"7", producer=(7, 0, 7)) == 7
+        async with run_shared(server) as world:
+            assert await send(world.partition, b"8", producer=(7, 0, 8)) == 10
+
+    asyncio.run(run())
+
+
+def test_a_server_that_does_not_answer_is_asked_again_until_it_does(caplog: pytest.LogCaptureFixture) -> None:
+    async def body(world: SharedWorld) -> None:
+        partition = world.partition
+        await send(partition, b"a")
+        world.server.down = True
+        world.server.fork("the server was restarted")
+        await partition.retry()
+        with pytest.raises(KorvetError, match="NOT_LEADER_OR_FOLLOWER"):
+            put(partition, make_batch())
+        world.server.down = False
+        await world.broker._tend()  # what runs by itself every second
+        assert await send(partition, b"b") == 1
+
+    over(body)
+    assert "t:0: the server is down" in caplog.text
+
+
+def test_a_topic_made_while_the_server_goes_down_is_led_as_soon_as_it_is_back() -> None:
+    async def run() -> None:
+        async with run_shared(Server()) as world:
+            creating = asyncio.create_task(world.create(**DENSE))
+            while not world.server.keys.get("topics/t"):
+                await asyncio.sleep(0)
+            world.server.down = True
+            partition = await creating
+            with pytest.raises(KorvetError, match="KAFKA_STORAGE_ERROR: the server is down"):
+                put(partition, make_batch())
+            world.server.down = False
+            await partition.retry()
+            assert await send(partition, b"a") == 0
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_resigns_tells_those_who_wait_and_ends_what_it_began() -> None:
+    async def body(world: SharedWorld) -> None:
+        partition = world.partition
+        (appended,) = hold(world, b"a")
+        await asyncio.sleep(0)
+        partition.resign("another broker leads it from now on")
+        with pytest.raises(KorvetError, match="another broker leads it from now on"):
+            put(partition, make_batch())
+        await deliver(world)
+        assert await outcome(partition, appended) == 0
+        await partition.lead()
+        assert await read_all(partition) == [b"a"]
+
+    over(body)
+
+
+def test_acks_all_asks_the_store_whether_it_can_keep_the_promise() -> None:
+    async def body(world: SharedWorld) -> None:
+        world.store.refuses = "appendfsync is everysec: set it to always"
+        with pytest.raises(KorvetError, match="NOT_ENOUGH_REPLICAS: appendfsync is everysec"):
+            await send(world.partition, b"a")
+        assert await settle(put(world.partition, make_batch(), 1)) == 0
+        world.store.refuses = None
+        assert await send(world.partition, b"a") == 1
+
+    over(body, durability="fsync", **DENSE)
