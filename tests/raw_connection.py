@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from batches import read_values
-from kafka_server import RawClient
+from batches import read_rows, read_values
+from kafka_server import METADATA, RawClient
 
 
 @asynccontextmanager
@@ -34,6 +34,27 @@ async def read_log(client: RawClient, topic: str, index: int = 0) -> list[bytes]
         assert page, f"nothing can be read at {offset}, below {row['high_watermark']}"
         values += page
         offset += len(page)
+
+
+async def read_places(client: RawClient, topic: str, index: int = 0, start: int = 0) -> list[tuple[int, bytes]]:
+    """Offset and value of all records that consumers may read of one partition; offsets may have gaps."""
+    found: list[tuple[int, bytes]] = []
+    while True:
+        row = await client.fetch(topic, start, index=index)
+        assert row["error_code"] == 0, row
+        page = [each for each in read_rows(row["records"]) if each[0] >= start]
+        if not page:
+            return found  # the end, or nothing but a gap before it
+        found += page
+        start = page[-1][0] + 1
+
+
+async def find_leaders(client: RawClient, topic: str) -> list[int]:
+    """The port of each partition's leader, -1 where there is none."""
+    answer = await client.ask(METADATA, 9, topics=[{"name": topic}])
+    ports = {row["node_id"]: row["port"] for row in answer["brokers"]}
+    rows = sorted(answer["topics"][0]["partitions"], key=lambda row: row["partition_index"])
+    return [ports.get(row["leader_id"], -1) for row in rows]
 
 
 async def start_producer(client: RawClient) -> tuple[int, int]:

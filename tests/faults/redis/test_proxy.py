@@ -48,6 +48,7 @@ def test_a_cut_is_where_it_was_asked_for(
 
 
 def test_what_was_held_arrives_late(client: redis.Redis, proxy: RedisProxy, redis_server: RedisServer) -> None:
+    client.ping()  # the connection is made, and says no more than it is asked to
     proxy.hold()
     with pytest.raises(redis.TimeoutError):
         client.rpush("list", "value")

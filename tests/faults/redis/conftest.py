@@ -1,0 +1,48 @@
+"""Brokers over Redis servers that misbehave. Each test runs over both layouts, one on each server program."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from broker_process import BrokerProcess
+from redis_server import PROGRAMS, find_program, free_port
+
+LAYOUTS = ("entries", "batches")
+PAIRS = list(zip(PROGRAMS, LAYOUTS, strict=True))
+EVERY_PAIR = [(program, layout) for program in PROGRAMS for layout in LAYOUTS]
+every_pair = pytest.mark.parametrize("pair", EVERY_PAIR, ids="-".join, indirect=True)
+
+
+@pytest.fixture(params=PAIRS, ids="-".join)
+def pair(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """A server program and a layout; `every_pair` asks for all four."""
+    found: tuple[str, str] = request.param
+    return found
+
+
+@pytest.fixture
+def redis_program(pair: tuple[str, str]) -> str:
+    return find_program(pair[0])
+
+
+@pytest.fixture
+def layout(pair: tuple[str, str]) -> str:
+    return pair[1]
+
+
+@pytest.fixture
+def serve(tmp_path: Path, layout: str) -> Iterator[Callable[..., BrokerProcess]]:
+    """Starts brokers over a store's URL, with `name=value` settings; topics get the layout. They end with the test."""
+    started: list[BrokerProcess] = []
+
+    def start(url: str, *settings: str) -> BrokerProcess:
+        broker = BrokerProcess(tmp_path / "unused", f"storage.layout={layout}", *settings, store=url)
+        broker.port = free_port()
+        started.append(broker)
+        return broker.start()
+
+    yield start
+    for broker in started:
+        broker.stop()
+        assert "Traceback" not in "".join(broker.log)
