@@ -20,6 +20,7 @@ from korvet_fast.store.interface import LARGE, Appending, Attached, Bounds, Entr
 from shared_store import Server, SharedStore
 
 LIMIT = 1 << 30
+BLIND = ("broker.heartbeat.interval.ms=1000000000", "broker.session.timeout.ms=2000000000")
 
 
 class StillClock(Clock):
@@ -108,13 +109,24 @@ async def run_broker(data: Path, *flags: str) -> AsyncIterator[World]:
 
 
 class SharedWorld:
-    """A broker over a shared store, its clock, and a partition once it is created."""
+    """A broker over a shared store, its clock, and a partition once it is created.
+
+    It does not see who else is there after its start: of several, each may take itself for the leader.
+    """
 
     def __init__(self, server: Server, *flags: str) -> None:
         self.server = server
         self.store = SharedStore(server)
         self.clock = StillClock()
-        self.broker = Broker(self.store, read_settings(flags), self.clock)
+        self.broker = Broker(self.store, read_settings([*flags, *BLIND]), self.clock)
+        self.broker.cluster.look_soon = self.broker._host.look = lambda: None
+
+    async def seize(self) -> None:
+        """Take over whatever there is."""
+        for topic in self.broker.topics:
+            for partition in topic.partitions:
+                if not partition.led:
+                    await partition.lead()
 
     async def create(self, **configs: str) -> Partition:
         """A topic `t` of one partition with these settings (`_` for `.`)."""
@@ -134,9 +146,10 @@ class SharedWorld:
 
 @asynccontextmanager
 async def run_shared(server: Server, *flags: str) -> AsyncIterator[SharedWorld]:
-    """A broker that shares a server with others; closed cleanly at the end."""
+    """A broker that shares a server with others, and has taken everything over; closed cleanly at the end."""
     world = SharedWorld(server, *flags)
     await world.broker.open()
+    await world.seize()
     try:
         yield world
     finally:

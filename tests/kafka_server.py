@@ -13,7 +13,8 @@ import uvloop
 
 import batches
 from korvet_fast.config import read_settings
-from korvet_fast.core.broker import Address, Broker
+from korvet_fast.core.broker import Broker
+from korvet_fast.core.types import Address
 from korvet_fast.net.limits import Limits, read_limits
 from korvet_fast.net.server import Server
 from korvet_fast.store.embedded.store import EmbeddedStore
@@ -145,14 +146,14 @@ class KafkaServer:
 async def kafka_server(data: Path, *settings: str, limits: Limits | None = None) -> AsyncIterator[KafkaServer]:
     """A broker over the embedded store in `data`, with `name=value` settings."""
     broker = Broker(EmbeddedStore(data), read_settings(settings))
-    await broker.open()
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setblocking(False)
+    address = Address(*listener.getsockname())
+    await broker.open([address])
     try:
         admission, from_settings = read_limits(broker.settings)
         server = Server(admission, limits or from_settings)
-        listener = socket.create_server(("127.0.0.1", 0))
-        listener.setblocking(False)
-        address = Address(*listener.getsockname())
-        dialect = KafkaDialect(broker, address)
+        dialect = KafkaDialect(broker)
         server.listen(listener, dialect)
         running = KafkaServer(broker, server, address)
         try:

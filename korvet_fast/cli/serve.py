@@ -10,8 +10,9 @@ import uvloop
 from korvet_fast.cli.address import Listener
 from korvet_fast.cli.broker_options import BrokerOptions, broker_options
 from korvet_fast.cli.log import start_log
-from korvet_fast.core.broker import Address, Broker
-from korvet_fast.errors import StoreError
+from korvet_fast.core.broker import Broker
+from korvet_fast.core.types import Address
+from korvet_fast.errors import SettingError, StoreError
 from korvet_fast.net.serve import Door, serve
 from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.interface import Store
@@ -55,6 +56,8 @@ def command(options: BrokerOptions) -> None:
         uvloop.run(serve(Broker(store, settings), doors, ready))
     except StoreError as error:
         raise click.ClickException(error.detail) from None
+    except SettingError as error:
+        raise click.ClickException(str(error)) from None
     except OSError as error:
         # `serve` names the address; any other OSError would be a bug of ours, and keeps its traceback.
         if error.filename is None:

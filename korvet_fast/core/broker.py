@@ -4,15 +4,17 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 from korvet_fast.config import Settings
 from korvet_fast.core.clock import Clock
+from korvet_fast.core.cluster.cluster import Cluster
+from korvet_fast.core.cluster.leadership import Leadership
 from korvet_fast.core.host import Host, Loss
 from korvet_fast.core.identity import Identity
 from korvet_fast.core.partition import Partition
 from korvet_fast.core.topic_config import check_store
 from korvet_fast.core.topics import Topics
+from korvet_fast.core.types import Address
 from korvet_fast.errors import KorvetError, StoreError
 from korvet_fast.store.interface import Store
 
@@ -24,25 +26,26 @@ _TEND = 1.0  # seconds between two looks at what other brokers changed, and at w
 _AT_ONCE = 64  # logs taken over side by side
 
 
-class Address(NamedTuple):
-    """Where a broker listens, or where clients are told to reach it."""
-
-    host: str
-    port: int
-
-
 class Broker:
-    """`open`, then use, then `close`."""
+    """`open`, then use, then `leave` and `close`. Raises `SettingError` for settings that contradict each other."""
 
     def __init__(self, store: Store, settings: Settings, clock: Clock | None = None) -> None:
         self.settings = settings
-        self.node_id = settings.number("node.id")
         self._host = Host(store, clock or Clock())
         self._identity = Identity(store)
-        self.topics = Topics(self._host, settings)
+        self.cluster = Cluster(self._host, settings, self._settle)
+        self._host.look = self.cluster.look_soon
+        self._leadership = Leadership(self.cluster)
+        self.topics = Topics(self._host, settings, self._leadership.settle)
+        self._settling: asyncio.Task[None] | None = None
+        self._unsettled = False
         self._free_ids = range(0)
         self._allotting = asyncio.Lock()
         self._stop = asyncio.Event()
+
+    @property
+    def node_id(self) -> int:
+        return self.cluster.id
 
     @property
     def cluster_id(self) -> str:
@@ -53,8 +56,12 @@ class Broker:
         """What was lost of what had been stored, as far as this broker noticed since its start, oldest first."""
         return self._host.losses
 
-    async def open(self) -> None:
-        """Open the store and everything in it. Raises `StoreError`; the store is then closed again."""
+    async def open(self, addresses: Sequence[Address] = ()) -> None:
+        """Open the store and everything in it, and lead what falls to this broker.
+
+        `addresses`: what clients are told to connect to, in the order of the listeners. Raises `StoreError`, or
+        `SettingError` if another broker has this one's `node.id`; the store is then closed again.
+        """
         host = self._host
         check_store(self.settings, host.store)
         await host.store.open()
@@ -62,13 +69,35 @@ class Broker:
             await self._identity.begin()
             host.epoch = self._identity.epoch
             host.store.listen(self._fork)
+            await self.cluster.join(addresses)
+            if host.store.shared:
+                host.start(self.cluster.run())
             await self.topics.open()
+            await self.cluster.serve()
+            await self._leadership.settle(self.topics)
         except BaseException:
+            await self.cluster.close()
+            await host.settle()
             await host.store.close()
             raise
         host.start(self._repeat(self.settings.number("log.retention.check.interval.ms") / 1000, self._clean))
         if host.store.shared:
             host.start(self._repeat(_TEND, self._tend))
+
+    async def leave(self) -> None:
+        """Have the other brokers take over what this one leads, and give them the time; then lead nothing any more."""
+        if not self._host.store.shared:
+            return
+        try:
+            await self.topics.refresh()  # nothing is to be saved of what was deleted
+            await self.topics.save()  # who takes over has little to read then
+        except StoreError as error:
+            logger.warning("the other brokers have to read what could not be saved: %s", error.detail)
+        await self.cluster.leave()
+        for topic in self.topics:
+            for partition in topic.partitions:
+                if partition.led:
+                    partition.resign("this broker is stopping")
 
     def drain(self) -> None:
         """Long polls answer at once from now on."""
@@ -81,6 +110,7 @@ class Broker:
         """Save what is only in memory, mark the stop as clean, close the store. Raises `StoreError`."""
         self.drain()
         self._stop.set()
+        await self.cluster.close()
         await self._host.settle()
         try:
             await self.topics.save()
@@ -95,9 +125,11 @@ class Broker:
         """
         found = self.topics.get(topic)
         if found is None or not 0 <= index < len(found.partitions):
+            self.cluster.look_soon()  # another broker may have made it
             raise KorvetError("UNKNOWN_TOPIC_OR_PARTITION", f"there is no partition {index} of topic {topic!r}")
         partition = found.partitions[index]
-        if not partition.led:
+        if not partition.led or not self.cluster.holds():
+            self.cluster.look_soon()
             raise KorvetError("NOT_LEADER_OR_FOLLOWER", f"{partition.log} is not led here")
         return partition
 
@@ -135,11 +167,26 @@ class Broker:
 
     async def _tend(self) -> None:
         """Follow what other brokers do to topics, and try again what failed."""
+        await self._refresh()
+        await self._recover()
+
+    async def _refresh(self) -> None:
         try:
             await self.topics.refresh()
         except StoreError as error:
             logger.warning("the topics cannot be looked at: %s", error.detail)
-        await self._recover()
+
+    def _settle(self) -> None:
+        """Who leads what may have changed: see to it in the background."""
+        self._unsettled = True
+        if self._settling is None or self._settling.done():
+            self._settling = self._host.start(self._follow())
+
+    async def _follow(self) -> None:
+        while self._unsettled:
+            self._unsettled = False
+            await self._refresh()
+            await self._leadership.settle(self.topics)
 
     def _fork(self, why: str) -> None:
         """The server's history broke: take over anew what is led here, all of it before anything else is appended."""

@@ -6,12 +6,10 @@ Where the store is shared, other brokers change them as well: `refresh` follows 
 import asyncio
 import secrets
 from bisect import insort
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from itertools import islice
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
 from korvet_fast.config import Settings
-from korvet_fast.core.eager import together
+from korvet_fast.core.eager import each
 from korvet_fast.core.host import Host
 from korvet_fast.core.partition import Partition
 from korvet_fast.core.topic import Document, Topic, check_name
@@ -20,14 +18,17 @@ from korvet_fast.errors import KorvetError, StoreError
 from korvet_fast.store.interface import ABSENT
 
 _PREFIX = "topics/"
-_AT_ONCE = 64  # partitions opened or dropped side by side
 
 
 class Topics:
-    """All topics of the cluster, with those of their partitions that are led here ready to be used."""
+    """All topics of the cluster, with those of their partitions that are led here ready to be used.
 
-    def __init__(self, host: Host, settings: Settings) -> None:
+    `settle` takes over those partitions of topics that are to be led here, and gives up the others.
+    """
+
+    def __init__(self, host: Host, settings: Settings, settle: Callable[[Iterable[Topic]], Awaitable[None]]) -> None:
         self._host = host
+        self._settle = settle
         self._settings = settings
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
@@ -62,17 +63,21 @@ class Topics:
     # -- the registry --------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Load what the registry knows, and end deletions that a crash cut short. Raises `StoreError`."""
+        """Load what the registry knows, and end deletions that a crash cut short. Raises `StoreError`.
+
+        What a store that is not shared holds is all taken over.
+        """
         host = self._host
         self._seen = await host.store.changed(_PREFIX)
-        states = await host.store.scan("state/")
         for key, packed in (await host.store.scan(_PREFIX)).items():
             topic = self._read(key.removeprefix(_PREFIX), packed)
             if Document.unpack(packed).deleting:
                 await self._drop(topic)
             else:
                 self._enter(topic)
-        await _each(self._all(), lambda partition: partition.open(states.get(f"state/{partition.log}")))
+        if not host.store.shared:
+            states = await host.store.scan("state/")
+            await each(self._all(), lambda partition: partition.open(states.get(f"state/{partition.log}")))
 
     def _read(self, name: str, packed: bytes) -> Topic:
         try:
@@ -86,7 +91,7 @@ class Topics:
     async def save(self) -> None:
         """Save the state of all partitions that changed since they were saved."""
         async with self._changing:  # a partition that is being dropped must not be saved again
-            await _each([one for one in self._all() if one.led and not one.is_saved], Partition.save)
+            await each([one for one in self._all() if one.led and not one.is_saved], Partition.save)
 
     async def refresh(self) -> None:
         """Take over what other brokers changed in the registry since the last time. Raises `StoreError`."""
@@ -99,34 +104,31 @@ class Topics:
         if seen == self._seen:
             return
         documents = {key.removeprefix(_PREFIX): packed for key, packed in (await store.scan(_PREFIX)).items()}
-        added: list[Partition] = []
+        changed: list[Topic] = []
         for topic in list(self):
             if documents.get(topic.name) != topic.packed:
-                added += self._follow(topic, documents.get(topic.name))
+                self._follow(topic, documents.get(topic.name))
+                changed.append(topic)
         for name, packed in documents.items():
             if name not in self._by_name and not Document.unpack(packed).deleting:
                 topic = self._read(name, packed)
                 self._enter(topic)
-                added += topic.partitions
+                changed.append(topic)
         self._seen = seen
-        await self._begin(added)
+        await self._settle([topic for topic in changed if self._by_id.get(topic.id) is topic])
 
-    def _follow(self, topic: Topic, packed: bytes | None) -> list[Partition]:
-        """Another broker changed the topic's document, or took it out; the partitions it has got."""
+    def _follow(self, topic: Topic, packed: bytes | None) -> None:
+        """Another broker changed the topic's document, or took it out."""
         document = Document.unpack(packed) if packed is not None else None
         if packed is None or document is None or document.deleting or document.id != topic.id:
             self._leave(topic)
             for partition in topic.partitions:
                 partition.leave()
-            return []
+            return
         topic.packed = packed
         topic.configure(TopicConfig(self._settings, document.configs, topic.config.fixed, syncs=self._host.store.syncs))
+        self._grow(topic, document.partitions)
         self._host.version += 1
-        return self._grow(topic, document.partitions)
-
-    async def _begin(self, partitions: Iterable[Partition]) -> None:
-        """Lead these from now on."""
-        await _each(partitions, Partition.lead)
 
     async def find(self, name: str) -> Topic | None:
         """The topic of this name, even if another broker has just made it. Raises `StoreError`."""
@@ -172,7 +174,7 @@ class Topics:
                 raise KorvetError("TOPIC_ALREADY_EXISTS", f"topic {name!r} exists, or is being deleted")
             warn(name, fixed)
             self._enter(topic)
-            await self._begin(topic.partitions)
+            await self._settle([topic])
         return topic
 
     async def grow(self, topic: Topic, total: int, *, validate_only: bool = False) -> None:
@@ -187,7 +189,8 @@ class Topics:
             self._check_total(total, total - have)
             if not validate_only:
                 await self._rewrite(topic, topic.describe()._replace(partitions=total))
-                await self._begin(self._grow(topic, total))
+                self._grow(topic, total)
+                await self._settle([topic])
 
     async def alter(
         self,
@@ -234,15 +237,13 @@ class Topics:
         self._host.version += 1
 
     async def _drop(self, topic: Topic) -> None:
-        await _each(topic.partitions, Partition.drop)
+        await each(topic.partitions, Partition.drop)
         await self._host.store.save(_PREFIX + topic.name, None, topic.packed)
 
-    def _grow(self, topic: Topic, total: int) -> list[Partition]:
+    def _grow(self, topic: Topic, total: int) -> None:
         have = len(topic.partitions)
-        added = [Partition(self._host, topic.name, index, topic.config) for index in range(have, total)]
-        topic.partitions += added
-        self._count += len(added)
-        return added
+        topic.partitions += [Partition(self._host, topic.name, index, topic.config) for index in range(have, total)]
+        self._count += total - have
 
     def _enter(self, topic: Topic) -> None:
         self._by_name[topic.name] = self._by_id[topic.id] = topic
@@ -256,9 +257,3 @@ class Topics:
         self._sorted.remove(topic)
         self._count -= len(topic.partitions)
         self._host.version += 1
-
-
-async def _each(partitions: Iterable[Partition], work: Callable[[Partition], Coroutine[Any, Any, None]]) -> None:
-    rest = iter(partitions)
-    while some := list(islice(rest, _AT_ONCE)):
-        await together(list(map(work, some)))

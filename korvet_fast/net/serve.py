@@ -10,7 +10,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from korvet_fast.core.broker import Address, Broker
+from korvet_fast.core.broker import Broker
+from korvet_fast.core.types import Address
 from korvet_fast.net.limits import leave_room, read_limits
 from korvet_fast.net.server import BACKLOG, Server
 from korvet_fast.wire.kafka.dialect import KafkaDialect
@@ -29,19 +30,19 @@ class Door(NamedTuple):
 
 
 async def serve(broker: Broker, doors: Sequence[Door], ready: Callable[[list[Address]], None]) -> None:
-    """Serve until SIGTERM or SIGINT, then drain: stop accepting, finish what is under way, flush, close.
+    """Serve until SIGTERM or SIGINT, then hand over to other brokers, stop accepting, finish what is under way, close.
 
     `ready` gets the addresses listened on, in the order of `doors`. A second signal ends the process at once with
-    exit code 1. Raises `StoreError` if the store cannot be opened or closed, `OSError` (with `filename` set to the
-    address) if an address cannot be listened on.
+    exit code 1. Raises `StoreError` if the store cannot be opened or closed, `SettingError` if another broker has the
+    same `node.id`, `OSError` (with `filename` set to the address) if an address cannot be listened on.
     """
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_report)
     stop = _catch_signals(loop)
     with _Listeners(doors) as listeners:
-        await broker.open()
+        await broker.open(listeners.advertised)
         try:
-            await _serve(broker, listeners, doors, ready, stop)
+            await _serve(broker, listeners, ready, stop)
         finally:
             await broker.close()
 
@@ -49,7 +50,6 @@ async def serve(broker: Broker, doors: Sequence[Door], ready: Callable[[list[Add
 async def _serve(
     broker: Broker,
     listeners: "_Listeners",
-    doors: Sequence[Door],
     ready: Callable[[list[Address]], None],
     stop: asyncio.Event,
 ) -> None:
@@ -57,8 +57,8 @@ async def _serve(
     admission = leave_room(wanted, _raise_file_limit())
     server = Server(admission, limits)
     dialects = []
-    for listener, address, door in zip(listeners.sockets, listeners.addresses, doors, strict=True):
-        dialect = KafkaDialect(broker, door.advertised or address)
+    for number, listener in enumerate(listeners.sockets):
+        dialect = KafkaDialect(broker, number)
         dialects.append(dialect)
         server.listen(listener, dialect)
     try:
@@ -68,6 +68,7 @@ async def _serve(
             log.warning(text, wanted.connections, admission.connections)
         await stop.wait()
         log.info("stopping: finishing what is under way")
+        await broker.leave()
     finally:
         await server.drain(GRACE)
         for dialect in dialects:
@@ -98,6 +99,11 @@ class _Listeners:
     def addresses(self) -> list[Address]:
         names = [listener.getsockname() for listener in self.sockets]
         return [Address(door.host, name[1]) for door, name in zip(self._doors, names, strict=True)]
+
+    @property
+    def advertised(self) -> list[Address]:
+        """What clients are told to connect to."""
+        return [door.advertised or address for door, address in zip(self._doors, self.addresses, strict=True)]
 
 
 def _listen(door: Door) -> socket.socket:

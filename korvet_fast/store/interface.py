@@ -228,4 +228,4 @@ class Store(Protocol):
         """Compare-and-set, durable when it returns True; False if the present value is not `expected`."""
 
     async def scan(self, prefix: str) -> dict[str, bytes]:
-        """All keys that begin with `prefix`, in key order, with their values."""
+        """All keys that begin with `prefix`, in key order, with their values. `prefix` has a "/" in it."""

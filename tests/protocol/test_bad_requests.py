@@ -28,7 +28,7 @@ ROOM = 512 << 20  # address space that the cases of one test may add
 async def closed_session(data: Path) -> AsyncIterator[Session]:
     """A session whose long polls answer at once, with a limit on memory that turns a wild allocation into an error."""
     async with kafka_server(data, "max.partitions=50") as server:
-        dialect = KafkaDialect(server.broker, server.address)
+        dialect = KafkaDialect(server.broker)
         session = dialect.session("test")
         session.close()
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)

@@ -66,7 +66,7 @@ def test_calls_do_not_grow_with_records(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with kafka_server(tmp_path) as server:
             client = await server.connect()
-            dialect = KafkaDialect(server.broker, server.address)
+            dialect = KafkaDialect(server.broker)
             counted = []
             for topic, records in (("few", 10), ("many", 10_000)):
                 await client.create(topic, durability="written")  # readable at once

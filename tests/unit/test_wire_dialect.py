@@ -12,7 +12,7 @@ from korvet_fast.wire.kafka.dialect import KafkaDialect
 def test_other_protocols_are_known_by_their_first_bytes(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with kafka_server(tmp_path) as server:
-            dialect = KafkaDialect(server.broker, server.address)
+            dialect = KafkaDialect(server.broker)
             for first, expected in (
                 (b"GET / HTTP/1.1\r\n", "an HTTP request"),
                 (b"POST /topics HTTP", "an HTTP request"),
@@ -36,7 +36,7 @@ def test_other_protocols_are_known_by_their_first_bytes(tmp_path: Path) -> None:
 def test_records_weigh_what_they_are_and_structure_more(tmp_path: Path, key: int, factor: int) -> None:
     async def scenario() -> None:
         async with kafka_server(tmp_path) as server:
-            dialect = KafkaDialect(server.broker, server.address)
+            dialect = KafkaDialect(server.broker)
             frame = bytearray(request_of(key, 3))
             assert dialect.session("test").weigh(frame) == factor * len(frame)
             dialect.close()

@@ -110,6 +110,8 @@ class Cluster:
         if self._host.store.shared:
             await registration.claim(self._lease, self._interval)
             await self.look()
+        else:
+            self._see([registration.member._replace(state=SERVING)])
 
     async def serve(self) -> None:
         """From now on the others count on this broker. Raises `StoreError`."""
@@ -117,9 +119,6 @@ class Cluster:
         if self._host.store.shared:
             self._beat_at = -_FOREVER
             await self.look()
-        else:
-            self._see([self._registration.member._replace(state=SERVING)])
-            self._settle()
 
     async def leave(self) -> None:
         """Tell the others to take over, and give them the time; clients are sent to them from now on."""

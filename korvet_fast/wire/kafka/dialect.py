@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 from korvet_fast._native import Frames
-from korvet_fast.core.broker import Address, Broker
+from korvet_fast.core.broker import Broker
 from korvet_fast.wire.kafka.routes import ROUTES
 from korvet_fast.wire.kafka.session import Service, Session
 
@@ -25,12 +25,12 @@ _MISTAKEN = (
 
 
 class KafkaDialect:
-    """Serves `broker` to Kafka clients; `address` is what they are told to connect to."""
+    """Serves `broker` to Kafka clients. `listener`: the number of this listener among all of the broker's, from 0."""
 
-    def __init__(self, broker: Broker, address: Address) -> None:
+    def __init__(self, broker: Broker, listener: int = 0) -> None:
         self._limit = broker.settings.number("socket.request.max.bytes")
         self._workers = ThreadPoolExecutor(WORKERS, "check")
-        self._service = Service(broker, address, ROUTES, self._workers, {})
+        self._service = Service(broker, listener, ROUTES, self._workers, {})
 
     def frames(self) -> Frames:
         return Frames(self._limit)

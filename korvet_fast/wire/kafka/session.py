@@ -6,7 +6,7 @@ from concurrent.futures import Executor
 from struct import Struct
 from typing import Any, NamedTuple, TypeAlias
 
-from korvet_fast.core.broker import Address, Broker
+from korvet_fast.core.broker import Broker
 from korvet_fast.core.watch import Watch
 from korvet_fast.errors import CodecError
 from korvet_fast.wire.dialect import Hangup, Reply
@@ -49,7 +49,7 @@ class Service(NamedTuple):
     """What all connections of one listener share."""
 
     broker: Broker
-    address: Address  # what Metadata tells clients to connect to
+    listener: int  # its number: clients are told what the brokers advertise for it
     routes: Mapping[int, Route]
     workers: Executor  # for checking large batches beside the loop
     metadata: dict[tuple[int, int], tuple[int, bytes]]  # see api/metadata.py

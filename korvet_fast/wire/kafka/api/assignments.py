@@ -1,13 +1,18 @@
-"""Where partitions are to live, as CreateTopics and CreatePartitions let a client say it: here, on the one broker."""
+"""Where partitions are to live, as CreateTopics and CreatePartitions let a client say it.
+
+Several brokers spread them by a rule of their own, so nothing can be wished for; one broker has them all.
+"""
 
 from collections.abc import Sequence
 
+from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.errors import KorvetError
 
 
-def check_assignment(broker_ids: Sequence[int], node_id: int) -> None:
-    """Raises `KorvetError` INVALID_REPLICA_ASSIGNMENT unless the only replica is this broker's."""
-    if list(broker_ids) != [node_id]:
-        raise KorvetError(
-            "INVALID_REPLICA_ASSIGNMENT", f"replicas {list(broker_ids)} asked for, but broker {node_id} is the only one"
-        )
+def check_assignment(broker_ids: Sequence[int], cluster: Cluster) -> None:
+    """Raises `KorvetError` INVALID_REPLICA_ASSIGNMENT unless the only replica is the only broker's."""
+    asked = f"replicas {list(broker_ids)} asked for, but"
+    if len(cluster.members) > 1:
+        raise KorvetError("INVALID_REPLICA_ASSIGNMENT", f"{asked} the brokers spread partitions themselves: name none")
+    if list(broker_ids) != [cluster.id]:
+        raise KorvetError("INVALID_REPLICA_ASSIGNMENT", f"{asked} broker {cluster.id} is the only one")

@@ -38,5 +38,5 @@ async def _grow(session: Session, asked: Values, *, validate_only: bool) -> None
         if more > 0 and len(assignments) != more:
             raise KorvetError("INVALID_REPLICA_ASSIGNMENT", f"{len(assignments)} assignments for {more} new partitions")
         for assignment in assignments:
-            check_assignment(assignment["broker_ids"], session.broker.node_id)
+            check_assignment(assignment["broker_ids"], session.broker.cluster)
     await topics.grow(topic, total, validate_only=validate_only)

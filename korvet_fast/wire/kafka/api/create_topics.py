@@ -43,7 +43,7 @@ async def _create(session: Session, asked: Values, *, validate_only: bool) -> To
         if sorted(one["partition_index"] for one in asked["assignments"]) != list(range(partitions)):
             raise KorvetError("INVALID_REPLICA_ASSIGNMENT", "partitions must be assigned from 0 on without a gap")
         for one in asked["assignments"]:
-            check_assignment(one["broker_ids"], broker.node_id)
+            check_assignment(one["broker_ids"], broker.cluster)
     elif replicas not in (-1, 1):
         raise KorvetError("INVALID_REPLICATION_FACTOR", f"one copy is kept, {replicas} are asked for")
     configs = {config["name"]: config["value"] for config in asked["configs"]}

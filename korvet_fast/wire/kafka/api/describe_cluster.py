@@ -1,4 +1,4 @@
-"""DescribeCluster (key 60), versions 0-1: the one broker.
+"""DescribeCluster (key 60), versions 0-1: the brokers that are there.
 
 0 brokers, controller and operations; 1 whether brokers or controllers are asked for: controllers have no listener here.
 """
@@ -14,11 +14,14 @@ _BROKERS: Final = 1
 
 
 async def describe_cluster(session: Session, request: Values, version: int) -> Values:
-    broker, address = session.broker, session.service.address
+    broker, cluster = session.broker, session.broker.cluster
     answer: Values = {
         "cluster_id": broker.cluster_id,
-        "controller_id": broker.node_id,
-        "brokers": [{"broker_id": broker.node_id, "host": address.host, "port": address.port}],
+        "controller_id": cluster.controller,
+        "brokers": [
+            {"broker_id": place.id, "host": place.address.host, "port": place.address.port}
+            for place in cluster.places(session.service.listener)
+        ],
     }
     if request["endpoint_type"] != _BROKERS:
         error = KorvetError("INVALID_REQUEST", "only brokers can be described (endpoint type 1)")

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (key 35), versions 1-4: how many bytes each partition has in the store.
+"""DescribeLogDirs (key 35), versions 1-4: how many bytes each partition that is led here has in the store.
 
 1 sizes; 2 flexible; 3 an error for all; 4 the volume's size and free space, unknown here (-1): a store need be no disk.
 There is one "directory", the store, so its name says no more than that. Null asks for all partitions.
@@ -33,5 +33,6 @@ def _describe(name: str, partitions: Iterable[Partition]) -> Values:
         "partitions": [
             {"partition_index": partition.index, "partition_size": partition.size, "offset_lag": 0}
             for partition in partitions
+            if partition.led
         ],
     }

@@ -1,23 +1,27 @@
-"""Metadata (key 3), versions 0-12: the broker, and the topics with their partitions; unknown topics are created.
+"""Metadata (key 3), versions 0-12: the brokers, and the topics with their partitions; unknown topics are created.
 
 0 an empty list means all topics; 1 null does, and the controller; 2 cluster id; 3 throttle time; 4 auto-creation may
 be forbidden; 5 offline replicas; 6 nothing new; 7 leader epochs; 8-10 authorised operations of the cluster; 8 and up,
 of topics; 9 flexible; 10 topic ids; 12 topics asked for by id.
 Missing on purpose: the cluster's operations after 10 (DescribeCluster has them), as in Kafka.
 
-The answer for all topics is kept, encoded, until a topic changes: with 10,000 partitions it is long.
+The leader epoch of a partition that another broker leads is that broker's to tell: -1 here.
+The answer for all topics is kept, encoded, until a topic or a leader changes: with 10,000 partitions it is long.
 """
 
 from typing import Final
 
+from korvet_fast.core.partition import Partition
 from korvet_fast.core.topic import Topic
 from korvet_fast.errors import KorvetError
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api import operations
-from korvet_fast.wire.kafka.faults import translate
+from korvet_fast.wire.kafka.faults import CODES, translate
 from korvet_fast.wire.kafka.session import Answer, Session, Values
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 
+NOBODY: Final = -1
+_NO_LEADER: Final = CODES["LEADER_NOT_AVAILABLE"]
 _NO_ID: Final = bytes(16)
 _BY_ID: Final = 12  # the first version in which a topic may be asked for by its id alone
 _CORRELATION: Final = slice(4, 8)  # where the correlation id is in a response, its length prefix included
@@ -71,20 +75,15 @@ async def _answer(session: Session, asked: Values, request: Values, version: int
 
 
 def _describe(session: Session, topic: Topic, request: Values) -> Values:
-    node = session.broker.node_id
-    alone = [node]
+    cluster = session.broker.cluster
+    known = {place.id for place in cluster.places(session.service.listener)}
+    leaders = cluster.leaders(topic.id, len(topic.partitions))
     row: Values = {
         "name": topic.name,
         "topic_id": topic.id,
         "partitions": [
-            {
-                "partition_index": partition.index,
-                "leader_id": node,
-                "leader_epoch": partition.leader_epoch,
-                "replica_nodes": alone,
-                "isr_nodes": alone,
-            }
-            for partition in topic.partitions
+            _describe_partition(partition, leader if leader in known else NOBODY)
+            for partition, leader in zip(topic.partitions, leaders, strict=True)
         ],
     }
     if request["include_topic_authorized_operations"]:
@@ -92,12 +91,27 @@ def _describe(session: Session, topic: Topic, request: Values) -> Values:
     return row
 
 
+def _describe_partition(partition: Partition, leader: int) -> Values:
+    if leader == NOBODY:
+        return {"partition_index": partition.index, "leader_id": NOBODY, "error_code": _NO_LEADER}
+    return {
+        "partition_index": partition.index,
+        "leader_id": leader,
+        "leader_epoch": partition.leader_epoch if partition.led else -1,
+        "replica_nodes": [leader],
+        "isr_nodes": [leader],
+    }
+
+
 def _around(session: Session, request: Values, topics: list[Values]) -> Values:
-    broker, address = session.broker, session.service.address
+    broker, cluster = session.broker, session.broker.cluster
     answer: Values = {
-        "brokers": [{"node_id": broker.node_id, "host": address.host, "port": address.port}],
+        "brokers": [
+            {"node_id": place.id, "host": place.address.host, "port": place.address.port}
+            for place in cluster.places(session.service.listener)
+        ],
         "cluster_id": broker.cluster_id,
-        "controller_id": broker.node_id,
+        "controller_id": cluster.controller,
         "topics": topics,
     }
     if request["include_cluster_authorized_operations"]:
