@@ -1,0 +1,46 @@
+"""Commands about one key whose outcome does not change if they are carried out twice: sent again until answered."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from korvet_fast._native import ReplyError, pack, reply
+from korvet_fast.core.types import Buffer
+from korvet_fast.errors import StoreError
+from korvet_fast.store.redis.layout import Word
+from korvet_fast.store.redis.topology import Topology, curable
+
+BUDGET = 20.0  # seconds within which a call must be answered, and the outcome of an append be known
+
+
+class Calls:
+    """Calls to whichever master has a key."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+
+    async def ask(self, key: str, packed: Buffer, replies: int = 1, within: float = BUDGET) -> list[Buffer]:
+        """The replies as they came. Raises `StoreError` for an error among them, or if there is none in `within` s."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + within
+        while True:
+            try:
+                raw = await self._topology.lane(key).send(packed, replies)
+            except StoreError as error:
+                why = error.detail
+            else:
+                refusal = next((each for each in raw if each[:1] == b"-"), None)
+                if refusal is None:
+                    return raw
+                why = reply(refusal).message
+                if not curable(why):
+                    raise StoreError(f"{key}: {why}")
+            await self._topology.repair(key, why, deadline - loop.time())
+
+    async def run(self, script: str, keys: Sequence[str], *words: Word, within: float = BUDGET) -> Any:
+        """What a script answers; the keys are of one slot. Raises `StoreError`."""
+        packed = pack([["EVAL", script, len(keys), *keys, *words]])
+        (raw,) = await self.ask(keys[0], packed, within=within)
+        answer = reply(raw)
+        assert not isinstance(answer, ReplyError)
+        return answer

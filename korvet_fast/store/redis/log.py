@@ -1,0 +1,182 @@
+"""One log as this program knows it: where it stands, and the appends whose outcome is open."""
+
+import asyncio
+import secrets
+from collections import OrderedDict, deque
+from itertools import count
+from typing import NamedTuple
+
+from korvet_fast.core.types import Buffer
+from korvet_fast.errors import StoreError
+from korvet_fast.store.interface import Entry, Form, Piece
+from korvet_fast.store.redis.batches import Batches
+from korvet_fast.store.redis.entries import Entries
+from korvet_fast.store.redis.layout import Layout
+from korvet_fast.store.redis.pieces import Pieces, Stretch
+from korvet_fast.store.redis.state import Totals
+
+HEAD = 61  # bytes before the records of a batch
+HEADS = 5 * HEAD  # kept of an idempotent producer: the heads of its last five batches
+
+
+class Trouble(NamedTuple):
+    """What went wrong with an append."""
+
+    why: str  # in the server's words, or ours; "" if that is to be looked for in the log
+    lost: bool = False  # with the connection, or for want of one
+
+
+class Marks:
+    """Marks that fence appends: whoever takes a log over gives it one of its own."""
+
+    def __init__(self) -> None:
+        self.own = f"{secrets.token_hex(8)}:"  # what all of this program's begin with
+        self._numbers = count()
+
+    def make(self) -> str:
+        """One that was never used."""
+        return f"{self.own}{next(self._numbers)}"
+
+
+class Shared(asyncio.Future[None]):
+    """A future that many wait for: that one of them is cancelled does not cancel it for the others."""
+
+    def cancel(self, msg: object = None) -> bool:
+        """Refused; a task that waits here is cancelled when the future ends."""
+        return False
+
+    def fail(self, error: Exception) -> None:
+        """End with an error, which nobody has to ask for."""
+        self.set_exception(error)
+        self.exception()
+
+
+class Group:
+    """Appends of one log that are carried out together, all or none."""
+
+    __slots__ = (
+        "after",
+        "commands",
+        "durable",
+        "end",
+        "entries",
+        "fence",
+        "first",
+        "grown",
+        "heads",
+        "kept",
+        "last",
+        "mark",
+        "need",
+        "parts",
+        "refusal",
+        "sent",
+        "size",
+        "stored",
+        "totals",
+        "unknown",
+    )
+
+    def __init__(self, need: tuple[bool, int], after: bytes, totals: Totals) -> None:
+        """`need`: (sync, copies). `after`: the end that the state has before it; `totals` likewise."""
+        loop = asyncio.get_running_loop()
+        self.need = need
+        self.after = self.mark = after  # `mark`: what it has afterwards
+        self.totals = totals  # afterwards
+        self.end = 0  # the log's, afterwards
+        self.entries: list[Entry] = []  # none: what is there already is to become durable
+        self.heads: dict[int, bytes] = {}  # of producers, as they are afterwards
+        self.grown: list[tuple[Stretch, Piece]] = []
+        self.fence = ""  # under which `parts` were packed
+        self.parts: list[Buffer] = []
+        self.commands = self.size = 0
+        self.first = self.last = 0  # offsets of the first and the last entry of the stream
+        self.sent = False
+        self.unknown = False  # it was sent, and the answer was lost
+        self.stored = Shared(loop=loop)
+        self.durable = self.stored  # until somebody asks for more
+        self.kept = False  # as durable as was asked for, or `refusal` says why not
+        self.refusal: StoreError | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether more than the server's answer is needed."""
+        return self.need[0] or self.need[1] > 1
+
+
+class Log:
+    """A log. `fence` is "" while it is not attached."""
+
+    __slots__ = (
+        "cutting",
+        "deadline",
+        "density",
+        "durable",
+        "end",
+        "epoch",
+        "fence",
+        "first",
+        "flying",
+        "foreign",
+        "forgotten",
+        "form",
+        "groups",
+        "heads",
+        "key",
+        "layout",
+        "mark",
+        "name",
+        "pieces",
+        "resolving",
+        "rounds",
+        "state_key",
+        "totals",
+        "trouble",
+        "warned",
+    )
+
+    def __init__(self, name: str, namespace: str, form: Form) -> None:
+        self.name = name
+        self.key = f"{namespace}:{name}"
+        self.state_key = f"{{{self.key}}}:@state"
+        self.lay_out(form)
+        self.fence = ""
+        self.epoch = -1
+        self.end = 0  # where the next append goes
+        self.mark = b""  # what the state has as its end
+        self.durable = 0  # known to be, below here
+        self.totals = Totals()
+        self.heads: OrderedDict[int, bytes] = OrderedDict()  # of idempotent producers; who came last, last
+        self.forgotten: list[int] = []  # of these, whose heads are to be removed
+        self.groups: deque[Group] = deque()  # whose outcome is open, in order
+        self.flying = 0  # of them, sent and not answered
+        self.rounds: deque[Group] = deque()  # stored and not yet durable, in order
+        self.trouble: Trouble | None = None  # with one of them; nothing is sent meanwhile
+        self.deadline = 0.0  # when trouble must be over
+        self.resolving: asyncio.Task[None] | None = None
+        self.pieces = Pieces()
+        self.cutting = asyncio.Lock()
+        self.first: bytes | None = None  # the first entry's id, as last seen
+        self.foreign = 0  # entries that others have put in, as last seen
+        self.density = 0.0  # bytes of an entry, in what was read last
+        self.warned = False  # that it holds what is no record
+
+    def lay_out(self, form: Form) -> None:
+        """How it is laid out, from now on."""
+        self.form = form
+        self.layout: Layout = Entries() if form.single else Batches()
+
+    def last_totals(self) -> Totals:
+        """After everything under way."""
+        return self.groups[-1].totals if self.groups else self.totals
+
+    def last_mark(self) -> bytes:
+        """The end that the state has after everything under way."""
+        return self.groups[-1].mark if self.groups else self.mark
+
+    def last_heads(self, producer: int) -> bytes:
+        """A producer's, after everything under way."""
+        for group in reversed(self.groups):
+            if producer in group.heads:
+                return group.heads[producer]
+        return self.heads.get(producer, b"")

@@ -1,0 +1,149 @@
+"""Reading a log: one XRANGE as a rule, whose reply becomes record batches in one native call."""
+
+import logging
+
+from korvet_fast._native import headers, pack
+from korvet_fast.core.types import Buffer
+from korvet_fast.store.interface import Page
+from korvet_fast.store.redis.calls import Calls
+from korvet_fast.store.redis.ids import LAST, find_offset, pack_id
+from korvet_fast.store.redis.layout import Found
+from korvet_fast.store.redis.log import Log
+from korvet_fast.store.redis.pieces import Stretch
+from korvet_fast.store.redis.survey import survey
+
+MOST_KNOWN = 4096  # entries asked for at once, where their sizes are known, and
+MOST_GUESSED = 256  # where they are not: any of them may be large
+_SEARCH = 256 << 10  # bytes read at once when looking for something
+_ALL = 1 << 40  # bytes: no limit
+
+_logger = logging.getLogger(__name__)
+
+
+class Reader:
+    """Reads logs."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def read(self, log: Log, start: int, max_bytes: int, limit: int) -> Page:
+        """See `Store.read`."""
+        data: list[Buffer] = []
+        offset, room = start, max_bytes
+        while offset < limit and room > 0:
+            count = _count(log, offset, room)
+            there, found = await self._fetch(log, offset, limit, count, room)
+            if not data and not log.form.single and _begins_above(found, offset):
+                found = await self._fetch_containing(log, offset) or found
+            batches = found.data if log.form.single else _below(found.data, limit)
+            size = sum(map(len, batches))
+            if data and size > room:
+                break
+            data += batches
+            if not batches and found.data:
+                break
+            offset, room = max(found.next, offset), room - size
+            if there < count or found.seen < there or 2 * size > room:
+                break
+        return Page(data, offset if data else start)
+
+    async def find_time(self, log: Log, ms: int, start: int) -> Page:
+        """See `Store.find_time`."""
+        bounds = await survey(self._calls, log)
+        offset = await self.find_first(log, start)
+        while offset < bounds.end:
+            row = await self.measure(log, offset, bounds.end)
+            if row.latest >= ms and row.end > start:
+                page = await self._search(log, row, ms, start)
+                if page.data:
+                    return page
+            offset = row.end
+        return Page([], start)
+
+    async def find_first(self, log: Log, start: int) -> int:
+        """The offset at or below which the first batch begins that ends above `start`."""
+        first = find_offset(log.first, log.form.bits) if log.first else 0
+        if log.form.single or start <= first:
+            return max(first, start)
+        row = log.pieces.find(start)
+        if row is not None:
+            return row.first
+        containing = await self._fetch_containing(log, start)
+        return int.from_bytes(containing.data[0][:8], "big") if containing else start
+
+    async def measure(self, log: Log, offset: int, end: int) -> Stretch:
+        """What covers `offset`, where a batch begins; read if it is not known, but not beyond `end`."""
+        unknown = log.pieces.find_unknown(offset, end)
+        if unknown is None or unknown[0] > offset:
+            row = log.pieces.find(offset)
+            assert row is not None
+            return row
+        count = _count(log, offset, _SEARCH)
+        there, found = await self._fetch(log, offset, unknown[1], count, _ALL)
+        times = [batch.max_timestamp for data in found.data for batch in headers(data, False)]
+        size = sum(map(len, found.data))
+        # As of now, nobody puts anything below what was read; but a whole range is known only if there was no more.
+        upto = unknown[1] if there < count else found.next
+        row = Stretch(offset, max(upto, offset + 1), size, there, max(times, default=-1), times[0] if times else -1)
+        log.pieces.note(row)
+        return row
+
+    async def _search(self, log: Log, row: Stretch, ms: int, start: int) -> Page:
+        offset = max(row.first, start) if log.form.single else row.first
+        while offset < row.end:
+            count = _count(log, offset, _SEARCH)
+            there, found = await self._fetch(log, offset, row.end, count, _ALL)
+            for data in found.data:
+                for batch in headers(data, False):
+                    if batch.max_timestamp >= ms and batch.last_offset >= start:
+                        piece = memoryview(data)[batch.start : batch.start + batch.size]
+                        return Page([piece], batch.last_offset + 1)
+            if there < count:
+                break
+            offset = found.next
+        return Page([], start)
+
+    async def _fetch(self, log: Log, start: int, limit: int, count: int, room: int) -> tuple[int, Found]:
+        """How many entries there were from `start` on, `count` at most, and what they hold."""
+        bits = log.form.bits
+        end = pack_id(limit - 1, bits) if limit <= LAST else "+"
+        packed = pack([["XRANGE", log.key, pack_id(start, bits), end, "COUNT", count]])
+        (raw,) = await self._calls.ask(log.key, packed)
+        there = int(bytes(raw[1:16]).partition(b"\r")[0])
+        found = log.layout.unpack(raw, log.form, start, room, log.epoch)
+        if there:
+            log.density = len(raw) / there
+        if found.skipped and not log.warned:
+            log.warned = True
+            _logger.warning("%s: %d entries of the stream are no records, and are left out", log.name, found.skipped)
+        return there, found
+
+    async def _fetch_containing(self, log: Log, offset: int) -> Found | None:
+        """The batch that begins below `offset` and ends above it."""
+        packed = pack([["XREVRANGE", log.key, pack_id(offset, log.form.bits), "-", "COUNT", 1]])
+        (raw,) = await self._calls.ask(log.key, packed)
+        found = log.layout.unpack(raw, log.form, offset, _ALL, log.epoch)
+        return found if found.data else None
+
+
+def _count(log: Log, offset: int, room: int) -> int:
+    """How many entries to ask for, for about so many bytes."""
+    row = log.pieces.find(offset)
+    if row is not None and row.count:
+        return max(1, min(room * row.count // max(row.size, 1) + 1, MOST_KNOWN))
+    if not log.density:
+        return log.layout.first_count
+    return max(1, min(int(room / log.density) + 1, MOST_GUESSED))
+
+
+def _begins_above(found: Found, offset: int) -> bool:
+    return not found.data or int.from_bytes(found.data[0][:8], "big") > offset
+
+
+def _below(batches: list[Buffer], limit: int) -> list[Buffer]:
+    """Without the last batch, if it reaches `limit`."""
+    if batches:
+        last = memoryview(batches[-1])
+        if int.from_bytes(last[:8], "big") + int.from_bytes(last[23:27], "big") >= limit:
+            return batches[:-1]
+    return batches

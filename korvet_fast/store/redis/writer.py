@@ -1,0 +1,273 @@
+"""Appending: what is appended to a log in one turn of the loop is one transaction of Redis, and some are under way.
+
+A transaction is MULTI, a guard, XADDs, CLOSE, EXEC (scripts.py): all of it or nothing, and nothing unless the log is
+ours and ends where we think. Outcomes are told in the order of the log. Whatever is not a plain success is looked into
+by the resolver (resolver.py).
+"""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import cast
+
+from korvet_fast._native import ReplyError, pack, replies
+from korvet_fast.core.types import Buffer
+from korvet_fast.errors import StoreError
+from korvet_fast.store.interface import Appending, Detached, Entry, Piece, Stale
+from korvet_fast.store.redis.calls import Calls
+from korvet_fast.store.redis.lane import LaneDown
+from korvet_fast.store.redis.log import HEADS, Group, Log, Marks, Shared, Trouble
+from korvet_fast.store.redis.pieces import Stretch
+from korvet_fast.store.redis.resolver import Resolver
+from korvet_fast.store.redis.scripts import CLOSE
+from korvet_fast.store.redis.state import Totals
+from korvet_fast.store.redis.sync import Durability
+from korvet_fast.store.redis.topology import Topology
+
+DEPTH = 3  # transactions of one log that are sent before the first is answered; more wait, and go together
+LARGEST = 1 << 20  # bytes of a transaction, and
+MOST = 500  # appends in it; further ones go into the next
+PRODUCERS = 20_000  # of one log whose heads are kept
+
+_MULTI = pack([["MULTI"]])
+_EXEC = pack([["EXEC"]])
+_TAKEN = "ERR The ID specified in XADD is equal or smaller"
+_DONE = b"\r\n:1\r\n"  # what CLOSE answers, last of all
+
+
+class Writer:
+    """Appends to all logs of a store."""
+
+    def __init__(self, topology: Topology, durability: Durability, calls: Calls, marks: Marks) -> None:
+        self._topology = topology
+        self._durability = durability
+        self._loop = asyncio.get_running_loop()
+        self._due: set[Log] = set()  # with something to send at the end of this turn
+        self.resolver = Resolver(topology, calls, marks, self._settle, self._send)
+
+    def append(self, log: Log, entries: Sequence[Entry], at: int, need: tuple[bool, int], piece: Piece) -> Appending:
+        """See `Store.append`. `need`: (sync, copies). Raises `KorvetError` INVALID_RECORD too, for too many headers."""
+        if not log.fence:
+            raise Detached(f"{log.name} is not attached")
+        if at != log.end:
+            raise Stale(log.end)
+        if not entries:
+            return self._append_nothing(log, need)
+        group = log.groups[-1] if log.groups else None
+        fresh = (
+            group is None
+            or group.sent
+            or group.need != need
+            or group.size >= LARGEST
+            or len(group.entries) >= MOST
+            or not group.entries
+        )
+        if group is None or fresh:
+            group = Group(need, log.last_mark(), log.last_totals())
+        _put(log, group, entries, piece)
+        if fresh:
+            if group.waits or log.rounds or (log.groups and log.groups[-1].durable is not log.groups[-1].stored):
+                group.durable = Shared(loop=self._loop)  # without `sync` too: durability has no holes
+            log.groups.append(group)
+        log.end = entries[-1].last + 1
+        group.end = log.end
+        if not self._due:
+            self._loop.call_soon(self._flush)
+        self._due.add(log)
+        return Appending(group.stored, group.durable)
+
+    def _append_nothing(self, log: Log, need: tuple[bool, int]) -> Appending:
+        """What is there already is to become durable."""
+        group = Group(need, log.last_mark(), log.last_totals())
+        group.end = log.end
+        group.durable = Shared(loop=self._loop)
+        if log.groups:
+            log.groups.append(group)
+        else:
+            self._settle(log, group)
+        return Appending(group.stored, group.durable)
+
+    def _flush(self) -> None:
+        due, self._due = self._due, set()
+        for log in due:
+            self._send(log)
+
+    def _send(self, log: Log) -> None:
+        """Send what may be sent now."""
+        if log.trouble is not None or log.flying >= DEPTH:
+            return
+        for group in log.groups:
+            if group.sent or not group.entries:
+                continue
+            if group.fence != log.fence:
+                repack(log, group)
+            try:
+                lane = self._topology.lane(log.key)
+                close = _close(log, group)
+                parts = [_MULTI, *group.parts, *close, _EXEC]
+                answer = lane.send(parts, group.commands + len(close) + 2, joined=True)
+            except StoreError as error:
+                self.resolver.take(log, Trouble(error.detail, lost=True))
+                return
+            group.sent = True
+            log.flying += 1
+            answer.add_done_callback(partial(self._arrive, log, group))
+            if log.flying >= DEPTH:
+                return
+
+    def _arrive(self, log: Log, group: Group, answer: "asyncio.Future[list[Buffer]]") -> None:
+        """A transaction was answered, or lost."""
+        if group.stored.done():  # the server's history broke meanwhile
+            return
+        log.flying -= 1
+        error = answer.exception()
+        if error is not None:
+            group.unknown = not isinstance(error, LaneDown)
+            self.resolver.take(log, Trouble(str(error), lost=True))
+            return
+        raw = cast(bytearray, answer.result()[0])
+        if raw.endswith(_DONE) and b"\r\n-" not in raw:
+            if log.trouble is None:
+                log.groups.popleft()
+                self._settle(log, group)
+                self._send(log)
+                return
+        elif log.trouble is None:
+            self.resolver.take(log, Trouble(_explain(raw)))
+            return
+        self.resolver.go_on(log)
+
+    # -- settling ------------------------------------------------------------------------------------------------
+
+    def _settle(self, log: Log, group: Group) -> None:
+        """A group that is in the log: the first of those whose outcome is open."""
+        if group.entries:
+            log.mark = group.mark
+            log.totals = group.totals
+            log.deadline = 0.0
+            for producer, heads in group.heads.items():
+                log.heads[producer] = heads
+                log.heads.move_to_end(producer)
+            while len(log.heads) > PRODUCERS:
+                log.forgotten.append(log.heads.popitem(last=False)[0])
+            for stretch, piece in group.grown:
+                log.pieces.grow(stretch, piece)
+        group.stored.set_result(None)
+        if group.durable is group.stored:
+            log.durable = max(log.durable, group.end)
+        else:
+            self._make_durable(log, group)
+        while log.groups and not log.groups[0].entries:
+            self._settle(log, log.groups.popleft())
+
+    def _make_durable(self, log: Log, group: Group) -> None:
+        log.rounds.append(group)
+        round_ = None
+        if group.waits:
+            try:
+                round_ = self._durability.wait(log.key, *group.need)
+            except StoreError as error:
+                group.refusal = error
+        if round_ is None:
+            group.kept = True
+            self._tell_durable(log)
+        else:
+            round_.add_done_callback(partial(self._end_round, log, group))
+
+    def _end_round(self, log: Log, group: Group, round_: "asyncio.Future[None]") -> None:
+        error = round_.exception()
+        group.kept = True
+        if error is not None:
+            group.refusal = error if isinstance(error, StoreError) else StoreError(repr(error))
+        self._tell_durable(log)
+
+    def _tell_durable(self, log: Log) -> None:
+        """In the order of the log."""
+        while log.rounds and log.rounds[0].kept:
+            group = log.rounds.popleft()
+            if group.durable.done():
+                continue
+            if group.refusal is not None:
+                group.durable.fail(group.refusal)
+            else:
+                log.durable = max(log.durable, group.end)
+                group.durable.set_result(None)
+
+
+def _put(log: Log, group: Group, entries: Sequence[Entry], piece: Piece) -> None:
+    """Take an append into a group. Raises before anything is changed."""
+    opening = () if group.entries else _opening(log, group)
+    packed = []
+    for entry in entries:
+        packed.append(log.layout.pack(log.key, log.form, entry, opening))
+        opening = ()
+    if not group.entries:
+        group.first = entries[0].first
+        group.fence = log.fence
+    for each in packed:
+        group.parts += each.parts
+        group.commands += each.commands
+    size = sum(each.size for each in packed)
+    number = sum(each.number for each in packed)
+    latest = max(entry.timestamp for entry in entries)
+    group.size += size
+    before = group.totals
+    group.totals = Totals(before.size + size, before.number + number, max(before.time, latest))
+    group.grown.append((Stretch(log.end, entries[-1].last + 1, size, number, latest, entries[0].timestamp), piece))
+    group.entries += entries
+    group.last = log.layout.find_last(entries[-1])
+    group.mark = b"%d" % (entries[-1].last + 1)
+    if log.form.single:
+        for entry in entries:
+            _note_head(log, group, entry)
+
+
+def repack(log: Log, group: Group) -> None:
+    """As `_put`, after the log has got another mark: the guard must carry it."""
+    group.parts, group.commands = [], 0
+    opening: Sequence[Buffer | str | int] = _opening(log, group)
+    for entry in group.entries:
+        packed = log.layout.pack(log.key, log.form, entry, opening)
+        group.parts += packed.parts
+        group.commands += packed.commands
+        opening = ()
+    group.fence = log.fence
+
+
+def _opening(log: Log, group: Group) -> list[Buffer | str | int]:
+    return [2, log.key, log.state_key, log.fence, group.after]
+
+
+def _close(log: Log, group: Group) -> list[bytes]:
+    """The commands that end a transaction, CLOSE last."""
+    size, number, time = group.totals
+    words: list[Buffer | str | int] = ["EVAL", CLOSE, 2, log.key, log.state_key]
+    words += ["end", group.mark, "size", size, "count", number, "time", time]
+    for producer, heads in group.heads.items():
+        words += [f"p{producer}", heads]
+    close = [pack([words])]
+    if log.forgotten:
+        close.insert(0, pack([["HDEL", log.state_key, *(f"p{producer}" for producer in log.forgotten)]]))
+        log.forgotten.clear()
+    return close
+
+
+def _note_head(log: Log, group: Group, entry: Entry) -> None:
+    """An idempotent producer's batch: its head is kept with the log, as the batch itself is taken apart."""
+    head = bytearray(memoryview(entry.data)[:61])
+    producer = int.from_bytes(head[43:51], "big", signed=True)
+    if producer >= 0:
+        head[8:12] = (49).to_bytes(4, "big")  # a batch of no records: the head is all of it
+        before = group.heads.get(producer) or log.last_heads(producer)
+        group.heads[producer] = (before + head)[-HEADS:]
+
+
+def _explain(raw: Buffer) -> str:
+    """Why a transaction was not carried out, in the server's words; "" if that has to be looked for in the log."""
+    *answers, last = replies(raw)
+    if isinstance(last, list):
+        if last[-1] == 0:
+            return ""  # the guard said no
+        answers = last
+    errors = [answer.message for answer in answers if isinstance(answer, ReplyError)]
+    return next((error for error in errors if not error.startswith(_TAKEN)), "")
