@@ -22,8 +22,10 @@ __all__ = [
     "ReplyError",
     "Schema",
     "assemble",
+    "blobs",
     "check",
     "columns",
+    "entries",
     "find_time",
     "headers",
     "lift",
@@ -327,6 +329,18 @@ def assemble(
     beyond 2 GiB.
     """
 
+def blobs(
+    reply: Buffer, bits: SupportsIndex, start: SupportsIndex, max_bytes: SupportsIndex
+) -> tuple[list[memoryview], int, int, int]:
+    """
+    A raw reply to XRANGE over entries that are whole batches, as (views of the batches, next, seen, skipped).
+
+    Such an entry has the only field `batch`, with one version 2 batch, and the id of its base offset. Given are those that
+    do not end below `start`, at most `max_bytes` of them but one at least, as views of `reply`. `next` and `seen` as in
+    `entries`; `skipped`: entries that are something else. Checksums are not looked at. Raises `BAD_RESP` and `OUT_OF_RANGE`
+    as `entries`.
+    """
+
 def check(records: Buffer, limit: SupportsIndex) -> list[Batch]:
     """
     Verify version 2 batches as a producer sends them, all of the data: length, magic, checksum, attributes, count,
@@ -350,6 +364,30 @@ def columns(batches: Buffer, limit: SupportsIndex) -> dict[str, Column]:
     `limit` bounds the decompressed bytes of all batches together. Control batches are skipped, checksums not looked at.
     Raises `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `BAD_OFFSET`, `BAD_COUNT`, `BAD_RECORD`, `UNKNOWN_COMPRESSION`,
     `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and `OVERSIZE` for a column beyond 2 GiB.
+    """
+
+def entries(
+    reply: Buffer,
+    bits: SupportsIndex,
+    start: SupportsIndex,
+    max_bytes: SupportsIndex,
+    compression: SupportsIndex,
+    leader_epoch: SupportsIndex,
+) -> tuple[bytearray, int, int, int]:
+    """
+    A raw reply to XRANGE as (version 2 batches one behind the other, next, seen, skipped): the records from `start` on.
+
+    `next`: where a read goes on, the offset behind the last entry seen, never below `start`. `seen`: entries used up;
+    fewer than there are only if the rest would go beyond `max_bytes`, which bounds the batches before compression, though
+    not the first record. `skipped`: those of them whose ids are no offsets, because the sequence has more than `bits` bits
+    or the time too many; they cannot be told to a consumer, and `next` goes past them. A new batch begins where an
+    offset is 2^31 or a time 2^63 ms away from the first in its batch. All have time of creation, and no producer.
+
+    Entries of other programs: without a `timestamp` in decimal digits the id's time counts. If `headers` is a JSON object
+    its members become headers, strings as text, null as null, anything else as the JSON it is written in. Any other
+    field, and a repeated one, becomes a header of its name. Raises `BAD_RESP` for anything that is not an array of entries
+    with rising ids (an error reply too), `OUT_OF_RANGE` for more than 62 `bits`, `UNKNOWN_COMPRESSION`, and `OVERSIZE` for a
+    batch beyond 2 GiB.
     """
 
 def find_time(batch: Buffer, ms: SupportsIndex, limit: SupportsIndex) -> tuple[int, int] | None:

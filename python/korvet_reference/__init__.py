@@ -10,6 +10,7 @@ from korvet_reference.frames import Frames
 from korvet_reference.header import Batch
 from korvet_reference.ids import pack_ids, unpack_ids
 from korvet_reference.legacy import lift, lower
+from korvet_reference.page import blobs, entries
 from korvet_reference.resp import Replies, ReplyError, pack, pack_parts, replies, reply
 from korvet_reference.schema import Schema
 from korvet_reference.stream import pack_append
@@ -22,8 +23,10 @@ __all__ = [
     "ReplyError",
     "Schema",
     "assemble",
+    "blobs",
     "check",
     "columns",
+    "entries",
     "find_time",
     "headers",
     "lift",

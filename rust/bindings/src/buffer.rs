@@ -1,6 +1,7 @@
 //! Bytes in from any Python buffer, numbers out as one: the only place that needs `unsafe`.
 
 use std::ffi::{CStr, c_int, c_void};
+use std::ops::Range;
 use std::{ptr, slice};
 
 use korvet_codec::ids::Long;
@@ -9,7 +10,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
-use pyo3::types::PyMemoryView;
+use pyo3::types::{PyMemoryView, PySlice};
 use pyo3::{Borrowed, type_hint_identifier};
 
 use crate::error::bad_value;
@@ -90,6 +91,13 @@ impl<'py> Lent<'py> {
         &self.object
     }
 
+    /// All of it as a view of bytes.
+    pub(crate) fn view(&self) -> PyResult<Bound<'py, PyAny>> {
+        let view = PyMemoryView::from(&self.object)?.into_any();
+        let plain = view.getattr("format")?.extract::<&str>()? == "B";
+        if plain { Ok(view) } else { view.call_method1("cast", ("B",)) }
+    }
+
     pub(crate) fn into_object(self) -> Bound<'py, PyAny> {
         self.object
     }
@@ -99,6 +107,12 @@ impl AsRef<[u8]> for Lent<'_> {
     fn as_ref(&self) -> &[u8] {
         self.input.as_slice()
     }
+}
+
+/// A part of a view.
+pub(crate) fn cut<'py>(view: &Bound<'py, PyAny>, place: Range<usize>) -> PyResult<Bound<'py, PyMemoryView>> {
+    let slice = PySlice::new(view.py(), place.start as isize, place.end as isize, 1);
+    Ok(view.get_item(slice)?.cast_into()?)
 }
 
 const READ_ONLY: &str = "a column is read-only";

@@ -45,5 +45,5 @@ mod _native {
     #[pymodule_export]
     use crate::schema::Schema;
     #[pymodule_export]
-    use crate::stream::pack_append;
+    use crate::stream::{blobs, entries, pack_append};
 }

@@ -66,7 +66,7 @@ impl Schema {
         version: i16,
         limit: usize,
     ) -> PyResult<Values<'py>> {
-        let mut make = Make::new(&self.keys, data.object());
+        let mut make = Make::new(&self.keys, &data);
         self.schema
             .decode(data.as_ref(), version, limit, &mut make)
             .map(Values)

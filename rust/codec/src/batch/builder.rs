@@ -21,6 +21,9 @@ impl Origin {
     pub const NONE: Self = Self { producer_id: -1, producer_epoch: -1, base_sequence: -1 };
 }
 
+/// The headers of a record without any.
+pub(crate) const NO_HEADERS: &[(&[u8], Option<&[u8]>)] = &[];
+
 /// A batch under construction: room for its header, then the records so far.
 pub(crate) struct Builder {
     out: Vec<u8>,
@@ -40,27 +43,22 @@ impl Builder {
 
     /// Append a record. `timestamp` in ms; offset deltas rise. `OVERSIZE` for a record beyond 2 GiB, `OUT_OF_RANGE` for
     /// a time that is 2^63 ms or more from the first record's.
-    pub(crate) fn push(
+    pub(crate) fn push<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &mut self,
         offset_delta: i32,
         timestamp: i64,
         key: Option<&[u8]>,
         value: Option<&[u8]>,
-        headers: &[(&[u8], Option<&[u8]>)],
+        headers: &[(K, Option<V>)],
     ) -> Result<()> {
-        if self.count == 0 {
-            self.first_timestamp = timestamp;
-        }
-        let Some(timestamp_delta) = timestamp.checked_sub(self.first_timestamp) else {
+        let Some(timestamp_delta) = self.time_delta(timestamp) else {
             return Error::fail(Code::OutOfRange, "the times of a batch are too far apart");
         };
         let many = length(headers.len())?;
-        let mut size = 1 + size_i64(timestamp_delta) + size_i32(offset_delta) + size_i32(many);
-        size += room(key)? + room(value)?;
-        for &(key, value) in headers {
-            size += room(Some(key))? + room(value)?;
+        let size = record_size(offset_delta, timestamp_delta, key, value, headers)?;
+        if self.count == 0 {
+            self.first_timestamp = timestamp;
         }
-        let size = length(size)?;
 
         let out = &mut self.out;
         write_i32(out, size);
@@ -70,14 +68,19 @@ impl Builder {
         put(out, key);
         put(out, value);
         write_i32(out, many);
-        for &(key, value) in headers {
-            put(out, Some(key));
-            put(out, value);
+        for (key, value) in headers {
+            put(out, Some(key.as_ref()));
+            put(out, value.as_ref().map(AsRef::as_ref));
         }
         self.count += 1;
         self.last_offset_delta = offset_delta;
         self.max_timestamp = self.max_timestamp.max(timestamp);
         Ok(())
+    }
+
+    /// How far a time is from the first record's; None if that does not fit. 0 if this is the first.
+    pub(crate) fn time_delta(&self, timestamp: i64) -> Option<i64> {
+        if self.count == 0 { Some(0) } else { timestamp.checked_sub(self.first_timestamp) }
     }
 
     /// The batch, compressed and sealed. `BAD_COUNT` without records, `BAD_OFFSET` if the last offset does not fit,
@@ -86,6 +89,7 @@ impl Builder {
         self,
         compression: Compression,
         base_offset: i64,
+        leader_epoch: i32,
         origin: Origin,
     ) -> Result<Vec<u8>> {
         if self.count == 0 {
@@ -103,7 +107,7 @@ impl Builder {
         let header = Header {
             size: out.len(),
             base_offset,
-            leader_epoch: -1,
+            leader_epoch,
             crc: 0,
             attributes: i16::from(compression.bits()),
             last_offset_delta: self.last_offset_delta,
@@ -117,6 +121,23 @@ impl Builder {
         header.seal(&mut out)?;
         Ok(out)
     }
+}
+
+/// Bytes of a record, those of its length in front not counted. `OVERSIZE` beyond 2 GiB.
+pub(crate) fn record_size<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    offset_delta: i32,
+    timestamp_delta: i64,
+    key: Option<&[u8]>,
+    value: Option<&[u8]>,
+    headers: &[(K, Option<V>)],
+) -> Result<i32> {
+    let many = length(headers.len())?;
+    let mut size = 1 + size_i64(timestamp_delta) + size_i32(offset_delta) + size_i32(many);
+    size += room(key)? + room(value)?;
+    for (key, value) in headers {
+        size += room(Some(key.as_ref()))? + room(value.as_ref().map(AsRef::as_ref))?;
+    }
+    length(size)
 }
 
 /// As a length on the wire.

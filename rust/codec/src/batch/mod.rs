@@ -12,8 +12,8 @@ mod records;
 mod rewrite;
 mod walk;
 
-pub(crate) use builder::Builder;
 pub use builder::Origin;
+pub(crate) use builder::{Builder, NO_HEADERS, record_size};
 pub use check::check;
 pub use find::find_time;
 pub use header::{Batch, HEADER_SIZE, Header};

@@ -60,7 +60,7 @@ pub fn assemble(
         let key = key.as_ref().and_then(|key| key.get(place));
         builder.push(delta, i64::from_ne_bytes(*timestamp), key, value.get(place), &of_record)?;
     }
-    builder.finish(compression, base_offset, origin)
+    builder.finish(compression, base_offset, -1, origin)
 }
 
 /// The columns as given.

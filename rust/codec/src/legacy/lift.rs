@@ -1,7 +1,7 @@
 //! Old messages to a version 2 batch.
 
 use super::message::{Message, Messages};
-use crate::batch::{Builder, Origin};
+use crate::batch::{Builder, NO_HEADERS, Origin};
 use crate::compression::{Compression, decompress_old};
 use crate::{Code, Error, Result};
 
@@ -32,7 +32,7 @@ pub fn lift(messages: &[u8], mut limit: usize, now: i64) -> Result<Vec<u8>> {
         }
         unwrap(&mut batch, &mut next, &message, &set, now)?;
     }
-    batch.finish(Compression::None, 0, Origin::NONE)
+    batch.finish(Compression::None, 0, -1, Origin::NONE)
 }
 
 /// Append the messages of the set that `wrapper` holds.
@@ -55,7 +55,7 @@ fn push(batch: &mut Builder, next: &mut i32, message: &Message, timestamp: i64) 
     let Some(after) = next.checked_add(1) else {
         return Error::fail(Code::Oversize, "a batch cannot have more than 2^31 records");
     };
-    batch.push(*next, timestamp, message.key, message.value, &[])?;
+    batch.push(*next, timestamp, message.key, message.value, NO_HEADERS)?;
     *next = after;
     Ok(())
 }

@@ -11,4 +11,5 @@ pub(crate) use commands::{DIGITS, Pen, array_size, bulk_size, decimal, digits};
 pub use commands::{Part, pack, packed_size, parts, words};
 pub use groups::Groups;
 pub use replies::{Replies, parse};
+pub(crate) use walk::announcement;
 pub use walk::{MOST_LEVELS, Sink};

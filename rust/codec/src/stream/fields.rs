@@ -2,18 +2,23 @@
 
 use crate::resp::{DIGITS, decimal};
 
-/// A field's name, as a bulk string.
+/// A field's name, and the same as a bulk string.
 pub(super) struct Field {
+    pub(super) name: &'static [u8],
     pub(super) packed: &'static [u8],
 }
 
-pub(super) const KEY: Field = Field { packed: b"$3\r\nkey\r\n" };
-pub(super) const VALUE: Field = Field { packed: b"$5\r\nvalue\r\n" };
-pub(super) const TIMESTAMP: Field = Field { packed: b"$9\r\ntimestamp\r\n" };
+pub(super) const KEY: Field = Field { name: b"key", packed: b"$3\r\nkey\r\n" };
+pub(super) const VALUE: Field = Field { name: b"value", packed: b"$5\r\nvalue\r\n" };
+pub(super) const TIMESTAMP: Field = Field { name: b"timestamp", packed: b"$9\r\ntimestamp\r\n" };
 /// In front of the name of a header.
 pub(super) const HEADER: &[u8] = b"header.";
 /// The same if its value is null; the field's value is then empty.
 pub(super) const NULL_HEADER: &[u8] = b"null.header.";
+/// All headers in one, as a JSON object; other programs write it.
+pub(super) const JSON_HEADERS: &[u8] = b"headers";
+/// A whole batch.
+pub(super) const BATCH: &[u8] = b"batch";
 
 /// The text of stream ids that mostly have the same time.
 pub(super) struct Id {

@@ -1,12 +1,18 @@
-//! Logs in Redis streams: records as entries of their own.
+//! Logs in Redis streams: records as entries of their own, and whole batches as entries.
 //!
 //! One record is one entry, whose id is that of its offset (see [`ids`](crate::ids)), with the fields `key` and `value`
 //! (absent: null), `timestamp` (ms) and `header.NAME` for each header in order; a header without value is the field
-//! `null.header.NAME`, empty.
+//! `null.header.NAME`, empty. A whole batch is one entry with the only field `batch`.
 
 mod append;
+mod blobs;
 mod fields;
+mod json;
+mod page;
+mod range;
 #[cfg(test)]
 mod tests;
 
 pub use append::{Append, Head, MOST_HEADERS};
+pub use blobs::{Blobs, blobs};
+pub use page::{Page, entries};

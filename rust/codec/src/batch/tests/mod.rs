@@ -17,7 +17,7 @@ fn build(records: &[Plain], compression: Compression, base_offset: i64, origin: 
         let headers: Vec<_> = headers.iter().map(|(key, value)| (&key[..], value.as_deref())).collect();
         builder.push(place, *timestamp, key.as_deref(), value.as_deref(), &headers).unwrap();
     }
-    builder.finish(compression, base_offset, origin).unwrap()
+    builder.finish(compression, base_offset, -1, origin).unwrap()
 }
 
 /// Three records: plain, with headers, a tombstone. Times 1000, 3000, 2000.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::Code;
-use crate::batch::{Header, check, find_time, headers, recompress, restamp, span};
+use crate::batch::{Header, NO_HEADERS, check, find_time, headers, recompress, restamp, span};
 
 fn refusal(bytes: &[u8]) -> Code {
     check(bytes, LIMIT).unwrap_err().code
@@ -207,9 +207,15 @@ fn the_first_record_at_or_after_a_time() {
 
 #[test]
 fn a_batch_without_records_or_past_the_last_offset_is_not_built() {
-    assert_eq!(Builder::new(0).finish(Compression::None, 0, Origin::NONE).unwrap_err().code, Code::BadCount);
+    assert_eq!(
+        Builder::new(0).finish(Compression::None, 0, -1, Origin::NONE).unwrap_err().code,
+        Code::BadCount
+    );
     let mut builder = Builder::new(0);
-    builder.push(1, -5, None, None, &[]).unwrap();
-    assert_eq!(builder.push(2, i64::MAX, None, None, &[]).unwrap_err().code, Code::OutOfRange);
-    assert_eq!(builder.finish(Compression::None, i64::MAX, Origin::NONE).unwrap_err().code, Code::BadOffset);
+    builder.push(1, -5, None, None, NO_HEADERS).unwrap();
+    assert_eq!(builder.push(2, i64::MAX, None, None, NO_HEADERS).unwrap_err().code, Code::OutOfRange);
+    assert_eq!(
+        builder.finish(Compression::None, i64::MAX, -1, Origin::NONE).unwrap_err().code,
+        Code::BadOffset
+    );
 }
