@@ -69,6 +69,10 @@ class Redis(Peer):
         self.client.close()
         super().stop()
 
+    def count(self, key: str) -> int:
+        """How many entries a stream holds; 0 if there is none."""
+        return int(self.client.xlen(key))
+
     def settle(self) -> None:
         """Remove every stream, and wait until nothing of it is on its way out: memory to be freed, a file to be cut."""
         streams = list(self.client.scan_iter(count=1000, _type="stream"))

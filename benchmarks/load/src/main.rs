@@ -22,7 +22,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use connection::Connection;
-use options::{Mode, Options};
+use options::{Mode, Offsets, Options};
 use schedule::{Schedule, Tally, Used};
 
 /// A result whose error is a sentence for the person at the terminal.
@@ -126,7 +126,9 @@ fn produce(options: &Options) -> Outcome<String> {
     let schedule = Schedule::start(options.warm_up, options.seconds);
     let work = |number| produce::send(options, &batch, number, schedule);
     let (tally, used) = schedule::run(schedule, options.connections, &options.pids, work)?;
-    produce::confirm(options, before, tally.accepted * u64::from(batch.records))?;
+    if options.offsets == Offsets::Dense {
+        produce::confirm(options, before, tally.accepted_records)?;
+    }
     for connection in &mut idle {
         requests::api_versions(connection)?;
     }
@@ -146,6 +148,8 @@ fn report(options: &Options, mut tally: Tally, used: &Used) -> String {
         ("broker_rss_mb", used.broker.resident as f64 / 1e6),
         ("load_cpu", used.load.cpu / seconds),
         ("others_cpu", used.others / seconds),
+        ("accepted", tally.accepted as f64),
+        ("accepted_records", tally.accepted_records as f64),
     ];
     let fields: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\": {value:.3}")).collect();
     format!("{{{}}}", fields.join(", "))

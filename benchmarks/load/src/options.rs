@@ -24,6 +24,7 @@ produce, redis-add
   --batch-bytes B    records fill a batch up to this (16384)
   --in-flight N      requests, or pipelines, per connection (5)
 produce
+  --offsets O        dense: the log must grow by as many as there are records; gaps: it need not (dense)
   --compression X    none, lz4 or zstd (none)      --acks A          0, 1 or -1 (1)
   --partitions N     take turns over 0..N-1 (1)    --idle N          silent connections held open meanwhile (0)
 fetch, redis-range
@@ -39,6 +40,13 @@ pub enum Mode {
     Fetch,
     RedisAdd,
     RedisRange,
+}
+
+/// Whether a broker gives out every offset.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Offsets {
+    Dense,
+    Gaps,
 }
 
 /// How records lie in a stream.
@@ -66,6 +74,7 @@ pub struct Options {
     pub idle: usize,
     pub max_bytes: i32,
     pub layout: Layout,
+    pub offsets: Offsets,
 }
 
 impl Options {
@@ -97,6 +106,7 @@ impl Options {
             idle: 0,
             max_bytes: 1 << 20,
             layout: Layout::Entries,
+            offsets: Offsets::Dense,
         };
         while let Some(name) = arguments.next() {
             let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
@@ -131,6 +141,13 @@ impl Options {
             "--in-flight" => self.in_flight = value.parse()?,
             "--idle" => self.idle = value.parse()?,
             "--max-bytes" => self.max_bytes = value.parse()?,
+            "--offsets" => {
+                self.offsets = match value {
+                    "dense" => Offsets::Dense,
+                    "gaps" => Offsets::Gaps,
+                    _ => return Err("dense or gaps".into()),
+                };
+            }
             "--layout" => {
                 self.layout = match value {
                     "entries" => Layout::Entries,

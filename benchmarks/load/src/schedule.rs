@@ -28,8 +28,9 @@ pub struct Tally {
     pub records: u64,
     /// Record bytes, as the mode counts them.
     pub bytes: u64,
-    /// All requests answered without error, warm-up and the last ones after stop included.
+    /// All requests answered without error, warm-up and the last ones after stop included, and their records.
     pub accepted: u64,
+    pub accepted_records: u64,
     /// Nanoseconds from request to answer, of the counted ones.
     pub latencies: Vec<u32>,
 }
@@ -38,6 +39,7 @@ impl Tally {
     /// Count one answer, unless it came outside the measured time.
     pub fn count(&mut self, schedule: &Schedule, sent: Instant, records: u64, bytes: u64) {
         self.accepted += 1;
+        self.accepted_records += records;
         let now = Instant::now();
         if now < schedule.mark || now > schedule.stop {
             return;
@@ -55,6 +57,7 @@ impl Tally {
         self.records += other.records;
         self.bytes += other.bytes;
         self.accepted += other.accepted;
+        self.accepted_records += other.accepted_records;
         self.latencies.extend(other.latencies);
     }
 
