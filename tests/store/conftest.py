@@ -2,11 +2,22 @@
 
 import asyncio
 import inspect
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from store.engines import SEED, EmbeddedEngine, Engine
+from korvet_fast.store.interface import Form
+from redis_server import PROGRAMS, RedisServer, find_program
+from store.engines import SEED, EmbeddedEngine, Engine, Maker, RedisEngine
+
+FORMS = {"entries": Form(10, single=True), "batches": Form(10)}
+ENGINES = [
+    "embedded",
+    "embedded-faulty",
+    *(f"{program}-{layout}" for program in PROGRAMS for layout in FORMS),
+    *(f"{PROGRAMS[0]}-{layout}-faulty" for layout in FORMS),
+]
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
@@ -18,13 +29,44 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-@pytest.fixture(params=["embedded", "embedded-faulty"])
-def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
-    """Every engine, and every engine again behind delays (their seed: KORVET_TEST_SEED)."""
-    faulty = request.param.endswith("faulty")
+@pytest.fixture(scope="session")
+def redis_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, RedisServer]]:
+    """Servers for all tests that use keys of their own, started when first asked for."""
+    running: dict[str, RedisServer] = {}
+    yield running
+    for server in running.values():
+        server.stop()
+
+
+@pytest.fixture(params=ENGINES)
+def engine(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    redis_servers: dict[str, RedisServer],
+) -> Engine:
+    """Every engine, and engines again behind delays (their seed: KORVET_TEST_SEED)."""
+    name: str = request.param
+    faulty = name.endswith("-faulty")
     if faulty:
         print(f"KORVET_TEST_SEED={SEED}")
-    return Engine(EmbeddedEngine(tmp_path / "data"), SEED if faulty else None)
+    name = name.removesuffix("-faulty")
+    maker: Maker = EmbeddedEngine(tmp_path / "data")
+    if name != "embedded":
+        program, _, layout = name.rpartition("-")
+        if program not in redis_servers:
+            place = tmp_path_factory.mktemp(program)
+            redis_servers[program] = RedisServer(find_program(program), place, appendonly="yes").start()
+        maker = RedisEngine(redis_servers[program], FORMS[layout])
+    return Engine(maker, SEED if faulty else None)
+
+
+@pytest.fixture
+def rewinding_engine(engine: Engine) -> Engine:
+    """Those that can take away what is at the end of a log."""
+    if not engine.rewinds:
+        pytest.skip("this engine never lets the end of a log go back")
+    return engine
 
 
 @pytest.fixture

@@ -3,18 +3,47 @@
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from korvet_fast.store.embedded.store import EmbeddedStore
-from korvet_fast.store.interface import Store
+from korvet_fast.store.interface import WHOLE, Form, Store
+from korvet_fast.store.redis.store import RedisStore
+from korvet_fast.store.redis.url import parse_url
+from redis_server import RedisServer
 from store.faulty import Faulty, Plan
+from store.scene import Scene
 
 SEED = int(os.environ.get("KORVET_TEST_SEED", "20260101"))
+NOW = 1_700_000_000_000  # ms: where offsets begin that follow the clock
+
+_numbers = count()
+
+
+class Maker(Protocol):
+    """Stores over one place."""
+
+    form: Form  # of logs
+    origin: int  # the offset at which tests begin to write
+    rewinds: bool  # what is at the end can be taken away
+
+    def make(self, **options: Any) -> Store:
+        """A store that is not open."""
+
+    def crash(self, store: Any) -> None:
+        """End a store as the death of the process would: nothing is flushed, nothing is said."""
+
+    async def bury(self, store: Any) -> None:
+        """What is left of a store that has crashed."""
 
 
 class EmbeddedEngine:
     """Embedded stores over one directory."""
+
+    form = WHOLE
+    origin = 0
+    rewinds = True
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -24,33 +53,63 @@ class EmbeddedEngine:
         return EmbeddedStore(self.directory, **options)
 
     def crash(self, store: EmbeddedStore) -> None:
-        """End a store as the death of the process would: nothing is flushed, nothing is said."""
+        """See `Maker.crash`."""
         store._let_go()
+
+    async def bury(self, store: EmbeddedStore) -> None:
+        """Nothing is left."""
+
+
+class RedisEngine:
+    """Redis stores over one namespace of a server."""
+
+    rewinds = False
+
+    def __init__(self, server: RedisServer, form: Form) -> None:
+        self.server = server
+        self.form = form
+        self.origin = NOW << form.bits if form.single else 1
+        self.namespace = f"test{next(_numbers)}"
+
+    def make(self, **_: Any) -> RedisStore:
+        """A store that is not open; options that are of files mean nothing here."""
+        return RedisStore(parse_url(f"{self.server.url}?namespace={self.namespace}"))
+
+    def crash(self, store: RedisStore) -> None:
+        """See `Maker.crash`."""
+        store.let_go()
+
+    async def bury(self, store: RedisStore) -> None:
+        """End its connections."""
+        await store.close()
 
 
 class Engine:
     """One way to get a store; tests know nothing else of it."""
 
-    def __init__(self, embedded: EmbeddedEngine, seed: int | None) -> None:
-        self._embedded = embedded
+    def __init__(self, maker: Maker, seed: int | None) -> None:
+        self.rewinds = maker.rewinds
+        self._maker = maker
         self._seed = seed
-        self._inner: EmbeddedStore | None = None
+        self._inner: Store | None = None
 
     @asynccontextmanager
-    async def store(self, **options: Any) -> AsyncIterator[Store]:
+    async def scene(self, **options: Any) -> AsyncIterator[Scene]:
         """An open store, closed at the end unless it has crashed."""
-        inner = self._inner = self._embedded.make(**options)
+        inner = self._inner = self._maker.make(**options)
         store: Store = inner if self._seed is None else Faulty(inner, Plan(self._seed))
         await store.open()
         try:
-            yield store
+            yield Scene(store, self._maker.form, self._maker.origin)
         finally:
             if self._inner is inner:
                 self._inner = None
                 await store.close()
+            else:
+                await self._maker.bury(inner)
 
     def crash(self) -> None:
         """Let the store that is open die."""
         assert self._inner is not None
-        self._embedded.crash(self._inner)
+        self._maker.crash(self._inner)
         self._inner = None

@@ -7,7 +7,7 @@ from random import Random
 from typing import TypeVar
 
 from korvet_fast.errors import StoreError
-from korvet_fast.store.interface import LARGE, Appending, Bounds, Entry, Page, Piece, Store
+from korvet_fast.store.interface import LARGE, Appending, Attached, Bounds, Entry, Form, Page, Piece, Store
 
 _Result = TypeVar("_Result")
 
@@ -42,6 +42,7 @@ class Faulty:
     """Any `Store`, but worse. Order of appends and of one log's futures is kept, as the contract demands."""
 
     def __init__(self, inner: Store, plan: Plan) -> None:
+        self.layouts, self.shared, self.syncs = inner.layouts, inner.shared, inner.syncs
         self._inner = inner
         self._plan = plan
         self._late: dict[str, asyncio.Task[None]] = {}  # the last future of each log
@@ -53,9 +54,29 @@ class Faulty:
         await asyncio.gather(*self._late.values(), return_exceptions=True)
         await self._inner.close()
 
-    def append(self, log: str, entries: Sequence[Entry], at: int, *, sync: bool, piece: Piece = LARGE) -> Appending:
+    def listen(self, forked: Callable[[str], None]) -> None:
+        self._inner.listen(forked)
+
+    def declare(self, log: str, form: Form) -> None:
+        self._inner.declare(log, form)
+
+    def follow(self, log: str, end: int, grown: Callable[[], None]) -> Callable[[], None]:
+        return self._inner.follow(log, end, grown)
+
+    def refusal(self, log: str, sync: bool, copies: int) -> str | None:
+        return self._inner.refusal(log, sync, copies)
+
+    async def attach(self, log: str, form: Form, *, epoch: int, floor: int) -> Attached:
+        return await self._call(lambda: self._inner.attach(log, form, epoch=epoch, floor=floor))
+
+    async def changed(self, prefix: str) -> int:
+        return await self._call(lambda: self._inner.changed(prefix))
+
+    def append(
+        self, log: str, entries: Sequence[Entry], at: int, *, sync: bool, copies: int = 1, piece: Piece = LARGE
+    ) -> Appending:
         self._plan.fail(self._plan.before, "before the append")
-        appending = self._inner.append(log, entries, at, sync=sync, piece=piece)
+        appending = self._inner.append(log, entries, at, sync=sync, copies=copies, piece=piece)
         self._plan.fail(self._plan.after, "after the append")
         task = asyncio.get_running_loop().create_task(self._be_late(self._late.get(log), appending.durable))
         self._late[log] = task

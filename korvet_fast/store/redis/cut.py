@@ -29,13 +29,12 @@ class Cutter:
         await _wait_durable(log, offset)
         if offset <= bounds.start:
             return bounds
-        lowest = offset if log.form.single else await self._reader.find_first(log, offset)
-        return await self._trim(log, offset, lowest)
+        return await self._trim(log, offset, await self._reader.find_base(log, offset))
 
     async def retire(self, log: Log, bounds: Bounds, older_than: int | None, larger_than: int | None) -> Bounds:
         """Take away what the rules of `Store.cut` name; new bounds. Raises `StoreError`."""
         durable = log.durable if log.fence else bounds.end
-        start = offset = await self._reader.find_first(log, bounds.start)
+        start = offset = find_offset(log.first, log.form.bits) if log.first else bounds.end
         size = await self._measure_all(log, offset, bounds.end) if larger_than is not None else 0
         while offset < min(bounds.end, durable):
             row = await self._reader.measure(log, offset, bounds.end)

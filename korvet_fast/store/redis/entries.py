@@ -10,6 +10,9 @@ from korvet_fast.store.interface import Entry, Form
 from korvet_fast.store.redis.layout import EXPANDED, Found, Packed, Word
 from korvet_fast.store.redis.scripts import GUARD_AND_ADD
 
+_PREFIX = len("$4\r\nXADD\r\n")
+_ENTRY = len("*2\r\n")  # what stands before each id in a reply
+
 
 class Entries:
     """See `Layout`. Offsets within a batch are consecutive, and so are its ids."""
@@ -24,9 +27,13 @@ class Entries:
         except CodecError as error:
             raise KorvetError("INVALID_RECORD", f"it cannot become entries of a stream: {error}") from None
         count = entry.last - entry.first + 1
-        # As an entry of a reply to XRANGE, each record takes this much less than as a command.
-        command = count * (len(key) + len(str(len(key))) + 11)
-        return Packed([packed], count, count, len(packed) - command - sum(_length(word) for word in first or ()))
+        # What they take at rest is counted as a reply to XRANGE has them: without the words before the ids.
+        before = _PREFIX + _length(key)
+        opened = 0
+        if first:
+            words = packed[1 : packed.index(b"\r")]
+            opened = sum(map(_length, first)) - before + len(words) - len(str(int(words) - len(first) + 2))
+        return Packed([packed], count, count, len(packed) - opened - count * (before - _ENTRY))
 
     def find_last(self, entry: Entry) -> int:
         """See `Layout.find_last`."""
@@ -39,4 +46,6 @@ class Entries:
 
 
 def _length(word: Word) -> int:
-    return len(word) if not isinstance(word, int) else len(str(word))
+    """Bytes of a word in a command."""
+    size = len(str(word)) if isinstance(word, int) else len(word)
+    return size + len(str(size)) + 5

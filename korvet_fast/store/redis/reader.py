@@ -6,7 +6,7 @@ from korvet_fast._native import headers, pack
 from korvet_fast.core.types import Buffer
 from korvet_fast.store.interface import Page
 from korvet_fast.store.redis.calls import Calls
-from korvet_fast.store.redis.ids import LAST, find_offset, pack_id
+from korvet_fast.store.redis.ids import LAST, pack_id
 from korvet_fast.store.redis.layout import Found
 from korvet_fast.store.redis.log import Log
 from korvet_fast.store.redis.pieces import Stretch
@@ -33,24 +33,26 @@ class Reader:
         while offset < limit and room > 0:
             count = _count(log, offset, room)
             there, found = await self._fetch(log, offset, limit, count, room)
+            containing = None
             if not data and not log.form.single and _begins_above(found, offset):
-                found = await self._fetch_containing(log, offset) or found
+                containing = await self._fetch_containing(log, offset)
+                found = containing or found
             batches = found.data if log.form.single else _below(found.data, limit)
             size = sum(map(len, batches))
-            if data and size > room:
+            if (not batches and found.data) or (data and size > room):
                 break
             data += batches
-            if not batches and found.data:
-                break
             offset, room = max(found.next, offset), room - size
-            if there < count or found.seen < there or 2 * size > room:
+            if containing is None and (there < count or found.seen < there or 2 * size > room):
                 break
         return Page(data, offset if data else start)
 
     async def find_time(self, log: Log, ms: int, start: int) -> Page:
         """See `Store.find_time`."""
         bounds = await survey(self._calls, log)
-        offset = await self.find_first(log, start)
+        start = max(start, bounds.start)
+        row = log.pieces.find(start)
+        offset = await self.find_base(log, start) if row is None else row.first
         while offset < bounds.end:
             row = await self.measure(log, offset, bounds.end)
             if row.latest >= ms and row.end > start:
@@ -60,16 +62,12 @@ class Reader:
             offset = row.end
         return Page([], start)
 
-    async def find_first(self, log: Log, start: int) -> int:
-        """The offset at or below which the first batch begins that ends above `start`."""
-        first = find_offset(log.first, log.form.bits) if log.first else 0
-        if log.form.single or start <= first:
-            return max(first, start)
-        row = log.pieces.find(start)
-        if row is not None:
-            return row.first
-        containing = await self._fetch_containing(log, start)
-        return int.from_bytes(containing.data[0][:8], "big") if containing else start
+    async def find_base(self, log: Log, offset: int) -> int:
+        """Where the batch begins that holds `offset`; `offset` itself if none does."""
+        if log.form.single:
+            return offset
+        containing = await self._fetch_containing(log, offset)
+        return int.from_bytes(containing.data[0][:8], "big") if containing else offset
 
     async def measure(self, log: Log, offset: int, end: int) -> Stretch:
         """What covers `offset`, where a batch begins; read if it is not known, but not beyond `end`."""

@@ -24,8 +24,8 @@ from korvet_fast.store.redis.state import Totals
 from korvet_fast.store.redis.sync import Durability
 from korvet_fast.store.redis.topology import Topology
 
-DEPTH = 3  # transactions of one log that are sent before the first is answered; more wait, and go together
-LARGEST = 1 << 20  # bytes of a transaction, and
+DEPTH = 4  # transactions of one log that are sent before the first is answered; more wait, and go together
+LARGEST = 128 << 10  # bytes of a transaction, and
 MOST = 500  # appends in it; further ones go into the next
 PRODUCERS = 20_000  # of one log whose heads are kept
 

@@ -1,0 +1,56 @@
+"""Keys and values, as `store.interface` describes them, on every engine."""
+
+import asyncio
+
+from korvet_fast.store.interface import ABSENT
+from store.engines import Engine
+
+
+async def test_keys(engine: Engine) -> None:
+    async with engine.scene() as scene:
+        assert await scene.store.load("a/b") is None
+        assert not await scene.store.save("a/b", b"1", b"0")
+        assert await scene.store.save("a/b", b"1", ABSENT)
+        assert not await scene.store.save("a/b", b"2", ABSENT)
+        assert await scene.store.save("a/b", b"2", b"1")
+        assert await scene.store.save("a/ä", b"", ABSENT)
+        assert await scene.store.save("a/c", bytes(100_000), ABSENT)
+        assert await scene.store.save("b", b"3", ABSENT)
+        assert await scene.store.save("b", ABSENT, b"3")
+        assert await scene.store.save("nothing", ABSENT, ABSENT)
+        engine.crash()
+    for _ in range(2):
+        async with engine.scene() as scene:
+            assert await scene.store.load("a/b") == b"2"
+            assert await scene.store.load("a/ä") == b""
+            assert await scene.store.load("b") is None
+            assert list(await scene.store.scan("a/")) == ["a/b", "a/c", "a/ä"]
+            assert list(await scene.store.scan("a/b")) == ["a/b"]
+            assert await scene.store.scan("b/") == {}
+
+
+async def test_key_has_one_winner(engine: Engine) -> None:
+    async with engine.scene() as scene:
+        results = await asyncio.gather(*(scene.store.save("key", b"%d" % number, ABSENT) for number in range(20)))
+        assert sum(results) == 1
+        assert await scene.store.load("key") == b"%d" % results.index(True)
+
+
+async def test_keys_many_changes(engine: Engine) -> None:
+    """Old values are cleared away, and none comes back."""
+    async with engine.scene() as scene:
+        for number in range(50):
+            await scene.store.save(f"gone/{number}", b"x", ABSENT)
+            await scene.store.save(f"gone/{number}", ABSENT, b"x")
+
+        async def count(key: str) -> None:
+            value = None
+            for number in range(1000):
+                assert await scene.store.save(key, b"%d" % number, value)
+                value = b"%d" % number
+
+        await asyncio.gather(*(count(f"count/{number}") for number in range(5)))
+        engine.crash()
+    async with engine.scene() as scene:
+        assert await scene.store.scan("gone/") == {}
+        assert await scene.store.scan("count/") == {f"count/{number}": b"999" for number in range(5)}
