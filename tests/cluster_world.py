@@ -13,7 +13,8 @@ from korvet_fast.errors import StoreError
 from korvet_fast.store.interface import Store
 
 INTERVAL, LEASE = 2.0, 9.0
-STEP = INTERVAL / 4
+STEP = INTERVAL / 8
+TOPIC = bytes(range(16))
 
 
 class Registry:
@@ -71,21 +72,26 @@ class TurningClock(Clock):
 
 
 class One:
-    """A broker of the test, its view, and how often it was told to look after its partitions."""
+    """A broker of the test, its view, and how often it learned of something new."""
 
     def __init__(self, registry: Registry, clock: Clock, port: int, *flags: str) -> None:
         self.address = Address("127.0.0.1", port)
-        self.settled = 0
+        self.news = 0
         self.runs = False
         self.host = Host(cast(Store, registry), clock)
-        self.cluster = Cluster(self.host, read_settings(flags), self._settle)
+        self.cluster = Cluster(self.host, read_settings(flags), self._see)
 
-    def _settle(self) -> None:
-        self.settled += 1
+    def _see(self, changed: bool) -> None:
+        self.news += changed
 
     @property
     def ids(self) -> list[int]:
         return [member.id for member in self.cluster.members]
+
+    @property
+    def targets(self) -> list[int]:
+        """Who is to lead the partitions of some topic."""
+        return list(self.cluster.targets(TOPIC, 12))
 
     @property
     def leads(self) -> bool:

@@ -7,11 +7,13 @@ from itertools import islice
 
 from korvet_fast.config import Settings
 from korvet_fast.core.clock import Clock
+from korvet_fast.core.cluster.claims import Claims
 from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.cluster.leadership import Leadership
 from korvet_fast.core.host import Host, Loss
 from korvet_fast.core.identity import Identity
 from korvet_fast.core.partition import Partition
+from korvet_fast.core.topic import Topic
 from korvet_fast.core.topic_config import check_store
 from korvet_fast.core.topics import Topics
 from korvet_fast.core.types import Address
@@ -22,7 +24,8 @@ logger = logging.getLogger(__name__)
 
 _PRODUCERS = "producers"  # registry key: the first producer id not given out
 _BLOCK = 1000  # producer ids taken from the registry at a time
-_TEND = 1.0  # seconds between two looks at what other brokers changed, and at what is in doubt
+_TEND = 1.0  # seconds between two attempts at what failed
+_SOON = 0.02  # seconds between two looks at whether the others have taken over
 _AT_ONCE = 64  # logs taken over side by side
 
 
@@ -33,11 +36,12 @@ class Broker:
         self.settings = settings
         self._host = Host(store, clock or Clock())
         self._identity = Identity(store)
-        self.cluster = Cluster(self._host, settings, self._settle)
+        self.cluster = Cluster(self._host, settings, self._follow_soon)
         self._host.look = self.cluster.look_soon
-        self._leadership = Leadership(self.cluster)
+        self._claims = Claims(self._host)
+        self._leadership = Leadership(self.cluster, self._claims)
         self.topics = Topics(self._host, settings, self._leadership.settle)
-        self._settling: asyncio.Task[None] | None = None
+        self._following: asyncio.Task[None] | None = None
         self._unsettled = False
         self._free_ids = range(0)
         self._allotting = asyncio.Lock()
@@ -74,7 +78,8 @@ class Broker:
                 host.start(self.cluster.run())
             await self.topics.open()
             await self.cluster.serve()
-            await self._leadership.settle(self.topics)
+            if host.store.shared:
+                await self._follow()
         except BaseException:
             await self.cluster.close()
             await host.settle()
@@ -86,18 +91,23 @@ class Broker:
 
     async def leave(self) -> None:
         """Have the other brokers take over what this one leads, and give them the time; then lead nothing any more."""
-        if not self._host.store.shared:
+        host, cluster = self._host, self.cluster
+        if not host.store.shared:
             return
+        until = host.clock.monotonic() + self.settings.number("broker.session.timeout.ms") / 1000
         try:
             await self.topics.refresh()  # nothing is to be saved of what was deleted
             await self.topics.save()  # who takes over has little to read then
+            await cluster.leave()
+            while self._find_led() and not cluster.alone and host.clock.monotonic() < until:
+                await host.clock.sleep(_SOON)
         except StoreError as error:
-            logger.warning("the other brokers have to read what could not be saved: %s", error.detail)
-        await self.cluster.leave()
-        for topic in self.topics:
-            for partition in topic.partitions:
-                if partition.led:
-                    partition.resign("this broker is stopping")
+            logger.warning("the other brokers have to find out that this one stops: %s", error.detail)
+        for partition in self._find_led():
+            partition.resign("this broker is stopping")
+
+    def _find_led(self) -> list[Partition]:
+        return [partition for topic in self.topics for partition in topic.partitions if partition.led]
 
     def drain(self) -> None:
         """Long polls answer at once from now on."""
@@ -133,6 +143,14 @@ class Broker:
             raise KorvetError("NOT_LEADER_OR_FOLLOWER", f"{partition.log} is not led here")
         return partition
 
+    def find_leader(self, topic: Topic, index: int) -> tuple[int, int]:
+        """The id of the broker that leads a partition, and its leader epoch; -1 for both while nobody does."""
+        partition = topic.partitions[index]
+        epoch, broker = self._claims.find(topic.id, index)
+        if partition.led and partition.leader_epoch > epoch:
+            return self.node_id, partition.leader_epoch
+        return broker, epoch
+
     async def new_producer(self) -> tuple[int, int]:
         """A producer id never given out before, and its epoch 0."""
         async with self._allotting:
@@ -166,31 +184,44 @@ class Broker:
         await self.retire(self._host.clock.monotonic() - silence)
 
     async def _tend(self) -> None:
-        """Follow what other brokers do to topics, and try again what failed."""
-        await self._refresh()
+        """Tell the others what is led here, and try again what failed."""
+        await self._tell()
         await self._recover()
 
-    async def _refresh(self) -> None:
-        try:
-            await self.topics.refresh()
-        except StoreError as error:
-            logger.warning("the topics cannot be looked at: %s", error.detail)
-
-    def _settle(self) -> None:
-        """Who leads what may have changed: see to it in the background."""
-        self._unsettled = True
-        if self._settling is None or self._settling.done():
-            self._settling = self._host.start(self._follow())
+    def _follow_soon(self, changed: bool) -> None:
+        """See what the other brokers do, in the background; `changed`: there are others now than before."""
+        self._unsettled = self._unsettled or changed
+        if self._following is None or self._following.done():
+            self._following = self._host.start(self._follow())
 
     async def _follow(self) -> None:
-        while self._unsettled:
-            self._unsettled = False
-            await self._refresh()
-            await self._leadership.settle(self.topics)
+        """Follow what the other brokers do to topics, and take over what falls to this one."""
+        try:
+            await self.topics.refresh()
+            others = [member.id for member in self.cluster.members if member.id != self.node_id]
+            if await self._claims.refresh(others) or self._unsettled:
+                self._unsettled = False
+                await self._leadership.settle(self.topics)
+        except StoreError as error:
+            self._unsettled = True
+            logger.warning("the other brokers' work cannot be seen: %s", error.detail)
+        await self._tell()
+
+    async def _tell(self) -> None:
+        if not self.cluster.holds():
+            return  # another broker may have our id by now
+        try:
+            await self._claims.tell(self.node_id, self.topics)
+        except StoreError as error:
+            logger.warning("the other brokers cannot be told what is led here: %s", error.detail)
 
     def _fork(self, why: str) -> None:
         """The server's history broke: take over anew what is led here, all of it before anything else is appended."""
         logger.error("%s", why)
+        led = self._find_led()
+        # The server may have forgotten the last epochs as well.
+        known = max((partition.leader_epoch for partition in led), default=-1)
+        self._host.epoch = 1 + max(self._host.epoch, known, self._claims.highest)
         for topic in self.topics:
             for partition in topic.partitions:
                 partition.fork(why)

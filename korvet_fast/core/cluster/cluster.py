@@ -25,7 +25,7 @@ from korvet_fast.store.interface import ABSENT
 
 logger = logging.getLogger(__name__)
 
-_LOOKS = 4  # in a heartbeat interval
+_LOOKS = 8  # in a heartbeat interval
 _SOON = 0.05  # seconds between two looks, at least
 _FOREVER = float("inf")
 
@@ -40,14 +40,14 @@ class Place(NamedTuple):
 class Cluster:
     """`join`, `serve`, then use while `run` runs, then `leave`, `close`.
 
-    `members`: those who serve, by id. `settle` is called after every look at which they changed, or that was asked for:
-    partitions may have to be taken over or given up. A store that is not shared has one broker, without a record.
+    `members`: those who lead partitions, by id. `seen` is called after every look, with whether they changed or the
+    look was asked for. A store that is not shared has one broker, without a record.
     """
 
-    def __init__(self, host: Host, settings: Settings, settle: Callable[[], None]) -> None:
+    def __init__(self, host: Host, settings: Settings, seen: Callable[[bool], None]) -> None:
         self.members: tuple[Member, ...] = ()
         self._host = host
-        self._settle = settle
+        self._seen = seen
         self._lease = settings.number("broker.session.timeout.ms") / 1000
         self._interval = settings.number("broker.heartbeat.interval.ms") / 1000
         if self._lease < 2 * self._interval:
@@ -60,7 +60,7 @@ class Cluster:
         self._state = STARTING
         self._held_until = -_FOREVER if host.store.shared else _FOREVER
         self._beat_at = -_FOREVER
-        self._leaders: dict[bytes, list[int]] = {}
+        self._targets: dict[bytes, list[int]] = {}
         self._looking = asyncio.Lock()
         self._asked = asyncio.Event()
         self._complaint = ""
@@ -74,6 +74,16 @@ class Cluster:
         return self._registration.member.id
 
     @property
+    def there(self) -> bool:
+        """Whether this broker is one of those who lead partitions."""
+        return any(member.id == self.id for member in self.members)
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is nobody to take over from this broker."""
+        return not any(member.id != self.id and member.state == SERVING for member in self.members)
+
+    @property
     def controller(self) -> int:
         """The id of the broker that is named as controller; any may be asked what only Kafka's controller can do."""
         return self.members[0].id if self.members else self.id
@@ -84,18 +94,16 @@ class Cluster:
             Place(member.id, member.addresses[listener]) for member in self.members if listener < len(member.addresses)
         ]
 
-    def leaders(self, topic: bytes, partitions: int) -> Sequence[int]:
-        """The leader's id for each partition of the topic with this id; -1 if no broker is there."""
-        known = self._leaders.get(topic)
-        if known is None or len(known) != partitions:
-            ids = [member.id for member in self.members]
-            known = self._leaders[topic] = assign(topic, partitions, ids) if ids else [-1] * partitions
-        return known
+    def targets(self, topic: bytes, partitions: int) -> Sequence[int]:
+        """For each partition of the topic with this id, the id of the broker that is to lead it; -1 if none is there.
 
-    @property
-    def leaving(self) -> bool:
-        """Whether the others are asked to take over what this broker leads."""
-        return self._state == LEAVING
+        Who really leads is what the brokers claim (see `claims`).
+        """
+        known = self._targets.get(topic)
+        if known is None or len(known) != partitions:
+            ids = [member.id for member in self.members if member.state == SERVING]
+            known = self._targets[topic] = assign(topic, partitions, ids) if ids else [-1] * partitions
+        return known
 
     def holds(self) -> bool:
         """Whether this broker may count on its record: it saw it not long ago."""
@@ -121,16 +129,11 @@ class Cluster:
             await self.look()
 
     async def leave(self) -> None:
-        """Tell the others to take over, and give them the time; clients are sent to them from now on."""
+        """Tell the others to take over. Raises `StoreError`."""
         self._state = LEAVING
         if self._host.store.shared:
             self._beat_at = -_FOREVER
-            try:
-                await self.look()
-            except StoreError as error:
-                logger.warning("the other brokers could not be told of this stop: %s", error.detail)
-            if self.members:
-                await self._host.clock.sleep(2 * self._interval / _LOOKS)
+            await self.look()
 
     async def close(self) -> None:
         """Take the record out. The store must still be open."""
@@ -172,8 +175,7 @@ class Cluster:
                 return
             asked = self._asked.is_set()
             self._asked.clear()
-            if await self._look() or asked:
-                self._settle()
+            self._seen(await self._look() or asked)
 
     async def _look(self) -> bool:
         """Whether the members changed."""
@@ -224,11 +226,11 @@ class Cluster:
         return changed
 
     def _see(self, present: list[Member]) -> bool:
-        members = tuple(sorted(member._replace(beat=0) for member in present if member.state == SERVING))
+        members = tuple(sorted(member._replace(beat=0) for member in present if member.state != STARTING))
         if members == self.members:
             return False
         self.members = members
-        self._leaders.clear()
+        self._targets.clear()
         self._host.version += 1
         return True
 

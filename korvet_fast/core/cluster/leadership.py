@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 
+from korvet_fast.core.cluster.claims import Claims
 from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.eager import each
 from korvet_fast.core.partition import Partition
@@ -10,30 +11,35 @@ from korvet_fast.core.topic import Topic
 
 
 class Leadership:
-    """What the view of the cluster comes to for partitions."""
+    """What the view of the cluster comes to for partitions.
 
-    def __init__(self, cluster: Cluster) -> None:
+    Who is to lead a partition takes it over at once; who led it goes on until it learns that it was taken over. So
+    there is hardly a moment in which nobody leads.
+    """
+
+    def __init__(self, cluster: Cluster, claims: Claims) -> None:
         self._cluster = cluster
+        self._claims = claims
         self._settling = asyncio.Lock()
 
     async def settle(self, topics: Iterable[Topic]) -> None:
-        """Lead what falls to this broker in these topics, and nothing else.
-
-        A broker that leaves goes on with what it leads: until the others have taken it over, or it stops.
-        """
+        """Lead what falls to this broker in these topics, and nothing that another one leads by now."""
         async with self._settling:
             missing = [partition for topic in topics for partition in self._compare(topic)]
             await each(missing, Partition.lead)
 
     def _compare(self, topic: Topic) -> list[Partition]:
-        """Give up what others are to lead; what is to be taken over."""
-        own = self._cluster.id
+        """Give up what others lead; what is to be taken over."""
+        own, there = self._cluster.id, self._cluster.there
+        targets = self._cluster.targets(topic.id, len(topic.partitions))
         missing = []
-        leaders = self._cluster.leaders(topic.id, len(topic.partitions))
-        for partition, leader in zip(topic.partitions, leaders, strict=True):
-            if leader == own:
-                if not partition.led:
-                    missing.append(partition)
-            elif partition.led and not self._cluster.leaving:
-                partition.resign(f"{partition.log} is led by broker {leader}")
+        for partition, target in zip(topic.partitions, targets, strict=True):
+            if partition.led:
+                epoch, broker = self._claims.find(topic.id, partition.index)
+                if epoch > partition.leader_epoch >= 0:
+                    partition.resign(f"{partition.log} is led by broker {broker}")
+                elif not there:
+                    partition.resign("the other brokers take this one for gone")
+            elif target == own:
+                missing.append(partition)
         return missing

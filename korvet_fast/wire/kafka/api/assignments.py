@@ -12,7 +12,7 @@ from korvet_fast.errors import KorvetError
 def check_assignment(broker_ids: Sequence[int], cluster: Cluster) -> None:
     """Raises `KorvetError` INVALID_REPLICA_ASSIGNMENT unless the only replica is the only broker's."""
     asked = f"replicas {list(broker_ids)} asked for, but"
-    if len(cluster.members) > 1:
+    if not cluster.alone:
         raise KorvetError("INVALID_REPLICA_ASSIGNMENT", f"{asked} the brokers spread partitions themselves: name none")
     if list(broker_ids) != [cluster.id]:
         raise KorvetError("INVALID_REPLICA_ASSIGNMENT", f"{asked} broker {cluster.id} is the only one")

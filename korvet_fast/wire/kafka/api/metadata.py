@@ -5,13 +5,12 @@ be forbidden; 5 offline replicas; 6 nothing new; 7 leader epochs; 8-10 authorise
 of topics; 9 flexible; 10 topic ids; 12 topics asked for by id.
 Missing on purpose: the cluster's operations after 10 (DescribeCluster has them), as in Kafka.
 
-The leader epoch of a partition that another broker leads is that broker's to tell: -1 here.
 The answer for all topics is kept, encoded, until a topic or a leader changes: with 10,000 partitions it is long.
 """
 
+from collections.abc import Collection
 from typing import Final
 
-from korvet_fast.core.partition import Partition
 from korvet_fast.core.topic import Topic
 from korvet_fast.errors import KorvetError
 from korvet_fast.wire.dialect import Reply
@@ -20,7 +19,6 @@ from korvet_fast.wire.kafka.faults import CODES, translate
 from korvet_fast.wire.kafka.session import Answer, Session, Values
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 
-NOBODY: Final = -1
 _NO_LEADER: Final = CODES["LEADER_NOT_AVAILABLE"]
 _NO_ID: Final = bytes(16)
 _BY_ID: Final = 12  # the first version in which a topic may be asked for by its id alone
@@ -75,31 +73,29 @@ async def _answer(session: Session, asked: Values, request: Values, version: int
 
 
 def _describe(session: Session, topic: Topic, request: Values) -> Values:
-    cluster = session.broker.cluster
-    known = {place.id for place in cluster.places(session.service.listener)}
-    leaders = cluster.leaders(topic.id, len(topic.partitions))
+    known = {place.id for place in session.broker.cluster.places(session.service.listener)}
     row: Values = {
         "name": topic.name,
         "topic_id": topic.id,
-        "partitions": [
-            _describe_partition(partition, leader if leader in known else NOBODY)
-            for partition, leader in zip(topic.partitions, leaders, strict=True)
-        ],
+        "partitions": [_describe_partition(session, topic, index, known) for index in range(len(topic.partitions))],
     }
     if request["include_topic_authorized_operations"]:
         row["topic_authorized_operations"] = operations.TOPIC
     return row
 
 
-def _describe_partition(partition: Partition, leader: int) -> Values:
-    if leader == NOBODY:
-        return {"partition_index": partition.index, "leader_id": NOBODY, "error_code": _NO_LEADER}
+def _describe_partition(session: Session, topic: Topic, index: int, known: Collection[int]) -> Values:
+    leader, epoch = session.broker.find_leader(topic, index)
+    if leader not in known:
+        session.broker.cluster.look_soon()
+        return {"partition_index": index, "leader_id": -1, "error_code": _NO_LEADER}
+    alone = [leader]
     return {
-        "partition_index": partition.index,
+        "partition_index": index,
         "leader_id": leader,
-        "leader_epoch": partition.leader_epoch if partition.led else -1,
-        "replica_nodes": [leader],
-        "isr_nodes": [leader],
+        "leader_epoch": epoch,
+        "replica_nodes": alone,
+        "isr_nodes": alone,
     }
 
 
