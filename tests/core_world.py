@@ -174,10 +174,11 @@ def put_values(partition: Partition, *values: bytes) -> int:
 
 async def settle(appended: Appended) -> int:
     """Wait for what acks asked for; the base offset."""
-    if appended.done is not None:
-        await asyncio.shield(appended.done)
-        await asyncio.sleep(0)  # a future that had ended already: its other callbacks come now
-    return appended.base_offset
+    if appended.done is None:
+        return appended.base_offset
+    placed = await asyncio.shield(appended.done)
+    await asyncio.sleep(0)  # a future that had ended already: its other callbacks come now
+    return appended.base_offset if placed is None else int(placed.base_offset)
 
 
 async def read_all(partition: Partition, offset: int = 0) -> list[bytes]:

@@ -4,7 +4,7 @@ Appends start in the order of the calls and end in any order.
 """
 
 import asyncio
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from korvet_fast import _native
 from korvet_fast.core.producers import Stored
@@ -16,18 +16,25 @@ from korvet_fast.store.interface import Entry, Stale
 SAVE_EVERY = 64 << 20  # bytes appended between two saves of the state: what an opening after a crash reads again
 
 
-class Appended(NamedTuple):
-    """Where a batch went. `log_append_time` in ms, -1 if the records keep their own times.
+class Placed(NamedTuple):
+    """Where a batch went. `log_append_time` in ms, -1 if the records keep their own times."""
 
-    `done` is None if what `acks` asked for is reached already; else it ends with None, or with a failure that
-    `Partition.explain` puts into a client's words. It is shared with other requests: never cancel it (await it through
-    `asyncio.wait` or `asyncio.shield`).
+    base_offset: int
+    log_append_time: int
+
+
+class Appended(NamedTuple):
+    """Where a batch is to go, as `Placed`.
+
+    `done` is None if what `acks` asked for is reached already; else it ends with None, with a `Placed` that says where
+    the batch went instead, or with a failure that `Partition.explain` puts into a client's words. It is shared with
+    other requests: never cancel it (await it through `asyncio.wait` or `asyncio.shield`).
     """
 
     base_offset: int
     log_append_time: int
     log_start_offset: int
-    done: "asyncio.Future[None] | None"
+    done: "asyncio.Future[Any] | None"
 
 
 class Partition(Tenure):
@@ -68,7 +75,7 @@ class Partition(Tenure):
         if idempotent and (before := state.producers.check(batch)) is not None:
             return self._repeat(before, acks)
         at, now = self.end, host.clock.wall()
-        base = max(at, now << config.form.bits) if self.single else at
+        base = self._next(at, now) if self.single else at
         if config.log_append_time:
             time = now
             _native.restamp(data, base, self.leader_epoch, None, now)
@@ -109,6 +116,10 @@ class Partition(Tenure):
             self._saving = host.start(self.save())
         awaited = durable if acks == -1 else stored
         return Appended(base, now if config.log_append_time else -1, self.start, None if awaited.done() else awaited)
+
+    def _next(self, end: int, now: int) -> int:
+        """The offset of a batch for a log that ends at `end`, at `now` ms, where offsets are not dense."""
+        return max(end, now << self.config.form.bits)
 
     def _check_copies(self) -> None:
         why = self._host.store.refusal(self.log, self.config.sync, self.config.copies)

@@ -28,7 +28,6 @@ class Tenure(Extent):
     __slots__ = (
         "_doubts",
         "_gap",
-        "_reattach",
         "_recovery",
         "_refusal",
         "_reported",
@@ -48,7 +47,6 @@ class Tenure(Extent):
         # Why nothing is appended, as a fault and a sentence; None where all is well.
         self._refusal: tuple[str, str] | None = (_NOT_LED, f"{self.log} is not led here")
         self._doubts = 0  # counts the reasons to ask the store
-        self._reattach = False  # asking is not enough: the log has to be taken over anew
         self._reported = ""
         self._recovery: asyncio.Task[None] | None = None
 
@@ -192,7 +190,7 @@ class Tenure(Extent):
         """The server's history broke: the log has to be taken over anew (`retry`) before anything is appended."""
         if self.led:
             self._reported = why  # by the broker, for all its partitions
-            self._ask((_NOT_LED, why), reattach=True)
+            self._ask((_NOT_LED, why))
 
     def _doubt(self, failure: BaseException) -> KorvetError:
         """An append failed, so the store has to be asked before the next one; the error to raise."""
@@ -206,16 +204,14 @@ class Tenure(Extent):
             return error
         if isinstance(error, StoreError):
             self._report(error.detail)
-        moved = isinstance(failure, Stale) and self.single
-        self._ask((error.fault.name, error.detail), reattach=not moved)
+        self._ask((error.fault.name, error.detail))
         self.retry()
         return error
 
-    def _ask(self, refusal: tuple[str, str], *, reattach: bool) -> None:
+    def _ask(self, refusal: tuple[str, str]) -> None:
         self._doubts += 1
         if self._refusal is None or self._refusal[0] != _NOT_LED:
             self._refusal = refusal
-        self._reattach = self._reattach or reattach
         self._host.doubtful.add(self)
 
     def _report(self, reason: str) -> None:
@@ -250,19 +246,14 @@ class Tenure(Extent):
             if self.led and doubts == self._doubts:
                 self._host.doubtful.discard(self)
                 self._refusal = None
-                self._reattach = False
                 self._reported = ""
 
     async def _look_again(self) -> None:
-        """Stand where the store says the log ends. Raises `StoreError`; the partition is then in doubt as before."""
+        """Take the log over anew, and stand where it ends. Raises `StoreError`; all is in doubt then as before."""
         mark, state, store = self._mark, self._state, self._host.store
         await mark.wait()
         mark.forget_rounds()
-        if not self._reattach:
-            self.end = mark.stored  # where nothing was in between, the bounds say so
-            state.producers.forget(self.end)
-            super()._see(await store.bounds(self.log))
-        elif self.leader_epoch < 0:
+        if self.leader_epoch < 0:
             await self._take_over(await store.load(state.key))
         else:
             attached = await self._attach(mark.stored)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from korvet_fast.config import Settings
 from korvet_fast.core.host import Host
 from korvet_fast.core.partition import Partition
+from korvet_fast.core.single import SinglePartition
 from korvet_fast.core.topic_config import ONLY, TopicConfig
 from korvet_fast.errors import KorvetError
 
@@ -47,7 +48,15 @@ class Topic:
         self.packed = packed
         self.id = document.id
         self.config = TopicConfig(settings, document.configs, document.fixed, syncs=host.store.syncs)
-        self.partitions = [Partition(host, name, index, self.config) for index in range(document.partitions)]
+        self.partitions: list[Partition] = []
+        self.grow(host, document.partitions)
+
+    def grow(self, host: Host, total: int) -> list[Partition]:
+        """Have `total` partitions; those that are new."""
+        kind = SinglePartition if self.config.form.single else Partition
+        added = [kind(host, self.name, index, self.config) for index in range(len(self.partitions), total)]
+        self.partitions += added
+        return added
 
     def describe(self) -> Document:
         """The document that tells of the topic as it is."""

@@ -241,9 +241,7 @@ class Topics:
         await self._host.store.save(_PREFIX + topic.name, None, topic.packed)
 
     def _grow(self, topic: Topic, total: int) -> None:
-        have = len(topic.partitions)
-        topic.partitions += [Partition(self._host, topic.name, index, topic.config) for index in range(have, total)]
-        self._count += total - have
+        self._count += len(topic.grow(self._host, total))
 
     def _enter(self, topic: Topic) -> None:
         self._by_name[topic.name] = self._by_id[topic.id] = topic

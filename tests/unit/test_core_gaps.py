@@ -8,7 +8,7 @@ import pytest
 
 from batches import NOW, make_batch
 from core_world import SharedWorld as Scene
-from core_world import put, put_values, read_all, run_shared, send
+from core_world import put, put_values, read_all, run_shared, send, settle
 from korvet_fast.core.types import LATEST
 from korvet_fast.core.watch import Watch
 from korvet_fast.errors import KorvetError
@@ -146,25 +146,115 @@ def test_a_long_poll_goes_on_where_the_store_cannot_say_what_there_is(caplog: py
     over(body)
 
 
-def test_a_place_that_another_program_took_is_given_up_and_the_next_one_is_free() -> None:
+def test_batches_are_put_behind_another_programs_record_in_their_order() -> None:
+    async def body(scene: Scene) -> None:
+        partition, epoch = scene.partition, scene.partition.leader_epoch
+        await send(partition, b"0", producer=(7, 0, 0))
+        foreign = scene.server.add("t:0", FIRST + 100, b"foreign")
+        sent = [put(partition, make_batch([b"%d" % n], producer=(7, 0, n)), acks) for n, acks in ((1, -1), (2, 1))]
+        again = put(partition, make_batch([b"2"], producer=(7, 0, 2)), -1)
+        for one in sent:
+            assert one.done is not None
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        sent.append(put(partition, make_batch([b"3"], producer=(7, 0, 3)), -1))  # while the others look for a place
+        offsets = [await settle(one) for one in sent]
+        assert offsets == sorted(offsets)
+        assert offsets[0] > foreign
+        assert await settle(again) == offsets[1]
+        assert await read_all(partition) == [b"0", b"foreign", b"1", b"2", b"3"]
+        assert await send(partition, b"3", producer=(7, 0, 3)) == offsets[2]
+        assert await send(partition, b"4", producer=(7, 0, 4)) == offsets[2] + 1
+        assert partition.leader_epoch == epoch
+
+    over(body)
+
+
+def test_a_batch_finds_a_place_however_busy_the_others_are() -> None:
     async def body(scene: Scene) -> None:
         partition = scene.partition
-        await send(partition, b"0", producer=(7, 0, 0))
-        epoch = partition.leader_epoch
-        scene.server.add("t:0", FIRST + 100, b"foreign")
-        sent = [put(partition, make_batch([b"%d" % number], producer=(7, 0, number)), acks=-1) for number in (1, 2)]
-        for appended in sent:
-            assert appended.done is not None
-            with pytest.raises(Stale) as caught:
-                await asyncio.shield(appended.done)
-            assert partition.explain(caught.value).fault.name == "NOT_LEADER_OR_FOLLOWER"
-        with pytest.raises(KorvetError, match="NOT_LEADER_OR_FOLLOWER"):
-            put(partition, make_batch([b"1"], producer=(7, 0, 1)))
-        await partition.retry()
-        offsets = [await send(partition, b"%d" % number, producer=(7, 0, number)) for number in (1, 2)]
-        assert offsets == [FIRST + 101, FIRST + 102]
-        assert await read_all(partition) == [b"0", b"foreign", b"1", b"2"]
-        assert partition.leader_epoch == epoch
+        scene.server.add("t:0", FIRST, b"foreign")
+        scene.store.held = []
+        appended = put(partition, make_batch([b"ours"]), -1)
+        places = []
+        for busy in (True, True, True, True, True, False):
+            while not scene.store.held:
+                await asyncio.sleep(0)
+            places.append(partition.end - 1)
+            if busy:
+                scene.server.add("t:0", partition.end, b"foreign")
+            scene.store.held.pop()()
+        assert await settle(appended) == places[-1]
+        assert places[-1] - FIRST == 64 << 10  # further ahead of the clock each time
+
+    over(body)
+
+
+def test_a_batch_that_finds_no_place_is_refused_in_the_end() -> None:
+    async def body(scene: Scene) -> None:
+        partition = scene.partition
+        scene.server.greedy = True
+        appended = put(partition, make_batch([b"ours"]), -1)
+        assert appended.done is not None
+        with pytest.raises(Stale) as caught:
+            await asyncio.shield(appended.done)
+        assert partition.explain(caught.value).fault.name == "NOT_LEADER_OR_FOLLOWER"
+        scene.server.greedy = False
+        assert await send(partition, b"ours", acks=1) > FIRST
+        assert (await read_all(partition))[-1] == b"ours"
+
+    over(body)
+
+
+def test_a_batch_that_is_still_on_its_way_when_its_broker_resigns_ends_as_it_ends() -> None:
+    async def body(scene: Scene) -> None:
+        partition = scene.partition
+        scene.store.held = []
+        scene.server.add("t:0", FIRST, b"foreign")
+        refused, late = [put(partition, make_batch([value]), -1) for value in (b"1", b"2")]
+        scene.store.held[0]()
+        await asyncio.sleep(0)
+        partition.resign("another broker leads it from now on")
+        assert refused.done is not None
+        with pytest.raises(KorvetError, match="another broker leads it"):
+            await asyncio.shield(refused.done)
+        scene.store.held[1]()
+        assert late.done is not None
+        with pytest.raises(KorvetError, match="another broker leads it"):
+            await asyncio.shield(late.done)
+
+    over(body)
+
+
+@pytest.mark.parametrize("way", ["fork", "down", "fenced", "deleted"])
+def test_batches_that_look_for_a_place_end_with_their_log(way: str) -> None:
+    async def body(scene: Scene) -> None:
+        partition = scene.partition
+        scene.server.add("t:0", FIRST, b"foreign")
+        sent = [put(partition, make_batch([b"1"]), -1)]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        sent.append(put(partition, make_batch([b"2"]), -1))
+        if way == "fork":
+            scene.server.fork("the server was restarted")
+        elif way == "down":
+            scene.server.down = True
+        elif way == "fenced":
+            scene.server.stream("t:0").epoch += 1
+        else:
+            topic = scene.broker.topics.get("t")
+            assert topic is not None
+            await scene.broker.topics.delete(topic)
+        told = set()
+        for one in sent:
+            assert one.done is not None
+            await asyncio.wait([one.done])
+            failure = one.done.exception()
+            assert failure is not None
+            told.add(partition.explain(failure).fault.name)
+        expected = {"deleted": "UNKNOWN_TOPIC_OR_PARTITION", "down": "KAFKA_STORAGE_ERROR"}
+        assert told == {expected.get(way, "NOT_LEADER_OR_FOLLOWER")}
+        scene.server.down = False
 
     over(body)
 

@@ -201,6 +201,6 @@ async def _settle(parts: list[Part], timeout_ms: int) -> None:
             assert part.partition is not None
             part.fail(part.partition.explain(failure))
         else:
-            part.row["base_offset"] = appended.base_offset
-            part.row["log_append_time_ms"] = appended.log_append_time
+            placed = done.result() if done is not None else None
+            part.row["base_offset"], part.row["log_append_time_ms"] = placed or appended[:2]
             part.row["log_start_offset"] = appended.log_start_offset
