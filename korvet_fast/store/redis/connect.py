@@ -2,9 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import Sequence
 from functools import partial
-from typing import TypeAlias
 
 from korvet_fast._native import pack
 from korvet_fast.errors import SettingError
@@ -13,9 +11,6 @@ from korvet_fast.store.redis.url import Endpoint, RedisUrl, Tls
 
 NAME = "korvet-fast"  # what CLIENT LIST shows
 KEEPALIVE = 60  # seconds of silence after which TCP looks whether the peer is still there
-
-Command: TypeAlias = Sequence[bytes | str | int]
-Commands: TypeAlias = Sequence[Command]
 
 
 def make_context(tls: Tls) -> ssl.SSLContext:
@@ -34,21 +29,17 @@ def make_context(tls: Tls) -> ssl.SSLContext:
     return context
 
 
-async def connect(
-    url: RedisUrl, endpoint: Endpoint, context: ssl.SSLContext | None, first: Commands = (), patience: float = 0.0
-) -> Lane:
-    """A lane to a server, ready for commands; `first` are sent before any other (`SCRIPT LOAD`).
+async def connect(url: RedisUrl, endpoint: Endpoint, context: ssl.SSLContext | None, patience: float = 0.0) -> Lane:
+    """A lane to a server, ready for commands.
 
     `patience`: seconds that an answer may take beyond the URL's `socket_timeout`, for commands that block. Raises
     `LaneDown` if the server cannot be reached, does not answer in time or refuses us.
     """
     # asyncio keeps time by the current task, and our handlers have none.
-    return await asyncio.ensure_future(_connect(url, endpoint, context, first, patience))
+    return await asyncio.ensure_future(_connect(url, endpoint, context, patience))
 
 
-async def _connect(
-    url: RedisUrl, endpoint: Endpoint, context: ssl.SSLContext | None, first: Commands, patience: float
-) -> Lane:
+async def _connect(url: RedisUrl, endpoint: Endpoint, context: ssl.SSLContext | None, patience: float) -> Lane:
     loop = asyncio.get_running_loop()
     make = partial(Lane, str(endpoint), url.timeout + patience)
     try:
@@ -63,7 +54,7 @@ async def _connect(
         raise LaneDown(f"{endpoint}: no TLS connection: {error.reason or error}") from None
     except OSError as error:
         raise LaneDown(f"cannot connect to {endpoint}: {error.strerror or error}") from None
-    commands = [*_introduce(url), *first]
+    commands = _introduce(url)
     try:
         replies = await lane.send(pack(commands), len(commands))
     except asyncio.CancelledError:
@@ -80,8 +71,8 @@ async def _connect(
     return lane
 
 
-def _introduce(url: RedisUrl) -> list[Command]:
-    commands: list[Command] = []
+def _introduce(url: RedisUrl) -> list[list[str | int]]:
+    commands: list[list[str | int]] = []
     if url.password:
         commands.append(["AUTH", url.user, url.password] if url.user else ["AUTH", url.password])
     if url.db:

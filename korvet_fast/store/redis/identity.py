@@ -19,6 +19,7 @@ class Identity(NamedTuple):
     former: str  # master_replid2: the history it followed before
     forked: int  # second_repl_offset: `former` was shared up to here, in bytes of replication stream; -1 if none
     master: bool
+    loading: bool = False  # it reads its files, and answers nothing else
 
     def continues(self, old: "Identity") -> bool:
         """Whether all that was there in the old history is there still."""
@@ -32,13 +33,14 @@ def read_info(text: bytes) -> dict[str, str]:
 
 
 def read_identity(info: dict[str, str]) -> Identity:
-    """From the sections `server` and `replication`."""
+    """From the sections `server`, `replication` and `persistence` of INFO."""
     return Identity(
         info["run_id"],
         info["master_replid"],
         info["master_replid2"],
         int(info["second_repl_offset"]),
         info["role"] == "master",
+        info.get("loading") == "1",
     )
 
 

@@ -6,7 +6,7 @@ A task looks once a second whether every master is still the one it was. Whoever
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from redis.crc import key_slot
@@ -14,7 +14,7 @@ from redis.crc import key_slot
 from korvet_fast._native import pack, reply
 from korvet_fast.errors import SettingError, StoreError
 from korvet_fast.store.redis.clients import Clients
-from korvet_fast.store.redis.connect import Command, connect, make_context
+from korvet_fast.store.redis.connect import connect, make_context
 from korvet_fast.store.redis.discovery import SLOTS, Shard, find_masters
 from korvet_fast.store.redis.identity import Identity, compare, read_identity, read_info
 from korvet_fast.store.redis.lane import Asking, Lane, LaneDown
@@ -24,7 +24,7 @@ WATCH = 1.0  # seconds between two looks at the masters
 REPAIR = 20.0  # seconds within which a connection must be back
 FIRST_WAIT, LONGEST_WAIT = 0.02, 0.5  # seconds between two attempts
 
-_INFO = pack([["INFO", "server", "replication"]])
+_INFO = pack([["INFO", "server", "replication", "persistence"]])
 # Errors of a server that is there and cannot serve the command just now.
 _WAIT = ("TRYAGAIN", "CLUSTERDOWN", "LOADING", "BUSY", "MASTERDOWN", "READONLY")
 # Errors after which the masters must have been looked for once more.
@@ -35,18 +35,16 @@ log = logging.getLogger(__name__)
 
 def curable(error: str) -> bool:
     """Whether a command that got this error reply can be sent again, once `Topology.repair` has seen to it."""
-    return error.partition(" ")[0] in (*_WAIT, "MOVED", "ASK", "NOSCRIPT")
+    return error.partition(" ")[0] in (*_WAIT, "MOVED", "ASK")
 
 
 class Topology:
     """All masters of a Redis. `generation` rises whenever what was written may be gone."""
 
-    def __init__(self, url: RedisUrl, scripts: Sequence[str | bytes] = ()) -> None:
-        """`scripts` are loaded into every server before its lane is used."""
+    def __init__(self, url: RedisUrl) -> None:
         self.url = url
         self.generation = 0
         self._clients = Clients(url)
-        self._scripts: list[Command] = [("SCRIPT", "LOAD", script) for script in scripts]
         self._listeners: list[Callable[[str], None]] = []
         self._context: ssl.SSLContext | None = None
         self._shards: list[Shard] = []
@@ -119,7 +117,7 @@ class Topology:
 
     async def connect(self, master: Endpoint, patience: float = 0.0) -> Lane:
         """Another connection to a master, which the caller closes. `patience` as `connect.connect`. `LaneDown`."""
-        return await connect(self.url, master, self._context, (), patience)
+        return await connect(self.url, master, self._context, patience)
 
     async def call(self, *command: bytes | str | int, key: str = "") -> Any:
         """A slow command, over a connection of its own, sent once. The reply as RESP2 has it: bytes, int, list, None.
@@ -147,7 +145,7 @@ class Topology:
         wait = 0.0
         while True:
             if looked:
-                why = await self._reach(key, word)
+                why = self._reach(key, word)
                 if not why:
                     return
             await asyncio.sleep(min(wait, max(deadline - loop.time(), 0)))
@@ -172,15 +170,12 @@ class Topology:
         elif self._slots:
             self._slots[int(slot)] = self._hint = endpoint
 
-    async def _reach(self, key: str, word: str) -> str:
+    def _reach(self, key: str, word: str) -> str:
         """Why `key` has no lane, "" if it has."""
         try:
             lane = self.lane(key)
             if word == "ASK" and not lane.asking:
                 return f"{self._asking[key]} is not connected"
-            if word == "NOSCRIPT":
-                for command in self._scripts:
-                    await lane.send(pack([command]))
         except StoreError as error:
             return error.detail
         return ""
@@ -239,15 +234,15 @@ class Topology:
             if lane is not None and not lane.up:
                 continue
             try:
-                there = lane or await connect(self.url, endpoint, self._context, self._scripts)
+                there = lane or await connect(self.url, endpoint, self._context)
                 identity = await identify(there)
             except StoreError as error:
                 if lane is None:
                     return error.detail
                 continue
-            if identity.master:
+            if identity.master and not identity.loading:
                 return there, identity
-            there.close(f"{endpoint} is a replica")
+            there.close(f"{endpoint} is {'loading its data' if identity.loading else 'a replica'}")
             return there.why
         raise AssertionError("the second turn returns")
 

@@ -10,8 +10,6 @@ from korvet_fast.store.redis.lane import LaneDown
 from korvet_fast.store.redis.topology import Topology, curable
 from korvet_fast.store.redis.url import parse_url
 
-SCRIPT = "return redis.call('INCR', KEYS[1])"
-
 
 class Scene:
     """A topology, and what it has told."""
@@ -51,7 +49,7 @@ class Scene:
 @asynccontextmanager
 async def scene(url: str) -> AsyncIterator[Scene]:
     """Opened and closed."""
-    topology = Topology(parse_url(url), [SCRIPT])
+    topology = Topology(parse_url(url))
     there = Scene(topology)
     await topology.open()
     try:

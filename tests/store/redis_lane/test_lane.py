@@ -1,7 +1,7 @@
 """The hot connection: order, loss, silence, and what a server may say that it must not."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -19,10 +19,10 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
-async def lane_to(port: int, *first: Sequence[str], timeout: float = 5.0) -> AsyncIterator[Lane]:
+async def lane_to(port: int, timeout: float = 5.0) -> AsyncIterator[Lane]:
     """A lane, closed at the end."""
     url = parse_url(f"redis://127.0.0.1:{port}?socket_timeout={timeout}")
-    lane = await connect(url, url.nodes[0], None, first)
+    lane = await connect(url, url.nodes[0], None)
     try:
         yield lane
     finally:

@@ -1,7 +1,6 @@
 """Masters found, lost, replaced, redirected to: against real servers, Sentinels and a Cluster."""
 
 import asyncio
-import hashlib
 from collections.abc import Callable
 
 import pytest
@@ -15,14 +14,12 @@ from korvet_fast.store.redis.topology import curable
 from redis_cluster import Cluster
 from redis_sentinels import Sentinels
 from redis_server import RedisServer
-from store.redis_lane.scene import SCRIPT, scene
-
-SHA = hashlib.sha1(SCRIPT.encode()).hexdigest()
+from store.redis_lane.scene import scene
 
 
-async def test_a_server_is_used_with_its_scripts_loaded(redis_server: RedisServer) -> None:
+async def test_a_server_is_used(redis_server: RedisServer) -> None:
     async with scene(redis_server.url) as there:
-        assert await there.ask("k", "EVALSHA", SHA, 1, "n") == 1
+        assert await there.ask("k", "INCR", "n") == 1
         assert await there.topology.call("GET", "n") == b"1"
         with pytest.raises(Refused, match="refuses INCR"):
             await there.topology.call("INCR", "k", "k")
@@ -47,17 +44,17 @@ async def test_a_restart_is_a_new_history(redis_server: RedisServer) -> None:
         assert there.topology.generation == 1
         assert there.told == [f"127.0.0.1:{redis_server.port} was restarted"]
         assert there.topology.lane("k") is not old
-        assert await there.ask("k", "EVALSHA", SHA, 1, "n") == 1
+        assert await there.ask("k", "INCR", "n") == 1
 
 
 async def test_a_connection_cut_is_no_new_history(redis_server: RedisServer, proxy: RedisProxy) -> None:
     async with scene(proxy.url) as there:
-        lost = proxy.lose_reply(b"EVALSHA")
+        lost = proxy.lose_reply(b"INCR")
         with pytest.raises(LaneLost):
-            await there.ask("k", "EVALSHA", SHA, 1, "n")
+            await there.ask("k", "INCR", "n")
         assert lost.is_set()
         await asyncio.gather(*(there.topology.repair("k", "lost") for _ in range(50)))
-        assert await there.ask("k", "EVALSHA", SHA, 1, "n") == 2
+        assert await there.ask("k", "INCR", "n") == 2
         assert there.topology.generation == 0
         assert proxy.accepted == 2
 
@@ -91,28 +88,22 @@ async def test_a_server_that_is_stopped_is_given_up(redis_server: RedisServer) -
         assert there.topology.generation == 0
 
 
-async def test_scripts_that_were_flushed_are_loaded_again(redis_server: RedisServer) -> None:
-    async with scene(redis_server.url) as there:
-        redis_server.call("SCRIPT", "FLUSH")
-        error = await there.ask("k", "EVALSHA", SHA, 1, "n")
-        assert isinstance(error, ReplyError)
-        assert curable(error.message)
-        await there.topology.repair("k", error.message)
-        assert await there.ask("k", "EVALSHA", SHA, 1, "n") == 1
-
-
 async def test_a_server_that_loads_is_waited_for(redis_server: RedisServer) -> None:
-    """F13: it answers, but with LOADING."""
+    """F13: it answers INFO, and nothing else."""
     redis_server.call("CONFIG", "SET", "appendfsync", "no")
-    redis_server.call("DEBUG", "POPULATE", 200)
+    redis_server.call("DEBUG", "POPULATE", 400)
     redis_server.call("BGREWRITEAOF")
     redis_server.wait_for("persistence", aof_rewrite_in_progress="0", aof_rewrite_scheduled="0")
     redis_server.options |= {"key-load-delay": 10_000, "loading-process-events-interval-bytes": 1024}
     async with scene(redis_server.url) as there:
         redis_server.stop()
         redis_server.start(loaded=False)
+        there.within = 1.5
+        with pytest.raises(StoreError, match="is loading its data"):
+            await there.lose("k")
+        there.within = 20.0
         await there.lose("k")
-        assert await there.ask("k", "DBSIZE") == 200
+        assert await there.ask("k", "DBSIZE") == 400
         assert there.topology.generation == 1
 
 
@@ -239,9 +230,7 @@ async def test_a_cluster_whose_other_node_is_lost_serves_what_it_may(redis_clust
         node.call("CONFIG", "SET", "cluster-require-full-coverage", "no")
     async with scene(redis_cluster.url) as there:
         lost.kill()
-        owner.call("SCRIPT", "FLUSH")
-        await there.topology.repair(key, "NOSCRIPT No matching script. Please use EVAL.")
-        assert await there.ask(key, "EVALSHA", SHA, 1, key) == 1
+        await there.ask(key, "SET", key, 1)
         await there.topology.repair(key, "READONLY You can't write against a read only replica.")
         assert await there.ask(key, "GET", key) == b"1"
 
