@@ -62,9 +62,10 @@ class Tenure(Extent):
         self._refusal = None
 
     async def _take_over(self, saved: bytes | None) -> None:
+        stored = self._stored
         self._state.load(saved, self._host.clock.monotonic())
-        stored = max(self._mark.stored, self._state.saved_end)
-        await self._hold(await self._attach(stored), stored, self._state.saved_end)
+        known = self._state.saved_end
+        await self._hold(await self._attach(max(self._mark.stored, known)), max(stored, known), known)
 
     async def lead(self) -> None:
         """Take the log over as `open` does; if the store fails, try again whenever somebody asks."""
@@ -140,6 +141,11 @@ class Tenure(Extent):
         """The offset after the last record: `end`, unless there is a gap below it."""
         end, top = self._gap
         return top if end == self.end else self.end
+
+    @property
+    def _stored(self) -> int:
+        """The offset after the last record that clients can rely on."""
+        return min(self._mark.stored, self.top)
 
     @property
     def is_saved(self) -> bool:
@@ -256,6 +262,7 @@ class Tenure(Extent):
         if self.leader_epoch < 0:
             await self._take_over(await store.load(state.key))
         else:
+            stored = self._stored
             attached = await self._attach(mark.stored)
             if store.shared and attached.epoch > self.leader_epoch + 1:
                 # Somebody else led meanwhile: what is in memory is not the log's.
@@ -263,7 +270,7 @@ class Tenure(Extent):
                 known = state.saved_end
             else:
                 known = self.top
-            await self._hold(attached, mark.stored, known)
+            await self._hold(attached, stored, known)
         await mark.wait()
         if self.high_watermark < self.end:
             raise StoreError(f"what {self.log} holds above offset {self.high_watermark} cannot be made durable")

@@ -187,6 +187,9 @@ def test_a_broken_history_is_told_exactly_and_no_offset_is_used_again(caplog: py
         assert await send(partition, b"6 again", producer=(7, 0, 6)) == 10
         assert await read_all(partition, 6) == [b"6 again"]
         assert partition.top == 11
+        world.server.fork("and again")
+        await partition.retry()
+        assert (partition.end, len(world.broker.losses)) == (11, 1)
 
     over(body)
     assert caplog.text.count("t:0: records were lost: offsets 6 to 9, which had been stored") == 1
@@ -214,6 +217,9 @@ def test_a_server_that_lost_everything_is_not_written_at_offset_0_again() -> Non
         world.server.streams.clear()
         world.server.fork("the server came back empty")
         await partition.retry()
+        for why in ("and it still is", "and it still is, they say"):
+            world.server.fork(why)
+            await partition.retry()
         assert [(loss.first, loss.end) for loss in world.broker.losses] == [(0, 2)]
         assert partition.leader_epoch > epoch
         assert await send(partition, b"c") == 2
