@@ -2,14 +2,14 @@
 
 import asyncio
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from korvet_fast.store.interface import Form
 from redis_server import PROGRAMS, RedisServer, find_program
-from store.engines import SEED, EmbeddedEngine, Engine, Maker, RedisEngine
+from store.engines import SEED, EmbeddedEngine, Engine, RedisEngine
 
 FORMS = {"entries": Form(10, single=True), "batches": Form(10)}
 ENGINES = [
@@ -30,35 +30,33 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 @pytest.fixture(scope="session")
-def redis_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, RedisServer]]:
-    """Servers for all tests that use keys of their own, started when first asked for."""
+def shared_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], RedisServer]]:
+    """Servers for all tests that use keys of their own, by program, started when first asked for."""
     running: dict[str, RedisServer] = {}
-    yield running
+
+    def find(program: str) -> RedisServer:
+        if program not in running:
+            place = tmp_path_factory.mktemp(program)
+            running[program] = RedisServer(find_program(program), place, appendonly="yes").start()
+        return running[program]
+
+    yield find
     for server in running.values():
         server.stop()
 
 
 @pytest.fixture(params=ENGINES)
-def engine(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    redis_servers: dict[str, RedisServer],
-) -> Engine:
+def engine(request: pytest.FixtureRequest, tmp_path: Path, shared_redis: Callable[[str], RedisServer]) -> Engine:
     """Every engine, and engines again behind delays (their seed: KORVET_TEST_SEED)."""
     name: str = request.param
     faulty = name.endswith("-faulty")
     if faulty:
         print(f"KORVET_TEST_SEED={SEED}")
     name = name.removesuffix("-faulty")
-    maker: Maker = EmbeddedEngine(tmp_path / "data")
-    if name != "embedded":
-        program, _, layout = name.rpartition("-")
-        if program not in redis_servers:
-            place = tmp_path_factory.mktemp(program)
-            redis_servers[program] = RedisServer(find_program(program), place, appendonly="yes").start()
-        maker = RedisEngine(redis_servers[program], FORMS[layout])
-    return Engine(maker, SEED if faulty else None)
+    if name == "embedded":
+        return Engine(EmbeddedEngine(tmp_path / "data"), SEED if faulty else None)
+    program, _, layout = name.rpartition("-")
+    return Engine(RedisEngine(shared_redis(program).url, FORMS[layout]), SEED if faulty else None)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.interface import WHOLE, Form, Store
 from korvet_fast.store.redis.store import RedisStore
 from korvet_fast.store.redis.url import parse_url
-from redis_server import RedisServer
 from store.faulty import Faulty, Plan
 from store.scene import Scene
 
@@ -65,15 +64,15 @@ class RedisEngine:
 
     rewinds = False
 
-    def __init__(self, server: RedisServer, form: Form) -> None:
-        self.server = server
+    def __init__(self, url: str, form: Form) -> None:
+        self.url = url
         self.form = form
         self.origin = NOW << form.bits if form.single else 1
         self.namespace = f"test{next(_numbers)}"
 
     def make(self, **_: Any) -> RedisStore:
         """A store that is not open; options that are of files mean nothing here."""
-        return RedisStore(parse_url(f"{self.server.url}?namespace={self.namespace}"))
+        return RedisStore(parse_url(f"{self.url}?namespace={self.namespace}"))
 
     def crash(self, store: RedisStore) -> None:
         """See `Maker.crash`."""
@@ -96,8 +95,9 @@ class Engine:
     @asynccontextmanager
     async def scene(self, **options: Any) -> AsyncIterator[Scene]:
         """An open store, closed at the end unless it has crashed."""
+        plan = options.pop("plan", None) or (None if self._seed is None else Plan(self._seed))
         inner = self._inner = self._maker.make(**options)
-        store: Store = inner if self._seed is None else Faulty(inner, Plan(self._seed))
+        store: Store = inner if plan is None else Faulty(inner, plan)
         await store.open()
         try:
             yield Scene(store, self._maker.form, self._maker.origin)

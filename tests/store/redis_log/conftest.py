@@ -1,0 +1,49 @@
+"""Redis stores of both layouts on both servers. Tests run on the loop that the broker runs on."""
+
+import inspect
+from collections.abc import Callable, Iterator
+
+import pytest
+import uvloop
+
+from faults.redis.proxy import RedisProxy
+from redis_server import PROGRAMS, RedisServer
+from store.conftest import FORMS
+from store.engines import RedisEngine
+from store.redis_log.place import Place
+
+
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A test that is a coroutine runs in a loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    uvloop.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
+
+
+@pytest.fixture(params=FORMS)
+def layout(request: pytest.FixtureRequest) -> str:
+    """Each layout."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(params=PROGRAMS)
+def place(request: pytest.FixtureRequest, layout: str, shared_redis: Callable[[str], RedisServer]) -> Place:
+    """Keys of the test's own on a server that others use too."""
+    server = shared_redis(request.param)
+    return Place(server, RedisEngine(server.url, FORMS[layout]))
+
+
+@pytest.fixture
+def own_place(redis_server: RedisServer, layout: str) -> Place:
+    """A server of the test's own."""
+    return Place(redis_server, RedisEngine(redis_server.url, FORMS[layout]))
+
+
+@pytest.fixture
+def proxy(redis_server: RedisServer) -> Iterator[RedisProxy]:
+    """In front of the test's own server."""
+    with RedisProxy(redis_server.port) as running:
+        yield running

@@ -1,0 +1,135 @@
+"""Being told of what other programs put into streams, and of nothing else."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from korvet_fast.store.interface import Form
+from redis_server import PROGRAMS, RedisServer
+from store.engines import NOW, RedisEngine
+from store.redis_log.place import LOG, Place
+from store.scene import Scene
+
+
+@pytest.fixture(params=PROGRAMS)
+def entries(request: pytest.FixtureRequest, shared_redis: Callable[[str], RedisServer]) -> Place:
+    """A place where every record is an entry."""
+    server = shared_redis(request.param)
+    return Place(server, RedisEngine(server.url, Form(10, single=True)))
+
+
+async def hear_something_else(entries: Place, scene: Scene) -> None:
+    """When this ends, everything that was put in before has been told, if it is."""
+    await scene.attach("else:0")
+    grown = asyncio.Event()
+    entries.call("XADD", f"{entries.maker.namespace}:else:0", "*", "value", "a")
+    scene.store.follow("else:0", 0, grown.set)
+    await grown.wait()
+    await scene.drop("else:0")
+
+
+async def until_listening(entries: Place) -> bytes:
+    """The number of the connection that waits in XREAD, once there is one."""
+    while True:
+        for line in entries.call("CLIENT", "LIST").splitlines():
+            if b"cmd=xread" in line and b"flags=b" in line:
+                number: bytes = line.split()[0].removeprefix(b"id=")
+                return number
+        await asyncio.sleep(0.01)
+
+
+async def test_told_once(entries: Place) -> None:
+    async with entries.scene() as scene:
+        await scene.attach(LOG)
+        end = (await scene.fill(LOG, 2)).end + scene.origin
+        grown = asyncio.Event()
+        told: list[int] = []
+
+        def grow() -> None:
+            told.append(1)
+            grown.set()
+
+        scene.store.follow(LOG, end, grow)
+        entries.xadd("value", "a", at=entries.id(2))
+        await grown.wait()
+        entries.xadd("value", "b", at=entries.id(3))
+        await hear_something_else(entries, scene)
+        assert len(told) == 1
+
+
+async def test_there_already(entries: Place) -> None:
+    async with entries.scene() as scene:
+        await scene.attach(LOG)
+        entries.xadd("value", "a", at=entries.id(0))
+        grown = asyncio.Event()
+        scene.store.follow(LOG, 0, grown.set)
+        await grown.wait()
+
+
+async def test_own_appends(entries: Place) -> None:
+    """They are not told of, and those of others are, before and after."""
+    async with entries.scene() as scene:
+        await scene.attach(LOG)
+        told: list[int] = []
+        grown = asyncio.Event()
+
+        def grow() -> None:
+            told.append(1)
+            grown.set()
+
+        scene.store.follow(LOG, 0, grow)
+        for _ in range(10):
+            await scene.fill(LOG, 3)
+        await hear_something_else(entries, scene)
+        assert told == []
+        entries.xadd("value", "a", at=entries.id(30))
+        await grown.wait()
+
+
+async def test_many(entries: Place) -> None:
+    """One connection follows them all; who has ended it is not told."""
+    async with entries.scene() as scene:
+        logs = [f"many:{number}" for number in range(50)]
+        for log in logs:
+            await scene.attach(log)
+        told: list[str] = []
+        connections = entries.call("INFO", "clients").split(b"connected_clients:")[1].split()[0]
+        ends = [scene.store.follow(log, 0, lambda log=log: told.append(log)) for log in logs]
+        for number in (7, 21):
+            ends[number]()
+        for number in (3, 7, 21, 40):
+            entries.call("XADD", f"{entries.maker.namespace}:{logs[number]}", "*", "value", "a")
+        while len(told) < 2:
+            await asyncio.sleep(0.01)
+        more = scene.store.follow(LOG, 0, lambda: None)
+        await hear_something_else(entries, scene)
+        assert sorted(told) == ["many:3", "many:40"]
+        now = entries.call("INFO", "clients").split(b"connected_clients:")[1].split()[0]
+        assert int(now) == int(connections) + 1
+        more()
+        entries.call("XADD", f"{entries.maker.namespace}:{logs[11]}", "*", "value", "a")
+        while len(told) < 3:
+            await asyncio.sleep(0.01)
+
+
+async def test_added_while_waiting(entries: Place) -> None:
+    async with entries.scene() as scene:
+        await scene.attach(LOG)
+        await scene.attach("orders:1")
+        scene.store.follow("orders:1", NOW << 10, lambda: None)
+        await until_listening(entries)
+        grown = asyncio.Event()
+        scene.store.follow(LOG, 0, grown.set)
+        entries.xadd("value", "a")
+        await grown.wait()
+
+
+async def test_connection_lost(entries: Place) -> None:
+    async with entries.scene() as scene:
+        await scene.attach(LOG)
+        grown = asyncio.Event()
+        scene.store.follow(LOG, 0, grown.set)
+        entries.call("CLIENT", "KILL", "ID", await until_listening(entries))
+        entries.xadd("value", "a")
+        await grown.wait()

@@ -1,0 +1,185 @@
+"""Other programs' hands in the stream (layout `entries`): what they add is there at once, what they take is gone."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from batches import read_values
+from korvet_fast.store.interface import Form, Stale
+from redis_server import PROGRAMS, RedisServer
+from store.engines import RedisEngine
+from store.redis_log.place import LOG, Place
+from store.scene import Scene
+
+
+@pytest.fixture(params=PROGRAMS)
+def entries(request: pytest.FixtureRequest, shared_redis: Callable[[str], RedisServer]) -> Place:
+    """A place where every record is an entry."""
+    server = shared_redis(request.param)
+    return Place(server, RedisEngine(server.url, Form(10, single=True)))
+
+
+async def read(scene: Scene, start: int = 0) -> list[bytes]:
+    page = await scene.read(LOG, start, 1 << 20)
+    return [value for data in page.data for value in read_values(data)]
+
+
+async def test_seen_at_once(entries: Place) -> None:
+    async with entries.scene() as scene:
+        bounds = (await scene.attach(LOG)).bounds
+        assert bounds[:3] == (0, 0, 0)
+        entries.xadd("value", "a", at=entries.id(5))
+        bounds = await scene.bounds(LOG)
+        assert (bounds.start, bounds.end, bounds.removed) == (5, 6, 0)
+        assert await read(scene) == [b"a"]
+        assert (await scene.fill(LOG, 2)).end == 8
+        entries.xadd("value", "b", at=entries.id(8))
+        assert (await scene.bounds(LOG)).end == 9
+        assert (await scene.attach(LOG)).top == 9
+        assert len(await read(scene)) == 4
+        assert await scene.read_offsets(LOG, 6, 1) == [6]
+
+
+async def test_above_what_we_append(entries: Place) -> None:
+    """The append is refused, and all behind it; nothing of them is there; we go on above."""
+    async with entries.scene() as scene:
+        await scene.attach(LOG)
+        await scene.fill(LOG, 2)
+        entries.xadd("value", "a", at=entries.id(4))  # inside of the batch that comes
+        before = entries.snapshot()
+        appendings = [scene.append(LOG, at, 5) for at in (2, 7, 12)]
+        for appending in appendings:
+            for future in appending:
+                with pytest.raises(Stale) as refused:
+                    await future
+                assert not refused.value.fenced
+                assert scene.relate(refused.value.end) == 5
+        after = entries.snapshot()
+        assert after[1:] == before[1:]
+        assert (await scene.bounds(LOG)).end == 5
+        with pytest.raises(Stale):
+            scene.append(LOG, 17, 1)
+        epoch = log_epoch(entries)
+        assert (await scene.fill(LOG, 3)).end == 8
+        assert log_epoch(entries) == epoch
+        assert await scene.read_offsets(LOG, 5, 1 << 20) == [5, 6, 7]
+
+
+def log_epoch(entries: Place) -> bytes:
+    epoch: bytes = entries.call("HGET", entries.state_key, "epoch")
+    return epoch
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_both_write(entries: Place, seed: int) -> None:
+    """Whoever is first has the offset; everything acknowledged is there, whole and in order."""
+    async with entries.scene() as scene:
+        await scene.attach(LOG)
+        ours: list[int] = []
+        theirs = 0
+
+        async def interfere() -> None:
+            nonlocal theirs
+            for _ in range(60):
+                entries.call("XADD", entries.key, "*", "value", f"foreign {theirs:013}")
+                theirs += 1
+                await asyncio.sleep(0.001 * (seed + 1))
+
+        interfering = asyncio.create_task(interfere())
+        while not interfering.done():
+            end = (await scene.bounds(LOG)).end
+            try:
+                appendings = [scene.append(LOG, end + 10 * number, 10) for number in range(3)]
+                for number, appending in enumerate(appendings):
+                    await appending.stored
+                    ours += range(end + 10 * number, end + 10 * number + 10)
+            except Stale as stale:
+                assert not stale.fenced
+        there: list[int] = []
+        start = 0
+        while (page := await scene.store.read(LOG, start + scene.origin, 1 << 20, 1 << 62)).data:
+            start = page.next - scene.origin
+            for data in page.data:
+                there += [int(value[-20:]) - scene.origin for value in read_values(data) if value.isdigit()]
+        assert there == ours
+        assert entries.call("XLEN", entries.key) == len(ours) + theirs
+
+
+async def test_trimmed(entries: Place) -> None:
+    async with entries.scene() as scene:
+        await scene.attach(LOG)
+        await scene.fill(LOG, 10)
+        entries.call("XDEL", entries.key, entries.id(5))
+        bounds = await scene.bounds(LOG)
+        assert (bounds.start, bounds.removed) == (0, 0)  # nothing is missing from the front
+        assert await scene.read_offsets(LOG, 0, 1 << 20) == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+        entries.call("XTRIM", entries.key, "MAXLEN", 3)
+        bounds = await scene.bounds(LOG)
+        assert (bounds.start, bounds.end, bounds.removed) == (7, 10, 7)
+        entries.call("XTRIM", entries.key, "MAXLEN", 0)
+        bounds = await scene.bounds(LOG)
+        assert (bounds.start, bounds.end, bounds.size, bounds.latest, bounds.removed) == (10, 10, 0, -1, 10)
+        assert (await scene.fill(LOG, 1)).end == 11
+    async with entries.scene() as scene:
+        attached = await scene.attach(LOG)
+        assert (attached.bounds.start, attached.bounds.end, attached.bounds.removed, attached.top) == (10, 11, 10, 11)
+
+
+async def test_deleted(entries: Place) -> None:
+    """The whole stream goes: all is lost, and no offset is given out again."""
+    async with entries.scene() as scene:
+        await scene.attach(LOG)
+        await scene.fill(LOG, 10)
+        entries.call("DEL", entries.key)
+        attached = await scene.attach(LOG)
+        assert (attached.bounds.start, attached.bounds.end, attached.top) == (10, 10, 0)
+        assert (await scene.fill(LOG, 1)).end == 11
+
+
+async def test_no_offset_of_their_own(entries: Place) -> None:
+    """A sequence that does not fit the bits: the entry is passed over, and nothing else is lost by it."""
+    async with entries.scene() as scene:
+        await scene.attach(LOG)
+        await scene.fill(LOG, 2)
+        ms = int(entries.id(0).partition("-")[0])
+        entries.xadd("value", "a", at=f"{ms}-5000")
+        bounds = await scene.bounds(LOG)
+        assert bounds.end == 1024
+        assert await scene.read_offsets(LOG, 0, 1 << 20) == [0, 1]
+        await scene.append(LOG, 1024, 2).stored
+        assert await scene.read_offsets(LOG, 0, 1 << 20) == [0, 1, 1024, 1025]
+        assert await scene.read_offsets(LOG, 2, 1 << 20) == [1024, 1025]
+
+
+async def test_find_time_among_theirs(entries: Place) -> None:
+    async with entries.scene() as scene:
+        await scene.attach(LOG)
+        await scene.fill(LOG, 3, time=100)
+        assert 2 in await scene.find_time(LOG, 102)
+        entries.xadd("value", b"%020d" % (3 + scene.origin), "timestamp", "500", at=entries.id(3))
+        assert await scene.find_time(LOG, 600) == []
+        await scene.fill(LOG, 2, time=300)
+        assert 3 in await scene.find_time(LOG, 400)
+        assert (await scene.bounds(LOG)).latest == 500
+        await scene.fill(LOG, 2, time=700)
+        entries.xadd("value", b"%020d" % (8 + scene.origin), "timestamp", "900", at=entries.id(8))
+        assert 8 in await scene.find_time(LOG, 800)
+        assert 6 in await scene.find_time(LOG, 600) or 5 in await scene.find_time(LOG, 600)
+        assert (await scene.cut(LOG, older_than=600)).start <= 6
+        assert (await scene.read_offsets(LOG, 6, 1 << 20)) == [6, 7, 8]
+
+
+async def test_retention_of_theirs(entries: Place) -> None:
+    async with entries.scene() as scene:
+        await scene.attach(LOG)
+        for number in range(200):
+            entries.xadd("value", b"x" * 1000, "timestamp", str(1000 + number), at=entries.id(number))
+        before = await scene.bounds(LOG)
+        assert before.size > 200_000
+        assert (await scene.cut(LOG, larger_than=100_000)).start == 0  # not known to be durable
+        await scene.append(LOG, before.end, sync=True).durable
+        after = await scene.cut(LOG, larger_than=100_000)
+        assert 100_000 <= after.size < 200_000
+        assert after.start == after.removed > 50
+        assert (await scene.cut(LOG, older_than=5000)).start == 200
