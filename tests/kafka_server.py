@@ -18,6 +18,7 @@ from korvet_fast.core.types import Address
 from korvet_fast.net.limits import Limits, read_limits
 from korvet_fast.net.server import Server
 from korvet_fast.store.embedded.store import EmbeddedStore
+from korvet_fast.store.interface import Store
 from korvet_fast.wire.kafka.dialect import KafkaDialect
 from korvet_fast.wire.kafka.faults import CODES
 from korvet_fast.wire.kafka.shapes.catalog import CATALOG
@@ -143,9 +144,9 @@ class KafkaServer:
 
 
 @asynccontextmanager
-async def kafka_server(data: Path, *settings: str, limits: Limits | None = None) -> AsyncIterator[KafkaServer]:
-    """A broker over the embedded store in `data`, with `name=value` settings."""
-    broker = Broker(EmbeddedStore(data), read_settings(settings))
+async def kafka_server(data: Path | Store, *settings: str, limits: Limits | None = None) -> AsyncIterator[KafkaServer]:
+    """A broker over the embedded store in `data`, or over the store given, with `name=value` settings."""
+    broker = Broker(EmbeddedStore(data) if isinstance(data, Path) else data, read_settings(settings))
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
     address = Address(*listener.getsockname())

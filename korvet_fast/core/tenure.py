@@ -222,7 +222,7 @@ class Tenure(Extent):
 
     def _report(self, reason: str) -> None:
         if reason != self._reported:
-            logger.error("%s: %s", self.log, reason)
+            logger.error("%s", reason if reason.startswith(self.log) else f"{self.log}: {reason}")
             self._reported = reason
 
     def retry(self) -> "asyncio.Task[None]":
