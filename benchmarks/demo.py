@@ -248,7 +248,7 @@ def over_redis(rows: list[str], directory: Path, bar: Progress) -> tuple[dict[st
         console.print(
             f"The broker has ended. This is what it left in Redis: [bold]{' '.join(keys)}[/], and the first of it:"
         )
-        console.print(streams.first(redis, keys[0]), highlight=False, markup=False)
+        console.print(streams.first(redis, keys[0]), highlight=False, markup=False, soft_wrap=True)
         figures["bytes of the streams in Redis's memory"] = f"{streams.size(redis, keys):,}"
         figures[f"read with {streams.reader()} and compare"] = f"{len(rows) / read:,.0f} records/s"
     return figures, delays

@@ -97,12 +97,12 @@ def _produce(batch: int, record: int, *ratios: Ratio, connections: int = 1) -> L
     return Load(title, arguments, (Figure("mb_per_s", "MB/s", ratios),), peers=PEERS)
 
 
-def _fetch(batch: int, record: int) -> Load:
-    shape = ("--batch-bytes", str(batch * 1024), "--record-bytes", str(record))
+def _fetch(batch: int, record: int, *ratios: Ratio, connections: int = 1) -> Load:
+    shape = ("--batch-bytes", str(batch * 1024), "--record-bytes", str(record), "--connections", str(connections))
     return Load(
-        f"fetch 1 MB, batches of {batch} KB, {record} B",
+        f"fetch 1 MB, batches of {batch} KB, {record} B" + f", {connections} connections" * (connections > 1),
         (*shape, "--max-bytes", "1048576"),
-        (Figure("mb_per_s", "MB/s", (_against_kafka(Target(at_least=1)), *_RAW)),),
+        (Figure("mb_per_s", "MB/s", ratios),),
         mode="fetch",
         fill=(*shape, "--seconds", "1"),
     )
@@ -110,6 +110,7 @@ def _fetch(batch: int, record: int) -> Load:
 
 _ONE = ("--record-bytes", "200", "--batch-bytes", "1", "--in-flight", "1")
 _TWICE = _against_kafka(Target(at_least=2))
+_AS_FAST = _against_kafka(Target(at_least=1))
 _EIGHTFOLD = Target(at_least=8)
 
 LOADS = (
@@ -118,9 +119,10 @@ LOADS = (
     _produce(64, 100, _TWICE, *_RAW),
     _produce(64, 1024, _TWICE, *_RAW),
     _produce(64, 1024, _against_kafka(), *_RAW_AS_IT_IS, connections=4),
-    _fetch(16, 1024),
-    _fetch(64, 100),
-    _fetch(64, 1024),
+    _fetch(16, 1024, _AS_FAST, *_RAW),
+    _fetch(64, 100, _AS_FAST, *_RAW),
+    _fetch(64, 1024, _AS_FAST, *_RAW),
+    _fetch(64, 1024, _against_kafka(), *_RAW_AS_IT_IS, connections=4),
     Load(
         "one 200 B produce at a time, acks=1",
         _ONE,
@@ -134,7 +136,7 @@ LOADS = (
     Load(
         "produce 64 KB of 1024 B, acks=all: ours fsynced, Kafka not",
         ("--batch-bytes", "65536", "--record-bytes", "1024", "--acks", "-1"),
-        (Figure("mb_per_s", "MB/s", (_against_kafka(Target(at_least=1)), *_RAW_AS_IT_IS)),),
+        (Figure("mb_per_s", "MB/s", (_AS_FAST, *_RAW_AS_IT_IS)),),
         durability="fsync",
         always=True,
     ),
