@@ -100,6 +100,7 @@ class SharedStore:
         self.attached: dict[str, tuple[int, int]] = {}  # log -> epoch, the end that the next append will find
         self.forms: dict[str, Form] = {}
         self.reading = self.most = 0  # reads under way, and how many were at the most
+        self.scans: list[str] = []  # prefixes
         self._under_way: list[Appending] = []
         self._follows: list[tuple[str, int, Callable[[], None]]] = []
         self._forked: Callable[[str], None] = lambda why: None
@@ -264,6 +265,7 @@ class SharedStore:
         return True
 
     async def scan(self, prefix: str) -> dict[str, bytes]:
+        self.scans.append(prefix)
         await self._answer()
         return {key: value for key, value in sorted(self.server.keys.items()) if key.startswith(prefix)}
 

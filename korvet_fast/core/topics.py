@@ -154,7 +154,15 @@ class Topics:
         """The topic of this name, created with the broker's defaults if there is none. Errors as `create`."""
         async with self._changing:
             await self._refresh()
-            return self._by_name.get(name) or await self._create(name, -1, {}, False)
+            if name in self._by_name:
+                return self._by_name[name]
+            try:
+                return await self._create(name, -1, {}, False)
+            except KorvetError:
+                await self._refresh()  # another broker may have been faster
+                if name not in self._by_name:
+                    raise
+                return self._by_name[name]
 
     async def _create(self, name: str, partitions: int, configs: Mapping[str, str | None], validate: bool) -> Topic:
         check_name(name)

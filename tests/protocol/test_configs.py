@@ -114,8 +114,11 @@ def test_settings_are_changed_one_by_one(tmp_path: Path, version: int) -> None:
                 (("retention.ms", 0, None), "INVALID_REQUEST"),
                 (("retention.ms", 9, "5"), "INVALID_REQUEST"),
                 (("nonsense", 0, "5"), "INVALID_CONFIG"),
+                (("storage.layout", 0, "entries"), "INVALID_CONFIG"),
+                (("storage.layout", 1, None), "INVALID_CONFIG"),
             ):
                 assert await alter(change) == expected, change
+            assert await alter(("storage.layout", 0, "batches")) == ""
             assert await alter(("retention.ms", 0, "1"), ("retention.ms", 0, "2")) == "INVALID_REQUEST"
             assert _overrides(server) == {"max.message.bytes": "9", "cleanup.policy": "delete"}
 

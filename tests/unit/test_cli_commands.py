@@ -51,9 +51,8 @@ def read_all(process: "subprocess.Popen[bytes]") -> bytes:
 
 
 def test_a_topic_from_its_making_to_its_end(broker: BrokerProcess) -> None:
-    assert call(broker, "topic", "create", "life", "--partitions", "3", "--config", "retention.ms=5000") == (
-        "created topic life with 3 partitions\n"
-    )
+    given = ("--partitions", "3", "--layout", "batches", "--config", "retention.ms=5000")
+    assert call(broker, "topic", "create", "life", *given) == ("created topic life with 3 partitions\n")
     assert "life\t3\n" in call(broker, "topic", "list")
     lines = call(broker, "topic", "describe", "life").splitlines()
     assert [line.split("\t") for line in lines[:3]] == [[str(index), "1", "0", "0", "0"] for index in range(3)]
@@ -74,6 +73,7 @@ def test_one_partition_is_not_partitions(broker: BrokerProcess) -> None:
     [
         (["topic", "create", "once"], "topic 'once' was not created: topic 'once' exists"),
         (["topic", "create", "a b"], "INVALID_TOPIC_EXCEPTION"),
+        (["topic", "create", "new", "--layout", "entries"], "this store keeps records as batches only"),
         (["topic", "create", "new", "--config", "retention.m=1"], "did you mean 'retention.ms'?"),
         (["topic", "alter", "once", "--partitions", "1"], "INVALID_PARTITIONS"),
         (["topic", "alter", "once", "--config", "retention.ms=soon"], "must be a whole number"),

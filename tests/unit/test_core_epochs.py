@@ -36,3 +36,11 @@ def test_trimming_forgets_epochs_that_hold_nothing_any_more() -> None:
     assert epochs.entries == [(1, 10), (2, 20)]
     epochs.trim(500)
     assert epochs.entries == [(2, 20)]
+
+
+def test_an_epoch_that_wrote_nothing_is_forgotten_when_the_next_one_begins() -> None:
+    epochs = Epochs()
+    for epoch, offset in ((1, 0), (4, 10), (5, 10), (8, 10), (9, 12)):
+        epochs.add(epoch, offset)
+    assert epochs.entries == [(1, 0), (8, 10), (9, 12)]
+    assert epochs.find_end(5, 0, 20) == (1, 10)

@@ -48,6 +48,18 @@ def test_batches_in_sequence_are_stored_and_repetitions_keep_their_offset() -> N
     assert producers.check(Batch(0, 10)) == Stored(0, 9, 100, 109, 1100)
 
 
+def test_batches_that_are_not_in_the_log_after_all_may_be_sent_again() -> None:
+    producers = Producers()
+    for number in range(4):
+        send(producers, Batch(number), 10 + number)
+    send(producers, Batch(0, producer_id=2), 14)
+    producers.forget(12)
+    assert send(producers, Batch(1), 99) == 11
+    assert send(producers, Batch(3), 99) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+    assert send(producers, Batch(2), 50) == 50
+    assert send(producers, Batch(7, producer_id=2), 51) == 51  # nothing is known of it any more
+
+
 def test_a_repetition_older_than_five_batches_is_known_but_not_its_offset() -> None:
     producers = Producers()
     for number in range(KEPT + 2):

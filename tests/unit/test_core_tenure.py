@@ -172,11 +172,12 @@ def test_a_broken_history_is_told_exactly_and_no_offset_is_used_again(caplog: py
         with pytest.raises(KorvetError, match="NOT_LEADER_OR_FOLLOWER: the server was replaced"):
             put(partition, make_batch())
         await partition.retry()
-        assert partition.leader_epoch == epoch + 1
+        new = partition.leader_epoch
+        assert new > epoch
         assert (partition.top, partition.end) == (6, 10)
         assert list(world.broker.losses) == [Loss("t:0", 6, 10, world.clock.ms)]
         assert partition.epoch_end(epoch) == (epoch, 10)
-        assert partition.epoch_end(epoch + 1) == (epoch + 1, 10)
+        assert partition.epoch_end(new) == (new, 10)
         # Those who stand in the gap wait there for what comes after it.
         assert await read_all(partition, 5) == [b"5"]
         assert (await partition.read(8, 100)).data == []
@@ -203,7 +204,8 @@ def test_a_history_that_lost_nothing_only_has_a_new_epoch() -> None:
         epoch = partition.leader_epoch
         world.server.fork("the server was restarted")
         await partition.retry()
-        assert (partition.leader_epoch, list(world.broker.losses)) == (epoch + 1, [])
+        assert partition.leader_epoch > epoch
+        assert list(world.broker.losses) == []
         assert await send(partition, b"a", producer=(7, 0, 0)) == 0
         assert await send(partition, b"b", producer=(7, 0, 1)) == 1
 
