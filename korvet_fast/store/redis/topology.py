@@ -11,7 +11,7 @@ from typing import Any
 
 from redis.crc import key_slot
 
-from korvet_fast._native import pack, reply
+from korvet_fast._native import ReplyError, pack, reply
 from korvet_fast.errors import SettingError, StoreError
 from korvet_fast.store.redis.clients import Clients
 from korvet_fast.store.redis.connect import connect, make_context
@@ -276,8 +276,8 @@ async def identify(lane: Lane) -> Identity:
         lane.close("the store is closed")
         raise
     text = reply(raw)
-    if not isinstance(text, bytes):
-        lane.close(f"{lane.name} refuses INFO: {text}")
+    if isinstance(text, ReplyError):
+        lane.close(f"{lane.name} refuses INFO: {text.message}")
         raise LaneDown(lane.why)
     return read_identity(read_info(text))
 
