@@ -41,7 +41,7 @@ from korvet_fast.store.redis.writer import Writer
 class RedisStore:
     """A `Store` in Redis. Durable means what a log's level asks for and the server can give (durability.py)."""
 
-    layouts = (ENTRIES, BATCHES)
+    layouts: tuple[str, ...] = (ENTRIES, BATCHES)
     shared = True
     syncs = False
 
@@ -121,9 +121,10 @@ class RedisStore:
         state = self._logs.get(log)
         return self._follower.follow(state, end, grown) if state is not None else _nothing
 
-    def refusal(self, log: str, sync: bool, copies: int) -> str | None:
+    def refusal(self, log: str | None, sync: bool, copies: int) -> str | None:
         """See `Store.refusal`."""
-        return self.durability.refusal(f"{self.url.namespace}:{log}", sync, copies) or None
+        key = None if log is None else f"{self.url.namespace}:{log}"
+        return self.durability.refusal(key, sync, copies) or None
 
     # -- records -------------------------------------------------------------------------------------------------
 
