@@ -75,7 +75,7 @@ def test_no_option_at_all() -> None:
 
 def test_a_redis_is_shown_without_its_password() -> None:
     options = read("--store", "redis://me:secret@localhost/2?namespace=shop")
-    assert options.store == "redis://me@localhost:6379/2"
+    assert options.store == "redis://me@localhost:6379/2?namespace=shop"
     assert isinstance(options.place, RedisUrl)
     assert (options.place.password, options.place.namespace) == ("secret", "shop")
 

@@ -69,6 +69,8 @@ def test_a_url_is_read(text: str, url: RedisUrl) -> None:
         "unix://me@/run/redis.sock?db=2",
         "redis+sentinel://one:1,two:2/orders/1",
         "redis+cluster://one:1,two:2",
+        "redis://host:1/2?namespace=shop",
+        "unix:///run/redis.sock?namespace=shop&db=2",
     ],
 )
 def test_a_url_is_written_as_it_was_read(text: str) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.clients import Clients
-from korvet_fast.store.redis.durability import Server, explain, level, obstacle, refusal, unfit
+from korvet_fast.store.redis.durability import Server, count_replicas, explain, level, obstacle, refusal, unfit
 from korvet_fast.store.redis.sync import look
 from korvet_fast.store.redis.topology import Topology
 from korvet_fast.store.redis.url import Endpoint, RedisUrl
@@ -61,7 +61,7 @@ def _judge_sentinel(node: Endpoint, answer: object) -> Finding:
 
 def judge_server(master: Endpoint, server: Server, sync: bool, copies: int) -> Iterator[Finding]:
     """What to say of one master, where acknowledgements mean `sync` and `copies` (as for `durability.refusal`)."""
-    yield good("redis", f"{master} is {server.product}, {_replicas(server.replicas)}")
+    yield good("redis", f"{master} is {server.product}, with {count_replicas(server.replicas)}")
     if why := unfit(server):
         yield bad("redis", f"{master} cannot keep records: {why}")
         return
@@ -74,10 +74,6 @@ def judge_server(master: Endpoint, server: Server, sync: bool, copies: int) -> I
     if server.failing:
         yield bad("durability", f"{master}: {server.failing}; see its log")
     yield _judge_memory(master, server)
-
-
-def _replicas(count: int) -> str:
-    return f"with {count} {'replica' if count == 1 else 'replicas'} that keep up" if count else "without a replica"
 
 
 def _judge_memory(master: Endpoint, server: Server) -> Finding:

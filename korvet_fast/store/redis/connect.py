@@ -49,7 +49,8 @@ async def _connect(url: RedisUrl, endpoint: Endpoint, context: ssl.SSLContext | 
             else:
                 _, lane = await loop.create_connection(make, endpoint.host, endpoint.port, ssl=context)
     except TimeoutError:
-        raise LaneDown(f"{endpoint} did not take the connection within {url.timeout:g} s") from None
+        hint = " (does it speak TLS there?)" if context else ""
+        raise LaneDown(f"{endpoint} did not take the connection within {url.timeout:g} s{hint}") from None
     except ssl.SSLError as error:
         raise LaneDown(f"{endpoint}: no TLS connection: {error.reason or error}") from None
     except OSError as error:

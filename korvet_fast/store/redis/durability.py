@@ -147,15 +147,21 @@ def refusal(server: Server, sync: bool, copies: int) -> str:
         return f"durability=fsync cannot be kept: {obstacle(server)}"
     if server.wanted > server.replicas:
         return (
-            f"the Redis server takes no writes: min-replicas-to-write is {server.wanted}, and {server.replicas} "
-            "replicas keep up"
+            f"the Redis server takes no writes: min-replicas-to-write is {server.wanted}, and it has "
+            f"{count_replicas(server.replicas)}"
         )
     if copies - 1 > server.replicas:
         return (
-            f"min.insync.replicas={copies} asks for {copies - 1} replicas of the Redis server, and {server.replicas} "
-            "keep up: attach more with REPLICAOF, or lower min.insync.replicas"
+            f"min.insync.replicas={copies} asks for {count_replicas(copies - 1)} of the Redis server, and there "
+            f"{'is' if server.replicas == 1 else 'are'} {server.replicas} now: attach more with REPLICAOF, or lower "
+            "min.insync.replicas"
         )
     return ""
+
+
+def count_replicas(number: int) -> str:
+    """So many replicas, in words; those that do not keep up are not counted anywhere."""
+    return f"{number} replica" if number == 1 else f"{number or 'no'} replicas"
 
 
 def obstacle(server: Server) -> str:
@@ -188,8 +194,8 @@ def raising(server: Server, sync: bool, copies: int) -> str:
     if reached == 3:
         return "More copies: a higher min.insync.replicas, with as many replicas and one more."
     if reached == 2:
-        have = f"{server.replicas} keep up" if server.replicas else "there are none"
-        return f"To reach D3: min.insync.replicas=2, with two replicas or more of the Redis server ({have} now)."
+        have = count_replicas(server.replicas)
+        return f"To reach D3: min.insync.replicas=2, with two replicas or more of the Redis server (it has {have} now)."
     if why := obstacle(server):
         return f"To reach D2: {why}."
     return "To reach D2: appendfsync always on the server, or durability=fsync here, which waits for its next flush."

@@ -12,7 +12,7 @@ from functools import partial
 
 from korvet_fast._native import ReplyError, pack, reply
 from korvet_fast.errors import StoreError
-from korvet_fast.store.redis.durability import Need, Server, check, need, probe, refusal, summarise
+from korvet_fast.store.redis.durability import Need, Server, check, count_replicas, need, probe, refusal, summarise
 from korvet_fast.store.redis.identity import Identity, read_identity, read_info
 from korvet_fast.store.redis.lane import Lane
 from korvet_fast.store.redis.topology import Topology, identify
@@ -192,9 +192,10 @@ class _Queue:
         if here < self._wanted.here:
             raise StoreError(f"{self._master} did not flush its append-only file within {PATIENCE:g} s")
         if replicas < self._wanted.replicas:
-            done = "flushed" if self._wanted.flushed else "had"
+            done = "flushed" if self._wanted.flushed else "got"
             raise StoreError(
-                f"{replicas} of {self._wanted.replicas} replicas of {self._master} {done} the records in {PATIENCE:g} s"
+                f"{count_replicas(replicas)} of {self._master} {done} the records within {PATIENCE:g} s, and "
+                f"{self._wanted.replicas} must"
             )
 
     async def _connect(self) -> Lane:

@@ -80,9 +80,12 @@ class RedisUrl:
         who = f"{self.user}@" if self.user else ""
         where = ",".join(map(str, self.nodes))
         path = f"/{self.service}" if self.sentinel else ""
-        if self.scheme == "unix":
-            return f"unix://{who}{where}" + (f"?db={self.db}" if self.db else "")
-        return f"{self.scheme}://{who}{where}{path}" + (f"/{self.db}" if self.db else "")
+        options = [f"namespace={self.namespace}"] if self.namespace != "korvet" else []
+        if self.db and self.scheme == "unix":
+            options.append(f"db={self.db}")
+        elif self.db:
+            path += f"/{self.db}"
+        return f"{self.scheme}://{who}{where}{path}" + ("?" + "&".join(options) if options else "")
 
 
 def parse_url(text: str) -> RedisUrl:
