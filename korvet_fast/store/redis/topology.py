@@ -54,6 +54,7 @@ class Topology:
         self._asking: dict[str, Endpoint] = {}  # keys that have moved to a node that does not own their slot yet
         self._hint: Endpoint | None = None  # who is said to know more than others about a slot
         self._faults: dict[Endpoint, str] = {}  # why a master has no lane
+        self._closed = False
         self._looking: asyncio.Task[str] | None = None
         self._watching: asyncio.Task[None] | None = None
 
@@ -70,7 +71,8 @@ class Topology:
         self._watching = asyncio.create_task(self._watch())
 
     async def close(self) -> None:
-        """Hang up. Calls under way fail."""
+        """Hang up. Calls and repairs under way fail."""
+        self._closed = True
         tasks = [task for task in (self._watching, self._looking) if task is not None]
         for task in tasks:
             task.cancel()
@@ -202,12 +204,14 @@ class Topology:
             await asyncio.wait([running], timeout=within)
             if not running.done():
                 return None
+        if self._closed:
+            raise StoreError("the store is closed")
         if self._looking is running:
             self._looking = asyncio.create_task(self._look())
         looking = self._looking
         assert looking is not None
         done, _ = await asyncio.wait([looking], timeout=within)
-        return looking.result() if done else None
+        return looking.result() if done and not looking.cancelled() else None
 
     async def _look(self) -> str:
         """Find the masters, connect to those that have no lane, compare their histories. Why not found, "" if found."""

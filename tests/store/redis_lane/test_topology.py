@@ -76,6 +76,17 @@ async def test_a_server_that_stays_away_is_given_up(redis_server: RedisServer) -
         await there.topology.repair("k", "lost")
 
 
+async def test_closing_ends_repairs(redis_server: RedisServer) -> None:
+    async with scene(redis_server.url) as there:
+        redis_server.kill()
+        repairs = [asyncio.create_task(there.lose("k")) for _ in range(3)]
+        await asyncio.sleep(0.1)
+        await there.topology.close()
+        for repair in repairs:
+            with pytest.raises(StoreError, match="the store is closed"):
+                await repair
+
+
 async def test_a_server_that_is_stopped_is_given_up(redis_server: RedisServer) -> None:
     async with scene(f"{redis_server.url}?socket_timeout=0.3") as there:
         redis_server.pause()
