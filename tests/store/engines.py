@@ -69,10 +69,11 @@ class RedisEngine:
         self.form = form
         self.origin = NOW << form.bits if form.single else 1
         self.namespace = f"test{next(_numbers)}"
+        self.timeout = 5.0  # seconds that an answer may take
 
     def make(self, **_: Any) -> RedisStore:
         """A store that is not open; options that are of files mean nothing here."""
-        return RedisStore(parse_url(f"{self.url}?namespace={self.namespace}"))
+        return RedisStore(parse_url(f"{self.url}?namespace={self.namespace}&socket_timeout={self.timeout}"))
 
     def crash(self, store: RedisStore) -> None:
         """See `Maker.crash`."""

@@ -30,12 +30,12 @@ class Marks:
     """Marks that fence appends: whoever takes a log over gives it one of its own."""
 
     def __init__(self) -> None:
-        self.own = f"{secrets.token_hex(8)}:"  # what all of this program's begin with
+        self._program = secrets.token_hex(8)
         self._numbers = count()
 
     def make(self) -> str:
         """One that was never used."""
-        return f"{self.own}{next(self._numbers)}"
+        return f"{self._program}:{next(self._numbers)}"
 
 
 class Shared(asyncio.Future[None]):

@@ -50,20 +50,20 @@ class Resolver:
             log.resolving = self._loop.create_task(self._resolve(log, log.trouble))
 
     async def _resolve(self, log: Log, trouble: Trouble) -> None:
+        deadline = log.deadline
         fence = self._marks.make()
         sent = [group for group in log.groups if group.sent and group.entries]
         ids = [pack_id(group.last, log.form.bits) for group in sent]
         try:
             if trouble.lost or curable(trouble.why):
-                await self._topology.repair(log.key, trouble.why, self._left(log))
+                await self._topology.repair(log.key, trouble.why, deadline - self._loop.time())
             elif not trouble.why:
                 await asyncio.sleep(_BREATH)
             keys = (log.key, log.state_key)
-            answer = await self._calls.run(REGAIN, keys, self._marks.own, fence, *ids, within=self._left(log))
+            left = deadline - self._loop.time()
+            answer = await self._calls.run(REGAIN, keys, log.fence, fence, *ids, within=left)
         except StoreError as error:
             self.fail(log, StoreError(f"{log.name}: it is unknown what became of the append: {error.detail}"))
-            return
-        if log.trouble is None:  # the server's history broke meanwhile, and nothing is attached any more
             return
         if not answer[0]:
             self._step_down(log, int(answer[1] or -1))
@@ -76,9 +76,9 @@ class Resolver:
             log.groups.popleft()
             self._settle(log, group)
         log.mark = mark or b""
-        self._carry_on(log, trouble, find_end(top, log.form.bits))
+        self._carry_on(log, trouble, find_end(top, log.form.bits), deadline)
 
-    def _carry_on(self, log: Log, trouble: Trouble, top: int) -> None:
+    def _carry_on(self, log: Log, trouble: Trouble, top: int, deadline: float) -> None:
         """With what is not in the log, and will not be unless it is sent again. `top`: the offset after its last id."""
         remaining = next((group for group in log.groups if group.entries), None)
         if remaining is not None:
@@ -90,7 +90,7 @@ class Resolver:
                 self._end(log, Stale(log.end))
                 log.trouble = None
                 return
-            if self._left(log) <= 0:
+            if self._loop.time() > deadline:
                 self.fail(log, StoreError(f"{log.name}: an append was refused again and again: {trouble.why}"))
                 return
             remaining.after = log.mark
@@ -128,14 +128,14 @@ class Resolver:
             _end(group, error)
 
     def _detach(self, log: Log) -> None:
+        resolving, log.resolving = log.resolving, None
+        if resolving is not None and resolving is not asyncio.current_task():
+            resolving.cancel()
         log.groups.clear()
         log.fence = ""
         log.flying = 0
         log.trouble = None
         log.deadline = 0.0
-
-    def _left(self, log: Log) -> float:
-        return log.deadline - self._loop.time()
 
 
 def _end(group: Group, error: Exception) -> None:

@@ -103,10 +103,10 @@ return 1
 """
 
 # Keep a log that was ours all the time, with another mark: what was sent under the one before is refused from now on.
-# Arguments: what our marks begin with, the new one, then ids. Tells which of them are there.
+# Arguments: our mark, the new one, then ids. Tells which of them are there. Carried out again, it does the same.
 REGAIN = """
 local h = redis.call('HMGET', KEYS[2], 'fence', 'end')
-if not h[1] or string.sub(h[1], 1, #ARGV[1]) ~= ARGV[1] then return {0, h[2]} end
+if h[1] ~= ARGV[1] and h[1] ~= ARGV[2] then return {0, h[2]} end
 redis.call('HSET', KEYS[2], 'fence', ARGV[2])
 local top = '0-0'
 if redis.call('EXISTS', KEYS[1]) == 1 then

@@ -23,12 +23,11 @@ class Place:
         self.state_key = f"{{{self.key}}}:@state"
 
     @asynccontextmanager
-    async def scene(self, url: str | None = None) -> AsyncIterator[Scene]:
-        """An open store; `url`: another way to the server."""
-        maker = self.maker
-        if url is not None:
-            maker = RedisEngine(url, maker.form)
-            maker.namespace = self.maker.namespace
+    async def scene(self, url: str = "", timeout: float = 5.0) -> AsyncIterator[Scene]:
+        """An open store; `url`: another way to the server; `timeout`: seconds that an answer may take."""
+        maker = RedisEngine(url or self.maker.url, self.form)
+        maker.namespace = self.maker.namespace
+        maker.timeout = timeout
         store = maker.make()
         await store.open()
         try:

@@ -1,0 +1,212 @@
+"""Appends whose outcome is open: the connection ends, the server refuses. What is acknowledged is there, once."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+import pytest
+
+from faults.redis.proxy import RedisProxy
+from korvet_fast.errors import StoreError
+from korvet_fast.store.interface import Detached, Stale
+from store.redis_log.place import LOG, Place, log_of
+from store.scene import Scene
+
+
+async def append_all(scene: Scene, at: int, many: int, size: int = 20) -> list["asyncio.Future[None]"]:
+    """Appends of one record each, some in a turn of the loop."""
+    futures = []
+    for number in range(many):
+        futures.append(scene.append(LOG, at + number, 1, size=size).stored)
+        if number % 3 == 0:
+            await asyncio.sleep(0)
+    return futures
+
+
+@pytest.mark.parametrize("size", [20, 50_000])
+async def test_reset_within_a_command(own_place: Place, proxy: RedisProxy, size: int) -> None:
+    """Before, within and after each command of a transaction, and before its reply."""
+    async with own_place.scene(proxy.url) as scene:
+        await scene.attach(LOG)
+        end = 0
+        cuts: list[Callable[[], object]] = []
+        for name in (b"MULTI", b"EVAL", b"XADD", b"EXEC"):
+            cuts += [lambda name=name, at=at: proxy.cut_request(name, at) for at in (0, 20, 1 << 62)]
+            cuts.append(lambda name=name: proxy.lose_reply(name))
+            cuts.append(lambda name=name: proxy.cut_reply(name, 3))
+        for cut in cuts:
+            cut()
+            futures = await append_all(scene, end, 12, size)
+            await asyncio.gather(*futures)
+            end += 12
+        assert proxy.resets == len(cuts)
+        assert await scene.read_all(LOG) == list(range(end))
+        assert own_place.call("XLEN", own_place.key) == end
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_resets_at_random(own_place: Place, proxy: RedisProxy, seed: int) -> None:
+    async with own_place.scene(proxy.url) as scene:
+        await scene.attach(LOG)
+        proxy.chance.seed(seed)
+        proxy.reset_chance = 0.002
+        futures = await append_all(scene, 0, 1500)
+        await asyncio.gather(*futures)
+        proxy.reset_chance = 0.0
+        assert proxy.resets > 0
+        assert await scene.read_all(LOG) == list(range(1500))
+        assert own_place.call("XLEN", own_place.key) == 1500
+
+
+async def test_late_copy(own_place: Place, proxy: RedisProxy) -> None:
+    """What we gave up waiting for arrives after it was sent again: it is refused."""
+    async with own_place.scene(proxy.url, 0.3) as scene:
+        await scene.attach(LOG)
+        await scene.fill(LOG, 1)
+        proxy.hold()
+        futures = await append_all(scene, 1, 5)
+        lane = scene.store._topology.lane(own_place.key)
+        while lane.up:
+            await asyncio.sleep(0.01)
+        assert not any(future.done() for future in futures)
+        proxy.release()
+        await asyncio.gather(*futures)
+        assert await scene.read_all(LOG) == list(range(6))
+        assert own_place.call("XLEN", own_place.key) == 6
+
+
+async def test_paused_server(own_place: Place) -> None:
+    async with own_place.scene(timeout=0.3) as scene:
+        await scene.attach(LOG)
+        own_place.server.pause()
+        futures = await append_all(scene, 0, 5)
+        lane = scene.store._topology.lane(own_place.key)
+        while lane.up:
+            await asyncio.sleep(0.01)
+        own_place.server.resume()
+        await asyncio.gather(*futures)
+        assert await scene.read_all(LOG) == list(range(5))
+        assert own_place.call("XLEN", own_place.key) == 5
+
+
+async def test_taken_over_while_in_doubt(own_place: Place, proxy: RedisProxy) -> None:
+    """Nobody knows what became of what was sent; what was not sent is refused."""
+    async with own_place.scene(proxy.url) as scene, own_place.scene() as other:
+        await scene.attach(LOG)
+        proxy.hold()
+        sent = scene.append(LOG, 0, 1, size=200_000).stored
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await other.attach(LOG)
+        proxy.reset_all()
+        later = scene.append(LOG, 1, 1).stored
+        proxy.release()
+        for future in (sent, later):
+            with pytest.raises((StoreError, Stale)) as refused:
+                await future
+            assert isinstance(refused.value, StoreError) or refused.value.fenced
+        with pytest.raises(Detached):
+            scene.append(LOG, 2, 1)
+
+
+async def test_scripts_forgotten(own_place: Place) -> None:
+    async with own_place.scene() as scene:
+        await scene.attach(LOG)
+        for number in range(5):
+            own_place.call("SCRIPT", "FLUSH")
+            await scene.fill(LOG, 3)
+            assert (await scene.bounds(LOG)).end == 3 * number + 3
+
+
+async def test_memory_full(own_place: Place) -> None:
+    """Refused in the server's words, whole; what is there can be read and retired; then it goes on."""
+    async with own_place.scene() as scene:
+        await scene.attach(LOG)
+        end = (await scene.fill(LOG, *[1] * 20, size=50_000)).end
+        own_place.call("CONFIG", "SET", "maxmemory", "1mb")
+        futures = await append_all(scene, end, 7, 50_000)
+        for future in futures:
+            with pytest.raises(StoreError, match="OOM command not allowed"):
+                await future
+        assert await scene.read_all(LOG) == list(range(end))
+        assert own_place.call("XLEN", own_place.key) == end
+        with pytest.raises(Detached):
+            scene.append(LOG, end, 1)
+        own_place.call("CONFIG", "SET", "maxmemory", 0)
+        await scene.attach(LOG)
+        assert (await scene.fill(LOG, 3)).end == end + 3
+
+
+async def test_too_few_replicas(own_place: Place) -> None:
+    """The server takes no writes for the moment."""
+    async with own_place.scene() as scene:
+        await scene.attach(LOG)
+        await scene.fill(LOG, 2)
+        own_place.call("CONFIG", "SET", "min-replicas-to-write", 1)
+        for future in await append_all(scene, 2, 4):
+            with pytest.raises(StoreError, match="NOREPLICAS"):
+                await future
+        own_place.call("CONFIG", "SET", "min-replicas-to-write", 0)
+        await scene.attach(LOG)
+        assert (await scene.fill(LOG, 1)).end == 3
+        assert await scene.read_all(LOG) == [0, 1, 2]
+
+
+async def test_another_kind_of_key(own_place: Place) -> None:
+    """Somebody has put something else where the stream should be."""
+    async with own_place.scene() as scene:
+        await scene.attach(LOG)
+        own_place.call("SET", own_place.key, "something else")
+        with pytest.raises(StoreError, match="WRONGTYPE"):
+            await scene.append(LOG, 0, 1).stored
+        with pytest.raises(StoreError, match="WRONGTYPE"):
+            await scene.read(LOG, 0, 100)
+        with pytest.raises(StoreError, match="WRONGTYPE"):
+            await scene.attach(LOG)
+        own_place.call("DEL", own_place.key)
+        end = (await scene.attach(LOG)).bounds.end
+        assert (await scene.fill(LOG, 1)).end == end + 1
+
+
+async def test_restarted_server(own_place: Place) -> None:
+    """Its history is another one, as far as we can know: nothing is attached any more, and nothing was lost."""
+    async with own_place.scene() as scene:
+        told: list[str] = []
+        scene.store.listen(told.append)
+        await scene.attach(LOG)
+        acked = []
+        futures = await append_all(scene, 0, 30)
+        await futures[10]
+        own_place.server.restart()
+        for number, future in enumerate(futures):
+            try:
+                await future
+                acked.append(number)
+            except StoreError:
+                pass
+        while not told:
+            await asyncio.sleep(0.01)
+        assert len(told) == 1
+        with pytest.raises(Detached):
+            scene.append(LOG, 30, 1)
+        attached = None
+        while attached is None:
+            with contextlib.suppress(StoreError):
+                attached = await scene.attach(LOG, floor=acked[-1] + 1)
+        assert attached.top >= acked[-1] + 1
+        there = await scene.read_all(LOG)
+        assert there[: len(acked)] == acked
+        assert there == list(range(attached.top))
+
+
+async def test_closed_with_appends_under_way(own_place: Place) -> None:
+    async with own_place.scene() as scene:
+        await scene.attach(LOG)
+        futures = await append_all(scene, 0, 30)
+        log = log_of(scene)
+        await scene.store.close()
+        assert all(future.done() and future.exception() is None for future in futures)
+        assert not log.groups
+        await scene.store.open()
+        await scene.attach(LOG)
+        assert await scene.read_all(LOG) == list(range(30))
