@@ -49,6 +49,10 @@ async def _call(client: Redis, endpoint: Endpoint, command: tuple[bytes | str | 
         raise Refused(f"{endpoint} refuses {command[0]!s}: {error}") from error
     except (RedisError, OSError) as error:
         raise StoreError(f"{endpoint}: {error}") from error
+    except RuntimeError as error:
+        # What uvloop says of a connection that is gone. redis-py does not expect it, and would use that one again.
+        await client.connection_pool.disconnect()
+        raise StoreError(f"{endpoint}: {error}") from error
 
 
 def _make(url: RedisUrl, endpoint: Endpoint, sentinel: bool) -> Redis:
