@@ -13,6 +13,7 @@ from korvet_fast.core.cluster.leadership import Leadership
 from korvet_fast.core.host import Host, Loss
 from korvet_fast.core.identity import Identity
 from korvet_fast.core.partition import Partition
+from korvet_fast.core.producer_ids import ProducerIds
 from korvet_fast.core.topic import Topic
 from korvet_fast.core.topic_config import check_store
 from korvet_fast.core.topics import Topics
@@ -22,11 +23,10 @@ from korvet_fast.store.interface import Store
 
 logger = logging.getLogger(__name__)
 
-_PRODUCERS = "producers"  # registry key: the first producer id not given out
-_BLOCK = 1000  # producer ids taken from the registry at a time
 _TEND = 1.0  # seconds between two attempts at what failed
 _SOON = 0.02  # seconds between two looks at whether the others have taken over
 _AT_ONCE = 64  # logs taken over side by side
+_ROOM = 1000  # leader epochs left out when the server's history broke
 
 
 class Broker:
@@ -43,8 +43,8 @@ class Broker:
         self.topics = Topics(self._host, settings, self._leadership.settle)
         self._following: asyncio.Task[None] | None = None
         self._unsettled = False
-        self._free_ids = range(0)
-        self._allotting = asyncio.Lock()
+        self._producer_ids = ProducerIds(self._host)
+        self._restored = 0  # `Host.forks`, as of the last time that the registry was told what it forgot
         self._stop = asyncio.Event()
 
     @property
@@ -92,7 +92,7 @@ class Broker:
     async def leave(self) -> None:
         """Have the other brokers take over what this one leads, and give them the time; then lead nothing any more."""
         host, cluster = self._host, self.cluster
-        if not host.store.shared:
+        if not host.store.shared or not cluster.holds():
             return
         until = host.clock.monotonic() + self.settings.number("broker.session.timeout.ms") / 1000
         try:
@@ -153,21 +153,7 @@ class Broker:
 
     async def new_producer(self) -> tuple[int, int]:
         """A producer id never given out before, and its epoch 0."""
-        async with self._allotting:
-            if not self._free_ids:
-                await self._allot()
-            first = self._free_ids[0]
-            self._free_ids = self._free_ids[1:]
-            return first, 0
-
-    async def _allot(self) -> None:
-        store = self._host.store
-        while True:
-            known = await store.load(_PRODUCERS)
-            first = int(known or b"0")
-            if await store.save(_PRODUCERS, b"%d" % (first + _BLOCK), known):
-                self._free_ids = range(first, first + _BLOCK)
-                return
+        return await self._producer_ids.next(), 0
 
     async def _repeat(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         """Do this so often, until the broker stops."""
@@ -185,6 +171,7 @@ class Broker:
 
     async def _tend(self) -> None:
         """Tell the others what is led here, and try again what failed."""
+        await self._restore()
         await self._tell()
         await self._recover()
 
@@ -218,14 +205,35 @@ class Broker:
     def _fork(self, why: str) -> None:
         """The server's history broke: take over anew what is led here, all of it before anything else is appended."""
         logger.error("%s", why)
+        self._host.forks += 1
         led = self._find_led()
-        # The server may have forgotten the last epochs as well.
+        # The server may have forgotten the last epochs, and where the old history lives on, brokers may still get some.
         known = max((partition.leader_epoch for partition in led), default=-1)
-        self._host.epoch = 1 + max(self._host.epoch, known, self._claims.highest)
-        for topic in self.topics:
-            for partition in topic.partitions:
-                partition.fork(why)
-        self._host.start(self._recover())
+        self._host.epoch = _ROOM + max(self._host.epoch, known, self._claims.highest)
+        for partition in led:
+            partition.fork(why)
+        self._host.start(self._take_over_anew())
+
+    async def _take_over_anew(self) -> None:
+        """What is still ours: in this history, others may have taken over."""
+        await self._restore()
+        await self.cluster.tend()
+        if self._following is not None:
+            await asyncio.wait([self._following])
+        await self._recover()
+
+    async def _restore(self) -> None:
+        """Tell the registry again what it forgot with a history that broke."""
+        forks = self._host.forks
+        if forks != self._restored:
+            try:
+                await self._identity.restore()
+                await self._producer_ids.restore()
+                await self.topics.refresh()
+            except StoreError as error:
+                logger.warning("the registry cannot be told yet what it forgot: %s", error.detail)
+            else:
+                self._restored = forks
 
     async def _recover(self) -> None:
         """Ask the store for the end of every log in doubt, a few at a time."""

@@ -30,7 +30,8 @@ class Host:
     """`epoch`: the lowest leader epoch a partition may have. `draining` tells long polls to answer at once.
 
     `version` grows with every change of what clients are told about topics and their leaders. `look` says that
-    somebody else leads what this broker did: it is time to see who is there.
+    somebody else leads what this broker did: it is time to see who is there. `forks` counts the times that the server's
+    history broke: what was put into the registry before may not be there any more.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -39,6 +40,7 @@ class Host:
         self.epoch = 0
         self.draining = False
         self.version = 0
+        self.forks = 0
         self.losses: deque[Loss] = deque(maxlen=_REMEMBERED)
         self.doubtful: set[Tenure] = set()  # those that have to look again where their log ends
         self.look: Callable[[], None] = _nothing

@@ -33,6 +33,12 @@ class Identity:
         elif self._document is None and not await self._save({"cluster_id": self.cluster_id}):
             await self.begin()  # another broker was first
 
+    async def restore(self) -> None:
+        """Tell a shared store that came back without it what the cluster is called. Raises `StoreError`."""
+        if self._store.shared and await self._store.load(_KEY) is None:
+            self._document = None
+            await self._save({"cluster_id": self.cluster_id})
+
     async def end(self) -> None:
         """The stop is a clean one. Raises `StoreError`."""
         if not self._store.shared:

@@ -16,13 +16,14 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # Kafka's rule (Topic.java), "." a
 
 
 class Document(NamedTuple):
-    """What the registry knows of a topic. `id`: 16 random bytes, never used again."""
+    """What the registry knows of a topic. `id`: 16 random bytes, never used again. `version` counts the changes."""
 
     id: bytes
     partitions: int
     configs: Mapping[str, str]
     fixed: Mapping[str, str] = ONLY
     deleting: bool = False  # its records are being removed, and it is not to be seen any more
+    version: int = 0
 
     def pack(self) -> bytes:
         values = self._asdict() | {"id": self.id.hex(), "configs": dict(self.configs), "fixed": dict(self.fixed)}
@@ -33,20 +34,21 @@ class Document(NamedTuple):
         values: dict[str, Any] = json.loads(data)
         identity = bytes.fromhex(values["id"])
         # Documents of before there was a choice have no fixed settings.
-        fixed = values.get("fixed", ONLY)
-        return cls(identity, values["partitions"], values["configs"], fixed, values.get("deleting", False))
+        fixed, version = values.get("fixed", ONLY), values.get("version", 0)
+        return cls(identity, values["partitions"], values["configs"], fixed, values.get("deleting", False), version)
 
 
 class Topic:
     """A topic and its partitions. `packed`: its document, as it is in the registry."""
 
-    __slots__ = ("config", "id", "name", "packed", "partitions")
+    __slots__ = ("config", "id", "name", "packed", "partitions", "version")
 
     def __init__(self, host: Host, name: str, packed: bytes, settings: Settings) -> None:
         document = Document.unpack(packed)
         self.name = name
         self.packed = packed
         self.id = document.id
+        self.version = document.version
         self.config = TopicConfig(settings, document.configs, document.fixed, syncs=host.store.syncs)
         self.partitions: list[Partition] = []
         self.grow(host, document.partitions)
@@ -60,7 +62,7 @@ class Topic:
 
     def describe(self) -> Document:
         """The document that tells of the topic as it is."""
-        return Document(self.id, len(self.partitions), self.config.overrides, self.config.fixed)
+        return Document(self.id, len(self.partitions), self.config.overrides, self.config.fixed, version=self.version)
 
     def configure(self, config: TopicConfig) -> None:
         """It has these settings from now on."""

@@ -4,6 +4,7 @@ Where the store is shared, other brokers change them as well: `refresh` follows 
 """
 
 import asyncio
+import logging
 import secrets
 from bisect import insort
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -16,6 +17,8 @@ from korvet_fast.core.topic import Document, Topic, check_name
 from korvet_fast.core.topic_config import TopicConfig, fix, warn
 from korvet_fast.errors import KorvetError, StoreError
 from korvet_fast.store.interface import ABSENT
+
+logger = logging.getLogger(__name__)
 
 _PREFIX = "topics/"
 
@@ -37,6 +40,7 @@ class Topics:
         self._count = 0  # partitions in all
         self._changing = asyncio.Lock()  # one change at a time; reading never waits
         self._seen = -1  # the registry's count of changes, as of the last `refresh`
+        self._forks = host.forks  # as of the last `refresh`
 
     @property
     def version(self) -> int:
@@ -100,10 +104,14 @@ class Topics:
 
     async def _refresh(self) -> None:
         store = self._host.store
+        forks = self._host.forks
         seen = await store.changed(_PREFIX) if store.shared else self._seen
-        if seen == self._seen:
+        if seen == self._seen and forks == self._forks:
             return
         documents = {key.removeprefix(_PREFIX): packed for key, packed in (await store.scan(_PREFIX)).items()}
+        if forks != self._forks:
+            await self._restore(documents)
+            self._forks = forks
         changed: list[Topic] = []
         for topic in list(self):
             if documents.get(topic.name) != topic.packed:
@@ -117,6 +125,21 @@ class Topics:
         self._seen = seen
         await self._settle([topic for topic in changed if self._by_id.get(topic.id) is topic])
 
+    async def _restore(self, documents: dict[str, bytes]) -> None:
+        """The server's history broke: tell it again what it has forgotten of the topics. Changes `documents`.
+
+        What it never had comes back too: a deletion that only the lost history knew. Better a topic too many.
+        """
+        for topic in self:
+            packed = documents.get(topic.name)
+            known = Document.unpack(packed) if packed is not None else None
+            if known is not None and (known.id != topic.id or known.version >= topic.version):
+                continue
+            if await self._host.store.save(_PREFIX + topic.name, topic.packed, packed):
+                what = "it" if known is None else "its last changes"
+                logger.warning("topic %s: the store had forgotten %s, and was told again", topic.name, what)
+                documents[topic.name] = topic.packed
+
     def _follow(self, topic: Topic, packed: bytes | None) -> None:
         """Another broker changed the topic's document, or took it out."""
         document = Document.unpack(packed) if packed is not None else None
@@ -125,7 +148,7 @@ class Topics:
             for partition in topic.partitions:
                 partition.leave()
             return
-        topic.packed = packed
+        topic.packed, topic.version = packed, document.version
         topic.configure(TopicConfig(self._settings, document.configs, topic.config.fixed, syncs=self._host.store.syncs))
         self._grow(topic, document.partitions)
         self._host.version += 1
@@ -238,10 +261,11 @@ class Topics:
     async def _rewrite(self, topic: Topic, document: Document) -> None:
         if self._by_name.get(topic.name) is not topic:
             raise KorvetError("UNKNOWN_TOPIC_OR_PARTITION", f"topic {topic.name!r} was deleted")
-        packed = document.pack()
+        version = topic.version + 1
+        packed = document._replace(version=version).pack()
         if not await self._host.store.save(_PREFIX + topic.name, packed, topic.packed):
             raise KorvetError("UNKNOWN_TOPIC_OR_PARTITION", f"topic {topic.name!r} was changed by another broker")
-        topic.packed = packed
+        topic.packed, topic.version = packed, version
         self._host.version += 1
 
     async def _drop(self, topic: Topic) -> None:
