@@ -24,6 +24,7 @@ from korvet_fast.store.interface import Store
 logger = logging.getLogger(__name__)
 
 _TEND = 1.0  # seconds between two attempts at what failed
+_PATIENCE = 5.0  # seconds that work in the background has to end in when the broker stops
 _SOON = 0.02  # seconds between two looks at whether the others have taken over
 _AT_ONCE = 64  # logs taken over side by side
 _ROOM = 1000  # leader epochs left out when the server's history broke
@@ -91,20 +92,24 @@ class Broker:
 
     async def leave(self) -> None:
         """Have the other brokers take over what this one leads, and give them the time; then lead nothing any more."""
-        host, cluster = self._host, self.cluster
-        if not host.store.shared or not cluster.holds():
+        if not self._host.store.shared:
             return
-        until = host.clock.monotonic() + self.settings.number("broker.session.timeout.ms") / 1000
+        clock, handing = self._host.clock, self._host.start(self._hand_over())
+        until = clock.monotonic() + self.settings.number("broker.session.timeout.ms") / 1000
+        while not handing.done() and self.cluster.holds() and clock.monotonic() < until:
+            await clock.sleep(_SOON)
+        for partition in self._find_led():
+            partition.resign("this broker is stopping")
+
+    async def _hand_over(self) -> None:
         try:
             await self.topics.refresh()  # nothing is to be saved of what was deleted
             await self.topics.save()  # who takes over has little to read then
-            await cluster.leave()
-            while self._find_led() and not cluster.alone and host.clock.monotonic() < until:
-                await host.clock.sleep(_SOON)
+            await self.cluster.leave()
+            while self._find_led() and not self.cluster.alone:
+                await self._host.clock.sleep(_SOON)
         except StoreError as error:
             logger.warning("the other brokers have to find out that this one stops: %s", error.detail)
-        for partition in self._find_led():
-            partition.resign("this broker is stopping")
 
     def _find_led(self) -> list[Partition]:
         return [partition for topic in self.topics for partition in topic.partitions if partition.led]
@@ -121,9 +126,12 @@ class Broker:
         self.drain()
         self._stop.set()
         await self.cluster.close()
-        await self._host.settle()
+        # A server that does not answer is not waited for as long as those who still try it may wait.
+        ending = asyncio.ensure_future(self._host.settle())
+        await asyncio.wait([ending], timeout=_PATIENCE if self._host.store.shared else None)
         try:
-            await self.topics.save()
+            if self.cluster.holds():
+                await self.topics.save()
             await self._identity.end()
         finally:
             await self._host.store.close()

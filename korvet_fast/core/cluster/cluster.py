@@ -139,12 +139,13 @@ class Cluster:
         """Take the record out. The store must still be open."""
         self._ended = True
         self._asked.set()
+        if not self._host.store.shared or not self.holds():
+            return
         async with self._looking:
-            if self._host.store.shared and self.id >= 0:
-                try:
-                    await self._registration.withdraw()
-                except StoreError as error:
-                    logger.warning("the other brokers have to find out that this one is gone: %s", error.detail)
+            try:
+                await self._registration.withdraw()
+            except StoreError as error:
+                logger.warning("the other brokers have to find out that this one is gone: %s", error.detail)
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
