@@ -58,8 +58,12 @@ class Tenure(Extent):
         `saved`: what the registry has of the state.
         """
         await self._take_over(saved)
-        self.led = True
-        self._refusal = None
+        self._begin()
+
+    def _begin(self) -> None:
+        if not self._deleted:  # meanwhile
+            self.led = True
+            self._refusal = None
 
     async def _take_over(self, saved: bytes | None) -> None:
         stored = self._stored
@@ -72,8 +76,7 @@ class Tenure(Extent):
         try:
             await self.open(await self._host.store.load(self._state.key))
         except StoreError as error:
-            self.led = True
-            self._refusal = None
+            self._begin()
             self._doubt(error)
 
     def resign(self, why: str) -> None:

@@ -282,6 +282,24 @@ def test_a_topic_made_while_the_server_goes_down_is_led_as_soon_as_it_is_back() 
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("down", [False, True])
+def test_a_topic_deleted_while_its_log_is_taken_over_stays_deleted(down: bool) -> None:
+    async def body(world: SharedWorld) -> None:
+        partition = world.partition
+        partition.resign("another broker leads it from now on")
+        leading = asyncio.create_task(partition.lead())
+        await asyncio.sleep(0)
+        partition.leave()
+        world.server.down = down
+        await leading
+        world.server.down = False
+        assert not partition.led
+        with pytest.raises(KorvetError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+            put(partition, make_batch())
+
+    over(body)
+
+
 def test_a_broker_that_resigns_tells_those_who_wait_and_ends_what_it_began() -> None:
     async def body(world: SharedWorld) -> None:
         partition = world.partition
