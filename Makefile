@@ -85,7 +85,7 @@ bench-peers: wheel-install tools  ## the system: against Apache Kafka and raw Re
 	$(PY) -m benchmarks.system
 
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS := frames schema resp batch messages decompress
+FUZZ_TARGETS := frames schema resp batch messages decompress stream
 
 fuzz: check-toolchain  ## each fuzz target for a minute (FUZZ_SECONDS=60), from good input of every kind
 	@cargo +nightly --version >/dev/null 2>&1 || { echo "Missing: nightly Rust. rustup toolchain install nightly, and run this again."; exit 1; }

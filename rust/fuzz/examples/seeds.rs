@@ -9,6 +9,7 @@ use korvet_codec::batch::Origin;
 use korvet_codec::columns::assemble;
 use korvet_codec::compression::{Compression, compress};
 use korvet_codec::legacy::lower;
+use korvet_codec::resp::words;
 
 fn main() -> io::Result<()> {
     let top = env::args().nth(1).expect("the folder to write to");
@@ -25,7 +26,8 @@ fn main() -> io::Result<()> {
         compress(compression, &b"the same words, the same words, the same words".repeat(20), &mut out);
         out
     });
-    write(top, "decompress", &packed.collect::<Vec<_>>())
+    write(top, "decompress", &packed.collect::<Vec<_>>())?;
+    write(top, "stream", &ranges(&batches))
 }
 
 fn write(top: &Path, target: &str, seeds: &[Vec<u8>]) -> io::Result<()> {
@@ -78,6 +80,38 @@ fn schemas() -> Vec<Vec<u8>> {
 \0\0\0\x06\xff\xff\0\0\0\0abcdef0123456789";
     let flexible = b"\0\x01\xff\xff\0\x01\x02\x02a\x02x\x02y\x02\0\0\0\x05\x02n\x02\x02\0\xff\x02\0\x08\0\0\0\0\0\0\0\x09\x03\x01\x01";
     vec![seed(1, plain), seed(1, full), seed(2, flexible)]
+}
+
+/// Batches to append, then replies to XRANGE: our own entries, other programs', whole batches.
+fn ranges(batches: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let entry = |id: &str, fields: &[&[u8]]| {
+        let mut out = b"*2\r\n".to_vec();
+        out.extend(words(&[id]));
+        out.extend(format!("*{}\r\n", fields.len()).into_bytes());
+        out.extend(words(fields));
+        out
+    };
+    let ours: [&[u8]; 10] = [
+        b"key",
+        b"k",
+        b"value",
+        b"v",
+        b"timestamp",
+        b"1700000000000",
+        b"header.a",
+        b"b",
+        b"null.header.c",
+        b"",
+    ];
+    let json: &[u8] = br#"{"source":"web","n":[1,{"x":null}],"none":null,"\u00e9\n":"\ud83d\ude00"}"#;
+    let ranges = [
+        [&b"*2\r\n"[..], &entry("1700000000000-0", &ours), &entry("1700000000000-1", &ours[2..])].concat(),
+        [&b"*2\r\n"[..], &entry("1-1024", &[b"a", b"b"]), &entry("2-0", &[b"headers", json, b"x", b"y"])]
+            .concat(),
+        [&b"*1\r\n"[..], &entry("0-0", &[b"batch", &batches[0]])].concat(),
+    ];
+    let all = batches.iter().cloned().chain(ranges);
+    all.map(|bytes| [&[3, 10], &bytes[..]].concat()).collect()
 }
 
 fn replies() -> Vec<Vec<u8>> {

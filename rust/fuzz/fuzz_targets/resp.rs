@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 
-use korvet_codec::resp::{Replies, Sink};
+use korvet_codec::resp::{Groups, Replies, Sink};
 use korvet_codec::{Code, Stop};
 use libfuzzer_sys::fuzz_target;
 
@@ -57,7 +57,26 @@ fn parse(data: &[u8], step: usize) -> (Vec<String>, Result<usize, Code>) {
     (done, Ok(replies.pending()))
 }
 
+/// How many replies end in the stream, and what is left of it or the error that ends it.
+fn cut(data: &[u8], step: usize) -> (usize, Result<usize, Code>) {
+    let (mut groups, mut held, mut done) = (Groups::new(LIMIT), Vec::new(), 0);
+    for chunk in data.chunks(step) {
+        held.extend_from_slice(chunk);
+        loop {
+            match groups.end(&held) {
+                Ok(Some(end)) => drop(held.drain(..end)),
+                Ok(None) => break,
+                Err(error) => return (done, Err(error.code)),
+            }
+            done += 1;
+        }
+    }
+    (done, Ok(held.len()))
+}
+
 fuzz_target!(|data: &[u8]| {
     let Some((&step, stream)) = data.split_first() else { return };
-    assert_eq!(parse(stream, stream.len().max(1)), parse(stream, usize::from(step).max(1)));
+    let (found, end) = parse(stream, stream.len().max(1));
+    assert_eq!((found.len(), end), cut(stream, usize::from(step).max(1)));
+    assert_eq!((found, end), parse(stream, usize::from(step).max(1)));
 });

@@ -88,6 +88,20 @@ impl Pen<'_> {
     /// The line in front of an array (`*`) or a bulk string (`$`).
     #[inline]
     pub(crate) fn header(&mut self, kind: u8, number: usize) {
+        // Nearly all have one to three digits: one store of 8 bytes, of which what is not meant is written over.
+        if number < 1000
+            && let Some(space) = self.out[self.at..].first_chunk_mut::<8>()
+        {
+            let digit = |place: usize| b'0' + (number / place % 10) as u8;
+            let size;
+            (*space, size) = match number {
+                0..10 => ([kind, digit(1), b'\r', b'\n', 0, 0, 0, 0], 4),
+                10..100 => ([kind, digit(10), digit(1), b'\r', b'\n', 0, 0, 0], 5),
+                _ => ([kind, digit(100), digit(10), digit(1), b'\r', b'\n', 0, 0], 6),
+            };
+            self.at += size;
+            return;
+        }
         self.write(&[kind]);
         self.write(decimal(number as u64, &mut [0; DIGITS]));
         self.write(b"\r\n");
