@@ -61,7 +61,7 @@ fn stream(c: &mut Criterion) {
             group.throughput(Throughput::Elements(count as u64));
             let mut run = |name: &str, work: &mut dyn FnMut()| {
                 group.bench_function(BenchmarkId::new(name, format!("{count} x {size}")), |b| {
-                    b.iter(&mut *work)
+                    b.iter(&mut *work);
                 });
             };
             run("append", &mut || drop(black_box(append(black_box(&batch), &head))));
