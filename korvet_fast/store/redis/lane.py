@@ -74,7 +74,7 @@ class Lane(asyncio.BufferedProtocol):
 
     @property
     def asking(self) -> bool:
-        """Whether only single commands can be sent, as on an `Asking`."""
+        """Whether only single commands and transactions can be sent, as on an `Asking`."""
         return False
 
     @property
@@ -213,7 +213,7 @@ class Lane(asyncio.BufferedProtocol):
 class Asking:
     """A lane to the node that a slot of a Cluster is moving to; it answers only those who ask.
 
-    Each command needs an ASKING before it, so commands are sent one by one.
+    Each command or transaction needs an ASKING before it, so they are sent one by one.
     """
 
     def __init__(self, lane: Lane) -> None:
@@ -227,7 +227,7 @@ class Asking:
 
     @property
     def asking(self) -> bool:
-        """Whether only single commands can be sent."""
+        """Whether only single commands and transactions can be sent."""
         return True
 
     @property
@@ -242,21 +242,12 @@ class Asking:
     def send(
         self, packed: Buffer | Sequence[Buffer], replies: int = 1, *, joined: bool = False
     ) -> "asyncio.Future[list[Buffer]]":
-        """As `Lane.send`, for one command. Raises `LaneDown` for more: they have to wait until the slot has moved."""
-        if replies != 1:
+        """As `Lane.send`, for one command or (`joined`) one transaction, through which an ASKING before MULTI holds.
+
+        Raises `LaneDown` for anything else: that has to wait until the slot has moved.
+        """
+        if replies != 1 and not joined:
             raise LaneDown(f"TRYAGAIN the slot is moving to {self.name}")
-        parts = (packed,) if isinstance(packed, bytes | bytearray | memoryview) else packed
-        both = self._lane.send([_ASKING, *parts], 2)
-        future: asyncio.Future[list[Buffer]] = both.get_loop().create_future()
-
-        def end(_: object) -> None:
-            if future.cancelled():
-                return
-            error = both.exception()
-            if error is not None:
-                future.set_exception(error)
-            else:
-                future.set_result(both.result()[1:])
-
-        both.add_done_callback(end)
-        return future
+        asked = self._lane.send(_ASKING)
+        asked.add_done_callback(lambda ended: ended.exception())  # the command tells what went wrong
+        return self._lane.send(packed, replies, joined=joined)
