@@ -70,6 +70,7 @@ $(VENV)/.deps: $(VENV)/.pip pyproject.toml | check-toolchain
 stubs: $(VENV)/.deps  ## write korvet_fast/_native.pyi anew from the Rust doc comments
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin generate-stubs --quiet --out build/stubs
 	@cp build/stubs/korvet_fast/_native.pyi korvet_fast/_native.pyi
+	@perl -0pi -e 's/(:\n\s+""")\n\s+([^\n]+)\n\s+"""(?=\n)/$$1$$2"""/g' korvet_fast/_native.pyi
 	@$(BIN)/ruff check --fix --quiet korvet_fast/_native.pyi
 	@$(BIN)/ruff format --quiet korvet_fast/_native.pyi
 

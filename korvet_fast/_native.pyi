@@ -44,121 +44,73 @@ __all__ = [
 
 @final
 class Batch:
-    """
-    One version 2 batch's header, and where it lies in the data it was found in.
-    """
+    """One version 2 batch's header, and where it lies in the data it was found in."""
     @property
     def attributes(self, /) -> int:
-        """
-        All flags, as written.
-        """
+        """All flags, as written."""
     @property
     def base_offset(self, /) -> int:
-        """
-        Offset of the first record.
-        """
+        """Offset of the first record."""
     @property
     def base_sequence(self, /) -> int:
-        """
-        Its sequence number for the first record, or -1.
-        """
+        """Its sequence number for the first record, or -1."""
     @property
     def compression(self, /) -> int:
-        """
-        0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
-        """
+        """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
     @property
     def control(self, /) -> bool:
-        """
-        Holds a broker's markers, not records.
-        """
+        """Holds a broker's markers, not records."""
     @property
     def count(self, /) -> int:
-        """
-        How many records.
-        """
+        """How many records."""
     @property
     def first_timestamp(self, /) -> int:
-        """
-        Time of the first record, in ms.
-        """
+        """Time of the first record, in ms."""
     @property
     def last_offset(self, /) -> int:
-        """
-        Offset of the last record.
-        """
+        """Offset of the last record."""
     @property
     def leader_epoch(self, /) -> int:
-        """
-        Epoch of the leader that stored it, or -1.
-        """
+        """Epoch of the leader that stored it, or -1."""
     @property
     def log_append_time(self, /) -> bool:
-        """
-        All records have the time of append.
-        """
+        """All records have the time of append."""
     @property
     def max_timestamp(self, /) -> int:
-        """
-        Largest time, in ms, as written in the header (`check` gives the true one).
-        """
+        """Largest time, in ms, as written in the header (`check` gives the true one)."""
     @property
     def producer_epoch(self, /) -> int:
-        """
-        Its epoch, or -1.
-        """
+        """Its epoch, or -1."""
     @property
     def producer_id(self, /) -> int:
-        """
-        The idempotent producer, or -1.
-        """
+        """The idempotent producer, or -1."""
     @property
     def size(self, /) -> int:
-        """
-        Bytes, header included.
-        """
+        """Bytes, header included."""
     @property
     def start(self, /) -> int:
-        """
-        Position in the data given.
-        """
+        """Position in the data given."""
     @property
     def transactional(self, /) -> bool:
-        """
-        Part of a transaction.
-        """
+        """Part of a transaction."""
 
 @final
 class Column:
-    """
-    A buffer of numbers or bytes, readable by `NumPy` and Arrow without a copy (format `q`, `i` or `B`).
-    """
+    """A buffer of numbers or bytes, readable by `NumPy` and Arrow without a copy (format `q`, `i` or `B`)."""
     def __buffer__(self, flags: SupportsIndex, /) -> memoryview:
-        """
-        A read-only view, for those who ask by method (PEP 688).
-        """
+        """A read-only view, for those who ask by method (PEP 688)."""
     def __len__(self, /) -> int:
-        """
-        How many numbers, or bytes.
-        """
+        """How many numbers, or bytes."""
 
 @final
 class Flusher:
-    """
-    Flushes files to the disk on threads of its own, which never take the interpreter's lock.
-    """
+    """Flushes files to the disk on threads of its own, which never take the interpreter's lock."""
     def __new__(cls, /, threads: SupportsIndex) -> Flusher:
-        """
-        At most `threads` logs are flushed side by side. Raises `OSError`.
-        """
+        """At most `threads` logs are flushed side by side. Raises `OSError`."""
     def close(self, /) -> None:
-        """
-        Wait until everything given is done, and end the threads; `take` gives the last results.
-        """
+        """Wait until everything given is done, and end the threads; `take` gives the last results."""
     def fileno(self, /) -> int:
-        """
-        A file descriptor that is readable when `take` has something to give; it stays this object's.
-        """
+        """A file descriptor that is readable when `take` has something to give; it stays this object's."""
     def flush(
         self,
         /,
@@ -174,9 +126,7 @@ class Flusher:
         is one flush. `ticket` comes back with the result. Raises `OSError` if no thread can be started.
         """
     def take(self, /) -> list[tuple[int, str | None]]:
-        """
-        (ticket, None or why it failed) of what was done since this was last asked.
-        """
+        """(ticket, None or why it failed) of what was done since this was last asked."""
 
 @final
 class Frames:
@@ -187,9 +137,7 @@ class Frames:
     max(64 KiB, 2 x received) is reserved. One copy per frame.
     """
     def __new__(cls, /, limit: SupportsIndex) -> Frames:
-        """
-        Frames of at most `limit` bytes each.
-        """
+        """Frames of at most `limit` bytes each."""
     def feed(self, /, data: Buffer) -> list[bytearray]:
         """
         All frames that `data` completes, without their length prefix.
@@ -199,26 +147,18 @@ class Frames:
         """
     @property
     def limit(self, /) -> int:
-        """
-        Largest legal length in bytes. May be changed at any time; holds from the next length prefix on.
-        """
+        """Largest legal length in bytes. May be changed at any time; holds from the next length prefix on."""
     @limit.setter
     def limit(self, /, limit: SupportsIndex) -> None: ...
     @property
     def pending(self, /) -> int:
-        """
-        Bytes of the unfinished frame held now, length prefix included.
-        """
+        """Bytes of the unfinished frame held now, length prefix included."""
 
 @final
 class Replies:
-    """
-    RESP2 and RESP3 replies out of a byte stream, parsed or (`raw`) as they came.
-    """
+    """RESP2 and RESP3 replies out of a byte stream, parsed or (`raw`) as they came."""
     def __new__(cls, /, limit: SupportsIndex, raw: bool = False) -> Replies:
-        """
-        Replies of at most `limit` bytes each.
-        """
+        """Replies of at most `limit` bytes each."""
     def feed(self, /, data: Buffer) -> list[Any]:
         """
         The replies that `data` completes; if they are `raw`, a bytearray for each, or for each group.
@@ -237,31 +177,21 @@ class Replies:
         """
     @property
     def pending(self, /) -> int:
-        """
-        Bytes held of what is unfinished: of a reply, or (`raw`) of a group.
-        """
+        """Bytes held of what is unfinished: of a reply, or (`raw`) of a group."""
 
 @final
 class ReplyError:
-    """
-    What Redis answered instead of a reply. `message` begins with a word for programs, as `WRONGTYPE`.
-    """
+    """What Redis answered instead of a reply. `message` begins with a word for programs, as `WRONGTYPE`."""
     def __eq__(self, value: object, /) -> bool: ...
     def __hash__(self, /) -> int: ...
     def __ne__(self, value: object, /) -> bool: ...
     def __new__(cls, /, message: str) -> ReplyError:
-        """
-        An error reply of this text.
-        """
+        """An error reply of this text."""
     def __repr__(self, /) -> str:
-        """
-        As it would be written in Python.
-        """
+        """As it would be written in Python."""
     @property
     def message(self, /) -> str:
-        """
-        The whole text.
-        """
+        """The whole text."""
 
 @final
 class Schema:
@@ -280,9 +210,7 @@ class Schema:
         highest: SupportsIndex,
         flexible: SupportsIndex,
     ) -> Schema:
-        """
-        Compile `fields` for the versions `lowest` to `highest`, flexible (KIP-482) from `flexible` on. `BAD_SCHEMA`.
-        """
+        """Compile `fields` for the versions `lowest` to `highest`, flexible (KIP-482) from `flexible` on. `BAD_SCHEMA`."""
     def decode(self, /, data: Buffer, version: SupportsIndex, limit: SupportsIndex) -> dict[str, Any]:
         """
         The values of a message: every field of the table, whatever the version.
@@ -307,9 +235,7 @@ class Schema:
         """
     @property
     def name(self, /) -> str:
-        """
-        What it was called when it was made; begins every error message.
-        """
+        """What it was called when it was made; begins every error message."""
 
 def assemble(
     columns: Mapping[str, Buffer],
@@ -428,9 +354,7 @@ def lower(batches: Buffer, magic: SupportsIndex, limit: SupportsIndex) -> bytear
     """
 
 def pack(commands: SupportsGetItem[int, SupportsGetItem[int, Buffer | str | int]]) -> bytes:
-    """
-    A pipeline of Redis commands as RESP arrays of bulk strings. Text becomes UTF-8, an int its digits.
-    """
+    """A pipeline of Redis commands as RESP arrays of bulk strings. Text becomes UTF-8, an int its digits."""
 
 def pack_append(
     key: Buffer | str | int,
@@ -463,9 +387,7 @@ def pack_ids(offsets: Buffer, bits: SupportsIndex) -> Column:
     """
 
 def pack_parts(commands: SupportsGetItem[int, SupportsGetItem[int, Buffer | str | int]]) -> list[Any]:
-    """
-    As `pack`, cut in parts: a word of 4 KiB and more is a part of its own, and if it is a buffer the very object given.
-    """
+    """As `pack`, cut in parts: a word of 4 KiB and more is a part of its own, and if it is a buffer the very object given."""
 
 def recompress(batch: Buffer, compression: SupportsIndex, limit: SupportsIndex) -> bytearray:
     """
@@ -476,9 +398,7 @@ def recompress(batch: Buffer, compression: SupportsIndex, limit: SupportsIndex) 
     """
 
 def replies(raw: Buffer) -> list[Any]:
-    """
-    All replies of `raw`, one behind the other, as `Replies` would give them. Raises as `reply`.
-    """
+    """All replies of `raw`, one behind the other, as `Replies` would give them. Raises as `reply`."""
 
 def reply(raw: Buffer) -> Any:
     """
