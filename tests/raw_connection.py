@@ -66,7 +66,7 @@ async def start_producer(client: RawClient) -> tuple[int, int]:
 def reset(writer: asyncio.StreamWriter) -> None:
     """Close at once with RST: what was not sent yet is lost, and the other side sees an error."""
     raw = writer.get_extra_info("socket")
-    if raw is None:
+    if raw is None or raw.fileno() < 0:
         return  # closed already
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()

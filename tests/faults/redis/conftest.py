@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker_process import BrokerProcess
-from redis_server import PROGRAMS, RedisServer, find_program, free_port
+from redis_server import PROGRAMS, find_program, free_port
 
 LAYOUTS = ("entries", "batches")
 PAIRS = list(zip(PROGRAMS, LAYOUTS, strict=True))
@@ -32,13 +32,8 @@ def layout(pair: tuple[str, str]) -> str:
 
 
 @pytest.fixture
-def serve(
-    tmp_path: Path, layout: str, start_redis: Callable[..., RedisServer]
-) -> Iterator[Callable[..., BrokerProcess]]:
-    """Starts brokers over a store's URL, with `name=value` settings; topics get the layout. They end with the test.
-
-    It stands on `start_redis` so that they end before the servers do.
-    """
+def serve(tmp_path: Path, layout: str) -> Iterator[Callable[..., BrokerProcess]]:
+    """Starts brokers over a store's URL, with `name=value` settings; topics get the layout. They end with the test."""
     started: list[BrokerProcess] = []
 
     def start(url: str, *settings: str) -> BrokerProcess:
@@ -49,8 +44,6 @@ def serve(
 
     yield start
     for broker in started:
-        try:
-            broker.stop()
-        finally:
-            print(f"broker at {broker.bootstrap}:\n", *broker.log[-100:])  # shown where the test failed
+        broker.kill()
+        print(f"broker at {broker.bootstrap}:\n", *broker.log[-100:])  # shown where the test failed
     assert not [line for broker in started for line in broker.log if "Traceback" in line]

@@ -53,6 +53,7 @@ class Writer(threading.Thread):
         self.sent = 0
         self.acknowledged = 0
         self.enough = threading.Event()
+        self.hopeless = threading.Event()
         config = {
             **PATIENT,
             "bootstrap.servers": load.bootstrap,
@@ -72,7 +73,8 @@ class Writer(threading.Thread):
         while not self.enough.is_set():
             self.send()
             self.producer.poll(0.002 if len(self.producer) < 100 else 0.05)
-        self.producer.flush(90)
+        while len(self.producer) and not self.hopeless.is_set():
+            self.producer.poll(0.05)
 
     def send(self) -> None:
         value = Sent(self.name, self.sent)
@@ -146,11 +148,15 @@ class Load:
 
     @contextmanager
     def running(self) -> Iterator["Load"]:
-        """Until the block ends; then every record sent is acknowledged or refused."""
+        """Until the block ends; then every record sent is acknowledged or refused, unless the block failed."""
         for thread in (*self.writers, self.reader):
             thread.start()
         try:
             yield self
+        except BaseException:
+            for writer in self.writers:
+                writer.hopeless.set()
+            raise
         finally:
             for writer in self.writers:
                 writer.enough.set()

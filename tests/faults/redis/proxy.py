@@ -3,7 +3,7 @@
 import asyncio
 import random
 import threading
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,7 +40,7 @@ class RedisProxy:
         self.chance = random.Random(0)
         self.accepted = 0
         self.resets = 0
-        self.seen: Counter[bytes] = Counter()  # commands passed on, by name
+        self.trace: list[bytes] = []  # the names of all commands, as they came
         self.links: set[Link] = set()
         self._cuts: list[Cut] = []
         self._lock = threading.Lock()
@@ -196,7 +196,7 @@ class Link:
 
     def _request(self, frame: bytes) -> Cut | None:
         name = command_name(frame)
-        self._proxy.seen[name] += 1
+        self._proxy.trace.append(name)
         cut = self._proxy.take(name)
         if cut is not None and cut.of == "request":
             return cut

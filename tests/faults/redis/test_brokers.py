@@ -1,0 +1,146 @@
+"""Several brokers over one Redis (reliability F12, F18, F38): one leads, the fence decides, restarts cost nothing."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from broker_process import BrokerProcess
+from faults.redis.load import Load, create_topic
+from faults.redis.proxy import RedisProxy
+from kafka_server import run
+from raw_connection import connect, find_leaders
+from redis_server import RedisServer
+
+Serve = Callable[..., BrokerProcess]
+StartRedis = Callable[..., RedisServer]
+# Dead after a second and a half of silence: the machine that runs this may be slow, and a false alarm is no error.
+QUICK = ("broker.heartbeat.interval.ms=300", "broker.session.timeout.ms=1500")
+PARTITIONS = 6
+ROUNDS = int(os.environ.get("KORVET_TEST_ROLLS", "1"))
+
+
+def bootstrap(brokers: list[BrokerProcess]) -> str:
+    return ",".join(broker.bootstrap for broker in brokers)
+
+
+def leaders(broker: BrokerProcess) -> set[int]:
+    """The ports of those who lead partitions, as this broker tells clients; -1 among them where one is not led."""
+    found: set[int] = set()
+
+    async def ask() -> None:
+        async with connect(broker.port) as client:
+            found.update(await find_leaders(client, "load"))
+
+    run(ask)
+    return found
+
+
+def wait_for_leaders(asked: BrokerProcess, expected: list[BrokerProcess]) -> None:
+    """Until the partitions are spread over these brokers, no more and no fewer."""
+    deadline = time.monotonic() + 20
+    while (found := leaders(asked)) != {broker.port for broker in expected}:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def brokers(serve: Serve, redis_server: RedisServer) -> list[BrokerProcess]:
+    """Three brokers that share the partitions of the topic `load`."""
+    found = [serve(redis_server.url, *QUICK) for _ in range(3)]
+    create_topic(found[0].bootstrap, "load", PARTITIONS)
+    for broker in found:
+        wait_for_leaders(broker, found)
+    return found
+
+
+def test_a_broker_that_slept_too_long_leads_no_more(brokers: list[BrokerProcess]) -> None:
+    """F12: what it still had to write when it fell asleep is refused; then it takes its part again."""
+    sleeper, others = brokers[0], brokers[1:]
+    load = Load(bootstrap(brokers), partitions=PARTITIONS)
+    with load.running():
+        for _ in range(2):
+            load.wait_for(100)
+            assert sleeper.process is not None
+            sleeper.process.send_signal(signal.SIGSTOP)
+            for other in others:
+                wait_for_leaders(other, others)
+            load.wait_for(100)
+            sleeper.process.send_signal(signal.SIGCONT)
+            wait_for_leaders(others[0], brokers)
+        load.wait_for(100)
+    for broker in brokers:
+        wait_for_leaders(broker, brokers)
+    assert load.check(brokers[0].port, moved=True) == set()
+
+
+def test_killed_brokers_are_replaced(brokers: list[BrokerProcess]) -> None:
+    """kill -9, one after the other until one is left; then all are back."""
+    load = Load(bootstrap(brokers), partitions=PARTITIONS)
+    with load.running():
+        for left in (brokers[1:], brokers[2:]):
+            load.wait_for(100)
+            brokers[2 - len(left)].kill()
+            wait_for_leaders(left[-1], left)
+        load.wait_for(100)
+        for broker in brokers[:2]:
+            broker.start()
+        wait_for_leaders(brokers[0], brokers)
+        load.wait_for(100)
+    assert load.check(brokers[0].port, moved=True) == set()
+
+
+@pytest.mark.timeout(60 + 60 * ROUNDS)
+def test_a_rolling_restart(brokers: list[BrokerProcess]) -> None:
+    """F38, with KORVET_TEST_ROLLS=20 as often as it says there."""
+    load = Load(bootstrap(brokers), partitions=PARTITIONS)
+    with load.running():
+        for _ in range(ROUNDS):
+            for broker in brokers:
+                others = [other for other in brokers if other is not broker]
+                load.wait_for(50)
+                assert broker.stop() == 0
+                wait_for_leaders(others[0], others)
+                broker.start()
+                wait_for_leaders(broker, brokers)
+        load.wait_for(50)
+    assert load.check(brokers[0].port, moved=True) == set()
+
+
+def test_two_masters_at_once(serve: Serve, start_redis: StartRedis) -> None:
+    """F18 with min.insync.replicas=2: each of two brokers has a master of its own, and believes that it leads alone.
+
+    With one copy nothing could help the records that the old master took: with two, it never acknowledges any.
+    """
+    old, new, copy = (start_redis(appendonly="yes") for _ in range(3))
+    with (
+        RedisProxy(old.port, frames=False) as link,
+        RedisProxy(old.port) as cut_off,
+        RedisProxy(old.port) as moved,
+    ):
+        new.call("REPLICAOF", "127.0.0.1", link.port)
+        new.wait_for("replication", master_link_status="up")
+        copy.follow(new)
+        stale, fresh = serve(cut_off.url, *QUICK), serve(moved.url, *QUICK)
+        create_topic(stale.bootstrap, "load", PARTITIONS, min_insync_replicas="2")
+        for broker in (stale, fresh):
+            wait_for_leaders(broker, [stale, fresh])
+        load = Load(bootstrap([stale, fresh]), partitions=PARTITIONS)
+        with load.running():
+            load.wait_for(100)
+            link.hold()
+            new.promote()
+            moved.target = new.port
+            moved.reset_all()
+            wait_for_leaders(fresh, [fresh])
+            wait_for_leaders(stale, [stale])
+            load.wait_for(50)
+            old.kill()
+            cut_off.target = new.port
+            cut_off.reset_all()
+            for broker in (stale, fresh):
+                wait_for_leaders(broker, [stale, fresh])
+            load.wait_for(100)
+        assert load.check(stale.port, moved=True) == set()

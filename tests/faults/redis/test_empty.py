@@ -1,0 +1,112 @@
+"""A Redis that comes back with nothing (reliability F05, F21): told aloud, and never taken for the beginning."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from broker_process import BrokerProcess
+from faults.redis.log import wait_for_line
+from faults.redis.proxy import RedisProxy
+from kafka_server import METADATA, make_batch, run
+from korvet_fast.wire.kafka.faults import CODES
+from raw_connection import connect, read_places
+from redis_server import RedisServer
+
+Serve = Callable[..., BrokerProcess]
+StartRedis = Callable[..., RedisServer]
+
+
+@pytest.mark.parametrize("command", [["serve", "--listen", "kafka://127.0.0.1:0"], ["doctor"]], ids=lambda c: c[0])
+def test_a_promise_that_the_server_cannot_keep_is_not_made(start_redis: StartRedis, command: list[str]) -> None:
+    """F05: without an append-only file there is no `durability=fsync`."""
+    server = start_redis(appendonly="no")
+    done = subprocess.run(
+        [sys.executable, "-m", "korvet_fast", *command, "--store", server.url, "--set", "durability=fsync"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode != 0, said
+    assert "durability=fsync cannot be kept" in said
+    assert "appendonly yes" in said
+    assert "Traceback" not in said
+
+
+def test_a_topic_that_wants_more_than_the_server_gives_is_answered_in_words(
+    serve: Serve, start_redis: StartRedis
+) -> None:
+    async def scenario() -> None:
+        async with connect(broker.port) as client:
+            await client.create("t", durability="fsync")
+            row = await client.produce("t", make_batch(b"not taken"))
+            assert row["error_code"] == CODES["NOT_ENOUGH_REPLICAS"]
+            assert "appendonly yes" in row["error_message"]
+            assert await read_places(client, "t") == []
+            assert (await client.produce("t", make_batch(b"taken"), acks=1))["error_code"] == 0
+            server.call("CONFIG", "SET", "appendonly", "yes")
+            server.wait_for("persistence", aof_rewrite_in_progress="0", aof_rewrite_scheduled="0")
+            while (row := await client.produce("t", make_batch(b"durable")))["error_code"]:
+                assert row["error_code"] == CODES["NOT_ENOUGH_REPLICAS"]
+            assert [value for _, value in await read_places(client, "t")] == [b"taken", b"durable"]
+
+    server = start_redis(appendonly="no")
+    broker = serve(server.url)
+    run(scenario)
+
+
+class Records:
+    """Three records in a topic, and what must hold when they are gone."""
+
+    def __init__(self, broker: BrokerProcess) -> None:
+        self.broker = broker
+        self.places: list[tuple[int, bytes]] = []
+        run(self._write)
+
+    async def _write(self) -> None:
+        async with connect(self.broker.port) as client:
+            await client.create("t")
+            for number in range(3):
+                row = await client.produce("t", make_batch(b"%d" % number))
+                assert row["error_code"] == 0, row
+                self.places.append((row["base_offset"], b"%d" % number))
+
+    def check(self) -> None:
+        """The loss was told; what is written now, if anything is, gets other offsets and another epoch."""
+        line = wait_for_line(self.broker, "records were lost")
+        first, last = self.places[0][0], self.places[-1][0]
+        assert f"t:0: records were lost: offsets {first} to {last}" in line or f"to {last}," in line
+        run(self._look)
+
+    async def _look(self) -> None:
+        async with connect(self.broker.port) as client:
+            while (row := await client.produce("t", make_batch(b"after")))["error_code"]:
+                assert row["error_code"] in (CODES["NOT_LEADER_OR_FOLLOWER"], CODES["KAFKA_STORAGE_ERROR"]), row
+            last = self.places[-1][0]
+            assert row["base_offset"] > last
+            assert await read_places(client, "t", start=last + 1) == [(row["base_offset"], b"after")]
+            answer: dict[str, Any] = await client.ask(METADATA, 9, topics=[{"name": "t"}])
+            (partition,) = answer["topics"][0]["partitions"]
+            assert partition["leader_epoch"] > 0
+
+
+def test_a_server_without_a_file_comes_back_empty(serve: Serve, start_redis: StartRedis) -> None:
+    """F05."""
+    server = start_redis(appendonly="no")
+    records = Records(serve(server.url))
+    server.restart()
+    records.check()
+
+
+def test_an_empty_replica_takes_the_masters_place(serve: Serve, start_redis: StartRedis) -> None:
+    """F21."""
+    master, empty = (start_redis(appendonly="yes") for _ in range(2))
+    with RedisProxy(master.port) as door:
+        records = Records(serve(door.url))
+        master.kill()
+        door.target = empty.port
+        door.reset_all()
+        records.check()
