@@ -1,0 +1,167 @@
+"""Brokers over one store: partitions are spread, move without a gap, and everybody knows who leads."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core_world import BLIND, StillClock, read_all, send
+from kafka_server import METADATA, kafka_server, run
+from korvet_fast.config import read_settings
+from korvet_fast.core.broker import Broker
+from korvet_fast.core.types import Address
+from korvet_fast.errors import KorvetError
+from korvet_fast.wire.kafka.dialect import KafkaDialect
+from korvet_fast.wire.kafka.faults import CODES
+from korvet_fast.wire.kafka.shapes.catalog import CATALOG
+from shared_store import Server, SharedStore
+
+PARTITIONS = 8
+DENSE = {"storage.layout": "batches"}
+
+
+class One:
+    """A broker that looks at the others when the test says so."""
+
+    def __init__(self, server: Server, port: int) -> None:
+        self.address = Address("127.0.0.1", port)
+        self.broker = Broker(SharedStore(server), read_settings(BLIND), StillClock())
+
+    async def look(self) -> None:
+        await self.broker.cluster.look()
+        while self.broker._following is not None and not self.broker._following.done():
+            await asyncio.wait([self.broker._following])
+
+    @property
+    def led(self) -> set[int]:
+        topic = self.broker.topics.get("t")
+        assert topic is not None
+        return {partition.index for partition in topic.partitions if partition.led}
+
+    @property
+    def leaders(self) -> list[int]:
+        """As clients are told."""
+        topic = self.broker.topics.get("t")
+        assert topic is not None
+        return [self.broker.find_leader(topic, index)[0] for index in range(PARTITIONS)]
+
+
+@asynccontextmanager
+async def start(server: Server, port: int) -> AsyncIterator[One]:
+    one = One(server, port)
+    await one.broker.open([one.address])
+    try:
+        yield one
+    finally:
+        await one.broker.close()
+
+
+def over(body: Callable[[Server, One], Coroutine[Any, Any, None]]) -> None:
+    """With one broker that has a topic `t`, and a record in each partition."""
+
+    async def scenario() -> None:
+        server = Server()
+        async with start(server, 9001) as first:
+            topic = await first.broker.topics.create("t", PARTITIONS, DENSE)
+            for partition in topic.partitions:
+                await send(partition, b"old", producer=(7, 0, 0))
+            await body(server, first)
+
+    asyncio.run(scenario())
+
+
+def test_a_newcomer_takes_its_part_and_both_say_so() -> None:
+    async def body(server: Server, first: One) -> None:
+        assert first.led == set(range(PARTITIONS))
+        async with start(server, 9002) as second:
+            assert len(second.led) == PARTITIONS // 2
+            await first.look()
+            assert first.led == set(range(PARTITIONS)) - second.led
+            assert first.leaders == [2 if index in second.led else 1 for index in range(PARTITIONS)]
+            await second.look()
+            assert second.leaders == first.leaders
+            for index in range(PARTITIONS):
+                leader, other = (second, first) if index in second.led else (first, second)
+                partition = leader.broker.partition("t", index)
+                await send(partition, b"new", producer=(7, 0, 1))
+                assert await send(partition, b"new", producer=(7, 0, 1)) == 1  # known from whoever led before
+                assert await read_all(partition) == [b"old", b"new"]
+                with pytest.raises(KorvetError, match="NOT_LEADER_OR_FOLLOWER"):
+                    other.broker.partition("t", index)
+
+    over(body)
+
+
+def test_who_has_not_noticed_stores_nothing_and_learns_it_from_the_store() -> None:
+    async def body(server: Server, first: One) -> None:
+        async with start(server, 9002) as second:
+            index = min(second.led)
+            stale = first.broker.partition("t", index)
+            with pytest.raises(Exception, match="True"):  # Stale, fenced
+                await send(stale, b"late")
+            assert index not in first.led
+            assert await read_all(second.broker.partition("t", index)) == [b"old"]
+
+    over(body)
+
+
+def test_who_leaves_hands_over_before_it_stops() -> None:
+    async def body(server: Server, first: One) -> None:
+        async with start(server, 9002) as second:
+            await first.look()
+            await second.look()
+            topic = first.broker.topics.get("t")
+            assert topic is not None
+            before = {index: first.broker.find_leader(topic, index)[1] for index in second.led}
+            leaving = asyncio.create_task(second.broker.leave())
+            while not leaving.done():
+                await first.look()
+                await second.look()
+                second.broker._host.clock.seconds += 0.01
+                await asyncio.sleep(0)
+            assert second.led == set()
+            assert first.led == set(range(PARTITIONS))
+            assert first.leaders == [1] * PARTITIONS
+            assert all(first.broker.find_leader(topic, index)[1] > epoch for index, epoch in before.items())
+        await first.look()
+        assert [member.id for member in first.broker.cluster.members] == [1]
+
+    over(body)
+
+
+def test_topics_that_another_broker_made_are_led_and_those_it_removed_are_gone() -> None:
+    async def body(server: Server, first: One) -> None:
+        async with start(server, 9002) as second:
+            await first.look()
+            made = await first.broker.topics.create("made", PARTITIONS, DENSE)
+            await second.look()
+            there = second.broker.topics.get("made")
+            assert there is not None
+            led = [one.led for one in there.partitions]
+            assert led == [not one.led for one in made.partitions]
+            assert any(led)
+            await first.broker.topics.delete(made)
+            await second.look()
+            assert second.broker.topics.get("made") is None
+
+    over(body)
+
+
+def test_clients_are_told_of_no_leader_that_their_listener_does_not_reach(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            await server.broker.topics.create("t", 1, {})
+            client = await server.connect()
+            for listener, expected in ((0, (0, 1, 1)), (1, (CODES["LEADER_NOT_AVAILABLE"], -1, 0))):
+                dialect = KafkaDialect(server.broker, listener)
+                frame = client.request(METADATA, 9, {"topics": [{"name": "t"}]})
+                reply = b"".join(await dialect.session("test").handle(bytearray(frame)))
+                answer = CATALOG[METADATA].response.decode(bytearray(reply[4:]), 9, 1000)
+                (row,) = answer["topics"][0]["partitions"]
+                assert (row["error_code"], row["leader_id"], len(answer["brokers"])) == expected
+                dialect.close()
+
+    run(scenario)
