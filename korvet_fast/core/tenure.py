@@ -118,8 +118,10 @@ class Tenure(Extent):
         bounds, epoch, top, headers = attached
         if top < stored:
             host.report_loss(self.log, max(top, self.start, bounds.removed), stored)
-        if top < known:
+        if top < known and not host.store.shared:
             state.producers.forget(top)
+        # Else no offset is used again, and what was acknowledged counts for its producer even if it is lost: the
+        # producer goes on with what comes after it.
         self.leader_epoch = epoch
         self._gap = (bounds.end, top)
         self._bare, self._bare_end = top, bounds.end
@@ -127,7 +129,7 @@ class Tenure(Extent):
         self.start, self.end, self.size, self.removed = bounds.start, bounds.end, bounds.size, bounds.removed
         self._mark.reset(min(max(self.high_watermark, bounds.durable), bounds.end))
         self._await_durable()
-        if self.single:
+        if self.single and top >= known:
             state.count_producers(headers, host.clock.monotonic())
         elif known < top:
             self._unsaved = await state.catch_up(host.store, max(known, bounds.start), top, host.clock.monotonic())
@@ -265,15 +267,10 @@ class Tenure(Extent):
         if self.leader_epoch < 0:
             await self._take_over(await store.load(state.key))
         else:
-            stored = self._stored
-            attached = await self._attach(mark.stored)
-            if store.shared and attached.epoch > self.leader_epoch + 1:
-                # Somebody else led meanwhile: what is in memory is not the log's.
-                state.load(await store.load(state.key), self._host.clock.monotonic())
-                known = state.saved_end
-            else:
-                known = self.top
-            await self._hold(attached, stored, known)
+            # What was not acknowledged may be in the log or not: the log says.
+            stored, known = self._stored, min(self.high_watermark, self.top)
+            state.producers.forget(known)
+            await self._hold(await self._attach(mark.stored), stored, known)
         await mark.wait()
         if self.high_watermark < self.end:
             raise StoreError(f"what {self.log} holds above offset {self.high_watermark} cannot be made durable")

@@ -182,11 +182,12 @@ def test_a_broken_history_is_told_exactly_and_no_offset_is_used_again(caplog: py
         assert await read_all(partition, 5) == [b"5"]
         assert (await partition.read(8, 100)).data == []
         assert (partition.readable(8), partition.readable(0) > 0) == (0, True)
-        # A producer that goes on as if nothing had been lost hears of it; what was lost can be sent again.
+        # A producer goes on after what it was told is stored, and what it was told of is answered as before.
         with pytest.raises(KorvetError, match="OUT_OF_ORDER"):
-            await send(partition, b"10", producer=(7, 0, 10))
-        assert await send(partition, b"6 again", producer=(7, 0, 6)) == 10
-        assert await read_all(partition, 6) == [b"6 again"]
+            await send(partition, b"11", producer=(7, 0, 11))
+        assert await send(partition, b"9", producer=(7, 0, 9)) == 9
+        assert await send(partition, b"10", producer=(7, 0, 10)) == 10
+        assert await read_all(partition, 6) == [b"10"]
         assert partition.top == 11
         world.server.fork("and again")
         await partition.retry()
@@ -195,6 +196,24 @@ def test_a_broken_history_is_told_exactly_and_no_offset_is_used_again(caplog: py
     over(body)
     assert caplog.text.count("t:0: records were lost: offsets 6 to 9, which had been stored") == 1
     assert caplog.text.count("the server was replaced by a replica") == 1
+
+
+def test_a_loss_in_layout_entries_leaves_its_producers_where_they_were() -> None:
+    async def body(world: SharedWorld) -> None:
+        partition = world.partition
+        offsets = [await send(partition, b"%d" % n, producer=(7, 0, n)) for n in range(4)]
+        on_its_way = hold(world, b"x")
+        world.server.lose("t:0", offsets[1])
+        world.store.held = None
+        world.server.fork("the server was replaced by a replica")
+        assert [await outcome(partition, one) for one in on_its_way] == ["NOT_LEADER_OR_FOLLOWER"]
+        await partition.retry()
+        assert [(loss.first, loss.end) for loss in world.broker.losses] == [(offsets[1], offsets[3] + 1)]
+        assert await send(partition, b"3", producer=(7, 0, 3)) == offsets[3]
+        assert await send(partition, b"4", producer=(7, 0, 4)) > offsets[3]
+        assert await read_all(partition) == [b"0", b"4"]
+
+    over(body, storage_layout="entries")
 
 
 def test_a_history_that_lost_nothing_only_has_a_new_epoch() -> None:
@@ -243,7 +262,7 @@ def test_a_loss_while_nobody_was_there_is_noticed_at_the_next_start() -> None:
                 assert (world.partition.top, world.partition.end) == (8, 10)
                 assert await send(world.partition, b"7", producer=(7, 0, 7)) == 7
         async with run_shared(server) as world:
-            assert await send(world.partition, b"8", producer=(7, 0, 8)) == 10
+            assert await send(world.partition, b"10", producer=(7, 0, 10)) == 10
 
     asyncio.run(run())
 
