@@ -6,8 +6,9 @@ from korvet_fast import _native
 from korvet_fast._native import pack_parts
 from korvet_fast.core.types import Buffer
 from korvet_fast.store.interface import Entry, Form
+from korvet_fast.store.redis.group import Group, Word
 from korvet_fast.store.redis.ids import pack_id
-from korvet_fast.store.redis.layout import Found, Packed, Word
+from korvet_fast.store.redis.layout import Found
 from korvet_fast.store.redis.scripts import GUARD
 
 
@@ -16,15 +17,22 @@ class Batches:
 
     first_count = 4
 
-    def pack(self, key: str, form: Form, entry: Entry, opening: Sequence[Word]) -> Packed:
-        """See `Layout.pack`: the guard is a command of its own."""
-        commands: list[Sequence[Word]] = [["EVAL", GUARD, *opening]] if opening else []
-        commands.append(["XADD", key, pack_id(entry.first, form.bits), "batch", entry.data])
-        return Packed(pack_parts(commands), len(commands), 1, len(entry.data))
+    def put(self, group: Group, key: str, form: Form, entries: Sequence[Entry]) -> None:
+        """See `Layout.put`."""
+        size = 0
+        for data, first, _, _ in entries:
+            group.words.append(("XADD", key, pack_id(first, form.bits), "batch", data))
+            size += len(data)
+        group.last = entries[-1].first
+        group.add(entries, size, len(entries))
 
-    def find_last(self, entry: Entry) -> int:
-        """See `Layout.find_last`: the batch is one entry."""
-        return entry.first
+    def renew(self, group: Group, key: str, form: Form) -> None:
+        """See `Layout.renew`: it is used when the group is packed."""
+
+    def pack(self, group: Group, closing: list[tuple[Word, ...]]) -> tuple[list[Buffer], int]:
+        """See `Layout.pack`; the batches are parts of their own, the very objects."""
+        commands = [("MULTI",), ("EVAL", GUARD, *group.opening), *group.words, *closing]
+        return pack_parts(commands), len(commands)
 
     def unpack(self, reply: Buffer, form: Form, start: int, max_bytes: int, epoch: int) -> Found:
         """See `Layout.unpack`; the batches are views of the reply."""

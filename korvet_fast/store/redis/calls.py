@@ -7,7 +7,7 @@ from typing import Any
 from korvet_fast._native import ReplyError, pack, reply
 from korvet_fast.core.types import Buffer
 from korvet_fast.errors import StoreError
-from korvet_fast.store.redis.layout import Word
+from korvet_fast.store.redis.group import Word
 from korvet_fast.store.redis.topology import Topology, curable
 
 BUDGET = 20.0  # seconds within which a call must be answered, and the outcome of an append be known

@@ -3,46 +3,70 @@
 from collections.abc import Sequence
 
 from korvet_fast import _native
-from korvet_fast._native import pack_append
+from korvet_fast._native import pack, pack_append
 from korvet_fast.core.types import Buffer
 from korvet_fast.errors import CodecError, KorvetError
 from korvet_fast.store.interface import Entry, Form
-from korvet_fast.store.redis.layout import EXPANDED, Found, Packed, Word
+from korvet_fast.store.redis.group import Group, Word
+from korvet_fast.store.redis.layout import EXPANDED, Found
 from korvet_fast.store.redis.scripts import GUARD_AND_ADD
 
+_MULTI = pack([["MULTI"]])
 _PREFIX = len("$4\r\nXADD\r\n")
 _ENTRY = len("*2\r\n")  # what stands before each id in a reply
 
 
 class Entries:
-    """See `Layout`. Offsets within a batch are consecutive, and so are its ids."""
+    """See `Layout`. Offsets within a batch are consecutive, and so are its ids; the guard adds the first record."""
 
     first_count = 64
 
-    def pack(self, key: str, form: Form, entry: Entry, opening: Sequence[Word]) -> Packed:
-        """See `Layout.pack`: the guard puts in the first record itself."""
-        first = ["EVAL", GUARD_AND_ADD, *opening] if opening else None
-        try:
-            packed = pack_append(key, entry.data, entry.first, form.bits, EXPANDED, first)
-        except CodecError as error:
-            raise KorvetError("INVALID_RECORD", f"it cannot become entries of a stream: {error}") from None
-        count = entry.last - entry.first + 1
-        # What they take at rest is counted as a reply to XRANGE has them: without the words before the ids.
-        before = _PREFIX + _length(key)
-        opened = 0
-        if first:
-            words = packed[1 : packed.index(b"\r")]
-            opened = sum(map(_length, first)) - before + len(words) - len(str(int(words) - len(first) + 2))
-        return Packed([packed], count, count, len(packed) - opened - count * (before - _ENTRY))
+    def put(self, group: Group, key: str, form: Form, entries: Sequence[Entry]) -> None:
+        """See `Layout.put`."""
+        parts = []
+        size = number = 0
+        first = None if group.entries else ["EVAL", GUARD_AND_ADD, *group.opening]
+        for entry in entries:
+            packed = _pack(key, form, entry, first)
+            parts.append(packed)
+            count = entry.last - entry.first + 1
+            size += _measure(packed, key, count, first)
+            number += count
+            first = None
+        group.parts += parts
+        group.commands += number
+        group.last = entries[-1].last
+        group.add(entries, size, number)
 
-    def find_last(self, entry: Entry) -> int:
-        """See `Layout.find_last`."""
-        return entry.last
+    def renew(self, group: Group, key: str, form: Form) -> None:
+        """See `Layout.renew`."""
+        group.parts[0] = _pack(key, form, group.entries[0], ["EVAL", GUARD_AND_ADD, *group.opening])
+
+    def pack(self, group: Group, closing: list[tuple[Word, ...]]) -> tuple[list[Buffer], int]:
+        """See `Layout.pack`."""
+        return [_MULTI, *group.parts, pack(closing)], group.commands + len(closing) + 1
 
     def unpack(self, reply: Buffer, form: Form, start: int, max_bytes: int, epoch: int) -> Found:
         """See `Layout.unpack`."""
         data, end, seen, skipped = _native.entries(reply, form.bits, start, max_bytes, form.compression, epoch)
         return Found([data] if data else [], end, seen, skipped)
+
+
+def _pack(key: str, form: Form, entry: Entry, first: list[Word] | None) -> bytes:
+    try:
+        return pack_append(key, entry.data, entry.first, form.bits, EXPANDED, first)
+    except CodecError as error:
+        raise KorvetError("INVALID_RECORD", f"it cannot become entries of a stream: {error}") from None
+
+
+def _measure(packed: bytes, key: str, count: int, first: list[Word] | None) -> int:
+    """What records take at rest, counted as a reply to XRANGE has them: without the words before the ids."""
+    before = _PREFIX + _length(key)
+    size = len(packed) - count * (before - _ENTRY)
+    if first:
+        words = packed[1 : packed.index(b"\r")]
+        size -= sum(map(_length, first)) - before + len(words) - len(str(int(words) - len(first) + 2))
+    return size
 
 
 def _length(word: Word) -> int:

@@ -5,20 +5,10 @@ from typing import NamedTuple, Protocol
 
 from korvet_fast.core.types import Buffer
 from korvet_fast.store.interface import Entry, Form
-
-Word = Buffer | str | int
+from korvet_fast.store.redis.group import Group, Word
 
 # What batches may decompress to when they are taken apart; they were bounded more tightly on their way in.
 EXPANDED = 1 << 30
-
-
-class Packed(NamedTuple):
-    """The commands that append something."""
-
-    parts: list[Buffer]
-    commands: int
-    number: int  # entries of the stream
-    size: int  # bytes that it takes at rest
 
 
 class Found(NamedTuple):
@@ -35,11 +25,14 @@ class Layout(Protocol):
 
     first_count: int  # entries to ask for where nothing is known of their size
 
-    def pack(self, key: str, form: Form, entry: Entry, opening: Sequence[Word]) -> Packed:
-        """The commands for a batch. `opening`: the guard that goes before them, its script and its arguments; or ()."""
+    def put(self, group: Group, key: str, form: Form, entries: Sequence[Entry]) -> None:
+        """Take an append into a group, all of it or nothing. Raises `KorvetError` INVALID_RECORD."""
 
-    def find_last(self, entry: Entry) -> int:
-        """The offset that the id of the batch's last stream entry stands for."""
+    def renew(self, group: Group, key: str, form: Form) -> None:
+        """The group's opening is another one now."""
+
+    def pack(self, group: Group, closing: list[tuple[Word, ...]]) -> tuple[list[Buffer], int]:
+        """The transaction that carries the group out, and how many commands it is. `closing`: its last commands."""
 
     def unpack(self, reply: Buffer, form: Form, start: int, max_bytes: int, epoch: int) -> Found:
         """An XRANGE reply as batches, `max_bytes` at most but one record at least, none below `start`."""

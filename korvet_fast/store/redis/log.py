@@ -6,13 +6,12 @@ from collections import OrderedDict, deque
 from itertools import count
 from typing import NamedTuple
 
-from korvet_fast.core.types import Buffer
-from korvet_fast.errors import StoreError
-from korvet_fast.store.interface import Entry, Form, Piece
+from korvet_fast.store.interface import Form
 from korvet_fast.store.redis.batches import Batches
 from korvet_fast.store.redis.entries import Entries
+from korvet_fast.store.redis.group import Group
 from korvet_fast.store.redis.layout import Layout
-from korvet_fast.store.redis.pieces import Pieces, Stretch
+from korvet_fast.store.redis.pieces import Pieces
 from korvet_fast.store.redis.state import Totals
 
 HEAD = 61  # bytes before the records of a batch
@@ -38,72 +37,6 @@ class Marks:
         return f"{self._program}:{next(self._numbers)}"
 
 
-class Shared(asyncio.Future[None]):
-    """A future that many wait for: that one of them is cancelled does not cancel it for the others."""
-
-    def cancel(self, msg: object = None) -> bool:
-        """Refused; a task that waits here is cancelled when the future ends."""
-        return False
-
-    def fail(self, error: Exception) -> None:
-        """End with an error, which nobody has to ask for."""
-        self.set_exception(error)
-        self.exception()
-
-
-class Group:
-    """Appends of one log that are carried out together, all or none."""
-
-    __slots__ = (
-        "after",
-        "commands",
-        "durable",
-        "end",
-        "entries",
-        "fence",
-        "first",
-        "grown",
-        "heads",
-        "kept",
-        "last",
-        "mark",
-        "need",
-        "parts",
-        "refusal",
-        "sent",
-        "size",
-        "stored",
-        "totals",
-        "unknown",
-    )
-
-    def __init__(self, need: tuple[bool, int], after: bytes, totals: Totals) -> None:
-        """`need`: (sync, copies). `after`: the end that the state has before it; `totals` likewise."""
-        loop = asyncio.get_running_loop()
-        self.need = need
-        self.after = self.mark = after  # `mark`: what it has afterwards
-        self.totals = totals  # afterwards
-        self.end = 0  # the log's, afterwards
-        self.entries: list[Entry] = []  # none: what is there already is to become durable
-        self.heads: dict[int, bytes] = {}  # of producers, as they are afterwards
-        self.grown: list[tuple[Stretch, Piece]] = []
-        self.fence = ""  # under which `parts` were packed
-        self.parts: list[Buffer] = []
-        self.commands = self.size = 0
-        self.first = self.last = 0  # offsets of the first and the last entry of the stream
-        self.sent = False
-        self.unknown = False  # it was sent, and the answer was lost
-        self.stored = Shared(loop=loop)
-        self.durable = self.stored  # until somebody asks for more
-        self.kept = False  # as durable as was asked for, or `refusal` says why not
-        self.refusal: StoreError | None = None
-
-    @property
-    def waits(self) -> bool:
-        """Whether more than the server's answer is needed."""
-        return self.need[0] or self.need[1] > 1
-
-
 class Log:
     """A log. `fence` is "" while it is not attached."""
 
@@ -126,6 +59,7 @@ class Log:
         "layout",
         "mark",
         "name",
+        "open",
         "pieces",
         "resolving",
         "rounds",
@@ -149,6 +83,7 @@ class Log:
         self.heads: OrderedDict[int, bytes] = OrderedDict()  # of idempotent producers; who came last, last
         self.forgotten: list[int] = []  # of these, whose heads are to be removed
         self.groups: deque[Group] = deque()  # whose outcome is open, in order
+        self.open: Group | None = None  # the last of them, if it takes more
         self.flying = 0  # of them, sent and not answered
         self.rounds: deque[Group] = deque()  # stored and not yet durable, in order
         self.trouble: Trouble | None = None  # with one of them; nothing is sent meanwhile

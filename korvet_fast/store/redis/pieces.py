@@ -48,14 +48,14 @@ class Pieces:
         self._sure = 0  # what was appended above may have had others' entries put in between
         self._last: Stretch | None = None  # the last row, as it was when that was said
 
-    def grow(self, row: Stretch, piece: Piece) -> None:
-        """An append of ours, behind everything."""
+    def grow(self, row: Stretch, limit: tuple[int, int]) -> None:
+        """What we appended, behind everything. `limit`: bytes and ms of record time that a stretch may have."""
         last = self.rows[-1] if self.rows else None
         if (
             last is not None
             and last.end == row.first
-            and last.size + row.size <= min(piece.size, GRAIN.size)
-            and row.began - last.began <= min(piece.span, GRAIN.span)
+            and last.size + row.size <= limit[0]
+            and row.began - last.began <= limit[1]
         ):
             last.add(row)
         else:

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from korvet_fast.errors import StoreError
 from korvet_fast.store.interface import Stale
 from korvet_fast.store.redis.calls import BUDGET, Calls
+from korvet_fast.store.redis.group import Group
 from korvet_fast.store.redis.ids import find_end, pack_id
-from korvet_fast.store.redis.log import Group, Log, Marks, Trouble
+from korvet_fast.store.redis.log import Log, Marks, Trouble
 from korvet_fast.store.redis.scripts import REGAIN
 from korvet_fast.store.redis.topology import Topology, curable
 
@@ -85,7 +86,7 @@ class Resolver:
             if not trouble.lost and trouble.why and not curable(trouble.why):
                 self.fail(log, StoreError(f"{log.name}: the Redis server refused the append: {trouble.why}"))
                 return
-            if top > remaining.first:
+            if top > remaining.entries[0].first:
                 log.end = max(top, int(log.mark or 0))
                 self._end(log, Stale(log.end))
                 log.trouble = None
@@ -124,6 +125,7 @@ class Resolver:
     def _end(self, log: Log, error: Exception) -> None:
         groups = list(log.groups)
         log.groups.clear()
+        log.open = None
         for group in groups:
             _end(group, error)
 
@@ -132,6 +134,7 @@ class Resolver:
         if resolving is not None and resolving is not asyncio.current_task():
             resolving.cancel()
         log.groups.clear()
+        log.open = None
         log.fence = ""
         log.flying = 0
         log.trouble = None

@@ -10,17 +10,16 @@ from collections.abc import Sequence
 from functools import partial
 from typing import cast
 
-from korvet_fast._native import ReplyError, pack, replies
+from korvet_fast._native import ReplyError, replies
 from korvet_fast.core.types import Buffer
 from korvet_fast.errors import StoreError
-from korvet_fast.store.interface import Appending, Detached, Entry, Piece, Stale
+from korvet_fast.store.interface import LARGE, Appending, Detached, Entry, Piece, Stale
 from korvet_fast.store.redis.calls import Calls
+from korvet_fast.store.redis.group import Group, Shared, Word
 from korvet_fast.store.redis.lane import LaneDown
-from korvet_fast.store.redis.log import HEADS, Group, Log, Marks, Shared, Trouble
-from korvet_fast.store.redis.pieces import Stretch
+from korvet_fast.store.redis.log import HEAD, HEADS, Log, Marks, Trouble
 from korvet_fast.store.redis.resolver import Resolver
 from korvet_fast.store.redis.scripts import CLOSE
-from korvet_fast.store.redis.state import Totals
 from korvet_fast.store.redis.sync import Durability
 from korvet_fast.store.redis.topology import Topology
 
@@ -29,8 +28,6 @@ LARGEST = 128 << 10  # bytes of a transaction, and
 MOST = 500  # appends in it; further ones go into the next
 PRODUCERS = 20_000  # of one log whose heads are kept
 
-_MULTI = pack([["MULTI"]])
-_EXEC = pack([["EXEC"]])
 _TAKEN = "ERR The ID specified in XADD is equal or smaller"
 _DONE = b"\r\n:1\r\n"  # what CLOSE answers, last of all
 
@@ -42,7 +39,7 @@ class Writer:
         self._topology = topology
         self._durability = durability
         self._loop = asyncio.get_running_loop()
-        self._due: set[Log] = set()  # with something to send at the end of this turn
+        self._due: list[Log] = []  # with something to send at the end of this turn
         self.resolver = Resolver(topology, calls, marks, self._settle, self._send)
 
     def append(self, log: Log, entries: Sequence[Entry], at: int, need: tuple[bool, int], piece: Piece) -> Appending:
@@ -53,42 +50,48 @@ class Writer:
             raise Stale(log.end)
         if not entries:
             return self._append_nothing(log, need)
-        group = log.groups[-1] if log.groups else None
-        fresh = (
-            group is None
-            or group.sent
-            or group.need != need
-            or group.size >= LARGEST
-            or len(group.entries) >= MOST
-            or not group.entries
-        )
-        if group is None or fresh:
-            group = Group(need, log.last_mark(), log.last_totals())
-        _put(log, group, entries, piece)
-        if fresh:
-            if group.waits or log.rounds or (log.groups and log.groups[-1].durable is not log.groups[-1].stored):
-                group.durable = Shared(loop=self._loop)  # without `sync` too: durability has no holes
+        group = log.open
+        if group is None or group.need != need or group.piece != piece:
+            group = self._begin(log, need, piece)
+            log.layout.put(group, log.key, log.form, entries)
             log.groups.append(group)
-        log.end = entries[-1].last + 1
-        group.end = log.end
-        if not self._due:
-            self._loop.call_soon(self._flush)
-        self._due.add(log)
+            log.open = group
+            self._due.append(log)
+            if len(self._due) == 1:
+                self._loop.call_soon(self._flush)
+        else:
+            log.layout.put(group, log.key, log.form, entries)
+        if log.form.single:
+            for entry in entries:
+                _note_head(log, group, entry)
+        if group.size >= LARGEST or len(group.entries) >= MOST:
+            log.open = None
+        log.end = group.end
         return Appending(group.stored, group.durable)
+
+    def _begin(self, log: Log, need: tuple[bool, int], piece: Piece) -> Group:
+        """A group that comes next."""
+        group = Group(need, piece, log.end, log.last_mark(), log.last_totals())
+        before = log.groups[-1] if log.groups else None
+        if group.waits or log.rounds or (before is not None and before.durable is not before.stored):
+            group.durable = Shared()  # without `sync` too: durability has no holes
+        _open(log, group)
+        return group
 
     def _append_nothing(self, log: Log, need: tuple[bool, int]) -> Appending:
         """What is there already is to become durable."""
-        group = Group(need, log.last_mark(), log.last_totals())
-        group.end = log.end
-        group.durable = Shared(loop=self._loop)
+        group = self._begin(log, need, LARGE)
+        if group.durable is group.stored:
+            group.durable = Shared()
         if log.groups:
             log.groups.append(group)
+            log.open = None
         else:
             self._settle(log, group)
         return Appending(group.stored, group.durable)
 
     def _flush(self) -> None:
-        due, self._due = self._due, set()
+        due, self._due = self._due, []
         for log in due:
             self._send(log)
 
@@ -100,12 +103,13 @@ class Writer:
             if group.sent or not group.entries:
                 continue
             if group.fence != log.fence:
-                repack(log, group)
+                _open(log, group)
+                log.layout.renew(group, log.key, log.form)
+            if group is log.open:
+                log.open = None
             try:
-                lane = self._topology.lane(log.key)
-                close = _close(log, group)
-                parts = [_MULTI, *group.parts, *close, _EXEC]
-                answer = lane.send(parts, group.commands + len(close) + 2, joined=True)
+                parts, commands = log.layout.pack(group, _close(log, group))
+                answer = self._topology.lane(log.key).send(parts, commands, joined=True)
             except StoreError as error:
                 self.resolver.take(log, Trouble(error.detail, lost=True))
                 return
@@ -145,13 +149,10 @@ class Writer:
             log.mark = group.mark
             log.totals = group.totals
             log.deadline = 0.0
-            for producer, heads in group.heads.items():
-                log.heads[producer] = heads
-                log.heads.move_to_end(producer)
-            while len(log.heads) > PRODUCERS:
-                log.forgotten.append(log.heads.popitem(last=False)[0])
-            for stretch, piece in group.grown:
-                log.pieces.grow(stretch, piece)
+            for row in group.rows:
+                log.pieces.grow(row, group.limit)
+            if group.heads:
+                self._keep_heads(log, group)
         group.stored.set_result(None)
         if group.durable is group.stored:
             log.durable = max(log.durable, group.end)
@@ -159,6 +160,13 @@ class Writer:
             self._make_durable(log, group)
         while log.groups and not log.groups[0].entries:
             self._settle(log, log.groups.popleft())
+
+    def _keep_heads(self, log: Log, group: Group) -> None:
+        for producer, heads in group.heads.items():
+            log.heads[producer] = heads
+            log.heads.move_to_end(producer)
+        while len(log.heads) > PRODUCERS:
+            log.forgotten.append(log.heads.popitem(last=False)[0])
 
     def _make_durable(self, log: Log, group: Group) -> None:
         log.rounds.append(group)
@@ -194,70 +202,32 @@ class Writer:
                 group.durable.set_result(None)
 
 
-def _put(log: Log, group: Group, entries: Sequence[Entry], piece: Piece) -> None:
-    """Take an append into a group. Raises before anything is changed."""
-    opening = () if group.entries else _opening(log, group)
-    packed = []
-    for entry in entries:
-        packed.append(log.layout.pack(log.key, log.form, entry, opening))
-        opening = ()
-    if not group.entries:
-        group.first = entries[0].first
-        group.fence = log.fence
-    for each in packed:
-        group.parts += each.parts
-        group.commands += each.commands
-    size = sum(each.size for each in packed)
-    number = sum(each.number for each in packed)
-    latest = max(entry.timestamp for entry in entries)
-    group.size += size
-    before = group.totals
-    group.totals = Totals(before.size + size, before.number + number, max(before.time, latest))
-    group.grown.append((Stretch(log.end, entries[-1].last + 1, size, number, latest, entries[0].timestamp), piece))
-    group.entries += entries
-    group.last = log.layout.find_last(entries[-1])
-    group.mark = b"%d" % (entries[-1].last + 1)
-    if log.form.single:
-        for entry in entries:
-            _note_head(log, group, entry)
-
-
-def repack(log: Log, group: Group) -> None:
-    """As `_put`, after the log has got another mark: the guard must carry it."""
-    group.parts, group.commands = [], 0
-    opening: Sequence[Buffer | str | int] = _opening(log, group)
-    for entry in group.entries:
-        packed = log.layout.pack(log.key, log.form, entry, opening)
-        group.parts += packed.parts
-        group.commands += packed.commands
-        opening = ()
+def _open(log: Log, group: Group) -> None:
+    """Under the log's present mark."""
     group.fence = log.fence
+    group.opening = [2, log.key, log.state_key, log.fence, group.after]
 
 
-def _opening(log: Log, group: Group) -> list[Buffer | str | int]:
-    return [2, log.key, log.state_key, log.fence, group.after]
-
-
-def _close(log: Log, group: Group) -> list[bytes]:
-    """The commands that end a transaction, CLOSE last."""
+def _close(log: Log, group: Group) -> list[tuple[Word, ...]]:
+    """The commands that end a transaction."""
     size, number, time = group.totals
-    words: list[Buffer | str | int] = ["EVAL", CLOSE, 2, log.key, log.state_key]
+    words: list[Word] = ["EVAL", CLOSE, 2, log.key, log.state_key]
     words += ["end", group.mark, "size", size, "count", number, "time", time]
     for producer, heads in group.heads.items():
         words += [f"p{producer}", heads]
-    close = [pack([words])]
+    closing: list[tuple[Word, ...]] = [tuple(words), ("EXEC",)]
     if log.forgotten:
-        close.insert(0, pack([["HDEL", log.state_key, *(f"p{producer}" for producer in log.forgotten)]]))
+        closing.insert(0, ("HDEL", log.state_key, *(f"p{producer}" for producer in log.forgotten)))
         log.forgotten.clear()
-    return close
+    return closing
 
 
 def _note_head(log: Log, group: Group, entry: Entry) -> None:
     """An idempotent producer's batch: its head is kept with the log, as the batch itself is taken apart."""
-    head = bytearray(memoryview(entry.data)[:61])
+    head = bytearray(memoryview(entry.data)[:HEAD])
     producer = int.from_bytes(head[43:51], "big", signed=True)
     if producer >= 0:
-        head[8:12] = (49).to_bytes(4, "big")  # a batch of no records: the head is all of it
+        head[8:12] = (HEAD - 12).to_bytes(4, "big")  # a batch of no records: the head is all of it
         before = group.heads.get(producer) or log.last_heads(producer)
         group.heads[producer] = (before + head)[-HEADS:]
 
