@@ -175,7 +175,13 @@ class Tenure(Extent):
         self._state.producers.expire(before)
 
     def epoch_end(self, epoch: int) -> Epoch:
-        """(epoch, end offset) of the largest leader epoch up to `epoch`; (-1, -1) if it is newer than the present."""
+        """(epoch, end offset) of the largest leader epoch up to `epoch`; (-1, -1) if it is newer than the present.
+
+        Raises `KorvetError` NOT_LEADER_OR_FOLLOWER while the log is being taken over anew: its history is not known yet,
+        and a client would take that for a loss.
+        """
+        if self._refusal is not None and self._refusal[0] == _NOT_LED:
+            self._refuse()
         return self._state.epochs.find_end(epoch, self.start, self.end)
 
     def _take(self, bounds: Bounds) -> None:

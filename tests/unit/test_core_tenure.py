@@ -222,8 +222,11 @@ def test_a_history_that_lost_nothing_only_has_a_new_epoch() -> None:
         await send(partition, b"a", producer=(7, 0, 0))
         epoch = partition.leader_epoch
         world.server.fork("the server was restarted")
+        with pytest.raises(KorvetError, match="NOT_LEADER_OR_FOLLOWER"):  # an answer would look like a truncated log
+            partition.epoch_end(epoch)
         await partition.retry()
         assert partition.leader_epoch > epoch
+        assert partition.epoch_end(epoch) == (epoch, 1)
         assert list(world.broker.losses) == []
         assert await send(partition, b"a", producer=(7, 0, 0)) == 0
         assert await send(partition, b"b", producer=(7, 0, 1)) == 1
