@@ -1,16 +1,18 @@
 """Commands about one key whose outcome does not change if they are carried out twice: sent again until answered."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from korvet_fast._native import ReplyError, pack, reply
 from korvet_fast.core.types import Buffer
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.group import Word
+from korvet_fast.store.redis.lane import LaneLost
 from korvet_fast.store.redis.topology import Topology, curable
 
 BUDGET = 20.0  # seconds within which a call must be answered, and the outcome of an append be known
+_SHORTEST, _LONGEST = 0.01, 0.2  # seconds before another attempt, from the third on
 
 
 class Calls:
@@ -19,15 +21,28 @@ class Calls:
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
 
-    async def ask(self, key: str, packed: Buffer, replies: int = 1, within: float = BUDGET) -> list[Buffer]:
-        """The replies as they came. Raises `StoreError` for an error among them, or if there is none in `within` s."""
+    async def ask(
+        self,
+        key: str,
+        packed: Buffer,
+        replies: int = 1,
+        within: float = BUDGET,
+        again: Callable[[], Buffer] | None = None,
+    ) -> list[Buffer]:
+        """The replies as they came. Raises `StoreError` for an error among them, or if there is none in `within` s.
+
+        `again` makes what is sent in place of `packed` once the connection was lost with it.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within
+        wait = 0.0
         while True:
             try:
                 raw = await self._topology.lane(key).send(packed, replies)
             except StoreError as error:
                 why = error.detail
+                if again is not None and isinstance(error, LaneLost):
+                    packed = again()
             else:
                 refusal = next((each for each in raw if each[:1] == b"-"), None)
                 if refusal is None:
@@ -35,7 +50,11 @@ class Calls:
                 why = reply(refusal).message
                 if not curable(why):
                     raise StoreError(f"{key}: {why}")
+            if loop.time() > deadline:
+                raise StoreError(f"{key}: {why}; tried for {within:g} s")
+            await asyncio.sleep(wait)
             await self._topology.repair(key, why, deadline - loop.time())
+            wait = min(2 * wait, _LONGEST) or _SHORTEST
 
     async def run(self, script: str, keys: Sequence[str], *words: Word, within: float = BUDGET) -> Any:
         """What a script answers; the keys are of one slot. Raises `StoreError`."""

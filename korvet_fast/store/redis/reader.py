@@ -1,10 +1,11 @@
 """Reading a log: one XRANGE as a rule, whose reply becomes record batches in one native call."""
 
 import logging
+from typing import NamedTuple
 
 from korvet_fast._native import headers, pack
 from korvet_fast.core.types import Buffer
-from korvet_fast.store.interface import Page
+from korvet_fast.store.interface import Form, Page
 from korvet_fast.store.redis.calls import Calls
 from korvet_fast.store.redis.ids import LAST, pack_id
 from korvet_fast.store.redis.layout import Found
@@ -20,6 +21,15 @@ _ALL = 1 << 40  # bytes: no limit
 _logger = logging.getLogger(__name__)
 
 
+class _Answer(NamedTuple):
+    """To an XRANGE."""
+
+    there: int  # entries
+    ended: bool  # there are no more
+    size: int  # bytes that they take at rest
+    found: Found
+
+
 class Reader:
     """Reads logs."""
 
@@ -32,8 +42,8 @@ class Reader:
         offset, room = start, max_bytes
         while offset < limit and room > 0:
             count = _count(log, offset, room)
-            there, found = await self._fetch(log, offset, limit, count, room)
-            containing = None
+            answer = await self._fetch(log, log.form, offset, limit, count, room)
+            found, containing = answer.found, None
             if not data and not log.form.single and _begins_above(found, offset):
                 containing = await self._fetch_containing(log, offset)
                 found = containing or found
@@ -43,7 +53,7 @@ class Reader:
                 break
             data += batches
             offset, room = max(found.next, offset), room - size
-            if containing is None and (there < count or found.seen < there or 2 * size > room):
+            if containing is None and (answer.ended or found.seen < answer.there or 2 * size > room):
                 break
         return Page(data, offset if data else start)
 
@@ -77,12 +87,13 @@ class Reader:
             assert row is not None
             return row
         count = _count(log, offset, _SEARCH)
-        there, found = await self._fetch(log, offset, unknown[1], count, _ALL)
+        answer = await self._fetch(log, log.form._replace(compression=0), offset, unknown[1], count, _ALL)
+        found = answer.found
         times = [batch.max_timestamp for data in found.data for batch in headers(data, False)]
-        size = sum(map(len, found.data))
-        # As of now, nobody puts anything below what was read; but a whole range is known only if there was no more.
-        upto = unknown[1] if there < count else found.next
-        row = Stretch(offset, max(upto, offset + 1), size, there, max(times, default=-1), times[0] if times else -1)
+        # Nobody puts anything below what was read; what lies between that and `end` is known if there was no more.
+        upto = unknown[1] if answer.ended else max(found.next, offset + 1)
+        began, latest = (times[0], max(times)) if times else (-1, -1)
+        row = Stretch(offset, upto, answer.size, answer.there, latest, began)
         log.pieces.note(row)
         return row
 
@@ -90,31 +101,39 @@ class Reader:
         offset = max(row.first, start) if log.form.single else row.first
         while offset < row.end:
             count = _count(log, offset, _SEARCH)
-            there, found = await self._fetch(log, offset, row.end, count, _ALL)
-            for data in found.data:
+            answer = await self._fetch(log, log.form._replace(compression=0), offset, row.end, count, _ALL)
+            for data in answer.found.data:
                 for batch in headers(data, False):
                     if batch.max_timestamp >= ms and batch.last_offset >= start:
                         piece = memoryview(data)[batch.start : batch.start + batch.size]
                         return Page([piece], batch.last_offset + 1)
-            if there < count:
+            if answer.ended:
                 break
-            offset = found.next
+            offset = answer.found.next
         return Page([], start)
 
-    async def _fetch(self, log: Log, start: int, limit: int, count: int, room: int) -> tuple[int, Found]:
-        """How many entries there were from `start` on, `count` at most, and what they hold."""
-        bits = log.form.bits
+    async def _fetch(self, log: Log, form: Form, start: int, limit: int, count: int, room: int) -> _Answer:
+        """Entries from `start` on, about `count` at most."""
+        bits = form.bits
         end = pack_id(limit - 1, bits) if limit <= LAST else "+"
-        packed = pack([["XRANGE", log.key, pack_id(start, bits), end, "COUNT", count]])
-        (raw,) = await self._calls.ask(log.key, packed)
+
+        def request() -> bytes:
+            return pack([["XRANGE", log.key, pack_id(start, bits), end, "COUNT", count]])
+
+        def request_less() -> bytes:
+            nonlocal count
+            count = max(1, count >> 4)  # the answer may have been too large for the connection
+            return request()
+
+        (raw,) = await self._calls.ask(log.key, request(), again=request_less)
         there = int(bytes(raw[1:16]).partition(b"\r")[0])
-        found = log.layout.unpack(raw, log.form, start, room, log.epoch)
+        found = log.layout.unpack(raw, form, start, room, log.epoch)
         if there:
             log.density = len(raw) / there
         if found.skipped and not log.warned:
             log.warned = True
             _logger.warning("%s: %d entries of the stream are no records, and are left out", log.name, found.skipped)
-        return there, found
+        return _Answer(there, there < count, len(raw) if form.single else sum(map(len, found.data)), found)
 
     async def _fetch_containing(self, log: Log, offset: int) -> Found | None:
         """The batch that begins below `offset` and ends above it."""

@@ -1,13 +1,13 @@
 """Logs in a Cluster whose slots move, key by key and while appends go on, and behind Sentinels that fail over."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 
 from korvet_fast.errors import StoreError
-from korvet_fast.store.interface import Detached, Stale
+from korvet_fast.store.interface import Detached, Form, Stale
 from redis_cluster import Cluster
 from redis_sentinels import Sentinels
 from store.conftest import FORMS
@@ -17,20 +17,20 @@ from store.scene import Scene
 
 
 @asynccontextmanager
-async def open_scene(url: str, layout: str) -> AsyncIterator[Scene]:
-    """A store over it, and what closes it."""
-    maker = RedisEngine(url, FORMS[layout])
+async def open_scene(url: str, form: Form) -> AsyncIterator[tuple[Scene, str]]:
+    """A store of its own over it, and the key of its log."""
+    maker = RedisEngine(url, form)
     store = maker.make()
     await store.open()
     try:
-        yield Scene(store, maker.form, maker.origin)
+        yield Scene(store, maker.form, maker.origin), f"{maker.namespace}:{LOG}"
     finally:
         await store.close()
 
 
-async def test_many_logs(redis_cluster: Cluster, layout: str) -> None:
+async def many_logs(redis_cluster: Cluster, form: Form) -> None:
     """Each at its own master; reads and appends of all of them at once."""
-    async with open_scene(redis_cluster.url, layout) as scene:
+    async with open_scene(redis_cluster.url, form) as (scene, _):
         logs = [f"many:{number}" for number in range(20)]
         await asyncio.gather(*(scene.attach(log) for log in logs))
         await asyncio.gather(*(scene.fill(log, 3, 3, sync=True) for log in logs))
@@ -40,13 +40,11 @@ async def test_many_logs(redis_cluster: Cluster, layout: str) -> None:
         assert not any(node.call("DBSIZE") for node in redis_cluster.nodes)
 
 
-async def test_slot_moves(redis_cluster: Cluster, layout: str) -> None:
+async def slot_moves(redis_cluster: Cluster, form: Form) -> None:
     """Between any two keys, appends go on or wait; none is lost, doubled or out of order."""
-    async with open_scene(redis_cluster.url, layout) as scene:
+    async with open_scene(redis_cluster.url, form) as (scene, key):
         await scene.attach(LOG)
         await scene.fill(LOG, 3)
-        store = scene.store
-        key = f"{store.url.namespace}:{LOG}"  # type: ignore[attr-defined]
         slot = redis_cluster.slot(key)
         at = 3
         waiting: list[asyncio.Future[None]] = []
@@ -69,11 +67,13 @@ async def test_slot_moves(redis_cluster: Cluster, layout: str) -> None:
         assert target.call("XLEN", key) == (at if not scene.whole else 1 + len(waiting) + 3)
 
 
-async def test_slot_moves_under_load(redis_cluster: Cluster, layout: str) -> None:
-    async with open_scene(redis_cluster.url, layout) as scene:
+async def slot_moves_under_load(redis_cluster: Cluster, form: Form) -> None:
+    """A mover and a writer, each as quick as it can."""
+    async with open_scene(redis_cluster.url, form) as (scene, key):
         await scene.attach(LOG)
-        slot = redis_cluster.slot(f"{scene.store.url.namespace}:{LOG}")  # type: ignore[attr-defined]
+        slot = redis_cluster.slot(key)
         loop = asyncio.get_running_loop()
+
         def move() -> None:
             for _ in range(4):
                 owner = redis_cluster.nodes.index(redis_cluster.owner(slot))
@@ -92,9 +92,16 @@ async def test_slot_moves_under_load(redis_cluster: Cluster, layout: str) -> Non
         assert await scene.read_all(LOG) == list(range(at))
 
 
+@pytest.mark.parametrize("check", [many_logs, slot_moves, slot_moves_under_load])
+async def test_cluster(redis_cluster: Cluster, check: Callable[[Cluster, Form], Awaitable[None]]) -> None:
+    """In one Cluster, both layouts one after the other."""
+    for form in FORMS.values():
+        await check(redis_cluster, form)
+
+
 async def test_failover(redis_sentinels: Sentinels, layout: str) -> None:
     """The history breaks: everything under way ends, somebody is told, and no offset is given out again."""
-    async with open_scene(redis_sentinels.url, layout) as scene:
+    async with open_scene(redis_sentinels.url, FORMS[layout]) as (scene, _):
         told: list[str] = []
         scene.store.listen(told.append)
         await scene.attach(LOG)

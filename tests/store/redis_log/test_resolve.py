@@ -168,6 +168,44 @@ async def test_another_kind_of_key(own_place: Place) -> None:
         assert (await scene.fill(LOG, 1)).end == end + 1
 
 
+async def test_given_up(own_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server stays away for longer than we wait: everything under way ends, and the log has to be taken anew."""
+    monkeypatch.setattr("korvet_fast.store.redis.resolver.BUDGET", 0.3)
+    async with own_place.scene() as scene:
+        await scene.attach(LOG)
+        await scene.fill(LOG, 2)
+        own_place.server.stop()
+        for future in await append_all(scene, 2, 5):
+            with pytest.raises(StoreError, match="unknown what became of"):
+                await future
+        with pytest.raises(Detached):
+            scene.append(LOG, 7, 1)
+        own_place.server.start()
+        attached = None
+        while attached is None:
+            with contextlib.suppress(StoreError):
+                attached = await scene.attach(LOG)
+        assert attached.top == 2
+        assert (await scene.fill(LOG, 1)).end == 3
+
+
+async def test_reply_that_is_too_large(own_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records much larger than those before: fewer are asked for, and the appends meanwhile are none the worse."""
+    monkeypatch.setattr("korvet_fast.store.redis.lane.REPLY_LIMIT", 300_000)
+    async with own_place.scene() as scene:
+        await scene.attach(LOG)
+        await scene.fill(LOG, *[1] * 300)
+        await scene.fill(LOG, *[1] * 100, size=20_000)
+    async with own_place.scene() as scene:
+        await scene.attach(LOG)
+        reading = asyncio.create_task(scene.read_all(LOG))
+        futures = await append_all(scene, 400, 20)
+        await asyncio.gather(*futures)
+        found = await reading
+        assert found[:400] == list(range(400))
+        assert await scene.read_all(LOG, 399, 1 << 20) == list(range(399, 420))
+
+
 async def test_restarted_server(own_place: Place) -> None:
     """Its history is another one, as far as we can know: nothing is attached any more, and nothing was lost."""
     async with own_place.scene() as scene:
