@@ -121,10 +121,10 @@ class Writer:
 
     def _arrive(self, log: Log, group: Group, answer: "asyncio.Future[list[Buffer]]") -> None:
         """A transaction was answered, or lost."""
+        error = answer.exception()
         if group.stored.done():  # the server's history broke meanwhile
             return
         log.flying -= 1
-        error = answer.exception()
         if error is not None:
             group.unknown = not isinstance(error, LaneDown)
             self.resolver.take(log, Trouble(str(error), lost=True))

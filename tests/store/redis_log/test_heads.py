@@ -13,10 +13,10 @@ from store.redis_log.place import LOG, Place
 from store.scene import Scene
 
 
-@pytest.fixture(params=PROGRAMS)
-def entries(request: pytest.FixtureRequest, shared_redis: Callable[[str], RedisServer]) -> Place:
+@pytest.fixture
+def entries(shared_redis: Callable[[str], RedisServer]) -> Place:
     """A place where every record is an entry."""
-    server = shared_redis(request.param)
+    server = shared_redis(PROGRAMS[1])
     return Place(server, RedisEngine(server.url, Form(10, single=True)))
 
 
