@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format stubs develop wheel wheel-install tools bench bench-peers fuzz kill-loop vectors check-toolchain
+.PHONY: help demo test lint format stubs develop wheel wheel-install tools bench bench-peers fuzz kill-loop rolling-restarts vectors check-toolchain
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -99,6 +99,9 @@ fuzz: check-toolchain  ## each fuzz target for a minute (FUZZ_SECONDS=60), from 
 
 kill-loop: develop  ## fifty times kill -9 under four idempotent producers, with restarts: nothing lost or doubled
 	KORVET_TEST_KILLS=50 $(PY) -m pytest -s tests/faults/test_kill_under_load.py
+
+rolling-restarts: develop  ## twenty rolling restarts of three brokers over one Redis, under load: nothing lost or doubled
+	KORVET_TEST_ROLLS=20 $(PY) -m pytest -s tests/faults/redis/test_brokers.py -k rolling
 
 wheel-install: wheel
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl

@@ -177,8 +177,8 @@ class Tenure(Extent):
     def epoch_end(self, epoch: int) -> Epoch:
         """(epoch, end offset) of the largest leader epoch up to `epoch`; (-1, -1) if it is newer than the present.
 
-        Raises `KorvetError` NOT_LEADER_OR_FOLLOWER while the log is being taken over anew: its history is not known yet,
-        and a client would take that for a loss.
+        Raises `KorvetError` NOT_LEADER_OR_FOLLOWER while the log is being taken over anew: its history is not known
+        yet, and a client would take that for a loss.
         """
         if self._refusal is not None and self._refusal[0] == _NOT_LED:
             self._refuse()
