@@ -60,7 +60,7 @@ def stray(history: History, log: Log) -> None:
     [
         (lose, "acknowledged at (0, 40), is lost"),
         (double, "stands at [40, 50]"),
-        (swap, "a's records are out of order"),
+        (swap, "a:0 comes behind a:1"),
         (reuse, "(0, 40) was"),
         (go_back, "went back"),
         (skip, "did not see"),

@@ -65,8 +65,6 @@ class Writer(threading.Thread):
             "retry.backoff.max.ms": 100,
             "message.timeout.ms": 90_000,
         }
-        if not idempotent:
-            config["max.in.flight"] = 1  # else a retry may overtake
         self.producer = Producer(config | settings)
 
     def run(self) -> None:
@@ -101,7 +99,7 @@ class Reader(threading.Thread):
     def __init__(self, load: "Load") -> None:
         super().__init__(name="reader", daemon=True)
         self.load = load
-        self.seen = 0
+        self.last: dict[int, int] = {}  # partition -> offset
         self.errors: list[str] = []
         self.enough = threading.Event()
 
@@ -114,6 +112,7 @@ class Reader(threading.Thread):
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
                 "fetch.wait.max.ms": 100,
+                "fetch.error.backoff.ms": 20,
             }
         )
         consumer.assign([TopicPartition(self.load.topic, index, 0) for index in range(self.load.partitions)])
@@ -123,8 +122,15 @@ class Reader(threading.Thread):
                     self.errors.append(str(message.error()))
                     continue
                 self.load.history.note_read(self.name, (message.partition(), message.offset()), message.value())
-                self.seen += 1
+                self.last[message.partition()] = message.offset()
         consumer.close()
+
+    def wait_until(self, last: dict[int, int], within: float = 30.0) -> None:
+        """Until it has seen so much of each partition, or met an error."""
+        deadline = time.monotonic() + within
+        while not self.errors and any(self.last.get(partition, -1) < offset for partition, offset in last.items()):
+            assert time.monotonic() < deadline, f"the consumer stands at {self.last}, not at {last}"
+            time.sleep(0.005)
 
 
 class Load:
@@ -148,7 +154,7 @@ class Load:
 
     @contextmanager
     def running(self) -> Iterator["Load"]:
-        """Until the block ends; then every record sent is acknowledged or refused, unless the block failed."""
+        """Until the block ends; then all that was sent is acknowledged or refused, and read."""
         for thread in (*self.writers, self.reader):
             thread.start()
         try:
@@ -162,13 +168,16 @@ class Load:
                 writer.enough.set()
             for writer in self.writers:
                 writer.join(100)
-            self.reader.enough.set()
-            self.reader.join(30)
+            try:
+                if not self.writers[0].hopeless.is_set():
+                    self.reader.wait_until(self.history.last_acknowledged())
+            finally:
+                self.reader.enough.set()
+                self.reader.join(30)
 
     def check(self, port: int, **rules: Any) -> set[Sent]:
         """The history against what the broker on this port has; nothing was refused. Returns what was lost."""
         assert not self.history.refused, list(self.history.refused.items())[:3]
         lost = self.history.check(read_log(port, self.topic), **rules)
-        assert self.reader.seen > 0
         assert not self.reader.errors, self.reader.errors[:3]
         return lost
