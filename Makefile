@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format stubs develop wheel wheel-install tools bench bench-peers fuzz kill-loop rolling-restarts vectors check-toolchain
+.PHONY: help demo test lint format stubs diagrams develop wheel wheel-install tools bench bench-peers fuzz kill-loop rolling-restarts vectors check-toolchain
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -102,6 +102,10 @@ kill-loop: develop  ## fifty times kill -9 under four idempotent producers, with
 
 rolling-restarts: develop  ## twenty rolling restarts of three brokers over one Redis, under load: nothing lost or doubled
 	KORVET_TEST_ROLLS=20 $(PY) -m pytest -s tests/faults/redis/test_brokers.py -k rolling
+
+diagrams: develop  ## draw docs/groups.md anew from the table of the group protocol
+	@mkdir -p docs
+	@$(PY) -m korvet_fast.core.groups.diagram > docs/groups.md
 
 wheel-install: wheel
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
