@@ -10,6 +10,7 @@ from korvet_fast.core.clock import Clock
 from korvet_fast.core.cluster.claims import Claims
 from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.cluster.leadership import Leadership
+from korvet_fast.core.groups.coordinator import Coordinator
 from korvet_fast.core.host import Host, Loss
 from korvet_fast.core.identity import Identity
 from korvet_fast.core.partition import Partition
@@ -42,6 +43,7 @@ class Broker:
         self._claims = Claims(self._host)
         self._leadership = Leadership(self.cluster, self._claims)
         self.topics = Topics(self._host, settings, self._leadership.settle)
+        self.groups = Coordinator(self._host, settings, self.cluster, self.topics)
         self._following: asyncio.Task[None] | None = None
         self._unsettled = False
         self._producer_ids = ProducerIds(self._host)
@@ -81,6 +83,7 @@ class Broker:
             await self.cluster.serve()
             if host.store.shared:
                 await self._follow()
+            await self.groups.open()
         except BaseException:
             await self.cluster.close()
             await host.settle()
@@ -125,6 +128,7 @@ class Broker:
         """Save what is only in memory, mark the stop as clean, close the store. Raises `StoreError`."""
         self.drain()
         self._stop.set()
+        self.groups.close()
         await self.cluster.close()
         # A server that does not answer is not waited for as long as those who still try it may wait.
         ending = asyncio.ensure_future(self._host.settle())
@@ -197,6 +201,7 @@ class Broker:
             if await self._claims.refresh(others) or self._unsettled:
                 self._unsettled = False
                 await self._leadership.settle(self.topics)
+            await self.groups.settle()
         except StoreError as error:
             self._unsettled = True
             logger.warning("the other brokers' work cannot be seen: %s", error.detail)
@@ -238,6 +243,7 @@ class Broker:
                 await self._identity.restore()
                 await self._producer_ids.restore()
                 await self.topics.refresh()
+                self.groups.restore()
             except StoreError as error:
                 logger.warning("the registry cannot be told yet what it forgot: %s", error.detail)
             else:

@@ -20,10 +20,19 @@ CODES: Final[dict[str, int]] = {
     "NOT_LEADER_OR_FOLLOWER": 6,
     "REQUEST_TIMED_OUT": 7,
     "MESSAGE_TOO_LARGE": 10,
+    "OFFSET_METADATA_TOO_LARGE": 12,
+    "COORDINATOR_LOAD_IN_PROGRESS": 14,
     "COORDINATOR_NOT_AVAILABLE": 15,
+    "NOT_COORDINATOR": 16,
     "INVALID_TOPIC_EXCEPTION": 17,
     "NOT_ENOUGH_REPLICAS": 19,
     "INVALID_REQUIRED_ACKS": 21,
+    "ILLEGAL_GENERATION": 22,
+    "INCONSISTENT_GROUP_PROTOCOL": 23,
+    "INVALID_GROUP_ID": 24,
+    "UNKNOWN_MEMBER_ID": 25,
+    "INVALID_SESSION_TIMEOUT": 26,
+    "REBALANCE_IN_PROGRESS": 27,
     "INVALID_TIMESTAMP": 32,
     "UNSUPPORTED_VERSION": UNSUPPORTED_VERSION,
     "TOPIC_ALREADY_EXISTS": 36,
@@ -40,9 +49,15 @@ CODES: Final[dict[str, int]] = {
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": 53,
     "KAFKA_STORAGE_ERROR": 56,
     "UNKNOWN_PRODUCER_ID": 59,
+    "NON_EMPTY_GROUP": 68,
+    "GROUP_ID_NOT_FOUND": 69,
     "FENCED_LEADER_EPOCH": 74,
     "UNKNOWN_LEADER_EPOCH": 75,
     "UNSUPPORTED_COMPRESSION_TYPE": 76,
+    "MEMBER_ID_REQUIRED": 79,
+    "GROUP_MAX_SIZE_REACHED": 81,
+    "FENCED_INSTANCE_ID": 82,
+    "GROUP_SUBSCRIBED_TO_TOPIC": 86,
     "INVALID_RECORD": 87,
     "UNKNOWN_TOPIC_ID": 100,
 }
@@ -73,6 +88,11 @@ CODEC_FAULTS: Final[dict[str, str]] = {
     "BAD_VALUE": "INVALID_RECORD",  # a producer id without epoch or sequence
     "NESTED_COMPRESSION": "INVALID_RECORD",
 }
+
+
+def number(fault: str) -> int:
+    """Kafka's number of a fault's name; 0 of "", which is none."""
+    return CODES[fault] if fault else NONE
 
 
 def translate(error: KorvetError) -> tuple[int, str]:

@@ -1,0 +1,206 @@
+"""One group with time and storage: whatever reveals a change of it goes out when the change is durable."""
+
+import asyncio
+import logging
+from typing import Protocol, TypeAlias
+
+from korvet_fast.core.groups.documents import Commit, Place, group_key, pack_group
+from korvet_fast.core.groups.group import Group
+from korvet_fast.core.groups.machine import State
+from korvet_fast.core.groups.members import Joined, Synced, Ticket, refuse_sync
+from korvet_fast.core.groups.offsets import Offsets
+from korvet_fast.core.groups.records import Moved, Records
+from korvet_fast.core.host import Host
+from korvet_fast.errors import StoreError
+
+log = logging.getLogger(__name__)
+
+LATE = 1.0  # seconds by which a timer may be late; beyond that the whole program stood still
+
+Answer: TypeAlias = Joined | Synced
+Answers: TypeAlias = list[tuple[Ticket, Answer]]
+
+
+class Owner(Protocol):
+    """Whoever has the keeper; both end in `Keeper.end`."""
+
+    def fail(self, keeper: "Keeper", failure: Moved | StoreError) -> None:
+        """What is in memory may not be what is stored."""
+
+    def forget(self, keeper: "Keeper") -> None:
+        """There is nothing to keep."""
+
+
+class Keeper:
+    """The tickets of the group are futures of the answers. Faults are names of `korvet_fast.errors`, "" for none."""
+
+    def __init__(
+        self,
+        host: Host,
+        group_id: str,
+        group: Group,
+        since: int,
+        offsets: Offsets,
+        records: Records,
+        owner: Owner,
+    ) -> None:
+        self.id = group_id
+        self.group = group
+        self.since = since  # wall time in ms when it became empty
+        self.offsets = offsets
+        self.records = records
+        self.forks = host.forks  # as of when it was loaded
+        self._host = host
+        self._owner = owner
+        self._document: bytes | None = None  # to be stored
+        self._held: Answers = []  # until it is
+        self._telling: Answers = []  # until what is being stored is
+        self._saving: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
+        self._ended = False
+        self._mind()
+
+    @property
+    def stored(self) -> bool:
+        """Whether the registry knows the group itself, or will."""
+        return self._saving is not None or group_key(self.id) in self.records.known
+
+    @property
+    def vacant(self) -> bool:
+        """Whether it has neither members nor commits."""
+        group = self.group
+        return not (group.members or group.pending or self.offsets.stored) and self.offsets.idle
+
+    def leave_if_vacant(self) -> None:
+        """Nobody would miss it, and the registry does not know it: it need not be here."""
+        if self.vacant and not self.stored:
+            self._owner.forget(self)
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """After anything that was done to the group: store it if it changed, give the answers, mind the time."""
+        answers, self.group.answers = self.group.answers, []
+        if self.group.changed and not self._ended:
+            self.group.changed = False
+            if self.group.state is State.EMPTY:
+                self.since = self._host.clock.wall()
+            # As it is now: what happens while this is being stored belongs to the next document.
+            self._document = pack_group(self.group, self.since)
+        if self._document is None and self._saving is None:
+            _give(answers)
+        else:
+            self._held += answers
+            if self._saving is None:
+                self._saving = asyncio.get_running_loop().create_future()
+                self._host.start(self._save(self._saving))
+        self._mind()
+        self.leave_if_vacant()
+
+    async def _save(self, done: "asyncio.Future[None]") -> None:
+        try:
+            while self._document is not None:
+                document, self._document = self._document, None
+                self._telling, self._held = self._held, []
+                # Commits of the former generation are seen by whoever learns of this one.
+                await self.offsets.rest()
+                await self.records.write({group_key(self.id): document})
+                self._tell(self._telling)
+            self._saving = None
+            self._tell(self._held)
+        except (Moved, StoreError) as failure:
+            self._saving = None
+            self._owner.fail(self, failure)
+        finally:
+            done.set_result(None)
+
+    def _tell(self, answers: Answers) -> None:
+        told, answers[:] = list(answers), []
+        _give(told)
+
+    def end(self, fault: str) -> None:
+        """Nothing is done here any more: whoever waits gets the fault."""
+        self._ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for waiting in (self._telling, self._held):
+            waiting[:] = [(ticket, _refuse(answer, fault)) for ticket, answer in waiting]
+            self._tell(waiting)
+        self.group.abandon(fault)
+        self._tell(self.group.answers)
+
+    def withdraw(self, ticket: Ticket) -> None:
+        """Whoever waits for this answer cannot wait any longer."""
+        self.group.withdraw(ticket, self._host.clock.monotonic())
+        self.settle()
+
+    # -- time --------------------------------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Do what the time has come for."""
+        self.group.tick(self._host.clock.monotonic())
+        self.settle()
+
+    def _mind(self) -> None:
+        """Have the timer go off when something may have to be done; it may go off too early."""
+        due = self.group.deadline()
+        if due is None or self._ended or (self._timer is not None and self._due <= due):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = due
+        wait = max(0.0, due - self._host.clock.monotonic()) + 0.002  # uvloop counts in whole milliseconds
+        self._timer = asyncio.get_running_loop().call_later(wait, self._ring)
+
+    def _ring(self) -> None:
+        assert self._timer is not None
+        late = asyncio.get_running_loop().time() - self._timer.when()
+        self._timer = None
+        self.wake(late)
+
+    def wake(self, late: float) -> None:
+        """It is time to look, or was so many seconds ago."""
+        if late > LATE:
+            log.warning("group %s: this program stood still for %.1f s; its members get them as well", self.id, late)
+            self.group.forgive(late)
+        self.tick()
+
+    # -- commits -----------------------------------------------------------------------------------------------------
+
+    async def commit(self, changes: dict[Place, Commit | None]) -> str:
+        """Set commits, or remove them; the fault. Durable on return."""
+        done = self.offsets.put(changes)
+        try:
+            await asyncio.shield(done)
+        except (Moved, StoreError) as failure:
+            self._owner.fail(self, failure)
+            return "NOT_COORDINATOR" if isinstance(failure, Moved) else "COORDINATOR_NOT_AVAILABLE"
+        return ""
+
+    async def erase(self) -> str:
+        """Remove the group and all its commits; the fault if it is in use, or the store fails."""
+        if fault := self.group.delete(self._host.clock.monotonic()):
+            return fault
+        self.group.changed = False
+        try:
+            if self._saving is not None:
+                await asyncio.shield(self._saving)
+            await self.offsets.rest()
+            await self.records.write(dict.fromkeys(list(self.records.known)))
+        except (Moved, StoreError) as failure:
+            self._owner.fail(self, failure)
+            return "NOT_COORDINATOR" if isinstance(failure, Moved) else "COORDINATOR_NOT_AVAILABLE"
+        self._owner.forget(self)
+        return ""
+
+
+def _give(answers: Answers) -> None:
+    for ticket, answer in answers:
+        assert isinstance(ticket, asyncio.Future)
+        if not ticket.done():
+            ticket.set_result(answer)
+
+
+def _refuse(answer: Answer, fault: str) -> Answer:
+    return Joined(fault, answer.member_id) if isinstance(answer, Joined) else refuse_sync(fault)
