@@ -46,14 +46,14 @@ def kind_values(kind: str) -> st.SearchStrategy[Any]:
         return st.booleans()
     if kind == "uuid":
         return st.binary(min_size=16, max_size=16)
-    if kind == "records":
+    if kind in ("records", "bytes"):
         return st.binary(max_size=200)
     assert kind in ("string", "legacy_string"), kind
     return st.text(max_size=20)
 
 
 def is_bit_field(row: Field) -> bool:
-    return row.kind == "int32" and row.name.endswith("_authorized_operations")
+    return row.kind == "int32" and row.name.endswith("authorized_operations")
 
 
 def field_values(row: Field, version: int) -> st.SearchStrategy[Any]:
@@ -94,7 +94,7 @@ def default_of(row: Field, version: int) -> Any:
         return []
     if row.kind == "{}":
         return {inner.name: default_of(inner, version) for inner in row.fields}
-    return {"bool": False, "string": "", "uuid": bytes(16), "records": b""}.get(row.kind, 0)
+    return {"bool": False, "string": "", "uuid": bytes(16), "records": b"", "bytes": b""}.get(row.kind, 0)
 
 
 def completed(values: dict[str, Any], rows: tuple[Field, ...], version: int) -> dict[str, Any]:

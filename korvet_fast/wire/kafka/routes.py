@@ -7,20 +7,41 @@ from korvet_fast.wire.kafka.api.alter_configs import alter_configs, incremental_
 from korvet_fast.wire.kafka.api.api_versions import api_versions
 from korvet_fast.wire.kafka.api.create_partitions import create_partitions
 from korvet_fast.wire.kafka.api.create_topics import create_topics
+from korvet_fast.wire.kafka.api.delete_groups import delete_groups
 from korvet_fast.wire.kafka.api.delete_records import delete_records
 from korvet_fast.wire.kafka.api.delete_topics import delete_topics
 from korvet_fast.wire.kafka.api.describe_cluster import describe_cluster
 from korvet_fast.wire.kafka.api.describe_configs import describe_configs
+from korvet_fast.wire.kafka.api.describe_groups import describe_groups
 from korvet_fast.wire.kafka.api.describe_log_dirs import describe_log_dirs
 from korvet_fast.wire.kafka.api.fetch import fetch
 from korvet_fast.wire.kafka.api.find_coordinator import find_coordinator
+from korvet_fast.wire.kafka.api.heartbeat import heartbeat
 from korvet_fast.wire.kafka.api.init_producer_id import init_producer_id
+from korvet_fast.wire.kafka.api.join_group import join_group
+from korvet_fast.wire.kafka.api.leave_group import leave_group
+from korvet_fast.wire.kafka.api.list_groups import list_groups
 from korvet_fast.wire.kafka.api.list_offsets import list_offsets
 from korvet_fast.wire.kafka.api.metadata import metadata
+from korvet_fast.wire.kafka.api.offset_commit import offset_commit
+from korvet_fast.wire.kafka.api.offset_delete import offset_delete
+from korvet_fast.wire.kafka.api.offset_fetch import offset_fetch
 from korvet_fast.wire.kafka.api.offset_for_leader_epoch import offset_for_leader_epoch
 from korvet_fast.wire.kafka.api.produce import produce
+from korvet_fast.wire.kafka.api.sync_group import sync_group
 from korvet_fast.wire.kafka.session import Route
-from korvet_fast.wire.kafka.shapes import cluster, configs, coordinators, directories, offsets, producers, topics
+from korvet_fast.wire.kafka.shapes import (
+    cluster,
+    commits,
+    configs,
+    coordinators,
+    directories,
+    group_admin,
+    groups,
+    offsets,
+    producers,
+    topics,
+)
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
 from korvet_fast.wire.kafka.shapes.produce import PRODUCE
 
@@ -32,7 +53,15 @@ ROUTES: Final[Mapping[int, Route]] = {
         Route(FETCH, 4, 12, fetch),
         Route(offsets.LIST_OFFSETS, 1, 9, list_offsets),
         Route(cluster.METADATA, 0, 12, metadata),
+        Route(commits.OFFSET_COMMIT, 2, 9, offset_commit),
+        Route(commits.OFFSET_FETCH, 1, 9, offset_fetch),
         Route(coordinators.FIND_COORDINATOR, 0, 5, find_coordinator),
+        Route(groups.JOIN_GROUP, 0, 9, join_group),
+        Route(groups.HEARTBEAT, 0, 4, heartbeat),
+        Route(groups.LEAVE_GROUP, 0, 5, leave_group),
+        Route(groups.SYNC_GROUP, 0, 5, sync_group),
+        Route(group_admin.DESCRIBE_GROUPS, 0, 6, describe_groups),
+        Route(group_admin.LIST_GROUPS, 0, 5, list_groups),
         Route(cluster.API_VERSIONS, 0, 4, api_versions),
         Route(topics.CREATE_TOPICS, 2, 7, create_topics),
         Route(topics.DELETE_TOPICS, 1, 6, delete_topics),
@@ -43,7 +72,9 @@ ROUTES: Final[Mapping[int, Route]] = {
         Route(configs.ALTER_CONFIGS, 0, 2, alter_configs),
         Route(directories.DESCRIBE_LOG_DIRS, 1, 4, describe_log_dirs),
         Route(topics.CREATE_PARTITIONS, 0, 3, create_partitions),
+        Route(group_admin.DELETE_GROUPS, 0, 2, delete_groups),
         Route(configs.INCREMENTAL_ALTER_CONFIGS, 0, 1, incremental_alter_configs),
+        Route(group_admin.OFFSET_DELETE, 0, 0, offset_delete),
         Route(cluster.DESCRIBE_CLUSTER, 0, 1, describe_cluster),
     )
 }

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Executor
 from struct import Struct
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from korvet_fast.core.broker import Broker
-from korvet_fast.core.watch import Watch
 from korvet_fast.errors import CodecError
 from korvet_fast.wire.dialect import Hangup, Reply
 from korvet_fast.wire.kafka.faults import UNSUPPORTED_VERSION
@@ -22,6 +21,13 @@ Values: TypeAlias = dict[str, Any]
 # What a handler gives: the response's values; a reply that is encoded already; None where Kafka sends nothing.
 Answer: TypeAlias = "Values | Reply | None"
 Handler: TypeAlias = "Callable[[Session, Values, int], Coroutine[Any, Any, Answer]]"
+
+
+class Waiting(Protocol):
+    """A request that waits for something that may take long."""
+
+    def wake(self) -> None:
+        """Have it answered now."""
 
 
 def _decode(message: Message, frame: bytearray, version: int) -> Values:
@@ -65,7 +71,7 @@ class Session:
         self.broker = service.broker
         self.peer = peer
         self.turn: asyncio.Future[None] | None = None
-        self.watches: set[Watch] = set()
+        self.watches: set[Waiting] = set()
         self.closed = False
 
     async def handle(self, frame: bytearray) -> Reply:
@@ -98,12 +104,12 @@ class Session:
         return len(frame) if frame[:2] == _PRODUCE else _SPREAD * len(frame)
 
     def hurry(self) -> None:
-        """Answer the long polls of this moment."""
+        """Answer the long polls and the parked joins of this moment."""
         for watch in self.watches:
             watch.wake()
 
     def close(self) -> None:
-        """Answer long polls at once, now and later: nobody will wait for them."""
+        """Answer at once whatever waits, now and later: nobody will wait for it."""
         self.closed = True
         self.hurry()
 

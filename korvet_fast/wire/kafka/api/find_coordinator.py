@@ -1,22 +1,46 @@
-"""FindCoordinator (key 10), versions 0-5: who keeps a group's or a transaction's state. Nobody here does yet.
+"""FindCoordinator (key 10), versions 0-5: which broker keeps a group's state.
 
-It is answered all the same, because librdkafka compresses with lz4 only for brokers that serve version 0 of it
-(rdkafka_feature.c). Clients that read by assignment ask in passing and go on without.
-Missing on purpose: groups and transactions, so every key gets COORDINATOR_NOT_AVAILABLE with the reason.
+0 one group; 1 of a group or of a transaction, with a sentence about errors; 2 nothing new; 3 flexible; 4 several keys;
+5 nothing new here. Missing on purpose: transactions, which get COORDINATOR_NOT_AVAILABLE with the reason.
 """
+
+from typing import Final
 
 from korvet_fast.errors import KorvetError
 from korvet_fast.wire.kafka.faults import translate
 from korvet_fast.wire.kafka.session import Session, Values
 
-NOBODY = {"node_id": -1, "host": "", "port": -1}
+GROUP: Final = 0
+TRANSACTION: Final = 1
+NOBODY: Final = {"node_id": -1, "host": "", "port": -1}
 
 
 async def find_coordinator(session: Session, request: Values, version: int) -> Values:
-    code, reason = translate(
-        KorvetError("COORDINATOR_NOT_AVAILABLE", "this broker serves no groups and no transactions: read by assignment")
-    )
-    answer = {**NOBODY, "error_code": code, "error_message": reason}
     if version < 4:
-        return answer
-    return {"coordinators": [{"key": key, **answer} for key in request["coordinator_keys"]]}
+        return _find(session, request["key"], request["key_type"])
+    kind = request["key_type"]
+    return {"coordinators": [{"key": key, **_find(session, key, kind)} for key in request["coordinator_keys"]]}
+
+
+def _find(session: Session, key: str, kind: int) -> Values:
+    try:
+        if kind == TRANSACTION:
+            raise KorvetError("COORDINATOR_NOT_AVAILABLE", "this broker serves no transactions")
+        if kind != GROUP:
+            raise KorvetError("INVALID_REQUEST", f"there are no coordinators of kind {kind}")
+        if not key:
+            raise KorvetError("INVALID_GROUP_ID", "the name of the group is empty")
+        return _locate(session, key)
+    except KorvetError as error:
+        code, reason = translate(error)
+        return {**NOBODY, "error_code": code, "error_message": reason}
+
+
+def _locate(session: Session, group_id: str) -> Values:
+    broker = session.broker
+    identity = broker.groups.find(group_id)
+    for place in broker.cluster.places(session.service.listener):
+        if place.id == identity:
+            return {"node_id": identity, "host": place.address.host, "port": place.address.port}
+    broker.cluster.look_soon()
+    raise KorvetError("COORDINATOR_NOT_AVAILABLE", "no broker coordinates the group at this moment")

@@ -3,10 +3,13 @@
 from typing import Final
 
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS, DESCRIBE_CLUSTER, METADATA
+from korvet_fast.wire.kafka.shapes.commits import OFFSET_COMMIT, OFFSET_FETCH
 from korvet_fast.wire.kafka.shapes.configs import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from korvet_fast.wire.kafka.shapes.coordinators import FIND_COORDINATOR
 from korvet_fast.wire.kafka.shapes.directories import DESCRIBE_LOG_DIRS
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
+from korvet_fast.wire.kafka.shapes.group_admin import DELETE_GROUPS, DESCRIBE_GROUPS, LIST_GROUPS, OFFSET_DELETE
+from korvet_fast.wire.kafka.shapes.groups import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
 from korvet_fast.wire.kafka.shapes.message import Message
 from korvet_fast.wire.kafka.shapes.offsets import LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
 from korvet_fast.wire.kafka.shapes.produce import PRODUCE
@@ -20,7 +23,15 @@ CATALOG: Final[dict[int, Message]] = {
         FETCH,
         LIST_OFFSETS,
         METADATA,
+        OFFSET_COMMIT,
+        OFFSET_FETCH,
         FIND_COORDINATOR,
+        JOIN_GROUP,
+        HEARTBEAT,
+        LEAVE_GROUP,
+        SYNC_GROUP,
+        DESCRIBE_GROUPS,
+        LIST_GROUPS,
         API_VERSIONS,
         CREATE_TOPICS,
         DELETE_TOPICS,
@@ -31,7 +42,9 @@ CATALOG: Final[dict[int, Message]] = {
         ALTER_CONFIGS,
         DESCRIBE_LOG_DIRS,
         CREATE_PARTITIONS,
+        DELETE_GROUPS,
         INCREMENTAL_ALTER_CONFIGS,
+        OFFSET_DELETE,
         DESCRIBE_CLUSTER,
     )
 }

@@ -1,0 +1,29 @@
+"""ListGroups (key 16), versions 0-5: the groups that this broker coordinates.
+
+1 and 2 nothing new; 3 flexible; 4 only those in some states; 5 only those of some types (all here are `classic`).
+"""
+
+from typing import Final
+
+from korvet_fast.wire.kafka.session import Session, Values
+
+CLASSIC: Final = "classic"
+
+
+async def list_groups(session: Session, request: Values, version: int) -> Values:
+    states = {state.lower() for state in request["states_filter"]}
+    types = {kind.lower() for kind in request["types_filter"]}
+    if types and CLASSIC not in types:
+        return {"groups": []}
+    return {
+        "groups": [
+            {
+                "group_id": group_id,
+                "protocol_type": group.protocol_type or "",
+                "group_state": group.state.value,
+                "group_type": CLASSIC,
+            }
+            for group_id, group in session.broker.groups.list()
+            if not states or group.state.value.lower() in states
+        ]
+    }
