@@ -1,0 +1,186 @@
+"""Members of a group as processes, which can leave and be killed, and what all of them together have read."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from broker_process import BrokerProcess
+
+PARTITIONS = 6
+PATIENCE = 60.0
+_TESTS = Path(__file__).parents[1]
+
+
+class MemberProcess:
+    """One member: what it said so far, and what it owns by its own words."""
+
+    def __init__(self, client: str, **options: Any) -> None:
+        self.client = client
+        self.said: list[dict[str, Any]] = []
+        self.errors: list[str] = []
+        environment = os.environ | {"PYTHONPATH": f"{_TESTS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+        command = [sys.executable, "-m", f"compat.members.{client}", json.dumps(options)]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        )
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        listening = [
+            threading.Thread(target=self._listen, args=(self.process.stdout,), daemon=True),
+            threading.Thread(target=self.errors.extend, args=(self.process.stderr,), daemon=True),
+        ]
+        for thread in listening:
+            thread.start()
+        self._listening = listening
+
+    def _listen(self, lines: Iterator[str]) -> None:
+        for line in lines:
+            self.said.append(json.loads(line))
+
+    @property
+    def owned(self) -> set[int]:
+        owned: set[int] = set()
+        for line in list(self.said):
+            owned |= set(line.get("assigned", ()))
+            owned -= set(line.get("revoked", ()))
+        return owned
+
+    @property
+    def read(self) -> list[tuple[int, int]]:
+        return [(line["read"][0], line["read"][1]) for line in list(self.said) if "read" in line]
+
+    @property
+    def committed(self) -> dict[int, int]:
+        """The largest offset committed of each partition."""
+        largest: dict[int, int] = {}
+        for line in list(self.said):
+            for partition, offset in line.get("committed", {}).items():
+                largest[int(partition)] = max(offset, largest.get(int(partition), -1))
+        return largest
+
+    @property
+    def changes(self) -> int:
+        """How often it was given partitions, or they were taken away."""
+        return sum("assigned" in line or "revoked" in line for line in list(self.said))
+
+    def leave(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        self._end()
+        assert self.said[-1] == {"closed": True}, self.errors
+
+    def kill(self) -> None:
+        self.process.kill()
+        self._end()
+
+    def _end(self) -> None:
+        self.process.wait(PATIENCE)
+        for thread in self._listening:
+            thread.join(PATIENCE)
+        for stream in (self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
+
+
+class Scene:
+    """A topic of `PARTITIONS` partitions, what was sent to it, and the members of one group that reads it."""
+
+    def __init__(self, broker: BrokerProcess, topic: str) -> None:
+        self.broker = broker
+        self.topic = topic
+        self.group = f"group-of-{topic}"
+        self.members: list[MemberProcess] = []
+        self.sent: set[tuple[int, int]] = set()
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        for done in admin.create_topics([NewTopic(topic, PARTITIONS)]).values():
+            done.result(PATIENCE)
+        self._producer = Producer({"bootstrap.servers": broker.bootstrap, "reconnect.backoff.max.ms": 200})
+
+    def member(self, client: str, **options: Any) -> MemberProcess:
+        wanted = {"bootstrap": self.broker.bootstrap, "topic": self.topic, "group": self.group}
+        self.members.append(MemberProcess(client, **wanted | options))
+        return self.members[-1]
+
+    def send(self, count: int = 60) -> None:
+        for number in range(count):
+            self._producer.produce(self.topic, b"%d" % number, partition=number % PARTITIONS, on_delivery=self._note)
+        assert self._producer.flush(PATIENCE) == 0
+
+    def _note(self, error: object, message: Any) -> None:
+        assert error is None, error
+        self.sent.add((message.partition(), message.offset()))
+
+    def wait(self, true: Callable[[], bool]) -> None:
+        """Until this holds."""
+        until = time.monotonic() + PATIENCE
+        while not true():
+            assert time.monotonic() < until, self.explain()
+            time.sleep(0.02)
+
+    def explain(self) -> str:
+        """Everything that was said, for a test that fails."""
+        lines = [
+            f"{one.client}: {[line for line in one.said if 'read' not in line]} {one.errors}" for one in self.members
+        ]
+        return "\n".join([*lines, *self.broker.log[-20:]])
+
+    def wait_shared(self, *members: MemberProcess) -> None:
+        """Until these own all partitions, about as many each, and no two the same."""
+
+        def shared() -> bool:
+            owned = [one.owned for one in members]
+            even = {len(each) for each in owned} == {PARTITIONS // len(members)}
+            return even and set().union(*owned) == set(range(PARTITIONS))
+
+        self.wait(shared)
+
+    def wait_read(self) -> None:
+        """Until all that was sent has been read by somebody, and committed."""
+        self.wait(lambda: set(self.read) >= self.sent)
+        ends = {partition: 1 + max(o for p, o in self.sent if p == partition) for partition, _ in self.sent}
+        self.wait(lambda: all(self.committed.get(partition) == end for partition, end in ends.items()))
+        assert set(self.read) == self.sent
+
+    @property
+    def read(self) -> list[tuple[int, int]]:
+        return [each for one in self.members for each in one.read]
+
+    @property
+    def committed(self) -> dict[int, int]:
+        largest: dict[int, int] = {}
+        for one in self.members:
+            for partition, offset in one.committed.items():
+                largest[partition] = max(offset, largest.get(partition, -1))
+        return largest
+
+    @property
+    def refused(self) -> int:
+        """How many commits were not taken."""
+        return sum("refused" in line for one in self.members for line in list(one.said))
+
+    @property
+    def doubles(self) -> int:
+        """How many records were read more than once."""
+        return len(self.read) - len(set(self.read))
+
+
+@contextmanager
+def play(broker: BrokerProcess, topic: str) -> Iterator[Scene]:
+    """A scene; members that are still there are killed in the end."""
+    scene = Scene(broker, topic)
+    try:
+        yield scene
+    finally:
+        for one in scene.members:
+            if one.process.poll() is None:
+                one.kill()
