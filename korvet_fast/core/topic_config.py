@@ -81,7 +81,8 @@ class TopicConfig:
         return [self._describe(name) for name in sorted(TOPIC_SETTINGS) if self._applies(name)]
 
     def _applies(self, name: str) -> bool:
-        return name in self.fixed or not TOPIC_SETTINGS[name].fixed
+        # Where a store has one layout only, nothing was chosen.
+        return (name in self.fixed and BITS in self.fixed) or not TOPIC_SETTINGS[name].fixed
 
     def _describe(self, name: str) -> Described:
         row = TOPIC_SETTINGS[name]

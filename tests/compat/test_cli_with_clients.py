@@ -116,7 +116,7 @@ def test_flag_over_environment_over_file_as_clients_see_it(tmp_path: Path, monke
         ("", {}, ["--set", "log.retention.mss=4"], "did you mean 'log.retention.ms'?"),
         ("num.partitions = 0", {}, [], "file: num.partitions is 0, but must be a whole number from 1"),
         ("num.partitions = [", {}, [], "korvet.toml: "),
-        ("", {"KORVET_DURABILITY": "yes"}, [], "durability is 'yes', but must be one of fsync, written"),
+        ("", {"KORVET_DURABILITY": "yes"}, [], "durability is 'yes', but must be one of server, fsync, written"),
     ],
 )
 def test_a_setting_that_cannot_be_ends_serve_before_it_begins(
