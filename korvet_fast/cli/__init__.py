@@ -11,6 +11,7 @@ import click
 COMMANDS = {
     "serve": "Run a broker.",
     "topic": "Create, list, describe, alter and delete topics.",
+    "group": "List, describe, reset and delete consumer groups.",
     "produce": "Send lines to a topic.",
     "consume": "Print the records of a topic.",
     "doctor": "Check the store and the addresses, and say what acks=all survives.",

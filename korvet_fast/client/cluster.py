@@ -7,7 +7,10 @@ from typing import Any, Self
 from korvet_fast.client.connection import ClientError, Connection, Endpoint, Unreachable, connect
 from korvet_fast.client.refusal import check
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
+from korvet_fast.wire.kafka.shapes.coordinators import FIND_COORDINATOR
 from korvet_fast.wire.kafka.shapes.message import Message
+
+GROUP = 0  # a kind of coordinator
 
 
 class Cluster:
@@ -78,6 +81,20 @@ class Cluster:
         if endpoint is None:
             raise ClientError("the cluster has no controller now; try again in a moment")
         return await (await self._connection(endpoint)).request(message, values)
+
+    async def coordinator(self, group: str) -> Connection:
+        """A connection to the broker that coordinates a group."""
+        assert self._first is not None, "used outside of its async with"
+        asked = {"key": group, "key_type": GROUP, "coordinator_keys": [group]}
+        answer = await self._first.request(FIND_COORDINATOR, asked)
+        found = answer["coordinators"][0] if answer["coordinators"] else answer
+        check(f"the coordinator of group {group!r}", found["error_code"], found["error_message"])
+        return await self._connection(Endpoint(found["host"], found["port"]))
+
+    async def brokers(self) -> list[Connection]:
+        """A connection to every broker."""
+        await self.metadata([])
+        return [await self._connection(endpoint) for endpoint in self._brokers.values()]
 
     async def _connection(self, endpoint: Endpoint) -> Connection:
         if endpoint not in self._connections:

@@ -1,0 +1,247 @@
+"""`korvet-fast group`: list, describe, reset and delete."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import click
+
+from korvet_fast.cli.session import bootstrap_option, count, run
+from korvet_fast.cli.topic import draw_table
+from korvet_fast.client.cluster import Cluster
+from korvet_fast.client.connection import ClientError
+from korvet_fast.client.groups import (
+    Described,
+    Listed,
+    Place,
+    commit,
+    delete_group,
+    describe_group,
+    fetch_committed,
+    find_bounds,
+    list_groups,
+)
+from korvet_fast.client.reader import find_offset
+
+Bootstrap = tuple[tuple[str, int], ...]
+
+STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable")
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group()
+def command() -> None:
+    """List, describe, reset and delete consumer groups.
+
+    \b
+    Examples:
+      korvet-fast group list --state Stable
+      korvet-fast group describe billing
+      korvet-fast group reset billing --topic orders --to earliest
+      korvet-fast group reset billing --all-topics --to 2026-01-31T12:00:00+01:00 --dry-run
+      korvet-fast group delete billing
+    """
+
+
+@command.command("list")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(STATES, case_sensitive=False),
+    help="Only those in this state.",
+)
+@json_option
+@bootstrap_option
+def list_command(states: tuple[str, ...], as_json: bool, bootstrap: Bootstrap) -> None:
+    """List the groups of all brokers."""
+
+    async def work(cluster: Cluster) -> list[Listed]:
+        return await list_groups(cluster, states)
+
+    found = run(bootstrap, work)
+    if as_json:
+        _print([row._asdict() for row in found])
+    else:
+        draw_table(("group", "state", "protocol type"), [(row.group, row.state, row.protocol_type) for row in found])
+
+
+@command.command()
+@click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@json_option
+@bootstrap_option
+def describe(names: tuple[str, ...], as_json: bool, bootstrap: Bootstrap) -> None:
+    """Show where groups are: what they have committed, the end, the records in between, and who reads what."""
+
+    async def work(cluster: Cluster) -> list[Described]:
+        return [await describe_group(cluster, name) for name in names]
+
+    found = run(bootstrap, work)
+    if as_json:
+        _print([row._asdict() | {"progress": [each._asdict() for each in row.progress]} for row in found])
+        return
+    for number, row in enumerate(found):
+        if number:
+            click.echo()
+        protocol = f", protocol {row.protocol}" if row.protocol else ""
+        click.echo(f"group {row.group}: {row.state}, {count(row.members, 'member')}{protocol}")
+        draw_table(
+            ("topic", "partition", "committed", "end", "lag", "member", "host"),
+            [
+                (
+                    each.topic,
+                    str(each.partition),
+                    *(_number(value) for value in (each.committed, each.end, each.lag)),
+                    each.member or "-",
+                    each.host or "-",
+                )
+                for each in row.progress
+            ],
+        )
+
+
+class Target(NamedTuple):
+    """Where to: `word` earliest or latest, or an `offset`, or a `time` in ms."""
+
+    word: str = ""
+    offset: int | None = None
+    time: int | None = None
+
+
+def _parse_target(text: str) -> Target:
+    if text in ("earliest", "latest"):
+        return Target(word=text)
+    if text.isdecimal() and len(text) <= 18:
+        return Target(offset=int(text))
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        legal = "earliest, latest, an offset (0, 1, 2, ...) or a time such as 2026-01-31T12:00:00+01:00"
+        raise click.BadParameter(f"{text!r} is none of: {legal}") from None
+    return Target(time=int(when.astimezone().timestamp() * 1000))  # without a zone, it is of this machine's
+
+
+def _parse_topics(
+    context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> list[tuple[str, list[int] | None]]:
+    topics: list[tuple[str, list[int] | None]] = []
+    for text in given:
+        name, colon, numbers = text.partition(":")
+        each = numbers.split(",")
+        if not name or (colon and not all(number.isdecimal() and len(number) <= 9 for number in each)):
+            raise click.BadParameter(f"{text!r}: write it as TOPIC, or TOPIC:0,1,2 for some of its partitions")
+        topics.append((name, [int(number) for number in each] if colon else None))
+    return topics
+
+
+@command.command()
+@click.argument("name", metavar="GROUP")
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPIC[:0,1,...]",
+    callback=_parse_topics,
+    help="A topic, or some partitions of it. May be given more than once.",
+)
+@click.option("--all-topics", is_flag=True, help="All partitions that the group has committed.")
+@click.option(
+    "--to", "target", type=_parse_target, required=True, metavar="earliest|latest|OFFSET|TIME", help="Where to."
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@json_option
+@bootstrap_option
+def reset(
+    name: str,
+    topics: list[tuple[str, list[int] | None]],
+    all_topics: bool,
+    target: Target,
+    dry_run: bool,
+    as_json: bool,
+    bootstrap: Bootstrap,
+) -> None:
+    """Set where a group goes on reading. It may have no members: stop them before.
+
+    TIME: where the first record of that time or later is, or the end if there is none.
+    """
+    if bool(topics) == all_topics:
+        raise click.UsageError("say what is to be reset: --topic, or --all-topics")
+
+    async def work(cluster: Cluster) -> list[dict[str, Any]]:
+        committed = await fetch_committed(cluster, name)
+        places = (
+            sorted(committed) if all_topics else [place for topic in topics for place in await _places(cluster, topic)]
+        )
+        if not places:
+            raise ClientError(f"group {name!r} has committed nothing that could be reset")
+        positions = {place: await _find(cluster, place, target) for place in places}
+        if not dry_run:
+            await commit(cluster, name, positions)
+        before = {place: committed[place][0] if place in committed else None for place in places}
+        return [
+            {"topic": place[0], "partition": place[1], "before": before[place], "after": after}
+            for place, after in positions.items()
+        ]
+
+    rows = run(bootstrap, work)
+    if as_json:
+        _print(rows)
+        return
+    draw_table(
+        ("topic", "partition", "before", "after"),
+        [(row["topic"], str(row["partition"]), _number(row["before"]), str(row["after"])) for row in rows],
+    )
+    if dry_run:
+        click.echo("nothing was changed: this was a dry run", err=True)
+
+
+async def _places(cluster: Cluster, topic: tuple[str, list[int] | None]) -> list[Place]:
+    name, wanted = topic
+    known = await cluster.partitions(name)
+    for partition in wanted or ():
+        if partition not in known:
+            raise ClientError(f"topic {name!r} has no partition {partition}, only 0 to {len(known) - 1}")
+    return [(name, partition) for partition in (known if wanted is None else wanted)]
+
+
+async def _find(cluster: Cluster, place: Place, target: Target) -> int:
+    first, end = await find_bounds(cluster, place)
+    if target.time is not None:
+        found = await find_offset(cluster, *place, target.time)
+        return found if found >= 0 else end
+    if target.offset is not None:
+        if not first <= target.offset <= end:
+            raise ClientError(f"partition {place[1]} of topic {place[0]!r} holds offsets {first} to {end} only")
+        return target.offset
+    return first if target.word == "earliest" else end
+
+
+@command.command()
+@click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@bootstrap_option
+def delete(names: Sequence[str], bootstrap: Bootstrap) -> None:
+    """Delete groups without members, and all that they have committed. There is no way back."""
+
+    async def work(cluster: Cluster) -> None:
+        failures = []
+        for name in names:
+            try:
+                await delete_group(cluster, name)
+            except ClientError as error:
+                failures.append(str(error))
+            else:
+                click.echo(f"deleted group {name}")
+        if failures:
+            raise ClientError("\n".join(failures))
+
+    run(bootstrap, work)
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _print(value: object) -> None:
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
