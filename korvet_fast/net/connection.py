@@ -107,7 +107,7 @@ class Connection(asyncio.BufferedProtocol):
             else:
                 self._start(frame, weight)
         self._send()
-        self._regulate()
+        self.go_on()  # requests that ended at once have made room for those that wait
         self._wakefulness.prolong()
         return None
 

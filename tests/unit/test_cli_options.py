@@ -131,7 +131,7 @@ def test_what_cannot_be_is_said_in_words_and_ends_in_2(command: str, arguments: 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["group", "list"], "No such command 'group'"),
+        (["cluster", "list"], "No such command 'cluster'"),
         (["topic", "create", "t", "--partitions", "0"], "0 is not in the range"),
         (["topic", "create", "t", "--config", "retention.ms"], "write it as name=value"),
         (["topic", "alter", "t"], "nothing to alter"),

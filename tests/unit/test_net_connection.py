@@ -81,6 +81,16 @@ def test_no_more_requests_are_started_than_the_limit() -> None:
     run(scenario)
 
 
+def test_more_requests_than_the_limit_in_one_read_are_all_answered() -> None:
+    async def scenario() -> None:
+        async with scene(limits=Limits(requests=3)) as here:
+            peer = await here.connect()
+            peer.send(*[b"echo %d" % number for number in range(20)])
+            assert [await peer.reply() for _ in range(20)] == [b"echo %d" % number for number in range(20)]
+
+    run(scenario)
+
+
 def test_bytes_under_way_are_limited_but_one_large_request_passes() -> None:
     async def scenario() -> None:
         async with scene(limits=Limits(request_bytes=1000)) as here:
