@@ -52,7 +52,7 @@ def test_a_wrong_setting_is_invalid_config(name: str, text: str | None, said: st
 def test_describe_gives_sources_strongest_first() -> None:
     config = TopicConfig(read_settings(["log.retention.ms=5"]), {"retention.ms": "7", "durability": "written"})
     rows = {row.name: row for row in config.describe()}
-    assert list(rows) == sorted(TOPIC_SETTINGS.keys() - {"offset.sequence.bits"})
+    assert list(rows) == sorted(TOPIC_SETTINGS.keys() - {"storage.layout", "offset.sequence.bits"})
     assert rows["retention.ms"].synonyms == (
         ("retention.ms", "7", Source.TOPIC),
         ("log.retention.ms", "5", Source.FLAG),

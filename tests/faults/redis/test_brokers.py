@@ -40,7 +40,7 @@ def leaders(broker: BrokerProcess) -> set[int]:
 
 def wait_for_leaders(asked: BrokerProcess, expected: list[BrokerProcess]) -> None:
     """Until the partitions are spread over these brokers, no more and no fewer."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 40
     while (found := leaders(asked)) != {broker.port for broker in expected}:
         assert time.monotonic() < deadline, found
         time.sleep(0.02)
