@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 WINDOW = 256 * 1024  # bytes read at a time, into one buffer shared by all connections of a loop
 UNEXPECTED = "a request of %s ended in an unexpected error; its connection is closed"
+LIVELY = 0.01  # seconds between two reads of a peer that works request by request
 UNSENT_HIGH, UNSENT_LOW = 1024 * 1024, 256 * 1024  # bytes the peer has not taken: stop and go on starting requests
 
 
@@ -87,7 +88,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._closing:
             return None
         data = self._window[:size]
-        self._active = self._loop.time()
+        before, self._active = self._active, self._loop.time()
         if not self._spoken:
             self._spoken = True
             if (other := self._dialect.mistaken(bytes(data[:16]))) is not None:
@@ -108,7 +109,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._start(frame, weight)
         self._send()
         self.go_on()  # requests that ended at once have made room for those that wait
-        self._wakefulness.prolong()
+        if self._active - before < LIVELY:
+            self._wakefulness.prolong()  # for one that only sends a heartbeat now and then it would be a waste
         return None
 
     def eof_received(self) -> bool:
