@@ -4,7 +4,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from korvet_fast.config import Settings
@@ -215,10 +215,10 @@ class Coordinator:
 
     # -- groups ------------------------------------------------------------------------------------------------------
 
-    def list(self) -> Iterator[tuple[str, Group]]:
-        """All groups here, by name; to be looked at only."""
-        for keeper in sorted(self.keepers, key=lambda one: one.id):
-            yield keeper.id, keeper.group
+    def list(self) -> tuple[str, list[tuple[str, Group]]]:
+        """The fault if some are missing, and the groups here, by name; to be looked at only."""
+        fault = "COORDINATOR_LOAD_IN_PROGRESS" if self.keepers.incomplete else ""
+        return fault, sorted(((keeper.id, keeper.group) for keeper in self.keepers), key=lambda row: row[0])
 
     def describe(self, group_id: str) -> tuple[str, Group | None]:
         """The fault, or the group, to be looked at only."""

@@ -61,6 +61,11 @@ class Keepers:
         loading = slot in self._unread or group_id in self._lost.get(slot, ())
         return "COORDINATOR_LOAD_IN_PROGRESS" if loading else ""
 
+    @property
+    def incomplete(self) -> bool:
+        """Whether groups of this broker are still to be loaded."""
+        return bool(self._unread or self._lost)
+
     async def pause(self, seconds: float) -> bool:
         """Wait so long; False at the end."""
         with suppress(TimeoutError):

@@ -5,17 +5,20 @@
 
 from typing import Final
 
+from korvet_fast.wire.kafka.faults import number
 from korvet_fast.wire.kafka.session import Session, Values
 
 CLASSIC: Final = "classic"
 
 
 async def list_groups(session: Session, request: Values, version: int) -> Values:
+    fault, groups = session.broker.groups.list()
     states = {state.lower() for state in request["states_filter"]}
     types = {kind.lower() for kind in request["types_filter"]}
     if types and CLASSIC not in types:
         return {"groups": []}
     return {
+        "error_code": number(fault),
         "groups": [
             {
                 "group_id": group_id,
@@ -23,7 +26,7 @@ async def list_groups(session: Session, request: Values, version: int) -> Values
                 "group_state": group.state.value,
                 "group_type": CLASSIC,
             }
-            for group_id, group in session.broker.groups.list()
+            for group_id, group in groups
             if not states or group.state.value.lower() in states
-        ]
+        ],
     }

@@ -1,0 +1,192 @@
+"""Groups shared out among brokers over one store: each has one coordinator, and moves with all it has."""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from core_world import SharedWorld, run_shared
+from group_broker import until
+from korvet_fast.core.groups.coordinator import Position
+from korvet_fast.core.groups.documents import Place, group_key
+from korvet_fast.core.groups.machine import State
+from korvet_fast.core.groups.members import Join, Joined, Sync
+from korvet_fast.errors import StoreError
+from shared_store import Server
+
+NAMES = [f"group-{number}" for number in range(200)]
+PLACE = Place("t", 0)
+IDS = itertools.count()
+
+
+def over(body: Callable[[Server, SharedWorld], Coroutine[Any, Any, None]]) -> None:
+    """With a broker that is alone at first, and a topic `t`."""
+
+    async def run() -> None:
+        server = Server()
+        async with start(server, 1) as one:
+            await one.create()
+            await body(server, one)
+
+    asyncio.run(run())
+
+
+def start(server: Server, number: int) -> Any:
+    return run_shared(server, f"node.id={number}", "group.initial.rebalance.delay.ms=0")
+
+
+async def look(*worlds: SharedWorld) -> None:
+    """They see who is there, and take over what falls to them."""
+    for world in worlds:
+        await world.broker.cluster.tend()
+        await world.broker.groups.settle()
+
+
+async def join(world: SharedWorld, group_id: str, member_id: str = "") -> Joined:
+    protocols = (("range", b"metadata"),)
+    ask = Join(member_id, None, "c", "/h", "consumer", protocols, 10, 30, f"member-{next(IDS)}", False, True)
+    return await world.broker.groups.join(group_id, ask)
+
+
+async def form(world: SharedWorld, group_id: str) -> Joined:
+    """A stable group of one, which has committed 7."""
+    joined = await join(world, group_id)
+    assert joined.fault == ""
+    ask = Sync(joined.member_id, None, joined.generation, None, None, {joined.member_id: b"all"})
+    assert (await world.broker.groups.sync(group_id, ask)).assignment == b"all"
+    assert await commit(world, group_id, joined, 7) == ""
+    return joined
+
+
+async def commit(world: SharedWorld, group_id: str, joined: Joined, offset: int) -> str:
+    who = (joined.member_id, None, joined.generation)
+    return (await world.broker.groups.commit(group_id, *who, {PLACE: Position(offset)}))[PLACE]
+
+
+async def committed(world: SharedWorld, group_id: str) -> int:
+    fault, found = await world.broker.groups.fetch(group_id, [PLACE])
+    assert fault == ""
+    return found[PLACE].offset
+
+
+def beat(world: SharedWorld, group_id: str, joined: Joined) -> str:
+    return world.broker.groups.heartbeat(group_id, joined.member_id, None, joined.generation)
+
+
+def first_of(world: SharedWorld, broker: int) -> str:
+    """A group that this broker coordinates."""
+    return next(name for name in NAMES if world.broker.groups.find(name) == broker)
+
+
+def test_each_group_has_one_coordinator_and_everybody_knows_which() -> None:
+    async def body(server: Server, one: SharedWorld) -> None:
+        assert {one.broker.groups.find(name) for name in NAMES} == {1}
+        async with start(server, 2) as two, start(server, 3) as three:
+            await look(one, two, three)
+            for name in NAMES:
+                (broker,) = {world.broker.groups.find(name) for world in (one, two, three)}
+                faults = [world.broker.groups.describe(name)[0] for world in (one, two, three)]
+                expected = ["NOT_COORDINATOR"] * 3
+                expected[broker - 1] = "GROUP_ID_NOT_FOUND"
+                assert faults == expected
+            shares = [one.broker.groups.find(name) for name in NAMES]
+            assert all(shares.count(broker) > len(NAMES) / 5 for broker in (1, 2, 3))
+
+    over(body)
+
+
+def test_groups_move_when_a_broker_comes_and_nobody_rebalances() -> None:
+    async def body(server: Server, one: SharedWorld) -> None:
+        joined = {name: await form(one, name) for name in NAMES[:20]}
+        async with start(server, 2) as two:
+            await two.broker.topics.refresh()
+            moving = next(name for name in joined if two.broker.groups.find(name) == 2)
+            parked = asyncio.ensure_future(join(one, moving))
+            await asyncio.sleep(0)
+            await look(one, two)
+            assert (await parked).fault == "NOT_COORDINATOR"
+            for name, member in joined.items():
+                here, there = (two, one) if two.broker.groups.find(name) == 2 else (one, two)
+                assert beat(there, name, member) == "NOT_COORDINATOR"
+                assert beat(here, name, member) == ""
+                assert await committed(here, name) == 7
+                assert await commit(here, name, member, 8) == ""
+            leaving = asyncio.create_task(two.broker.leave())
+            while not leaving.done():
+                await look(one, two)
+            await look(one)
+            assert {beat(one, name, member) for name, member in joined.items()} == {""}
+            assert {await committed(one, name) for name in joined} == {8}
+
+    over(body)
+
+
+def test_a_coordinator_that_does_not_know_that_it_was_replaced_tells_nothing() -> None:
+    async def body(server: Server, one: SharedWorld) -> None:
+        joined = {name: await form(one, name) for name in NAMES[:20]}
+        async with start(server, 2) as two:
+            await look(two)
+            name = next(name for name in joined if two.broker.groups.find(name) == 2)
+            assert (await join(two, name, joined[name].member_id)).generation == 2
+            assert await commit(two, name, joined[name]._replace(generation=2), 9) == "REBALANCE_IN_PROGRESS"
+            assert (await join(one, name, joined[name].member_id)).fault == "NOT_COORDINATOR"
+            _, group = two.broker.groups.describe(name)
+            assert group is not None
+            assert (group.state, group.generation) == (State.COMPLETING, 2)
+
+    over(body)
+
+
+def test_a_broker_that_lost_its_place_coordinates_nothing() -> None:
+    async def body(server: Server, one: SharedWorld) -> None:
+        joined = await form(one, "g")
+        one.clock.seconds += 2_000_000.0
+        assert not one.broker.cluster.holds()
+        assert beat(one, "g", joined) == "NOT_COORDINATOR"
+        assert await commit(one, "g", joined, 8) == "NOT_COORDINATOR"
+        assert (await join(one, "g")).fault == "NOT_COORDINATOR"
+
+    over(body)
+
+
+def test_what_cannot_be_loaded_is_loaded_later() -> None:
+    async def body(server: Server, one: SharedWorld) -> None:
+        joined = {name: await form(one, name) for name in NAMES[:20]}
+        async with start(server, 2) as two:
+            await look(one, two)
+            name = next(name for name in joined if two.broker.groups.find(name) == 2)
+            records = {key: server.keys.pop(key) for key in list(server.keys) if key.startswith("brokers/2")}
+            assert records  # broker 2 is gone
+            await one.broker.cluster.tend()
+            server.down = True
+            with pytest.raises(StoreError):
+                await one.broker.groups.settle()
+            assert (await join(one, name)).fault == "COORDINATOR_LOAD_IN_PROGRESS"
+            assert beat(one, name, joined[name]) == ""
+            server.down = False
+            await one.broker.groups.settle()
+            assert beat(one, name, joined[name]) == ""
+            assert await committed(one, name) == 7
+            server.keys |= records
+
+    over(body)
+
+
+def test_a_server_that_forgot_is_told_again() -> None:
+    async def body(server: Server, one: SharedWorld) -> None:
+        joined = {name: await form(one, name) for name in NAMES[:5]}
+        lost = {key for key in server.keys if key.startswith("groups-")}
+        assert len(lost) == 10
+        for key in lost:
+            del server.keys[key]
+        server.fork("the history broke")
+        await until(lambda: lost <= server.keys.keys())
+        await until(lambda: all(one.broker.groups.describe(name)[0] == "" for name in joined))
+        for name, member in joined.items():
+            assert group_key(name) in server.keys
+            assert beat(one, name, member) == ""
+            assert await committed(one, name) == 7
+
+    over(body)
