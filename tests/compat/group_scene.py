@@ -97,6 +97,7 @@ class Scene:
 
     def __init__(self, broker: BrokerProcess, topic: str) -> None:
         self.broker = broker
+        self.bootstrap = broker.bootstrap  # what members and the producer are told from now on
         self.topic = topic
         self.group = f"group-of-{topic}"
         self.members: list[MemberProcess] = []
@@ -104,14 +105,17 @@ class Scene:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         for done in admin.create_topics([NewTopic(topic, PARTITIONS)]).values():
             done.result(PATIENCE)
-        self._producer = Producer({"bootstrap.servers": broker.bootstrap, "reconnect.backoff.max.ms": 200})
+        self._producer: Producer | None = None
 
     def member(self, client: str, **options: Any) -> MemberProcess:
-        wanted = {"bootstrap": self.broker.bootstrap, "topic": self.topic, "group": self.group}
+        wanted = {"bootstrap": self.bootstrap, "topic": self.topic, "group": self.group}
         self.members.append(MemberProcess(client, **wanted | options))
         return self.members[-1]
 
     def send(self, count: int = 60) -> None:
+        if self._producer is None:
+            settings = {"bootstrap.servers": self.bootstrap, "reconnect.backoff.max.ms": 200}
+            self._producer = Producer(settings | {"topic.metadata.refresh.interval.ms": 1000})
         for number in range(count):
             self._producer.produce(self.topic, b"%d" % number, partition=number % PARTITIONS, on_delivery=self._note)
         assert self._producer.flush(PATIENCE) == 0

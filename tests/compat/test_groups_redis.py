@@ -1,0 +1,72 @@
+"""Groups of real clients over Redis: coordinators come, go and die, and their groups move with all they have."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from broker_process import BrokerProcess
+from compat.group_scene import play
+from redis_server import RedisServer
+
+SETTINGS = (
+    *("group.initial.rebalance.delay.ms=200", "group.min.session.timeout.ms=1000"),
+    *("broker.heartbeat.interval.ms=300", "broker.session.timeout.ms=1500"),
+)
+CLIENTS = ("confluent", "kafka_python", "aiokafka")
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture
+def brokers(redis_server: RedisServer, tmp_path: Path) -> Iterator[list[BrokerProcess]]:
+    found = [BrokerProcess(tmp_path, *SETTINGS, store=redis_server.url) for _ in range(2)]
+    try:
+        for one in found:
+            one.start()
+        yield found
+    finally:
+        for one in found:
+            one.stop()
+
+
+@pytest.mark.parametrize("how", ["stopped", "killed"])
+def test_brokers_restart_in_turn_and_nobody_rebalances(brokers: list[BrokerProcess], topic: str, how: str) -> None:
+    end: Callable[[BrokerProcess], object] = BrokerProcess.kill if how == "killed" else BrokerProcess.stop
+    with play(brokers[0], topic) as scene:
+        scene.bootstrap = ",".join(one.bootstrap for one in brokers)
+        scene.send()
+        members = [scene.member(client, session=30_000) for client in CLIENTS]
+        scene.wait_shared(*members)
+        scene.send()
+        scene.wait_read()
+        before = [one.changes for one in members]
+        for broker in brokers:
+            end(broker)
+            scene.send()
+            scene.wait_read()
+            broker.start()
+            scene.send()
+            scene.wait_read()
+        assert [one.changes for one in members] == before, scene.explain()
+
+
+def test_members_come_leave_and_die_while_coordinators_change(brokers: list[BrokerProcess], topic: str) -> None:
+    with play(brokers[0], topic) as scene:
+        scene.bootstrap = ",".join(one.bootstrap for one in brokers)
+        scene.send()
+        first, second = (scene.member(client, session=3000) for client in CLIENTS[:2])
+        scene.wait_shared(first, second)
+        brokers[1].kill()
+        third = scene.member(CLIENTS[2], session=3000)
+        scene.wait_shared(first, second, third)
+        brokers[1].start()
+        scene.send()
+        first.kill()
+        scene.wait_shared(second, third)
+        brokers[0].kill()
+        second.leave()
+        scene.wait_shared(third)
+        brokers[0].start()
+        scene.send()
+        scene.wait_read()

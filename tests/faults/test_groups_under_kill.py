@@ -1,0 +1,69 @@
+"""A broker killed over and over under the consumers of a group: nothing unread, nothing committed that was not read.
+
+KORVET_TEST_KILLS says how often (default 3).
+"""
+
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from broker_process import BrokerProcess
+from compat.group_scene import Scene, play
+
+KILLS = int(os.environ.get("KORVET_TEST_KILLS", "3"))
+
+pytestmark = pytest.mark.timeout(120 + 20 * KILLS)
+
+
+@pytest.mark.parametrize(
+    "clients", [("confluent", "kafka_python", "aiokafka"), ("confluent",) * 3], ids=["mixed", "same"]
+)
+def test_a_killed_broker_costs_a_group_nothing(tmp_path: Path, clients: tuple[str, str, str]) -> None:
+    chance = random.Random(5)
+    settings = ("group.initial.rebalance.delay.ms=200", "durability=fsync")
+    with BrokerProcess(tmp_path / "data", *settings) as broker, play(broker, "t") as scene:
+        members = [scene.member(client, session=30_000) for client in clients]
+        scene.wait_shared(*members)
+        before = [one.changes for one in members]
+        for _ in range(KILLS):
+            scene.send(600)
+            time.sleep(chance.uniform(0.0, 0.5))  # somewhere in the middle of reading and committing
+            broker.kill()
+            broker.start()
+        scene.wait_read()
+        assert [one.changes for one in members] == before, scene.explain()
+        check_commits(scene)
+
+
+def test_a_broker_killed_in_the_middle_of_rebalances(tmp_path: Path) -> None:
+    chance = random.Random(6)
+    settings = ("group.initial.rebalance.delay.ms=100", "group.min.session.timeout.ms=1000", "durability=fsync")
+    clients = ("confluent", "kafka_python", "aiokafka")
+    with BrokerProcess(tmp_path / "data", *settings) as broker, play(broker, "t") as scene:
+        staying = scene.member("confluent", session=4000)
+        for turn in range(KILLS):
+            scene.send(120)
+            coming = scene.member(clients[turn % 3], session=4000)
+            scene.wait(lambda coming=coming: bool(coming.owned))  # type: ignore[misc]
+            other = scene.member(clients[(turn + 1) % 3], session=4000)
+            time.sleep(chance.uniform(0.2, 1.0))  # it starts, or joins, or syncs
+            broker.kill()
+            broker.start()
+            time.sleep(chance.uniform(0.0, 1.0))
+            coming.kill()
+            scene.wait(lambda other=other: bool(other.owned))  # type: ignore[misc]
+            other.leave()
+        scene.send(120)
+        scene.wait_shared(staying)
+        scene.wait_read()
+        check_commits(scene)
+
+
+def check_commits(scene: Scene) -> None:
+    """Nobody has committed what nobody has read."""
+    read = set(scene.read)
+    for partition, offset in scene.committed.items():
+        assert {(partition, each) for each in range(offset)} <= read
