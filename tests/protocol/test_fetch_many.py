@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from batches import make_batch
@@ -31,6 +31,7 @@ async def read_in_turn(parts: list[Part], left: int) -> list[int]:
 
 
 @settings(max_examples=60, deadline=None)
+@example(stored=[[1], [1], [1]], limits=[0, 0, 2, 0, 0, 0], left=70)
 @given(
     stored=st.lists(st.lists(st.integers(1, 400), max_size=5), min_size=1, max_size=6),
     limits=st.lists(st.integers(0, 1500), min_size=6, max_size=6),

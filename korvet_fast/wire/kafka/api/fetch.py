@@ -136,6 +136,7 @@ async def _read(part: Part, left: int) -> int:
     """Fill in the row, from `left` bytes at most (but one batch at least, unless none are left); returns the bytes."""
     row = part.row
     if left <= 0:
+        row["records"] = b""  # it may have been read beside those before it
         return 0
     try:
         data = (await part.partition.read(part.offset, min(part.max_bytes, left))).data
