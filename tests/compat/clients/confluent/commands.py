@@ -1,0 +1,198 @@
+"""What confluent-kafka does when asked."""
+
+import time
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
+
+from compat.clients.lines import PATIENCE, Command, Refused, pack, pack_headers, unpack, unpack_headers
+
+_STATES = {
+    ConsumerGroupState.STABLE: "Stable",
+    ConsumerGroupState.EMPTY: "Empty",
+    ConsumerGroupState.DEAD: "Dead",
+    ConsumerGroupState.PREPARING_REBALANCING: "PreparingRebalance",
+    ConsumerGroupState.COMPLETING_REBALANCING: "CompletingRebalance",
+}
+
+
+class Client:
+    """Producers are kept by their settings, since a new one costs a connection."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.address = {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 200}
+        self.admin = AdminClient(self.address)
+        self.reader = self.consumer("unused")
+        self.producers: dict[tuple[object, ...], Producer] = {}
+
+    def consumer(self, group: str) -> Consumer:
+        own = {"group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        return Consumer(self.address | own)
+
+    def describe(self) -> dict[str, Any]:
+        return {"client": "confluent-kafka", "version": confluent_kafka.__version__}
+
+    def produce(
+        self, topic: str, partition: int, acks: str, compression: str, idempotent: bool, records: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        settings = {"acks": acks, "compression.type": compression, "enable.idempotence": idempotent}
+        key = tuple(settings.values())
+        if key not in self.producers:
+            sizes = {"linger.ms": 20, "message.max.bytes": 4_000_000}
+            self.producers[key] = Producer(self.address | settings | sizes)
+        producer = self.producers[key]
+        failures: list[Any] = []
+        for record in records:
+            producer.produce(
+                topic,
+                unpack(record["value"]),
+                unpack(record["key"]),
+                partition=partition,
+                headers=unpack_headers(record["headers"]),
+                timestamp=record.get("timestamp", 0),
+                on_delivery=lambda error, _: failures.append(error) if error else None,
+            )
+        if producer.flush(PATIENCE):
+            producer.purge()
+            raise Refused("not sent in time")
+        if failures:
+            raise KafkaException(failures[0])
+        return {"count": len(records)}
+
+    def consume(self, topic: str, partition: int, offset: int, count: int) -> dict[str, Any]:
+        self.reader.assign([TopicPartition(topic, partition, offset)])
+        rows = [
+            {
+                "offset": message.offset(),
+                "timestamp": message.timestamp()[1],
+                "key": pack(message.key()),
+                "value": pack(message.value()),
+                "headers": pack_headers(message.headers() or ()),
+            }
+            for message in self._read(count)
+        ]
+        self.reader.unassign()
+        return {"records": rows}
+
+    def _read(self, count: int) -> list[Any]:
+        messages: list[Any] = []
+        until = time.monotonic() + PATIENCE
+        while len(messages) < count:
+            if time.monotonic() > until:
+                raise Refused(f"{len(messages)} of {count} records came")
+            for message in self.reader.consume(count - len(messages), timeout=0.5):
+                if message.error() is not None:
+                    raise KafkaException(message.error())
+                messages.append(message)
+        return messages
+
+    def walk(self, topic: str, partition: int) -> dict[str, Any]:
+        def offsets(count: int) -> list[int]:
+            return [message.offset() for message in self._read(count)]
+
+        place = TopicPartition(topic, partition, 0)
+        self.reader.assign([place])
+        first = offsets(10)
+        self.reader.seek(TopicPartition(topic, partition, 3))
+        sought = offsets(5)
+        self.reader.pause([place])
+        paused = len(self.reader.consume(1, timeout=1))
+        self.reader.resume([place])
+        resumed = offsets(5)
+        self.reader.unassign()
+        return {"first": first, "sought": sought, "paused": paused, "resumed": resumed}
+
+    def commit(self, group: str, topic: str, partition: int, offset: int, metadata: str) -> dict[str, Any]:
+        consumer = self.consumer(group)
+        try:
+            place = TopicPartition(topic, partition, offset, metadata=metadata)
+            (done,) = consumer.commit(offsets=[place], asynchronous=False)
+            if done.error is not None:
+                raise KafkaException(done.error)
+        finally:
+            consumer.close()
+        return {}
+
+    def committed(self, group: str, topic: str, partition: int) -> dict[str, Any]:
+        consumer = self.consumer(group)
+        try:
+            (place,) = consumer.committed([TopicPartition(topic, partition)], timeout=PATIENCE)
+        finally:
+            consumer.close()
+        return {"offset": max(place.offset, -1), "metadata": place.metadata or ""}
+
+    def offset_for_time(self, topic: str, partition: int, ms: int) -> dict[str, Any]:
+        (place,) = self.reader.offsets_for_times([TopicPartition(topic, partition, ms)], timeout=PATIENCE)
+        if place.error is not None:
+            raise KafkaException(place.error)
+        return {"offset": max(place.offset, -1)}
+
+    def list_groups(self) -> dict[str, Any]:
+        found = self.admin.list_consumer_groups(request_timeout=PATIENCE).result()
+        for error in found.errors:
+            raise error
+        return {"groups": sorted(each.group_id for each in found.valid)}
+
+    def describe_group(self, group: str) -> dict[str, Any]:
+        found = self.admin.describe_consumer_groups([group], request_timeout=PATIENCE)[group].result()
+        return {"state": _STATES[found.state], "members": len(found.members)}
+
+    def delete_group(self, group: str) -> dict[str, Any]:
+        self.admin.delete_consumer_groups([group], request_timeout=PATIENCE)[group].result()
+        return {}
+
+    def create_topic(self, topic: str, partitions: int, configs: dict[str, str]) -> dict[str, Any]:
+        self.admin.create_topics([NewTopic(topic, partitions, 1, config=configs)])[topic].result(PATIENCE)
+        return {}
+
+    def alter_topic(self, topic: str, configs: dict[str, str]) -> dict[str, Any]:
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in configs.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        self.admin.incremental_alter_configs([resource])[resource].result(PATIENCE)
+        return {}
+
+    def topic(self, topic: str, config: str) -> dict[str, Any]:
+        found = self.admin.list_topics(topic, timeout=PATIENCE).topics[topic]
+        if found.error is not None:
+            raise KafkaException(found.error)
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        settings = self.admin.describe_configs([resource])[resource].result(PATIENCE)
+        return {"partitions": len(found.partitions), "value": settings[config].value}
+
+    def add_partitions(self, topic: str, total: int) -> dict[str, Any]:
+        self.admin.create_partitions([NewPartitions(topic, total)])[topic].result(PATIENCE)
+        return {}
+
+    def delete_records(self, topic: str, partition: int, before: int) -> dict[str, Any]:
+        place = TopicPartition(topic, partition, before)
+        self.admin.delete_records([place])[place].result(PATIENCE)
+        return {}
+
+    def delete_topic(self, topic: str) -> dict[str, Any]:
+        self.admin.delete_topics([topic])[topic].result(PATIENCE)
+        return {}
+
+
+_COMMANDS = (
+    *("describe", "produce", "consume", "walk", "commit", "committed", "offset_for_time"),
+    *("list_groups", "describe_group", "delete_group"),
+    *("create_topic", "alter_topic", "topic", "add_partitions", "delete_records", "delete_topic"),
+)
+
+
+def open_client(bootstrap: str) -> dict[str, Command]:
+    """The commands by name."""
+    client = Client(bootstrap)
+    return {name: getattr(client, name) for name in _COMMANDS}

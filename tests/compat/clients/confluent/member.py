@@ -1,0 +1,64 @@
+"""A member of a group, in confluent-kafka: reads, commits, tells; leaves on SIGTERM."""
+
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from compat.clients.lines import Options, Running, tell
+
+# librdkafka's own short names.
+_NAMES = {"UNKNOWN_TOPIC_OR_PART": "UNKNOWN_TOPIC_OR_PARTITION", "MSG_SIZE_TOO_LARGE": "MESSAGE_TOO_LARGE"}
+
+
+def describe_error(error: Exception) -> str:
+    """Kafka's name of it."""
+    if not isinstance(error, KafkaException):
+        return repr(error)
+    name: str = error.args[0].name()
+    return _NAMES.get(name, name)
+
+
+def run(asked: Options) -> None:
+    """Until SIGTERM."""
+    running = Running()
+    consumer = Consumer(_settings(asked))
+    consumer.subscribe(
+        [asked.topic],
+        on_assign=lambda _, found: tell(assigned=_partitions(found)),
+        on_revoke=lambda _, found: tell(revoked=_partitions(found)),
+        on_lost=lambda _, found: tell(revoked=_partitions(found)),
+    )
+    while running:
+        messages = [message for message in consumer.consume(20, timeout=0.2) if message.error() is None]
+        for message in messages:
+            tell(read=[message.partition(), message.offset()])
+        if messages:
+            try:
+                done = consumer.commit(asynchronous=False)
+            except KafkaException as error:
+                tell(refused=describe_error(error))
+            else:
+                tell(committed={each.partition: each.offset for each in done if each.offset >= 0})
+    consumer.close()
+    tell(closed=True)
+
+
+def _settings(asked: Options) -> dict[str, Any]:
+    settings = {
+        "bootstrap.servers": asked.bootstrap,
+        "group.id": asked.group,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "topic.metadata.refresh.interval.ms": 1000,
+        "reconnect.backoff.max.ms": 200,
+    }
+    if asked.instance:
+        settings["group.instance.id"] = asked.instance
+    if asked.protocol == "consumer":
+        return settings | {"group.protocol": "consumer"}  # the broker decides on times and assignment
+    own = {"session.timeout.ms": asked.session, "heartbeat.interval.ms": 300}
+    return settings | own | {"partition.assignment.strategy": asked.strategy}
+
+
+def _partitions(found: list[TopicPartition]) -> list[int]:
+    return sorted(each.partition for each in found)

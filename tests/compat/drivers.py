@@ -1,0 +1,176 @@
+"""The drivers of the foreign clients: one table, how each is built once, and how one is asked.
+
+A driver is a program that speaks JSON lines (clients/README.md). It lives in clients/ with its pinned dependencies.
+"""
+
+import base64
+import fcntl
+import hashlib
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from requirement import missing
+
+CLIENTS = Path(__file__).with_name("clients")
+CACHE = Path(__file__).parents[2] / ".cache" / "compat"
+PATIENCE = 60.0  # a driver gives up after 30 s by itself
+
+
+class Driver(NamedTuple):
+    """How a client's driver is built and run.
+
+    `folder`: below clients/. `build`: a shell line, run once in a copy of the folder, in which `run` is run as well; ""
+    if there is nothing to build. `needs`: programs without which the client's tests are skipped.
+    """
+
+    folder: str
+    run: tuple[str, ...]
+    build: str = ""
+    needs: tuple[str, ...] = ()
+
+
+def _python(name: str, *needs: str) -> Driver:
+    """A driver in Python shares the tests' interpreter; its pins are in pyproject.toml."""
+    return Driver(name, (sys.executable, "-m", f"compat.clients.{name}"), needs=needs)
+
+
+DRIVERS: dict[str, Driver] = {
+    "confluent": _python("confluent"),
+}
+
+
+class DriverError(Exception):
+    """The client's answer: Kafka's name of the error, or the client's words."""
+
+
+def command(name: str, *arguments: str) -> tuple[list[str], Path]:
+    """The command that runs a driver, and the directory to run it in; built if it is not yet."""
+    driver = DRIVERS[name]
+    for tool in driver.needs:
+        if shutil.which(tool) is None:
+            missing(f"{tool} is not installed on this machine")
+    return [*driver.run, *arguments], _built(name, driver) if driver.build else CLIENTS.parents[1]
+
+
+def _built(name: str, driver: Driver) -> Path:
+    """The directory with the built driver, which only the first caller builds."""
+    source = CLIENTS / driver.folder
+    place = CACHE / f"{name}-{_digest(source, driver.build)}"
+    complete = place / "complete"  # written last: a place without it was interrupted halfway
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not complete.exists():
+            shutil.rmtree(place, ignore_errors=True)
+            shutil.copytree(source, place)
+            done = subprocess.run(["bash", "-euc", driver.build], cwd=place, capture_output=True, text=True)
+            if done.returncode:
+                missing(f"the driver of {name} cannot be built:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+            complete.touch()
+    return place
+
+
+def _digest(source: Path, build: str) -> str:
+    """What the sources, the pins and the way to build come to."""
+    digest = hashlib.sha256(build.encode())
+    for file in sorted(source.rglob("*")):
+        if file.is_file():
+            digest.update(str(file.relative_to(source)).encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+def start(name: str, *arguments: str) -> "subprocess.Popen[str]":
+    """A driver's process with pipes for its three streams."""
+    line, place = command(name, *arguments)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen(line, cwd=place, text=True, env=environment, **pipes)  # type: ignore[call-overload]
+
+
+class Session:
+    """A driver that serves: asked one thing after the other. `errors`: what it said for people."""
+
+    def __init__(self, name: str, bootstrap: str) -> None:
+        self.name = name
+        self.errors: list[str] = []
+        self._answers: queue.Queue[str] = queue.Queue()
+        self._process = start(name, "serve", bootstrap)
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._listening = [
+            threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True),
+            threading.Thread(target=self.errors.extend, args=(self._process.stderr,), daemon=True),
+        ]
+        for thread in self._listening:
+            thread.start()
+
+    def _listen(self, lines: Iterator[str]) -> None:
+        for line in lines:
+            self._answers.put(line)
+        self._answers.put("")
+
+    def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
+        """The driver's `ok`. Raises DriverError with its `error`, or when it has ended or says nothing at all."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
+            self._process.stdin.flush()
+            line = self._answers.get(timeout=PATIENCE)
+        except (queue.Empty, BrokenPipeError):
+            line = ""
+        if not line:
+            self.close()
+            raise DriverError(f"the driver of {self.name} did not answer {do}:\n" + "".join(self.errors[-30:]))
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise DriverError(answer["error"])
+        found: dict[str, Any] = answer["ok"]
+        return found
+
+    def close(self) -> None:
+        """End its input, and it ends; killed if it does not."""
+        assert self._process.stdin is not None
+        if not self._process.stdin.closed:
+            try:
+                self._process.stdin.close()
+            except BrokenPipeError:
+                self.errors.append("it ended before its input did\n")
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for thread in self._listening:
+            thread.join(10)
+        for stream in (self._process.stdout, self._process.stderr):
+            assert stream is not None
+            stream.close()
+
+
+@contextmanager
+def serve(name: str, bootstrap: str) -> Iterator[Session]:
+    """A session that ends with the block."""
+    session = Session(name, bootstrap)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def pack(data: bytes | None) -> str | None:
+    """Bytes as they are written in a line."""
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def unpack(text: str | None) -> bytes | None:
+    """The other way round."""
+    return None if text is None else base64.b64decode(text)
