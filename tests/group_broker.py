@@ -14,6 +14,7 @@ from korvet_fast.core.groups.documents import Place
 from korvet_fast.core.groups.members import Join, Joined, Sync, Synced
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
+from korvet_fast.store.interface import Change
 
 GROUP = "g"
 
@@ -40,15 +41,15 @@ class SlowStore:
             raise StoreError("nothing can be read")
         return await self.store.scan(prefix)
 
-    async def save(self, key: str, value: bytes | None, expected: bytes | None) -> bool:
+    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: Change) -> bool:
         if not key.startswith("groups-"):
-            return await self.store.save(key, value, expected)
+            return await self.store.save(key, value, expected, *others)
         self.saves += 1
         if self.hold is not None:
             await self.hold.wait()
         if self.refuse:
             raise StoreError(self.refuse)
-        return not self.blind and await self.store.save(key, value, expected)
+        return not self.blind and await self.store.save(key, value, expected, *others)
 
 
 class Groups:

@@ -20,6 +20,7 @@ from korvet_fast.store.interface import (
     Appending,
     Attached,
     Bounds,
+    Change,
     Detached,
     Entry,
     Form,
@@ -55,6 +56,7 @@ class Server:
     def __init__(self) -> None:
         self.streams: dict[str, Stream] = {}
         self.keys: dict[str, bytes] = {}
+        self.shown: dict[tuple[str, str], int | None] = {}  # log, group: its position
         self.changes: Counter[str] = Counter()
         self.stores: list[SharedStore] = []
         self.down = False
@@ -249,19 +251,24 @@ class SharedStore:
         await self._answer()
         self.server.streams.pop(log, None)
 
+    def show(self, log: str, group: str, offset: int | None) -> None:
+        self.server.shown[log, group] = offset
+
     async def load(self, key: str) -> bytes | None:
         await self._answer()
         return self.server.keys.get(key)
 
-    async def save(self, key: str, value: bytes | None, expected: bytes | None) -> bool:
+    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: Change) -> bool:
         await self._answer()
-        if self.server.keys.get(key) != expected:
+        changes = (Change(key, value, expected), *others)
+        if any(self.server.keys.get(each.key) != each.expected for each in changes):
             return False
         self.server.changes[key[: key.find("/") + 1]] += 1
-        if value is None:
-            self.server.keys.pop(key, None)
-        else:
-            self.server.keys[key] = value
+        for each in changes:
+            if each.value is None:
+                self.server.keys.pop(each.key, None)
+            else:
+                self.server.keys[each.key] = each.value
         return True
 
     async def scan(self, prefix: str) -> dict[str, bytes]:

@@ -120,6 +120,14 @@ class Detached(StoreError):
 ABSENT: Final = None  # as `expected`: the key must not exist; as `value`: the key is deleted
 
 
+class Change(NamedTuple):
+    """A key that is to be compared and set. `value` the same as `expected`: it is only compared."""
+
+    key: str
+    value: bytes | None
+    expected: bytes | None
+
+
 class Store(Protocol):
     """The nine verbs, and what a program does to own a log. `open` and `close` frame them.
 
@@ -221,11 +229,20 @@ class Store(Protocol):
         Whoever has it attached is refused from now on.
         """
 
+    def show(self, log: str, group: str, offset: int | None) -> None:
+        """Where the store has tools of its own, let them see, soon, that a group of consumers has read below `offset`.
+
+        None: it reads the log no more. Nothing is promised, and nothing ever read back.
+        """
+
     async def load(self, key: str) -> bytes | None:
         """The value under a key, or None."""
 
-    async def save(self, key: str, value: bytes | None, expected: bytes | None) -> bool:
-        """Compare-and-set, durable when it returns True; False if the present value is not `expected`."""
+    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: Change) -> bool:
+        """Compare-and-set, durable when it returns True; False if the present value is not `expected`.
+
+        `others` are set with it, or nothing is; what their keys begin with, up to the first "/", is the same.
+        """
 
     async def scan(self, prefix: str) -> dict[str, bytes]:
         """All keys that begin with `prefix`, in key order, with their values. `prefix` has a "/" in it."""

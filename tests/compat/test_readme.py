@@ -98,7 +98,7 @@ def words(printed: str) -> list[str]:
 def test_over_redis(tmp_path: Path, environment: dict[str, str]) -> None:
     require("kcat")
     require("redis-cli")
-    serve, produce, add, create, another, limit, serve_limited = blocks("Over Redis", "sh")
+    serve, produce, add, group, create, another, limit, serve_limited = blocks("Over Redis", "sh")
     (shown,) = blocks("Over Redis", "text")
     with serving(serve, 9092, tmp_path, environment):
         printed = shell(produce, tmp_path, environment)  # not on a terminal: without numbers and quotes
@@ -110,6 +110,10 @@ def test_over_redis(tmp_path: Path, environment: dict[str, str]) -> None:
             f"{offsets[0]} order-123 1 widget source=web",
             f"{offsets[1]} order-124 3 gadgets source=shell",
         ]
+        seen = shell(group, tmp_path, environment).split()
+        assert seen[seen.index("name") + 1] == "billing"
+        assert seen[seen.index("last-delivered-id") + 1] == added
+        assert seen[seen.index("lag") + 1] == "0"
         shell(create, tmp_path, environment)
         with serving(another, 9093, tmp_path, environment):
             assert "clicks" in shell("korvet-fast topic list --bootstrap 127.0.0.1:9093", tmp_path, environment)
@@ -117,6 +121,7 @@ def test_over_redis(tmp_path: Path, environment: dict[str, str]) -> None:
     with serving(serve_limited, 9092, tmp_path, environment):
         shell(produce, tmp_path, environment)
         assert len(shell(add, tmp_path, environment).splitlines()) == 1 + 4  # those of before, and the same once more
+        assert "billing" in shell(group, tmp_path, environment)
         for topic in ("orders", "clicks"):
             shell(f"echo 1 | korvet-fast produce {topic}; korvet-fast topic delete {topic}", tmp_path, environment)
     assert shell("redis-cli ACL LOG", tmp_path, environment).strip() == ""

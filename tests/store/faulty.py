@@ -7,7 +7,7 @@ from random import Random
 from typing import TypeVar
 
 from korvet_fast.errors import StoreError
-from korvet_fast.store.interface import LARGE, Appending, Attached, Bounds, Entry, Form, Page, Piece, Store
+from korvet_fast.store.interface import LARGE, Appending, Attached, Bounds, Change, Entry, Form, Page, Piece, Store
 
 _Result = TypeVar("_Result")
 
@@ -123,11 +123,14 @@ class Faulty:
     async def drop(self, log: str) -> None:
         await self._call(lambda: self._inner.drop(log))
 
+    def show(self, log: str, group: str, offset: int | None) -> None:
+        self._inner.show(log, group, offset)
+
     async def load(self, key: str) -> bytes | None:
         return await self._call(lambda: self._inner.load(key))
 
-    async def save(self, key: str, value: bytes | None, expected: bytes | None) -> bool:
-        return await self._call(lambda: self._inner.save(key, value, expected))
+    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: Change) -> bool:
+        return await self._call(lambda: self._inner.save(key, value, expected, *others))
 
     async def scan(self, prefix: str) -> dict[str, bytes]:
         return await self._call(lambda: self._inner.scan(prefix))

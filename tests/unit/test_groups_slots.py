@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from core_world import SharedWorld, run_shared
 from group_broker import until
 from korvet_fast.core.groups.coordinator import Position
-from korvet_fast.core.groups.documents import Place, group_key
+from korvet_fast.core.groups.documents import SLOTS, Place, group_key
+from korvet_fast.core.groups.fence import Fence, owner_key
 from korvet_fast.core.groups.machine import State
 from korvet_fast.core.groups.members import Join, Joined, Sync
 from korvet_fast.errors import StoreError
@@ -139,6 +141,72 @@ def test_a_coordinator_that_does_not_know_that_it_was_replaced_tells_nothing() -
     over(body)
 
 
+def test_what_is_committed_is_shown_to_the_tools_of_the_store() -> None:
+    async def body(server: Server, one: SharedWorld) -> None:
+        await form(one, "g")
+        assert server.shown == {("t:0", "g"): 7}
+        assert await commit(one, "h", Joined(), 3) == ""
+        assert server.shown == {("t:0", "g"): 7, ("t:0", "h"): 3}
+        assert await one.broker.groups.delete_offsets("h", [PLACE]) == ""
+        assert server.shown["t:0", "h"] is None
+        _, group = one.broker.groups.describe("g")
+        assert group is not None
+        (member,) = group.members
+        one.broker.groups.leave("g", [(member.id, None)])
+        assert await one.broker.groups.delete("g") == ""
+        assert server.shown["t:0", "g"] is None
+
+    over(body)
+
+
+def test_a_coordinator_that_was_replaced_writes_nothing_at_all() -> None:
+    """Not even what the new one has not touched: it has answered already that nothing is there."""
+
+    async def body(server: Server, one: SharedWorld) -> None:
+        members = {name: await form(one, name) for name in NAMES[:20]}
+        async with start(server, 2) as two:
+            await look(two)
+            name = next(name for name in members if two.broker.groups.find(name) == 2)
+            joined = members[name]
+            other = Place("u", 0)
+            await one.broker.topics.create("u", 1, {})
+            assert (await two.broker.groups.fetch(name, [other])) == ("", {})
+            who = (joined.member_id, None, joined.generation)
+            faults = await one.broker.groups.commit(name, *who, {other: Position(1)})
+            assert faults == {other: "NOT_COORDINATOR"}
+            assert await committed(two, name) == 7
+            assert one.broker.groups.describe(name)[0] == "COORDINATOR_LOAD_IN_PROGRESS"
+            await until(lambda: one.broker.groups.describe(name)[0] == "NOT_COORDINATOR")
+            await look(one)
+            assert one.broker.groups.describe(name)[0] == "NOT_COORDINATOR"
+            assert beat(two, name, joined) == ""
+
+    over(body)
+
+
+def test_who_takes_a_slot_has_a_larger_epoch_than_all_before_whatever_the_server_forgot() -> None:
+    async def body(server: Server, one: SharedWorld) -> None:
+        fence, other = (Fence(one.store, 0, token) for token in ("this process", "another"))
+        await fence.take(1)
+        (mine,) = fence.comparison
+        assert await fence.keep(1)
+        await other.take(2)
+        assert not await fence.keep(1)
+        (taken,) = other.comparison
+        assert json.loads(taken.value)["epoch"] == json.loads(mine.value)["epoch"] + 1
+        server.keys[owner_key(0)] = mine.value  # the taking is forgotten
+        assert await other.keep(2)
+        (again,) = other.comparison
+        assert json.loads(again.value) == {
+            "broker": 2,
+            "process": "another",
+            "epoch": json.loads(taken.value)["epoch"] + 1,
+        }
+        assert not await fence.keep(1)
+
+    over(body)
+
+
 def test_a_broker_that_lost_its_place_coordinates_nothing() -> None:
     async def body(server: Server, one: SharedWorld) -> None:
         joined = await form(one, "g")
@@ -178,9 +246,10 @@ def test_a_server_that_forgot_is_told_again() -> None:
     async def body(server: Server, one: SharedWorld) -> None:
         joined = {name: await form(one, name) for name in NAMES[:5]}
         lost = {key for key in server.keys if key.startswith("groups-")}
-        assert len(lost) == 10
+        assert len(lost) == 10 + SLOTS
         for key in lost:
             del server.keys[key]
+        lost = {key for key in lost if not key.endswith("/owner")}
         server.fork("the history broke")
         await until(lambda: lost <= server.keys.keys())
         await until(lambda: all(one.broker.groups.describe(name)[0] == "" for name in joined))

@@ -191,6 +191,7 @@ class Keeper:
         except (Moved, StoreError) as failure:
             self._owner.fail(self, failure)
             return "NOT_COORDINATOR" if isinstance(failure, Moved) else "COORDINATOR_NOT_AVAILABLE"
+        self.offsets.forget()
         self._owner.forget(self)
         return ""
 

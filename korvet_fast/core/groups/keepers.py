@@ -1,11 +1,12 @@
 """The groups that this broker coordinates: taken over and given up by slots, loaded, loaded again after failures.
 
 Who coordinates a slot follows from who is there (`cluster.targets`): all brokers come to the same answer, but for the
-time between two looks. In that time the store's comparison decides (`records`).
+time between two looks. In that time the store's comparison decides (`fence`): the last to take a slot has it.
 """
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final, TypeAlias
@@ -13,6 +14,7 @@ from typing import Final, TypeAlias
 from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.eager import each
 from korvet_fast.core.groups.documents import SLOTS, group_key, is_newer, parse_key, slot_of, slot_prefix, unpack_group
+from korvet_fast.core.groups.fence import Fence, owner_key
 from korvet_fast.core.groups.group import Group, Rules
 from korvet_fast.core.groups.keeper import Keeper
 from korvet_fast.core.groups.offsets import Offsets
@@ -38,6 +40,8 @@ class Keepers:
         self._by_id: dict[str, Keeper] = {}
         self._held: set[int] = set()  # slots
         self._unread: set[int] = set()  # those of them that have to be loaded
+        token = secrets.token_hex(8)
+        self._fences = [Fence(host.store, slot, token) for slot in range(SLOTS)]
         self._lost: dict[int, dict[str, Keeper]] = {}  # by slot: groups that have to be loaded again
         self._settling = asyncio.Lock()
         self._stop = asyncio.Event()
@@ -103,6 +107,7 @@ class Keepers:
                 keeper.end("NOT_COORDINATOR")
 
     async def _load(self, slot: int) -> None:
+        await self._fences[slot].take(self._cluster.id)
         documents = await self._read(slot)
         if slot in self._unread:
             self._unread.discard(slot)
@@ -111,7 +116,9 @@ class Keepers:
 
     async def _read(self, slot: int) -> Documents:
         documents: Documents = {}
-        for key, document in (await self._host.store.scan(slot_prefix(slot))).items():
+        found = await self._host.store.scan(slot_prefix(slot))
+        found.pop(owner_key(slot), None)
+        for key, document in found.items():
             documents.setdefault(parse_key(key)[0], {})[key] = document
         return documents
 
@@ -132,11 +139,14 @@ class Keepers:
             else:
                 packed[place] = document
         group.resume(self._host.clock.monotonic())
-        records = Records(self._host.store, known)
+        records = self._records(group_id, known)
         offsets = Offsets(self._host, group_id, records, packed)
         keeper = Keeper(self._host, group_id, group, since, offsets, records, self)
         self._by_id[group_id] = keeper
         return keeper
+
+    def _records(self, group_id: str, known: dict[str, bytes]) -> Records:
+        return Records(self._host.store, self._fences[slot_of(group_id)].comparison, known)
 
     def forget(self, keeper: Keeper) -> None:
         """There is nothing that the registry would not have."""
@@ -166,6 +176,11 @@ class Keepers:
     async def _repair(self, slot: int, lost: dict[str, Keeper]) -> None:
         while lost and self._lost.get(slot) is lost:
             try:
+                if not await self._fences[slot].keep(self._cluster.id):
+                    log.warning("another broker has taken over the groups of slot %d", slot)
+                    self._give_up({slot})
+                    self._cluster.look_soon()
+                    return
                 documents = await self._read(slot)
                 for group_id, keeper in list(lost.items()):
                     known = documents.get(group_id, {})
@@ -194,4 +209,4 @@ class Keepers:
             }
             if changes:
                 log.error("group %s: the store has lost %d changes, and is told them again", keeper.id, len(changes))
-                await Records(self._host.store, known).write(changes)
+                await self._records(keeper.id, known).write(changes)

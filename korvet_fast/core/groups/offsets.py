@@ -35,6 +35,13 @@ class Offsets:
                 self._host.start(self._write())
         return self._round
 
+    def forget(self) -> None:
+        """They have been removed from the registry together with the group."""
+        gone = list(self.stored)
+        self.stored.clear()
+        for place in gone:
+            self._show(place)
+
     @property
     def idle(self) -> bool:
         """Whether nothing is being written."""
@@ -45,6 +52,11 @@ class Offsets:
         waiting = [future for future in (self._writing, self._round) if future is not None]
         if waiting:
             await asyncio.wait(waiting)
+
+    def _show(self, place: Place) -> None:
+        commit = self.stored.get(place)
+        log = f"{place.topic}:{place.partition}"
+        self._host.store.show(log, self._group_id, commit.offset if commit is not None else None)
 
     async def _write(self) -> None:
         while self._round is not None:
@@ -74,6 +86,7 @@ class Offsets:
                 self.stored.pop(place, None)
             else:
                 self.stored[place] = commit
+            self._show(place)
         done.set_result(None)
 
 

@@ -18,7 +18,7 @@ from korvet_fast.store.embedded.cut import Cutter
 from korvet_fast.store.embedded.files import Files
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.reader import Reader
-from korvet_fast.store.interface import LARGE, Entry
+from korvet_fast.store.interface import LARGE, Change, Entry
 
 NAME = "@registry"
 
@@ -68,13 +68,17 @@ class Registry:
         """See `Store.changed`."""
         return self._versions[prefix]
 
-    async def save(self, key: str, value: bytes | None, expected: bytes | None) -> bool:
+    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: Change) -> bool:
         """See `Store.save`."""
         self._check()
-        if self._values.get(key) != expected:
+        changes = (Change(key, value, expected), *others)
+        if any(self._values.get(each.key) != each.expected for each in changes):
             return False
-        self._append([[(key, value)]])
-        self._note(key, value)
+        rows = [(each.key, each.value) for each in changes if each.value != each.expected]
+        if rows:
+            self._append([rows])
+        for row in rows:
+            self._note(*row)
         self._versions[key[: key.find("/") + 1]] += 1
         await self._commit.ask(self._log)
         if not self._compacting and self._changes > 2 * len(self._values) + _GARBAGE:

@@ -31,6 +31,7 @@ from korvet_fast.store.interface import (
     Appending,
     Attached,
     Bounds,
+    Change,
     Entry,
     Form,
     Page,
@@ -282,13 +283,16 @@ class EmbeddedStore:
         sync_directory(self._directory)
         shutil.rmtree(directory)
 
+    def show(self, log: str, group: str, offset: int | None) -> None:
+        """See `Store.show`: nobody else looks into these files."""
+
     async def load(self, key: str) -> bytes | None:
         """See `Store.load`."""
         return self._registry.load(key)
 
-    async def save(self, key: str, value: bytes | None, expected: bytes | None) -> bool:
+    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: Change) -> bool:
         """See `Store.save`."""
-        return await self._registry.save(key, value, expected)
+        return await self._registry.save(key, value, expected, *others)
 
     async def scan(self, prefix: str) -> dict[str, bytes]:
         """See `Store.scan`."""

@@ -4,6 +4,7 @@ An area is what keys begin with up to their first "/", such as `topics`; keys wi
 
 korvet:@registry:topics               field = key; the field @version counts changes
 {korvet:@registry:topics}:@writers    field = key, value = who set it last: a mark of its own for every `save`
+                                      (of several keys, under the first)
 
 A save whose outcome is unknown is sent again: the mark tells a copy of it that it has been carried out.
 """
@@ -15,29 +16,35 @@ from typing import Any, NamedTuple
 
 from korvet_fast._native import ReplyError, pack, reply
 from korvet_fast.errors import StoreError
+from korvet_fast.store.interface import Change
 from korvet_fast.store.redis.topology import REPAIR, Topology, curable
 
 _VERSION = b"@version"
 _GROWTH = 64  # bytes by which a value may grow when the server has reached its memory limit
 
-# Arguments: key, mark, present value expected (then the value), present value wanted (then the value). Redis runs a
-# script as one step and logs its writes as one.
+# Arguments: the mark; then for each key: itself, present value expected (then the value), present value wanted (then
+# the value). Redis runs a script as one step and logs its writes as one.
 SAVE = """
-local key, mark, expects, expected, keeps, value = unpack(ARGV)
-if redis.call('HGET', KEYS[2], key) == mark then return 1 end
-local present = redis.call('HGET', KEYS[1], key)
-if expects == '1' then
-  if present ~= expected then return 0 end
-elseif present then
-  return 0
+local mark = ARGV[1]
+if redis.call('HGET', KEYS[2], ARGV[2]) == mark then return 1 end
+for i = 2, #ARGV, 5 do
+  local present = redis.call('HGET', KEYS[1], ARGV[i])
+  if ARGV[i + 1] == '1' then
+    if present ~= ARGV[i + 2] then return 0 end
+  elseif present then
+    return 0
+  end
 end
-if keeps == '1' then
-  redis.call('HSET', KEYS[1], key, value)
-  redis.call('HSET', KEYS[2], key, mark)
-else
-  redis.call('HDEL', KEYS[1], key)
-  redis.call('HDEL', KEYS[2], key)
+for i = 2, #ARGV, 5 do
+  local keeps = ARGV[i + 3] == '1'
+  if not keeps then
+    redis.call('HDEL', KEYS[1], ARGV[i])
+    redis.call('HDEL', KEYS[2], ARGV[i])
+  elseif ARGV[i + 1] == '0' or ARGV[i + 2] ~= ARGV[i + 4] then
+    redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 4])
+  end
 end
+if ARGV[5] == '1' then redis.call('HSET', KEYS[2], ARGV[2], mark) end
 redis.call('HINCRBY', KEYS[1], '@version', 1)
 return 1
 """
@@ -60,15 +67,16 @@ class Registry:
         value: bytes | None = (await self._call(place, "HGET", place, key)).reply
         return value
 
-    async def save(self, key: str, value: bytes | None, expected: bytes | None) -> bool:
+    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: Change) -> bool:
         """See `Store.save`. Raises `StoreError` if the outcome could not be learned in time."""
-        mark = f"{self._program}:{next(self._saves)}"
-        arguments: list[bytes | str | int] = [key, mark]
-        for wanted in (expected, value):
-            arguments += (1, wanted) if wanted is not None else (0, "")
-        larger = len(value or b"") - len(expected) if expected is not None else _GROWTH + 1
+        changes = (Change(key, value, expected), *others)
+        arguments: list[bytes | str | int] = [f"{self._program}:{next(self._saves)}"]
+        for change in changes:
+            arguments.append(change.key)
+            for wanted in (change.expected, change.value):
+                arguments += (1, wanted) if wanted is not None else (0, "")
         place = self._find_hash(key)
-        script = SAVE if larger > _GROWTH else SAVE_ALWAYS
+        script = SAVE if any(map(_grows, changes)) else SAVE_ALWAYS
         done = await self._call(place, "EVAL", script, 2, place, f"{{{place}}}:@writers", *arguments)
         if done.again and value is None and not done.reply:
             return await self.load(key) is None  # an earlier copy may have removed it, and its mark with it
@@ -111,6 +119,12 @@ class Registry:
                     raise StoreError(f"the registry: {why}")
             again = True
             await self._topology.repair(place, why, deadline - loop.time())
+
+
+def _grows(change: Change) -> bool:
+    if change.expected is None:
+        return change.value is not None
+    return len(change.value or b"") - len(change.expected) > _GROWTH
 
 
 class _Done(NamedTuple):

@@ -18,6 +18,7 @@ from korvet_fast.store.interface import (
     Appending,
     Attached,
     Bounds,
+    Change,
     Detached,
     Entry,
     Form,
@@ -29,6 +30,7 @@ from korvet_fast.store.redis.calls import Calls
 from korvet_fast.store.redis.cut import Cutter
 from korvet_fast.store.redis.follow import Follower
 from korvet_fast.store.redis.log import Log, Marks
+from korvet_fast.store.redis.mirror import Mirror
 from korvet_fast.store.redis.reader import Reader
 from korvet_fast.store.redis.registry import Registry
 from korvet_fast.store.redis.survey import survey
@@ -65,6 +67,7 @@ class RedisStore:
         self._cutter = Cutter(self._calls, self._reader)
         self._writer = Writer(self._topology, self.durability, self._calls, self._marks)
         self._follower = Follower(self._topology)
+        self._mirror = Mirror(self._calls)
         self._topology.listen(self._fork)
         try:
             await self._topology.open()
@@ -80,6 +83,7 @@ class RedisStore:
             await asyncio.wait(waiting)
         self.let_go()
         await self._follower.close()
+        await self._mirror.close()
         await self.durability.close()
         await self._topology.close()
 
@@ -187,15 +191,21 @@ class RedisStore:
         self._writer.resolver.break_off(state, StoreError(f"{log} was dropped"))
         await self._calls.ask(state.key, pack([["UNLINK", state.key, state.state_key]]))
 
+    def show(self, log: str, group: str, offset: int | None) -> None:
+        """See `Store.show`: in `XINFO GROUPS`."""
+        state = self._logs.get(log)
+        if state is not None:
+            self._mirror.show(state, group, offset)
+
     # -- keys ----------------------------------------------------------------------------------------------------
 
     async def load(self, key: str) -> bytes | None:
         """See `Store.load`."""
         return await self._registry.load(key)
 
-    async def save(self, key: str, value: bytes | None, expected: bytes | None) -> bool:
+    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: Change) -> bool:
         """See `Store.save`."""
-        return await self._registry.save(key, value, expected)
+        return await self._registry.save(key, value, expected, *others)
 
     async def scan(self, prefix: str) -> dict[str, bytes]:
         """See `Store.scan`."""
