@@ -190,7 +190,7 @@ class Topics:
     async def _create(self, name: str, partitions: int, configs: Mapping[str, str | None], validate: bool) -> Topic:
         check_name(name)
         if name in self._by_name:
-            raise KorvetError("TOPIC_ALREADY_EXISTS", f"topic {name!r} exists")
+            raise KorvetError("TOPIC_ALREADY_EXISTS", f"topic {name!r} already exists")
         near = self._spellings.get(name.replace(".", "_"))
         if near is not None:
             raise KorvetError("INVALID_TOPIC_EXCEPTION", f"{name!r} differs from topic {near!r} only in '.' and '_'")
@@ -202,7 +202,7 @@ class Topics:
         topic = Topic(self._host, name, packed, self._settings)
         if not validate:
             if not await self._host.store.save(_PREFIX + name, packed, ABSENT):
-                raise KorvetError("TOPIC_ALREADY_EXISTS", f"topic {name!r} exists, or is being deleted")
+                raise KorvetError("TOPIC_ALREADY_EXISTS", f"topic {name!r} already exists, or is being deleted")
             warn(name, fixed)
             self._enter(topic)
             await self._settle([topic])

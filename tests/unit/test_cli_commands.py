@@ -71,7 +71,7 @@ def test_one_partition_is_not_partitions(broker: BrokerProcess) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["topic", "create", "once"], "topic 'once' was not created: topic 'once' exists"),
+        (["topic", "create", "once"], "topic 'once' was not created: topic 'once' already exists"),
         (["topic", "create", "a b"], "INVALID_TOPIC_EXCEPTION"),
         (["topic", "create", "new", "--layout", "entries"], "this store keeps records as batches only"),
         (["topic", "create", "new", "--config", "retention.m=1"], "did you mean 'retention.ms'?"),
