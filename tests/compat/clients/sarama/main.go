@@ -94,6 +94,7 @@ func serve(bootstrap string) error {
 func settings() *sarama.Config {
 	config := sarama.NewConfig()
 	config.Version = sarama.MaxVersion
+	config.Consumer.MaxWaitTime = 100 * time.Millisecond // heartbeats and joins stand behind a fetch on their connection
 	config.Metadata.RefreshFrequency = time.Second
 	config.Metadata.Retry.Max = 50
 	config.Metadata.Retry.Backoff = 200 * time.Millisecond
