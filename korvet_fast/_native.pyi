@@ -30,6 +30,7 @@ __all__ = [
     "headers",
     "lift",
     "lower",
+    "match_names",
     "pack",
     "pack_append",
     "pack_ids",
@@ -351,6 +352,13 @@ def lower(batches: Buffer, magic: SupportsIndex, limit: SupportsIndex) -> bytear
 
     Headers are lost, and in magic 0 times; control batches are skipped. `limit` bounds the decompressed bytes of all
     batches together. Raises `BAD_VALUE` for another magic, and as `columns`.
+    """
+
+def match_names(pattern: str, names: SupportsGetItem[int, str]) -> list[str]:
+    """
+    Those of `names` that the regular expression fits from end to end, in linear time: RE2's language, its classes ASCII.
+
+    `BAD_PATTERN` for one that cannot be read (back-references, look-around), or takes more than 1 MiB compiled.
     """
 
 def pack(commands: SupportsGetItem[int, SupportsGetItem[int, Buffer | str | int]]) -> bytes:

@@ -60,6 +60,11 @@ CODES: Final[dict[str, int]] = {
     "GROUP_SUBSCRIBED_TO_TOPIC": 86,
     "INVALID_RECORD": 87,
     "UNKNOWN_TOPIC_ID": 100,
+    "FENCED_MEMBER_EPOCH": 110,
+    "UNRELEASED_INSTANCE_ID": 111,
+    "UNSUPPORTED_ASSIGNOR": 112,
+    "STALE_MEMBER_EPOCH": 113,
+    "INVALID_REGULAR_EXPRESSION": 128,
 }
 
 # What `check` finds in a producer's batch. CORRUPT_MESSAGE makes a client send again, because the bytes may have been

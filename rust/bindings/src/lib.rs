@@ -13,6 +13,7 @@ mod frames;
 mod hint;
 mod ids;
 mod legacy;
+mod names;
 mod resp;
 mod schema;
 mod stream;
@@ -40,6 +41,8 @@ mod _native {
     use crate::ids::{pack_ids, unpack_ids};
     #[pymodule_export]
     use crate::legacy::{lift, lower};
+    #[pymodule_export]
+    use crate::names::match_names;
     #[pymodule_export]
     use crate::resp::{Replies, ReplyError, replies, reply};
     #[pymodule_export]

@@ -151,6 +151,10 @@ codes! {
     // Redis.
     /// Bytes that are no RESP reply.
     BadResp = "BAD_RESP",
+
+    // Names.
+    /// A regular expression that cannot be read, or is too large.
+    BadPattern = "BAD_PATTERN",
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod error;
 pub mod frames;
 pub mod ids;
 pub mod legacy;
+pub mod names;
 pub mod reader;
 pub mod resp;
 pub mod schema;
