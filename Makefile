@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format stubs diagrams develop wheel wheel-install tools bench bench-peers fuzz kill-loop rolling-restarts vectors check-toolchain
+.PHONY: help demo test lint format stubs diagrams develop wheel wheel-install tools bench bench-peers fuzz matrix kill-loop rolling-restarts vectors check-toolchain
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -18,7 +18,7 @@ demo: $(VENV)/.tools-demo wheel  ## build and install the wheel, send 336,776 fl
 
 test: lint tools  ## lint, then every test: Rust, Python, real clients, faults (KORVET_TEST_REQUIRE=all forbids skips)
 	cargo test --workspace --quiet
-	$(PY) -m pytest
+	$(PY) -m pytest -p no:benchmark -n 4 --dist worksteal
 
 lint: develop  ## ruff, mypy, import-linter, stubtest, rustfmt, clippy: all must be clean
 	$(BIN)/ruff check .
@@ -102,6 +102,9 @@ kill-loop: develop  ## fifty times kill -9 under four idempotent producers, with
 
 rolling-restarts: develop  ## twenty rolling restarts of three brokers over one Redis, under load: nothing lost or doubled
 	KORVET_TEST_ROLLS=20 $(PY) -m pytest -s tests/faults/redis/test_brokers.py -k rolling
+
+matrix: develop tools  ## every foreign client in every scenario over both stores; prints and writes docs/compatibility.md
+	KORVET_TEST_MATRIX=full $(PY) -m pytest -q tests/compat/test_matrix.py
 
 diagrams: develop  ## draw docs/groups.md anew from the table of the group protocol
 	@mkdir -p docs

@@ -43,13 +43,38 @@ def _python(name: str, *needs: str) -> Driver:
     return Driver(name, (sys.executable, "-m", f"compat.clients.{name}"), needs=needs)
 
 
+def _java(version: str) -> Driver:
+    """One source, compiled against the client of each version. Short-lived: the quick compiler and a small heap."""
+    jars = f"mvn -B -q -f pom-{version}.xml dependency:copy-dependencies -DoutputDirectory=lib -DincludeScope=runtime"
+    build = f"{jars}; javac -nowarn -d out -cp 'lib/*' src/*.java"
+    thrifty = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
+    log = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    return Driver("java", ("java", *thrifty, log, "-cp", "out:lib/*", "Driver"), build, ("java", "javac", "mvn"))
+
+
+def _go(name: str) -> Driver:
+    return Driver(name, ("./driver",), "go build -o driver .", ("go",))
+
+
 DRIVERS: dict[str, Driver] = {
     "confluent": _python("confluent"),
+    "kafka_python": _python("kafka_python"),
+    "aiokafka": _python("aiokafka"),
+    "kcat": _python("kcat", "kcat"),
+    "java_39": _java("3.9"),
+    "java_41": _java("4.1"),
+    "sarama": _go("sarama"),
+    "franz_go": _go("franz_go"),
+    "kafkajs": Driver("kafkajs", ("node", "driver.js"), "npm ci --no-audit --no-fund", ("node", "npm")),
 }
 
 
 class DriverError(Exception):
     """The client's answer: Kafka's name of the error, or the client's words."""
+
+
+class Unsupported(DriverError):
+    """The client has no such feature at all."""
 
 
 def command(name: str, *arguments: str) -> tuple[list[str], Path]:
@@ -132,7 +157,7 @@ class Session:
             raise DriverError(f"the driver of {self.name} did not answer {do}:\n" + "".join(self.errors[-30:]))
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
-            raise DriverError(answer["error"])
+            raise (Unsupported if answer["error"] == "unsupported" else DriverError)(answer["error"])
         found: dict[str, Any] = answer["ok"]
         return found
 

@@ -1,25 +1,22 @@
 """Members of a group as processes, which can leave and be killed, and what all of them together have read."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker_process import BrokerProcess
+from compat.drivers import Unsupported, start
 
 PARTITIONS = 6
 PATIENCE = 60.0
-_TESTS = Path(__file__).parents[1]
+UNSUPPORTED = 3  # the exit code of a member whose client cannot do what it was told
 
 
 class MemberProcess:
@@ -29,13 +26,12 @@ class MemberProcess:
         self.client = client
         self.said: list[dict[str, Any]] = []
         self.errors: list[str] = []
-        environment = os.environ | {"PYTHONPATH": f"{_TESTS}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-        command = [sys.executable, "-m", f"compat.members.{client}", json.dumps(options)]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-        )
+        self.ended = False  # by the test
+        self.process = start(client, "member", json.dumps(options))
+        assert self.process.stdin is not None
         assert self.process.stdout is not None
         assert self.process.stderr is not None
+        self.process.stdin.close()
         listening = [
             threading.Thread(target=self._listen, args=(self.process.stdout,), daemon=True),
             threading.Thread(target=self.errors.extend, args=(self.process.stderr,), daemon=True),
@@ -75,11 +71,20 @@ class MemberProcess:
         return sum("assigned" in line or "revoked" in line for line in list(self.said))
 
     def leave(self) -> None:
+        self.ended = True
         self.process.send_signal(signal.SIGTERM)
         self._end()
         assert self.said[-1] == {"closed": True}, self.errors
 
+    def check(self) -> None:
+        """Raises Unsupported if it ended because its client cannot do what it was told; nothing else may end it."""
+        code = self.process.poll()
+        if code == UNSUPPORTED:
+            raise Unsupported(f"{self.client}: {self.errors}")
+        assert code is None or self.ended, f"a member in {self.client} ended with {code}: {self.errors}"
+
     def kill(self) -> None:
+        self.ended = True
         self.process.kill()
         self._end()
 
@@ -120,6 +125,10 @@ class Scene:
             self._producer.produce(self.topic, b"%d" % number, partition=number % PARTITIONS, on_delivery=self._note)
         assert self._producer.flush(PATIENCE) == 0
 
+    def close(self) -> None:
+        """Let the producer go: its reports point back here, so it would stay, and look for its broker."""
+        self._producer = None
+
     def _note(self, error: object, message: Any) -> None:
         assert error is None, error
         self.sent.add((message.partition(), message.offset()))
@@ -128,6 +137,8 @@ class Scene:
         """Until this holds."""
         until = time.monotonic() + PATIENCE
         while not true():
+            for one in self.members:
+                one.check()
             assert time.monotonic() < until, self.explain()
             time.sleep(0.02)
 
@@ -186,5 +197,6 @@ def play(broker: BrokerProcess, topic: str) -> Iterator[Scene]:
         yield scene
     finally:
         for one in scene.members:
-            if one.process.poll() is None:
+            if not one.ended:
                 one.kill()
+        scene.close()

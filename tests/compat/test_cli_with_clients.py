@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, ResourceType
 
 from broker_process import BrokerProcess
-from compat import client_confluent
+from compat.client import Client
 from compat.record import Record
 
 COMMAND = [sys.executable, "-m", "korvet_fast"]
@@ -46,14 +46,14 @@ def configs(broker: BrokerProcess, resource: ConfigResource) -> dict[str, Config
     return found
 
 
-def test_what_foreign_clients_wrote_is_shown_whole(broker: BrokerProcess) -> None:
+def test_what_foreign_clients_wrote_is_shown_whole(broker: BrokerProcess, clients: Callable[[str], Client]) -> None:
     call("topic", "create", "foreign", "--partitions", "1", *at(broker))
     records = [
         Record(b"key", "grün".encode(), (("source", b"web"), ("source", None), ("bytes", b"\xff"))),
         Record(None, None),
         Record(b"\xfe", b""),
     ]
-    client_confluent.produce(broker.bootstrap, "foreign", records, acks="all", compression="zstd", idempotent=True)
+    clients("confluent").produce("foreign", records, compression="zstd", idempotent=True)
     arguments = ("consume", "foreign", "--from", "earliest", "--count", "3", "--output", "json")
     first, second, third = (json.loads(line) for line in call(*arguments, *at(broker)).stdout.splitlines())
     assert (first["key"], first["value"]) == ("key", "grün")
@@ -62,11 +62,11 @@ def test_what_foreign_clients_wrote_is_shown_whole(broker: BrokerProcess) -> Non
     assert (third["key"], third["value"]) == ({"base64": "/g=="}, "")
 
 
-def test_what_the_command_line_wrote_is_read_by_others(broker: BrokerProcess) -> None:
+def test_what_the_command_line_wrote_is_read_by_others(broker: BrokerProcess, clients: Callable[[str], Client]) -> None:
     call("topic", "create", "ours", "--partitions", "1", *at(broker))
     done = call("produce", "ours", "--compression", "lz4", *at(broker), input=b"one\n\ntwo \xff\nlast, without an end")
     assert done.stderr == b"4 records stored in topic ours\n"
-    values = [record.value for record in client_confluent.consume(broker.bootstrap, "ours", 4)]
+    values = [record.value for record in clients("confluent").consume("ours", 4)]
     assert values == [b"one", b"", b"two \xff", b"last, without an end"]
 
 

@@ -28,11 +28,10 @@ from confluent_kafka.admin import (
 )
 
 from broker_process import BrokerProcess
-from compat import client_aiokafka, client_confluent, client_kafka_python, client_kcat
-from compat.record import Record
+from compat.client import Client
+from compat.record import COMPRESSIONS, Record
 from korvet_fast._native import headers
 
-COMPRESSIONS = ["none", "gzip", "snappy", "lz4", "zstd"]
 Configs = dict[str, str]
 
 
@@ -130,7 +129,9 @@ def test_a_topic_has_its_own_largest_batch(admin: AdminClient, broker: BrokerPro
 
 
 @pytest.mark.parametrize("wanted", [*COMPRESSIONS, "producer"])
-def test_compression_at_rest(admin: AdminClient, broker: BrokerProcess, topic: str, wanted: str) -> None:
+def test_compression_at_rest(
+    admin: AdminClient, broker: BrokerProcess, clients: Callable[[str], Client], topic: str, wanted: str
+) -> None:
     create(admin, topic, configs={"compression.type": "uncompressed" if wanted == "none" else wanted})
     records = [
         Record(b"key", b"value " * 500, (("name", b"content"), ("null", None))),
@@ -138,20 +139,16 @@ def test_compression_at_rest(admin: AdminClient, broker: BrokerProcess, topic: s
         Record(b"", b""),
     ]
     for sent in COMPRESSIONS:
-        client_confluent.produce(
-            broker.bootstrap, topic, records, acks="all", compression=sent, idempotent=sent != "gzip"
-        )
+        clients("confluent").produce(topic, records, compression=sent, idempotent=sent != "gzip")
     log = Path(broker.store.removeprefix("file:")) / f"{topic}-0" / f"{0:020}.log"
     data = log.read_bytes()
     found = headers(data, True)
     assert found[-1].start + found[-1].size == len(data)
     expected = list(range(5)) if wanted == "producer" else [COMPRESSIONS.index(wanted)]
     assert sorted({batch.compression for batch in found}) == expected
-    assert client_confluent.consume(broker.bootstrap, topic, 15) == records * 5
-    assert client_aiokafka.consume(broker.bootstrap, topic, 15) == records * 5
-    assert client_kafka_python.consume(broker.bootstrap, topic, 15) == records * 5
-    keys = [record.key for record in client_kcat.consume(broker.bootstrap, topic, 15)]
-    assert len(keys) == 15
+    for name in ("confluent", "aiokafka", "kafka_python"):
+        assert clients(name).consume(topic, 15) == records * 5
+    assert len(clients("kcat").consume(topic, 15)) == 15
 
 
 def test_log_append_time(admin: AdminClient, broker: BrokerProcess, topic: str) -> None:

@@ -10,18 +10,18 @@ import tempfile
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 from uuid import uuid4
 
 from benchmarks.peers.kafka.broker import Kafka
 from benchmarks.peers.korvet import Korvet
 from benchmarks.peers.process import free_ports
-from compat import client_aiokafka, client_confluent, client_kafka_python, client_kcat
-from compat.record import Client, Record
+from compat.client import open_client
+from compat.record import COMPRESSIONS, Record
 from vectors.admin import administer_aiokafka, administer_confluent, administer_kafka_python
 from vectors.proxy import Exchange, RecordingProxy
 from vectors.vector import Vector, save
 
-COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 PRODUCE = 0
 DESCRIBE_LOG_DIRS = 35
 RECORDS = [
@@ -57,26 +57,28 @@ class KorvetBehindProxy(Korvet):
         return [*super().command(), "--advertise", f"kafka://127.0.0.1:{self.proxy_port}"]
 
 
-def scenarios(client: Client, administer: Callable[[str, str], None] | None) -> dict[str, Callable[[str], None]]:
-    """What the client does, by name; each takes the bootstrap address."""
+def scenarios(driver: str, administer: Callable[[str, str], None] | None) -> dict[str, Callable[[str], None]]:
+    """What the client does, by name; each takes the bootstrap address, and begins with new connections."""
     topic = f"vectors-{uuid4().hex[:8]}"
 
     def produce(compression: str, acks: str = "all", idempotent: bool = False) -> Callable[[str], None]:
-        return lambda bootstrap: client.produce(
-            bootstrap, topic, RECORDS, acks=acks, compression=compression, idempotent=idempotent
-        )
+        def act(bootstrap: str) -> None:
+            with open_client(driver, bootstrap) as client:
+                client.produce(topic, RECORDS, acks=acks, compression=compression, idempotent=idempotent)
+
+        return act
+
+    def consume(bootstrap: str) -> None:
+        with open_client(driver, bootstrap) as client:
+            assert client.consume(topic, len(RECORDS)) == RECORDS
 
     found = {f"produce {compression}": produce(compression) for compression in COMPRESSIONS}
     found["produce acks=0"] = produce("none", acks="0")
     found["produce idempotent"] = produce("none", idempotent=True)
-    found["consume"] = lambda bootstrap: _check_count(client.consume(bootstrap, topic, len(RECORDS)))
+    found["consume"] = consume
     if administer:
         found["administer"] = lambda bootstrap: administer(bootstrap, f"{topic}-admin")
     return found
-
-
-def _check_count(records: list[Record]) -> None:
-    assert len(records) == len(RECORDS)
 
 
 def choose(vectors: list[Vector]) -> list[Vector]:
@@ -105,11 +107,20 @@ def kcat_version() -> str:
     return next(line for line in printed.splitlines() if "Version" in line).split()[1]
 
 
-CLIENTS: list[tuple[Client, str, Callable[[str, str], None] | None]] = [
-    (client_kafka_python, version("kafka-python"), administer_kafka_python),
-    (client_confluent, version("confluent-kafka"), administer_confluent),
-    (client_aiokafka, version("aiokafka"), administer_aiokafka),
-    (client_kcat, kcat_version(), None),
+class Subject(NamedTuple):
+    """A client that is recorded: its name and version, the name of its driver, and what else it does."""
+
+    name: str
+    version: str
+    driver: str
+    administer: Callable[[str, str], None] | None = None
+
+
+CLIENTS = [
+    Subject("kafka-python", version("kafka-python"), "kafka_python", administer_kafka_python),
+    Subject("confluent-kafka", version("confluent-kafka"), "confluent", administer_confluent),
+    Subject("aiokafka", version("aiokafka"), "aiokafka", administer_aiokafka),
+    Subject("kcat", kcat_version(), "kcat"),
 ]
 
 
@@ -119,12 +130,12 @@ def record(name: str, directory: Path) -> None:
     broker = KafkaBehindProxy(directory, port) if name == "kafka" else KorvetBehindProxy(directory, port)
     label = broker.name if name == "kafka" else f"{broker.name} {version('korvet-fast')}"
     with broker, RecordingProxy(port, broker.port) as proxy:
-        for client, client_version, administer in CLIENTS:
+        for client in CLIENTS:
             heard: list[Vector] = []
-            for scenario, act in scenarios(client, administer).items():
+            for scenario, act in scenarios(client.driver, client.administer).items():
                 print(f"{label}: {client.name}: {scenario}", flush=True)
                 act(f"127.0.0.1:{port}")
-                heard += [read(said, f"{client.name} {client_version}", label, scenario) for said in proxy.take()]
+                heard += [read(said, f"{client.name} {client.version}", label, scenario) for said in proxy.take()]
             save(f"{client.name}-{name}", choose(heard))
 
 

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 PATIENCE = 30.0  # seconds for one command
 
-Command = Callable[..., dict[str, Any]]
-
 
 class Unsupported(Exception):
     """The client has no such feature at all."""
@@ -67,14 +65,20 @@ def unpack_headers(headers: list[tuple[str, str | None]]) -> list[tuple[str, byt
     return [(name, unpack(value)) for name, value in headers]
 
 
+def _commands_of(client: object) -> dict[str, Callable[..., dict[str, Any]]]:
+    """A client's public methods are its commands."""
+    methods = ((name, getattr(client, name)) for name in vars(type(client)) if not name.startswith("_"))
+    return {name: method for name, method in methods if callable(method)}
+
+
 def drive(
-    open_client: Callable[[str], dict[str, Command]],
+    open_client: Callable[[str], object],
     member: Callable[[Options], None],
     describe_error: Callable[[Exception], str],
 ) -> None:
     """The driver's main: `serve BOOTSTRAP` or `member JSON`.
 
-    `open_client` gives the commands by name; `describe_error` what an exception of theirs is called.
+    `open_client` gives an object whose public methods are the commands; `describe_error` what an exception is called.
     """
     mode, argument = sys.argv[1:]
     if mode == "member":
@@ -84,7 +88,7 @@ def drive(
             print(reason, file=sys.stderr)
             sys.exit(3)
         return
-    commands = open_client(argument)
+    commands = _commands_of(open_client(argument))
     for line in sys.stdin:
         asked = json.loads(line)
         name = asked.pop("do")

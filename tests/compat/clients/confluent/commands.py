@@ -1,6 +1,8 @@
 """What confluent-kafka does when asked."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import confluent_kafka
@@ -15,7 +17,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from compat.clients.lines import PATIENCE, Command, Refused, pack, pack_headers, unpack, unpack_headers
+from compat.clients.lines import PATIENCE, Refused, pack, pack_headers, unpack, unpack_headers
 
 _STATES = {
     ConsumerGroupState.STABLE: "Stable",
@@ -27,17 +29,20 @@ _STATES = {
 
 
 class Client:
-    """Producers are kept by their settings, since a new one costs a connection."""
+    """Producers are kept by their settings; a consumer that is given another topic is slower than a new one."""
 
     def __init__(self, bootstrap: str) -> None:
         self.address = {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 200}
         self.admin = AdminClient(self.address)
-        self.reader = self.consumer("unused")
         self.producers: dict[tuple[object, ...], Producer] = {}
 
-    def consumer(self, group: str) -> Consumer:
-        own = {"group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-        return Consumer(self.address | own)
+    @contextmanager
+    def _consumer(self, group: str = "unused") -> Iterator[Consumer]:
+        consumer = Consumer(self.address | {"group.id": group, "enable.auto.commit": False})
+        try:
+            yield consumer
+        finally:
+            consumer.close()
 
     def describe(self) -> dict[str, Any]:
         return {"client": "confluent-kafka", "version": confluent_kafka.__version__}
@@ -70,7 +75,9 @@ class Client:
         return {"count": len(records)}
 
     def consume(self, topic: str, partition: int, offset: int, count: int) -> dict[str, Any]:
-        self.reader.assign([TopicPartition(topic, partition, offset)])
+        with self._consumer() as consumer:
+            consumer.assign([TopicPartition(topic, partition, offset)])
+            messages = _read(consumer, count)
         rows = [
             {
                 "offset": message.offset(),
@@ -79,60 +86,42 @@ class Client:
                 "value": pack(message.value()),
                 "headers": pack_headers(message.headers() or ()),
             }
-            for message in self._read(count)
+            for message in messages
         ]
-        self.reader.unassign()
         return {"records": rows}
 
-    def _read(self, count: int) -> list[Any]:
-        messages: list[Any] = []
-        until = time.monotonic() + PATIENCE
-        while len(messages) < count:
-            if time.monotonic() > until:
-                raise Refused(f"{len(messages)} of {count} records came")
-            for message in self.reader.consume(count - len(messages), timeout=0.5):
-                if message.error() is not None:
-                    raise KafkaException(message.error())
-                messages.append(message)
-        return messages
-
     def walk(self, topic: str, partition: int) -> dict[str, Any]:
-        def offsets(count: int) -> list[int]:
-            return [message.offset() for message in self._read(count)]
-
         place = TopicPartition(topic, partition, 0)
-        self.reader.assign([place])
-        first = offsets(10)
-        self.reader.seek(TopicPartition(topic, partition, 3))
-        sought = offsets(5)
-        self.reader.pause([place])
-        paused = len(self.reader.consume(1, timeout=1))
-        self.reader.resume([place])
-        resumed = offsets(5)
-        self.reader.unassign()
-        return {"first": first, "sought": sought, "paused": paused, "resumed": resumed}
+        with self._consumer() as consumer:
+
+            def offsets(count: int) -> list[int]:
+                return [message.offset() for message in _read(consumer, count)]
+
+            consumer.assign([place])
+            first = offsets(10)
+            consumer.seek(TopicPartition(topic, partition, 3))
+            sought = offsets(5)
+            consumer.pause([place])
+            paused = len(consumer.consume(1, timeout=1))
+            consumer.resume([place])
+            return {"first": first, "sought": sought, "paused": paused, "resumed": offsets(5)}
 
     def commit(self, group: str, topic: str, partition: int, offset: int, metadata: str) -> dict[str, Any]:
-        consumer = self.consumer(group)
-        try:
-            place = TopicPartition(topic, partition, offset, metadata=metadata)
+        place = TopicPartition(topic, partition, offset, metadata=metadata)
+        with self._consumer(group) as consumer:
             (done,) = consumer.commit(offsets=[place], asynchronous=False)
-            if done.error is not None:
-                raise KafkaException(done.error)
-        finally:
-            consumer.close()
+        if done.error is not None:
+            raise KafkaException(done.error)
         return {}
 
     def committed(self, group: str, topic: str, partition: int) -> dict[str, Any]:
-        consumer = self.consumer(group)
-        try:
+        with self._consumer(group) as consumer:
             (place,) = consumer.committed([TopicPartition(topic, partition)], timeout=PATIENCE)
-        finally:
-            consumer.close()
         return {"offset": max(place.offset, -1), "metadata": place.metadata or ""}
 
     def offset_for_time(self, topic: str, partition: int, ms: int) -> dict[str, Any]:
-        (place,) = self.reader.offsets_for_times([TopicPartition(topic, partition, ms)], timeout=PATIENCE)
+        with self._consumer() as consumer:
+            (place,) = consumer.offsets_for_times([TopicPartition(topic, partition, ms)], timeout=PATIENCE)
         if place.error is not None:
             raise KafkaException(place.error)
         return {"offset": max(place.offset, -1)}
@@ -185,14 +174,15 @@ class Client:
         return {}
 
 
-_COMMANDS = (
-    *("describe", "produce", "consume", "walk", "commit", "committed", "offset_for_time"),
-    *("list_groups", "describe_group", "delete_group"),
-    *("create_topic", "alter_topic", "topic", "add_partitions", "delete_records", "delete_topic"),
-)
-
-
-def open_client(bootstrap: str) -> dict[str, Command]:
-    """The commands by name."""
-    client = Client(bootstrap)
-    return {name: getattr(client, name) for name in _COMMANDS}
+def _read(consumer: Consumer, count: int) -> list[Any]:
+    """The next `count` messages."""
+    messages: list[Any] = []
+    until = time.monotonic() + PATIENCE
+    while len(messages) < count:
+        if time.monotonic() > until:
+            raise Refused(f"{len(messages)} of {count} records came")
+        for message in consumer.consume(count - len(messages), timeout=0.5):
+            if message.error() is not None:
+                raise KafkaException(message.error())
+            messages.append(message)
+    return messages

@@ -47,6 +47,7 @@ class Topics {
   }
 
   async deleteRecords({ topic, partition, before }) {
+    await this.admin.fetchTopicOffsets(topic) // it looks for the leader before it has asked who that is
     await this.admin.deleteTopicRecords({ topic, partitions: [{ partition, offset: String(before) }] })
     return {}
   }

@@ -5,15 +5,19 @@ import asyncio
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from aiokafka.errors import KafkaError
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from aiokafka.errors import BrokerResponseError, KafkaError
 
-from compat.members.report import Running, options, tell
+from compat.clients.lines import Options, Running, Unsupported, tell
 
-asked = options()
-assignors = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}
+_ASSIGNORS = {
+    "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "sticky": StickyPartitionAssignor,
+}
 
 
-class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
     async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
         tell(assigned=sorted(each.partition for each in assigned))
 
@@ -21,7 +25,22 @@ class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
         tell(revoked=sorted(each.partition for each in revoked))
 
 
-async def main() -> None:
+def describe_error(error: Exception) -> str:
+    """Kafka's name of it."""
+    return str(error.message) if isinstance(error, BrokerResponseError) else repr(error)
+
+
+def run(asked: Options) -> None:
+    """Until SIGTERM."""
+    if asked.protocol == "consumer":
+        raise Unsupported("aiokafka has no group.protocol=consumer")
+    if asked.strategy not in _ASSIGNORS:
+        raise Unsupported(f"aiokafka has no assignor {asked.strategy}")
+    asyncio.run(_run(asked))
+
+
+async def _run(asked: Options) -> None:
+    running = Running()
     consumer = AIOKafkaConsumer(
         bootstrap_servers=asked.bootstrap,
         group_id=asked.group,
@@ -30,11 +49,10 @@ async def main() -> None:
         enable_auto_commit=False,
         session_timeout_ms=asked.session,
         heartbeat_interval_ms=300,
-        partition_assignment_strategy=(assignors[asked.strategy],),
+        partition_assignment_strategy=(_ASSIGNORS[asked.strategy],),
     )
     await consumer.start()
-    consumer.subscribe([asked.topic], listener=Listener())
-    running = Running()
+    consumer.subscribe([asked.topic], listener=_Listener())
     while running:
         pages = await consumer.getmany(timeout_ms=200, max_records=20)
         for place, records in pages.items():
@@ -44,11 +62,8 @@ async def main() -> None:
             try:
                 await consumer.commit()
             except KafkaError as error:
-                tell(refused=type(error).__name__)
+                tell(refused=describe_error(error))
             else:
                 tell(committed={place.partition: records[-1].offset + 1 for place, records in pages.items()})
     await consumer.stop()
     tell(closed=True)
-
-
-asyncio.run(main())

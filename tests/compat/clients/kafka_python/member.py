@@ -1,0 +1,63 @@
+"""A member of a group, in kafka-python: reads, commits, tells; leaves on SIGTERM."""
+
+from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from kafka.errors import BrokerResponseError, KafkaError
+
+from compat.clients.lines import Options, Running, Unsupported, tell
+
+_ASSIGNORS = {
+    "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "sticky": StickyPartitionAssignor,
+    "cooperative-sticky": CooperativeStickyAssignor,
+}
+
+
+class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+    def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        tell(assigned=sorted(each.partition for each in assigned))
+
+    def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+        tell(revoked=sorted(each.partition for each in revoked))
+
+
+def describe_error(error: Exception) -> str:
+    """Kafka's name of it."""
+    return str(error.message) if isinstance(error, BrokerResponseError) else repr(error)
+
+
+def run(asked: Options) -> None:
+    """Until SIGTERM."""
+    if asked.protocol == "consumer":
+        raise Unsupported("kafka-python has no group.protocol=consumer")
+    running = Running()
+    consumer = KafkaConsumer(
+        bootstrap_servers=asked.bootstrap,
+        group_id=asked.group,
+        group_instance_id=asked.instance or None,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=asked.session,
+        heartbeat_interval_ms=300,
+        reconnect_backoff_max_ms=200,
+        partition_assignment_strategy=(_ASSIGNORS[asked.strategy],),
+    )
+    consumer.subscribe([asked.topic], listener=_Listener())
+    while running:
+        pages = consumer.poll(timeout_ms=200, max_records=20)
+        for place, records in pages.items():
+            for record in records:
+                tell(read=[place.partition, record.offset])
+        if pages:
+            try:
+                consumer.commit()
+            except KafkaError as error:
+                tell(refused=describe_error(error))
+            else:
+                tell(committed={place.partition: records[-1].offset + 1 for place, records in pages.items()})
+    consumer.close()
+    tell(closed=True)

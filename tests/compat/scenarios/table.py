@@ -1,0 +1,96 @@
+"""The table of scenarios x clients: what is played, over which stores, and what a client does not have."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from compat.drivers import DRIVERS
+from compat.record import COMPRESSIONS
+from compat.scenarios import admin, data, groups
+from compat.world import STORES, Stage
+
+EVERYWHERE = tuple(STORES)
+SLOW = ("embedded", "entries")  # groups do not see the layout
+
+
+class Scenario(NamedTuple):
+    play: Callable[[Stage], None]
+    stores: tuple[str, ...] = EVERYWHERE
+
+
+SCENARIOS: dict[str, Scenario] = {
+    **{f"records of every form, {codec}": Scenario(data.compression(codec)) for codec in COMPRESSIONS},
+    "acks 0, 1 and all": Scenario(data.acks),
+    "idempotent produce": Scenario(data.idempotence),
+    "records of 1 MB": Scenario(data.large_records),
+    "record times written": Scenario(data.times_written),
+    "offsets found by time": Scenario(data.times),
+    "seek, pause, resume": Scenario(data.walk),
+    "a version the broker does not know": Scenario(data.future_version, SLOW),
+    "the broker is killed between requests": Scenario(data.broker_restart),
+    "topics created, described, deleted": Scenario(admin.topics),
+    "settings altered": Scenario(admin.configs),
+    "partitions added": Scenario(admin.partitions),
+    "records deleted": Scenario(admin.delete_records),
+    "commits with metadata, to and from another client": Scenario(admin.commits),
+    "a group reset by time": Scenario(admin.reset_by_time),
+    "groups listed and described": Scenario(admin.list_and_describe),
+    "groups deleted": Scenario(admin.delete_group),
+    "a group goes on where it was": Scenario(groups.resume, SLOW),
+    "three members: one joins, one leaves, one is killed": Scenario(groups.three_members(), SLOW),
+    "the same, cooperative-sticky": Scenario(groups.three_members(strategy="cooperative-sticky"), SLOW),
+    "the same, two languages in one group": Scenario(groups.two_languages("range"), SLOW),
+    "a static member restarts": Scenario(groups.static_restart, SLOW),
+    "the broker restarts under a group": Scenario(groups.broker_restart, SLOW),
+}
+
+_NO_MEMBER = "kcat -G commits when it likes and does not say so; a test of its own reads with it"
+_NO_COOPERATION = "the client has only eager assignors"
+_NO_ADMIN = "kcat administers nothing"
+_IN_MEMBERS = [name for name, each in SCENARIOS.items() if each.play.__module__ == groups.__name__]
+
+# client -> scenario -> why it cannot be: there its driver must say "unsupported", or end with code 3.
+LACKS: dict[str, dict[str, str]] = {
+    "aiokafka": {
+        "the same, cooperative-sticky": _NO_COOPERATION,
+        "groups deleted": "aiokafka's administration client does not delete groups",
+    },
+    "kafkajs": {
+        "the same, cooperative-sticky": _NO_COOPERATION,
+        "the same, two languages in one group": "KafkaJS calls its assignor by a name no other client knows",
+        "a static member restarts": "KafkaJS has no static members",
+    },
+    "kcat": {
+        **dict.fromkeys(_IN_MEMBERS, _NO_MEMBER),
+        "record times written": "kcat sends no times of its own",
+        "seek, pause, resume": "kcat reads from one place to another",
+        "topics created, described, deleted": _NO_ADMIN,
+        "settings altered": _NO_ADMIN,
+        "partitions added": _NO_ADMIN,
+        "records deleted": _NO_ADMIN,
+        "commits with metadata, to and from another client": _NO_ADMIN,
+        "a group reset by time": _NO_ADMIN,
+        "groups listed and described": _NO_ADMIN,
+        "groups deleted": _NO_ADMIN,
+    },
+}
+
+
+class Cell(NamedTuple):
+    scenario: str
+    client: str
+    store: str
+
+    @property
+    def reason(self) -> str:
+        """Why the client cannot do it; "" if it can."""
+        return LACKS.get(self.client, {}).get(self.scenario, "")
+
+
+def cells(*, full: bool) -> list[Cell]:
+    """All of them, or for each client and scenario one of the stores, in turn."""
+    found = []
+    for row, (scenario, (_, stores)) in enumerate(SCENARIOS.items()):
+        for column, client in enumerate(DRIVERS):
+            chosen = stores if full else (stores[(row + column) % len(stores)],)
+            found += [Cell(scenario, client, store) for store in chosen]
+    return sorted(found, key=lambda cell: EVERYWHERE.index(cell.store))

@@ -1,0 +1,64 @@
+"""The matrix as a page: drawn from what the tests saw, never by hand."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from compat.drivers import DRIVERS
+from compat.scenarios.table import LACKS, SCENARIOS, cells
+
+PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
+
+LACKING = "\N{EN DASH}"
+_HEAD = f"""# Compatibility
+
+Drawn by `make matrix` from test results; do not edit. Every client is the real one, unmodified, driven by a small
+program of its own (`tests/compat/clients/`), and every cell is a test (`tests/compat/scenarios/`). ✓ works · ✗ does
+not · {LACKING} the client has no such feature: the number says what it lacks, and the test checks that it says so.
+
+"""
+_STORES = {
+    "The embedded store": ("embedded",),
+    "Redis: the layouts `entries` and `batches`, groups over `entries`": ("entries", "batches"),
+}
+
+
+class Outcome(NamedTuple):
+    """One cell that was tested. `version`: the client's name and version as it told them."""
+
+    scenario: str
+    client: str
+    store: str
+    version: str
+    passed: bool
+
+
+def complete(outcomes: Iterable[Outcome]) -> bool:
+    """Whether every cell of the full matrix is among them."""
+    return {(each.scenario, each.client, each.store) for each in outcomes} >= {tuple(cell) for cell in cells(full=True)}
+
+
+def draw(outcomes: list[Outcome]) -> str:
+    """The page, in Markdown."""
+    versions = {each.client: each.version for each in outcomes}
+    clients = [client for client in DRIVERS if client in versions]
+    reasons = list(dict.fromkeys(reason for client in clients for reason in LACKS.get(client, {}).values()))
+    page = _HEAD
+    for title, stores in _STORES.items():
+        page += f"## {title}\n\n| | {' | '.join(versions[client] for client in clients)} |\n"
+        page += "|---" + "|:-:" * len(clients) + "|\n"
+        for scenario in SCENARIOS:
+            row = [_mark(outcomes, scenario, client, stores, reasons) for client in clients]
+            page += f"| {scenario} | {' | '.join(row)} |\n"
+        page += "\n"
+    return page + "".join(f"{number}. {reason}\n" for number, reason in enumerate(reasons, 1))
+
+
+def _mark(outcomes: list[Outcome], scenario: str, client: str, stores: tuple[str, ...], reasons: list[str]) -> str:
+    found = [
+        each.passed for each in outcomes if (each.scenario, each.client) == (scenario, client) and each.store in stores
+    ]
+    if not all(found):
+        return "✗"
+    reason = LACKS.get(client, {}).get(scenario)
+    return "✓" if reason is None else f"{LACKING} {reasons.index(reason) + 1}"
