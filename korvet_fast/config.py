@@ -241,6 +241,28 @@ SETTINGS = _table(
     Setting("group.min.session.timeout.ms", Kind.INT, 6_000, "Shortest session that a member may ask for.", 1),
     Setting("group.max.session.timeout.ms", Kind.INT, 1_800_000, "Longest session that a member may ask for.", 1),
     Setting("group.max.size", Kind.INT, (1 << 31) - 1, "Members that a group may have.", 1),
+    Setting(
+        "group.consumer.session.timeout.ms",
+        Kind.INT,
+        45_000,
+        "How long a member of the consumer protocol may be silent.",
+        1,
+    ),
+    Setting(
+        "group.consumer.heartbeat.interval.ms",
+        Kind.INT,
+        5_000,
+        "Time between two heartbeats that members of the consumer protocol are told.",
+        1,
+    ),
+    Setting("group.consumer.max.size", Kind.INT, (1 << 31) - 1, "Members that a group of that protocol may have.", 1),
+    Setting(
+        "group.consumer.assignors",
+        Kind.LIST,
+        "uniform,range",
+        "Assignors that members of the consumer protocol may ask for; the first is that of members that do not ask.",
+        choices=("uniform,range", "range,uniform", "uniform", "range"),
+    ),
     Setting("offset.metadata.max.bytes", Kind.INT, 4096, "Longest text that may be committed with an offset.", 0),
     Setting(
         "offsets.retention.minutes",

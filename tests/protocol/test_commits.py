@@ -102,7 +102,8 @@ def test_only_members_of_the_generation_commit(tmp_path: Path, version: int) -> 
             assert await commit(client, version) == ["UNKNOWN_MEMBER_ID"] * 2
             zombie = member | {"generation_id_or_member_epoch": 0}
             assert await commit(client, version, **zombie) == ["ILLEGAL_GENERATION"] * 2
-            assert await commit(client, version, **member | {"group_id": "none"}) == ["ILLEGAL_GENERATION"] * 2
+            unknown = "ILLEGAL_GENERATION" if version < 9 else "GROUP_ID_NOT_FOUND"
+            assert await commit(client, version, **member | {"group_id": "none"}) == [unknown] * 2
 
     run(scenario)
 

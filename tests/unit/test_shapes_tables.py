@@ -1,7 +1,11 @@
-"""Our message tables against Kafka's own definitions, as kafka-python carries them: every field, every version."""
+"""Our message tables against Kafka's own definitions: every field, every version.
+
+They are taken from kafka-python, and those that it does not carry from Kafka's jars.
+"""
 
 import json
 import re
+import zipfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,9 +13,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks.peers.kafka import jars
+from benchmarks.peers.process import PeerError
 from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 from korvet_fast.wire.kafka.shapes.field import NEVER, Field
 from korvet_fast.wire.kafka.shapes.message import Message, request_header, response_header
+from requirement import missing
 
 SIDES = [(message, side) for message in CATALOG.values() for side in ("Request", "Response")]
 ZEROS = {
@@ -34,9 +41,31 @@ def definition_of(name: str) -> dict[str, Any]:
     spec = find_spec("kafka")
     assert spec is not None
     assert spec.origin is not None
-    text = (Path(spec.origin).parent / "protocol" / "schemas" / "resources" / f"{name}.json").read_text()
+    path = Path(spec.origin).parent / "protocol" / "schemas" / "resources" / f"{name}.json"
+    text = path.read_text() if path.exists() else read_jar(f"common/message/{name}.json")
     definition: dict[str, Any] = json.loads(re.sub(r"(?m)^\s*//.*$", "", text))
+    common = {row["name"]: row["fields"] for row in definition.get("commonStructs", ())}
+    put_in(definition["fields"], common)
     return definition
+
+
+def read_jar(path: str) -> str:
+    """A file from the jar of Kafka's clients."""
+    try:
+        (found,) = Path(jars.classpath()).parent.glob("kafka-clients-*.jar")
+    except PeerError as error:
+        missing(str(error))
+        raise
+    with zipfile.ZipFile(found) as jar:
+        return jar.read(path).decode()
+
+
+def put_in(rows: list[dict[str, Any]], common: dict[str, list[dict[str, Any]]]) -> None:
+    """Write the fields of structs that are defined once where they are used."""
+    for row in rows:
+        if (shared := common.get(row["type"].removeprefix("[]"))) is not None:
+            row["fields"] = shared
+        put_in(row.get("fields", []), common)
 
 
 def snake(name: str) -> str:

@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 from korvet_fast.config import Settings
 from korvet_fast.core.cluster.cluster import Cluster
-from korvet_fast.core.groups.documents import Commit, Place
+from korvet_fast.core.groups.consumer.group import ConsumerGroup
+from korvet_fast.core.groups.consumer.service import Consumers, read_rules
+from korvet_fast.core.groups.documents import AnyGroup, Commit, Place
 from korvet_fast.core.groups.group import Group, Rules
 from korvet_fast.core.groups.keeper import Keeper
 from korvet_fast.core.groups.keepers import Keepers
-from korvet_fast.core.groups.machine import State
 from korvet_fast.core.groups.members import Join, Joined, Sync, Synced, refuse_sync
 from korvet_fast.core.host import Host
 from korvet_fast.core.topics import Topics
@@ -38,9 +39,10 @@ class Coordinator:
         number = settings.number
         self._host = host
         self._topics = topics
-        self.keepers = Keepers(
-            host, cluster, Rules(number("group.initial.rebalance.delay.ms") / 1000, number("group.max.size"))
-        )
+        delay = number("group.initial.rebalance.delay.ms") / 1000
+        self._rules = Rules(delay, number("group.max.size"), read_rules(settings))
+        self.keepers = Keepers(host, cluster, self._rules)
+        self.consumers = Consumers(host, settings, self.keepers, topics)
         self._shortest = number("group.min.session.timeout.ms") / 1000
         self._longest = number("group.max.session.timeout.ms") / 1000
         self._metadata = number("offset.metadata.max.bytes")
@@ -81,8 +83,17 @@ class Coordinator:
             fault = "UNKNOWN_MEMBER_ID"
         if fault:
             answer.set_result(Joined(fault, ask.member_id))
+            return answer
+        keeper = keeper or self.keepers.make(group_id)
+        if isinstance(keeper.group, ConsumerGroup) and keeper.group.is_empty and not ask.member_id:
+            group = Group(self._rules)
+            group.generation = max(keeper.group.epoch, keeper.group.revision)
+            keeper.turn(group)
+        if isinstance(keeper.group, ConsumerGroup):
+            # Kafka lets members of both protocols into one group for a change-over without a stop; we do not.
+            fault = "UNKNOWN_MEMBER_ID" if keeper.group.is_empty else "INCONSISTENT_GROUP_PROTOCOL"
+            answer.set_result(Joined(fault, ask.member_id))
         else:
-            keeper = keeper or self.keepers.make(group_id)
             keeper.group.join(ask, answer, self._host.clock.monotonic())
             keeper.settle()
         return answer
@@ -93,7 +104,7 @@ class Coordinator:
         keeper = self.keepers.get(group_id)
         if fault := self._refuse(group_id):
             answer.set_result(refuse_sync(fault))
-        elif keeper is None:
+        elif keeper is None or isinstance(keeper.group, ConsumerGroup):
             answer.set_result(Synced("UNKNOWN_MEMBER_ID"))
         else:
             keeper.group.sync(ask, answer, self._host.clock.monotonic())
@@ -111,7 +122,7 @@ class Coordinator:
             # While the group is loaded nobody can be told anything; members go on as they are (so does Kafka).
             return "" if fault == "COORDINATOR_LOAD_IN_PROGRESS" else fault
         keeper = self.keepers.get(group_id)
-        if keeper is None:
+        if keeper is None or isinstance(keeper.group, ConsumerGroup):
             return "UNKNOWN_MEMBER_ID"
         return keeper.group.heartbeat(member_id, instance_id, generation, self._host.clock.monotonic())
 
@@ -122,8 +133,11 @@ class Coordinator:
         keeper = self.keepers.get(group_id)
         if keeper is None:
             return "", ["UNKNOWN_MEMBER_ID" for _ in members]
-        now = self._host.clock.monotonic()
-        faults = [keeper.group.leave(member_id, instance_id, now) for member_id, instance_id in members]
+        now, group = self._host.clock.monotonic(), keeper.group
+        if isinstance(group, ConsumerGroup):
+            faults = [group.remove(member_id, instance_id) for member_id, instance_id in members]
+        else:
+            faults = [group.leave(member_id, instance_id, now) for member_id, instance_id in members]
         keeper.settle()
         return "", faults
 
@@ -139,15 +153,24 @@ class Coordinator:
         instance_id: str | None,
         generation: int,
         positions: Mapping[Place, Position],
+        *,
+        knows_epochs: bool = False,
     ) -> dict[Place, str]:
-        """Keep positions, durable on return; a fault for each. Generation -1, no ids: of somebody who is no member."""
+        """Keep positions, durable on return; a fault for each. Generation -1, no ids: of somebody who is no member.
+
+        `generation` may be a member's epoch; `knows_epochs`: the client can tell one from the other (KIP-848).
+        """
         fault = await self._see_topics(positions) or self.keepers.fault_of(group_id)
         keeper = self.keepers.get(group_id)
         if not fault and keeper is None:
-            fault = "ILLEGAL_GENERATION" if generation >= 0 else ""
+            unknown = "GROUP_ID_NOT_FOUND" if knows_epochs else "ILLEGAL_GENERATION"
+            fault = unknown if generation >= 0 else ""
             keeper = self.keepers.make(group_id) if not fault else None
         if not fault and keeper is not None:
-            fault = keeper.group.commit(member_id, instance_id, generation, self._host.clock.monotonic())
+            if isinstance(keeper.group, ConsumerGroup):
+                fault = keeper.group.commit(member_id, generation, knows=knows_epochs)
+            else:
+                fault = keeper.group.commit(member_id, instance_id, generation, self._host.clock.monotonic())
         faults = {place: fault or self._check(place, position) for place, position in positions.items()}
         now = self._host.clock.wall()
         changes: dict[Place, Commit | None] = {
@@ -183,9 +206,14 @@ class Coordinator:
         until = now + position.keep_ms if position.keep_ms >= 0 else -1
         return Commit(position.offset, position.leader_epoch, position.metadata, now, topic.id, until)
 
-    async def fetch(self, group_id: str, places: Sequence[Place] | None) -> tuple[str, dict[Place, Commit]]:
-        """The fault, and what is committed for these partitions (None: for all)."""
+    async def fetch(
+        self, group_id: str, places: Sequence[Place] | None, member_id: str | None = None, epoch: int = -1
+    ) -> tuple[str, dict[Place, Commit]]:
+        """The fault, and what is committed for these partitions (None: for all); to a member, if somebody says so."""
         fault = await self._see_topics(self._stored(group_id)) or self.keepers.fault_of(group_id)
+        keeper = self.keepers.get(group_id)
+        if not fault and keeper is not None and isinstance(keeper.group, ConsumerGroup):
+            fault = keeper.group.fetch(member_id, epoch)
         if fault:
             return fault, {}
         stored = self._stored(group_id)
@@ -215,17 +243,17 @@ class Coordinator:
 
     # -- groups ------------------------------------------------------------------------------------------------------
 
-    def list(self) -> tuple[str, list[tuple[str, Group]]]:
+    def list(self) -> tuple[str, list[tuple[str, AnyGroup]]]:
         """The fault if some are missing, and the groups here, by name; to be looked at only."""
         fault = "COORDINATOR_LOAD_IN_PROGRESS" if self.keepers.incomplete else ""
         return fault, sorted(((keeper.id, keeper.group) for keeper in self.keepers), key=lambda row: row[0])
 
-    def describe(self, group_id: str) -> tuple[str, Group | None]:
+    def describe(self, group_id: str) -> tuple[str, AnyGroup | None]:
         """The fault, or the group, to be looked at only."""
         if fault := self._refuse(group_id):
             return fault, None
         keeper = self.keepers.get(group_id)
-        if keeper is None or keeper.group.state is State.DEAD:
+        if keeper is None or keeper.group.is_dead:
             return "GROUP_ID_NOT_FOUND", None
         return "", keeper.group
 
@@ -249,7 +277,7 @@ class Coordinator:
             log.warning("no commits expire now: %s", error.detail)
             return
         for keeper in self.keepers:
-            if keeper.group.state is State.DEAD or not keeper.offsets.idle:
+            if keeper.group.is_dead or not keeper.offsets.idle:
                 continue
             gone: dict[Place, Commit | None] = {
                 place: None for place in keeper.offsets.stored if self._has_expired(keeper, place)
@@ -264,7 +292,7 @@ class Coordinator:
         commit = keeper.offsets.stored[place]
         if not self._lives(place, commit):
             return True
-        if keeper.group.state is not State.EMPTY:
+        if not keeper.group.is_empty:
             return False
         now = self._host.clock.wall()
         # A group that never had members has no time at which it became empty.

@@ -1,6 +1,7 @@
 """A group and its offsets as they stand in the registry: one JSON document for the group, one for each partition.
 
-groups-17/group/{group}                       state, generation, protocol, leader, members with their assignments
+groups-17/group/{group}                       state, generation, protocol, leader, members with their assignments; or
+                                              of the consumer protocol (`consumer.document`)
 groups-17/offset/{group}/{topic}/{partition}  what was committed last
 
 17 is the group's slot: what one coordinator takes over as a whole, and what can be changed in one step of the store.
@@ -8,12 +9,16 @@ groups-17/offset/{group}/{topic}/{partition}  what was committed last
 
 import json
 from base64 import b64decode, b64encode
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import crc32
 
+from korvet_fast.core.groups.consumer.document import TYPE, pack_consumer, unpack_consumer
+from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.group import Group, Rules
 from korvet_fast.core.groups.machine import State
 from korvet_fast.core.groups.members import Member
+
+AnyGroup: TypeAlias = Group | ConsumerGroup
 
 SLOTS: Final = 64  # of all groups there are; another number would lose what is stored
 
@@ -88,36 +93,44 @@ def is_newer(key: str, document: bytes, other: bytes | None) -> bool:
     return bool(json.loads(document)[order] > json.loads(other)[order])
 
 
-def pack_group(group: Group, since: int) -> bytes:
+def pack_group(group: AnyGroup, since: int) -> bytes:
     """`since`: wall time in ms when it became empty."""
-    return json.dumps(
-        {
-            "state": group.state.value,
-            "generation": group.generation,
-            "protocol_type": group.protocol_type,
-            "protocol": group.protocol,
-            "leader": group.leader,
-            "since": since,
-            "members": [
-                {
-                    "id": member.id,
-                    "instance_id": member.instance_id,
-                    "client_id": member.client_id,
-                    "client_host": member.client_host,
-                    "session": member.session,
-                    "rebalance": member.rebalance,
-                    "protocols": [[name, b64encode(metadata).decode()] for name, metadata in member.protocols],
-                    "assignment": b64encode(member.assignment).decode(),
-                }
-                for member in group.members
-            ],
-        }
-    ).encode()
+    values = pack_consumer(group) if isinstance(group, ConsumerGroup) else _pack_classic(group)
+    return json.dumps(values | {"since": since}).encode()
 
 
-def unpack_group(document: bytes, rules: Rules) -> tuple[Group, int]:
+def unpack_group(document: bytes, rules: Rules) -> tuple[AnyGroup, int]:
     """What `pack_group` wrote: the group, to be resumed, and `since`."""
     values: dict[str, Any] = json.loads(document)
+    if values.get("type") == TYPE:
+        return unpack_consumer(values, rules.consumer), values["since"]
+    return _unpack_classic(values, rules), values["since"]
+
+
+def _pack_classic(group: Group) -> dict[str, Any]:
+    return {
+        "state": group.state.value,
+        "generation": group.generation,
+        "protocol_type": group.protocol_type,
+        "protocol": group.protocol,
+        "leader": group.leader,
+        "members": [
+            {
+                "id": member.id,
+                "instance_id": member.instance_id,
+                "client_id": member.client_id,
+                "client_host": member.client_host,
+                "session": member.session,
+                "rebalance": member.rebalance,
+                "protocols": [[name, b64encode(metadata).decode()] for name, metadata in member.protocols],
+                "assignment": b64encode(member.assignment).decode(),
+            }
+            for member in group.members
+        ],
+    }
+
+
+def _unpack_classic(values: dict[str, Any], rules: Rules) -> Group:
     group = Group(rules)
     group.state = State(values["state"])
     group.generation = values["generation"]
@@ -131,4 +144,4 @@ def unpack_group(document: bytes, rules: Rules) -> tuple[Group, int]:
         member.protocols = tuple((name, b64decode(metadata)) for name, metadata in row["protocols"])
         member.assignment = b64decode(row["assignment"])
         group.members.add(member)
-    return group, values["since"]
+    return group

@@ -5,6 +5,7 @@ Whoever calls takes the answers, and where `changed`, stores the group before gi
 
 from typing import NamedTuple
 
+from korvet_fast.core.groups.consumer.group import ConsumerRules
 from korvet_fast.core.groups.machine import STORED, TABLE, Act, Event, State
 from korvet_fast.core.groups.members import Join, Joined, Member, Members, Sync, Synced, Ticket, refuse_sync
 
@@ -12,10 +13,14 @@ PENDING = 10_000  # ids given out that nobody has joined with yet; more than tha
 
 
 class Rules(NamedTuple):
-    """`delay`: seconds that an empty group waits for more members. `size`: the most members."""
+    """`delay`: seconds that an empty group waits for more members. `size`: the most members.
+
+    `consumer`: what holds for groups of the consumer protocol.
+    """
 
     delay: float
     size: int
+    consumer: ConsumerRules = ConsumerRules()
 
 
 class Group:
@@ -36,6 +41,21 @@ class Group:
         self._latest: float | None = None  # in the joining of a group that was empty: how far `_over` may move
         self._newcomers = False  # somebody came since `_over` moved
         self._unsynced: set[str] = set()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members, and is there."""
+        return self.state is State.EMPTY
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it is being deleted."""
+        return self.state is State.DEAD
+
+    @property
+    def in_use(self) -> bool:
+        """Whether somebody is in it, or on the way."""
+        return bool(self.members or self.pending)
 
     def _step(self, event: Event, now: float) -> Act:
         before = self.state

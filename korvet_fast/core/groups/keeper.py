@@ -4,9 +4,10 @@ import asyncio
 import logging
 from typing import Protocol, TypeAlias
 
-from korvet_fast.core.groups.documents import Commit, Place, group_key, pack_group
+from korvet_fast.core.groups.consumer.group import ConsumerGroup
+from korvet_fast.core.groups.consumer.members import Beaten
+from korvet_fast.core.groups.documents import AnyGroup, Commit, Place, group_key, pack_group
 from korvet_fast.core.groups.group import Group
-from korvet_fast.core.groups.machine import State
 from korvet_fast.core.groups.members import Joined, Synced, Ticket, refuse_sync
 from korvet_fast.core.groups.offsets import Offsets
 from korvet_fast.core.groups.records import Moved, Records
@@ -17,7 +18,7 @@ log = logging.getLogger(__name__)
 
 LATE = 1.0  # seconds by which a timer may be late; beyond that the whole program stood still
 
-Answer: TypeAlias = Joined | Synced
+Answer: TypeAlias = Joined | Synced | Beaten
 Answers: TypeAlias = list[tuple[Ticket, Answer]]
 
 
@@ -38,7 +39,7 @@ class Keeper:
         self,
         host: Host,
         group_id: str,
-        group: Group,
+        group: AnyGroup,
         since: int,
         offsets: Offsets,
         records: Records,
@@ -69,22 +70,28 @@ class Keeper:
     @property
     def vacant(self) -> bool:
         """Whether it has neither members nor commits."""
-        group = self.group
-        return not (group.members or group.pending or self.offsets.stored) and self.offsets.idle
+        return not (self.group.in_use or self.offsets.stored) and self.offsets.idle
 
     def leave_if_vacant(self) -> None:
         """Nobody would miss it, and the registry does not know it: it need not be here."""
         if self.vacant and not self.stored:
             self._owner.forget(self)
 
+    def turn(self, group: AnyGroup) -> None:
+        """Nobody is in the group: it is one of the other protocol from now on."""
+        assert self.group.is_empty
+        self.group = group
+
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
         """After anything that was done to the group: store it if it changed, give the answers, mind the time."""
-        answers, self.group.answers = self.group.answers, []
+        answers = self._take_answers()
         if self.group.changed and not self._ended:
             self.group.changed = False
-            if self.group.state is State.EMPTY:
+            if isinstance(self.group, ConsumerGroup):
+                self.group.revision += 1
+            if self.group.is_empty:
                 self.since = self._host.clock.wall()
             # As it is now: what happens while this is being stored belongs to the next document.
             self._document = pack_group(self.group, self.since)
@@ -97,6 +104,11 @@ class Keeper:
                 self._host.start(self._save(self._saving))
         self._mind()
         self.leave_if_vacant()
+
+    def _take_answers(self) -> Answers:
+        taken: Answers = [*self.group.answers]
+        self.group.answers.clear()
+        return taken
 
     async def _save(self, done: "asyncio.Future[None]") -> None:
         try:
@@ -127,13 +139,15 @@ class Keeper:
         for waiting in (self._telling, self._held):
             waiting[:] = [(ticket, _refuse(answer, fault)) for ticket, answer in waiting]
             self._tell(waiting)
-        self.group.abandon(fault)
-        self._tell(self.group.answers)
+        if isinstance(self.group, Group):
+            self.group.abandon(fault)
+        _give(self._take_answers())
 
     def withdraw(self, ticket: Ticket) -> None:
         """Whoever waits for this answer cannot wait any longer."""
-        self.group.withdraw(ticket, self._host.clock.monotonic())
-        self.settle()
+        if isinstance(self.group, Group):  # where else nobody waits for the others
+            self.group.withdraw(ticket, self._host.clock.monotonic())
+            self.settle()
 
     # -- time --------------------------------------------------------------------------------------------------------
 
@@ -204,4 +218,6 @@ def _give(answers: Answers) -> None:
 
 
 def _refuse(answer: Answer, fault: str) -> Answer:
+    if isinstance(answer, Beaten):
+        return Beaten(fault)
     return Joined(fault, answer.member_id) if isinstance(answer, Joined) else refuse_sync(fault)

@@ -13,7 +13,16 @@ from typing import Final, TypeAlias
 
 from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.eager import each
-from korvet_fast.core.groups.documents import SLOTS, group_key, is_newer, parse_key, slot_of, slot_prefix, unpack_group
+from korvet_fast.core.groups.documents import (
+    SLOTS,
+    AnyGroup,
+    group_key,
+    is_newer,
+    parse_key,
+    slot_of,
+    slot_prefix,
+    unpack_group,
+)
 from korvet_fast.core.groups.fence import Fence, owner_key
 from korvet_fast.core.groups.group import Group, Rules
 from korvet_fast.core.groups.keeper import Keeper
@@ -130,7 +139,8 @@ class Keepers:
 
     def _enter(self, group_id: str, known: dict[str, bytes]) -> Keeper:
         """`known`: what the registry has of it."""
-        group, since = Group(self._rules), self._host.clock.wall()
+        group: AnyGroup = Group(self._rules)
+        since = self._host.clock.wall()
         packed = {}
         for key, document in known.items():
             _, place = parse_key(key)

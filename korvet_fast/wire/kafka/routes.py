@@ -5,6 +5,8 @@ from typing import Final
 
 from korvet_fast.wire.kafka.api.alter_configs import alter_configs, incremental_alter_configs
 from korvet_fast.wire.kafka.api.api_versions import api_versions
+from korvet_fast.wire.kafka.api.consumer_group_describe import consumer_group_describe
+from korvet_fast.wire.kafka.api.consumer_group_heartbeat import consumer_group_heartbeat
 from korvet_fast.wire.kafka.api.create_partitions import create_partitions
 from korvet_fast.wire.kafka.api.create_topics import create_topics
 from korvet_fast.wire.kafka.api.delete_groups import delete_groups
@@ -34,6 +36,7 @@ from korvet_fast.wire.kafka.shapes import (
     cluster,
     commits,
     configs,
+    consumer_groups,
     coordinators,
     directories,
     group_admin,
@@ -76,5 +79,7 @@ ROUTES: Final[Mapping[int, Route]] = {
         Route(configs.INCREMENTAL_ALTER_CONFIGS, 0, 1, incremental_alter_configs),
         Route(group_admin.OFFSET_DELETE, 0, 0, offset_delete),
         Route(cluster.DESCRIBE_CLUSTER, 0, 1, describe_cluster),
+        Route(consumer_groups.CONSUMER_GROUP_HEARTBEAT, 0, 1, consumer_group_heartbeat),
+        Route(consumer_groups.CONSUMER_GROUP_DESCRIBE, 0, 1, consumer_group_describe),
     )
 }

@@ -62,6 +62,6 @@ mod tests {
     #[test]
     fn a_pattern_that_others_take_ages_for() {
         let name = "a".repeat(20_000) + "b";
-        assert_eq!(matching("(a*)*(a|aa)+(a+)+c", vec![name]).unwrap(), [String::new(); 0]);
+        assert!(matching("(a*)*(a|aa)+(a+)+c", vec![name]).unwrap().is_empty());
     }
 }

@@ -1,7 +1,8 @@
 """DescribeGroups (key 15), versions 0-6: the state of groups, their members and what each was given.
 
 1 and 2 nothing new; 3 authorised operations; 4 static members; 5 flexible; 6 an error where there is no such group
-(before, it is called Dead). What members said, and were given, is told of groups that are stable.
+(before, it is called Dead). What members said, and were given, is told of groups that are stable. Groups of the
+consumer protocol are not described here (see ConsumerGroupDescribe).
 """
 
 from korvet_fast.core.groups.group import Group
@@ -22,13 +23,14 @@ def _describe(session: Session, group_id: str, version: int, with_operations: bo
     row: Values = {"group_id": group_id}
     if with_operations:
         row["authorized_operations"] = operations.GROUP
-    if group is not None:
+    if isinstance(group, Group):
         return row | _tell(group)
-    if fault == "GROUP_ID_NOT_FOUND":
+    if group is not None or fault == "GROUP_ID_NOT_FOUND":
+        fault = "GROUP_ID_NOT_FOUND"
         row["group_state"] = State.DEAD.value
         if version < 6:
             return row
-        row["error_message"] = f"there is no group {group_id!r}"
+        row["error_message"] = f"there is no group {group_id!r} of the classic protocol"
     row["error_code"] = number(fault)
     return row
 

@@ -1,7 +1,7 @@
 """OffsetCommit (key 8), versions 2-9: a group keeps positions; they are durable when the answer goes.
 
 2 a retention time for these commits; 3 and 4 nothing new; 5 no retention time; 6 leader epochs; 7 static members; 8
-flexible; 9 nothing new here.
+flexible; 9 members of the consumer protocol, with their epochs.
 """
 
 from korvet_fast.core.groups.coordinator import Position
@@ -25,6 +25,7 @@ async def offset_commit(session: Session, request: Values, version: int) -> Valu
         request["group_instance_id"],
         request["generation_id_or_member_epoch"],
         positions,
+        knows_epochs=version >= 9,
     )
     return {
         "topics": [

@@ -3,8 +3,8 @@
 Source: KIP-496.
 """
 
-from korvet_fast.core.groups.documents import Place
-from korvet_fast.core.groups.group import Group
+from korvet_fast.core.groups.consumer.group import ConsumerGroup
+from korvet_fast.core.groups.documents import AnyGroup, Place
 from korvet_fast.wire.kafka.faults import number
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.membership import CONSUMER, read_subscription
@@ -33,11 +33,16 @@ async def offset_delete(session: Session, request: Values, version: int) -> Valu
     return {"topics": [{"name": name, "partitions": rows} for name, rows in topics.items()]}
 
 
-def _refuse(session: Session, group: Group, topic: str, partition: int) -> str:
-    for member in group.members:
-        wanted = read_subscription(member.metadata(group.protocol))
-        if wanted is None or topic in wanted:
-            return "GROUP_SUBSCRIBED_TO_TOPIC"
+def _refuse(session: Session, group: AnyGroup, topic: str, partition: int) -> str:
+    if _reads(group, topic):
+        return "GROUP_SUBSCRIBED_TO_TOPIC"
     known = session.broker.topics.get(topic)
     exists = known is not None and 0 <= partition < len(known.partitions)
     return "" if exists else "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def _reads(group: AnyGroup, topic: str) -> bool:
+    if isinstance(group, ConsumerGroup):
+        return topic in group.seen and group.in_use
+    subscriptions = [read_subscription(member.metadata(group.protocol)) for member in group.members]
+    return any(wanted is None or topic in wanted for wanted in subscriptions)

@@ -1,7 +1,7 @@
 """OffsetFetch (key 9), versions 1-9: what groups have committed; -1 where there is nothing.
 
 2 null asks for all partitions, and the group has an error of its own; 3 and 4 nothing new; 5 leader epochs; 6 flexible;
-7 only stable offsets (all are: there are no transactions); 8 several groups; 9 nothing new here.
+7 only stable offsets (all are: there are no transactions); 8 several groups; 9 who asks, with its epoch.
 """
 
 from korvet_fast.core.groups.documents import Commit, Place
@@ -21,7 +21,8 @@ async def _fetch(session: Session, asked: Values, version: int) -> Values:
     places = None
     if topics is not None:
         places = [Place(topic["name"], index) for topic in topics for index in topic["partition_indexes"]]
-    fault, found = await session.broker.groups.fetch(asked["group_id"], places)
+    who = (asked["member_id"], asked["member_epoch"]) if version >= 9 else (None, -1)
+    fault, found = await session.broker.groups.fetch(asked["group_id"], places, *who)
     error = number(fault)
     if error and version >= 2:
         places = []

@@ -5,6 +5,7 @@ from typing import Final
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS, DESCRIBE_CLUSTER, METADATA
 from korvet_fast.wire.kafka.shapes.commits import OFFSET_COMMIT, OFFSET_FETCH
 from korvet_fast.wire.kafka.shapes.configs import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from korvet_fast.wire.kafka.shapes.consumer_groups import CONSUMER_GROUP_DESCRIBE, CONSUMER_GROUP_HEARTBEAT
 from korvet_fast.wire.kafka.shapes.coordinators import FIND_COORDINATOR
 from korvet_fast.wire.kafka.shapes.directories import DESCRIBE_LOG_DIRS
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
@@ -46,5 +47,7 @@ CATALOG: Final[dict[int, Message]] = {
         INCREMENTAL_ALTER_CONFIGS,
         OFFSET_DELETE,
         DESCRIBE_CLUSTER,
+        CONSUMER_GROUP_HEARTBEAT,
+        CONSUMER_GROUP_DESCRIBE,
     )
 }
