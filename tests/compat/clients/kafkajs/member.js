@@ -23,6 +23,8 @@ async function become(asked) {
   const consumer = connect(asked.bootstrap).consumer({
     groupId: asked.group,
     sessionTimeout: asked.session ?? 6_000,
+    // It may come back as a new member after it lost the broker: this long the others then wait for the old one.
+    rebalanceTimeout: 10_000,
     heartbeatInterval: 300,
     metadataMaxAge: 1_000,
     maxWaitTimeInMs: 200,
