@@ -41,6 +41,7 @@ class Stream:
     end: int = 0  # as the last append by a broker left it
     top: int = 0  # after the last record there ever was
     removed: int = 0
+    epochs: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def bounds(self) -> Bounds:
@@ -137,10 +138,12 @@ class SharedStore:
         stream = self.server.stream(log)
         stream.epoch = max(stream.epoch + 1, epoch)
         stream.end = max(stream.end, stream.top, floor)
+        stream.epochs = [*(each for each in stream.epochs if each[1] < stream.end), (stream.epoch, stream.end)]
         self.attached[log] = stream.epoch, stream.end
         self.forms[log] = form
         headers = b"".join(bytes(entry.data[:8]) + b"\0\0\0\x31" + entry.data[12:_HEAD] for entry in stream.entries)
-        return Attached(stream.bounds, stream.epoch, stream.top, headers if form.single else b"")
+        attached = Attached(stream.bounds, stream.epoch, stream.top, b"")
+        return attached._replace(headers=headers, epochs=tuple(stream.epochs)) if form.single else attached
 
     def append(
         self, log: str, entries: Sequence[Entry], at: int, *, sync: bool, copies: int = 1, piece: Piece = LARGE

@@ -8,7 +8,7 @@ records are gone.
 import asyncio
 import logging
 
-from korvet_fast.core.epochs import Epoch
+from korvet_fast.core.epochs import Epoch, Epochs
 from korvet_fast.core.extent import Extent
 from korvet_fast.core.host import Host
 from korvet_fast.core.state import State
@@ -115,7 +115,7 @@ class Tenure(Extent):
     async def _hold(self, attached: Attached, stored: int, known: int) -> None:
         """Stand where the store says. Clients rely on all below `stored`; the state is that after `known`."""
         host, state = self._host, self._state
-        bounds, epoch, top, headers = attached
+        bounds, epoch, top, headers, epochs = attached
         if top < stored:
             host.report_loss(self.log, max(top, self.start, bounds.removed), stored)
         if top < known and not host.store.shared:
@@ -133,7 +133,10 @@ class Tenure(Extent):
             state.count_producers(headers, host.clock.monotonic())
         elif known < top:
             self._unsaved = await state.catch_up(host.store, max(known, bounds.start), top, host.clock.monotonic())
-        state.epochs.add(epoch, bounds.end)
+        if self.single:
+            state.epochs = Epochs(list(epochs))  # its records do not tell
+        else:
+            state.epochs.add(epoch, bounds.end)
         host.version += 1
         if state.saved_end > top:
             # The saved copy has what is gone. The log will grow past its end, and it would be believed then.

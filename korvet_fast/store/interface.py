@@ -98,6 +98,9 @@ class Attached(NamedTuple):
     epoch: int  # larger than that of any program that had the log before; appends are fenced with it
     top: int  # the offset after the last record really there; below `bounds.end` where records were lost, or never were
     headers: bytes  # `single` only: heads (61 bytes) of the last 5 batches of each idempotent producer, offsets rising
+    epochs: tuple[
+        tuple[int, int], ...
+    ] = ()  # `single` only: each epoch of the log, with the first offset it could write
 
 
 class Stale(Exception):

@@ -9,8 +9,10 @@ from korvet_fast.store.redis.calls import Calls
 from korvet_fast.store.redis.ids import LAST
 from korvet_fast.store.redis.log import HEAD, Log, Marks
 from korvet_fast.store.redis.scripts import ATTACH, SET
-from korvet_fast.store.redis.state import read_state
+from korvet_fast.store.redis.state import State, read_state, write_epochs
 from korvet_fast.store.redis.survey import learn
+
+_REMEMBERED = 1000  # epochs
 
 
 async def attach(calls: Calls, marks: Marks, log: Log, epoch: int, floor: int) -> Attached:
@@ -27,10 +29,13 @@ async def attach(calls: Calls, marks: Marks, log: Log, epoch: int, floor: int) -
     words: list[str | int] = ["end", end]
     if end > state.top:
         words += ["jump", end, "top", state.top]
+    epochs = _continue(state, end) if log.form.single else []
+    if epochs:
+        words += ["epochs", write_epochs(epochs)]
     if not await calls.run(SET, keys, fence, *words):
         raise StoreError(f"{log.name}: another program took it over at the same time")
     log.fence = fence
-    log.epoch = state.epoch
+    log.epochs = epochs
     log.end = end
     log.mark = b"%d" % end
     log.durable = 0
@@ -40,12 +45,19 @@ async def attach(calls: Calls, marks: Marks, log: Log, epoch: int, floor: int) -
     log.first = None
     log.foreign = state.foreign
     bounds = await learn(calls, log, state)
-    return Attached(bounds, state.epoch, state.top, _join(heads))
+    return Attached(bounds, state.epoch, state.top, _join(heads), tuple(epochs))
 
 
 def name_form(form: Form) -> str:
     """As the state has it."""
     return f"{'entries' if form.single else 'batches'}:{form.bits}"
+
+
+def _continue(state: State, end: int) -> list[tuple[int, int]]:
+    """The epochs, with the present one from `end` on; without those that have nothing in the log, or wrote nothing."""
+    epochs = [each for each in state.epochs if each[1] < end]
+    gone = sum(first <= state.start for _, first in epochs[1:])
+    return [*epochs[gone:][-_REMEMBERED:], (state.epoch, end)]
 
 
 async def _read_heads(calls: Calls, log: Log) -> "OrderedDict[int, bytes]":

@@ -2,14 +2,17 @@
 
 import asyncio
 import secrets
+from bisect import bisect_right
 from collections import OrderedDict, deque
 from itertools import count
+from operator import itemgetter
 from typing import NamedTuple
 
 from korvet_fast.store.interface import Form
 from korvet_fast.store.redis.batches import Batches
 from korvet_fast.store.redis.entries import Entries
 from korvet_fast.store.redis.group import Group
+from korvet_fast.store.redis.ids import LAST
 from korvet_fast.store.redis.layout import Layout
 from korvet_fast.store.redis.pieces import Pieces
 from korvet_fast.store.redis.state import Totals
@@ -46,7 +49,7 @@ class Log:
         "density",
         "durable",
         "end",
-        "epoch",
+        "epochs",
         "fence",
         "first",
         "flying",
@@ -75,7 +78,7 @@ class Log:
         self.state_key = f"{{{self.key}}}:@state"
         self.lay_out(form)
         self.fence = ""
-        self.epoch = -1
+        self.epochs: list[tuple[int, int]] = []  # see `Attached.epochs`
         self.end = 0  # where the next append goes
         self.mark = b""  # what the state has as its end
         self.durable = 0  # known to be, below here
@@ -100,6 +103,12 @@ class Log:
         """How it is laid out, from now on."""
         self.form = form
         self.layout: Layout = Entries() if form.single else Batches()
+
+    def find_epoch(self, offset: int) -> tuple[int, int]:
+        """Under which epoch an offset was written (-1: that is not known), and below which offset that holds."""
+        at = bisect_right(self.epochs, offset, key=itemgetter(1))
+        epoch = self.epochs[at - 1][0] if at else -1
+        return epoch, self.epochs[at][1] if at < len(self.epochs) else LAST + 1
 
     def last_totals(self) -> Totals:
         """After everything under way."""

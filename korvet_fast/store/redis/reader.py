@@ -42,7 +42,8 @@ class Reader:
         offset, room = start, max_bytes
         while offset < limit and room > 0:
             count = _count(log, offset, room)
-            answer = await self._fetch(log, log.form, offset, limit, count, room)
+            epoch, upto = log.find_epoch(offset)
+            answer = await self._fetch(log, log.form, offset, min(limit, upto), count, room, epoch)
             found, containing = answer.found, None
             if not data and not log.form.single and _begins_above(found, offset):
                 containing = await self._fetch_containing(log, offset)
@@ -53,7 +54,10 @@ class Reader:
                 break
             data += batches
             offset, room = max(found.next, offset), room - size
-            if containing is None and (answer.ended or found.seen < answer.there or 2 * size > room):
+            more = found.seen < answer.there
+            if answer.ended and upto < limit and not more:
+                offset = max(offset, upto)  # what comes next was written under another epoch
+            elif containing is None and (answer.ended or more or 2 * size > room):
                 break
         return Page(data, offset if data else start)
 
@@ -112,8 +116,10 @@ class Reader:
             offset = answer.found.next
         return Page([], start)
 
-    async def _fetch(self, log: Log, form: Form, start: int, limit: int, count: int, room: int) -> _Answer:
-        """Entries from `start` on, about `count` at most."""
+    async def _fetch(
+        self, log: Log, form: Form, start: int, limit: int, count: int, room: int, epoch: int = -1
+    ) -> _Answer:
+        """Entries from `start` on, about `count` at most, all of one epoch."""
         bits = form.bits
         end = pack_id(limit - 1, bits) if limit <= LAST else "+"
 
@@ -127,7 +133,7 @@ class Reader:
 
         (raw,) = await self._calls.ask(log.key, request(), again=request_less)
         there = int(bytes(raw[1:16]).partition(b"\r")[0])
-        found = log.layout.unpack(raw, form, start, room, log.epoch)
+        found = log.layout.unpack(raw, form, start, room, epoch)
         if there:
             log.density = len(raw) / there
         if found.skipped and not log.warned:
@@ -139,7 +145,7 @@ class Reader:
         """The batch that begins below `offset` and ends above it."""
         packed = pack([["XREVRANGE", log.key, pack_id(offset, log.form.bits), "-", "COUNT", 1]])
         (raw,) = await self._calls.ask(log.key, packed)
-        found = log.layout.unpack(raw, log.form, offset, _ALL, log.epoch)
+        found = log.layout.unpack(raw, log.form, offset, _ALL, -1)
         return found if found.data else None
 
 

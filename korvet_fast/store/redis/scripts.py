@@ -12,6 +12,7 @@ The state is a hash:
   size count time    bytes and entries ever appended, and the largest record time, in ms
   cut      bytes ever taken away
   p<id>    heads of the last five batches of an idempotent producer (layout `entries`)
+  epochs   who wrote what (layout `entries`): `epoch:offset` of all who took the log over, and where they began
   held     inside of a transaction only: its appends are refused
 
 An append is MULTI, a guard, XADDs, CLOSE, EXEC. The payload stays out of Lua, which would copy it twice. A guard that
@@ -60,7 +61,10 @@ redis.call('HDEL', KEYS[2], 'held')
 return 0
 """
 
-_FIELDS = "'form', 'epoch', 'fence', 'end', 'jump', 'top', 'start', 'removed', 'gone', 'size', 'count', 'time', 'cut'"
+_FIELDS = (
+    "'form', 'epoch', 'fence', 'end', 'jump', 'top', 'start', 'removed', 'gone', 'size', 'count', 'time', 'cut', "
+    "'epochs'"
+)
 
 # What is there: the fields above, then what XINFO STREAM tells. No payload, but the heads of the first and last batch.
 _LOOK = f"""

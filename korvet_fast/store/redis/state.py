@@ -6,7 +6,7 @@ from korvet_fast._native import headers
 from korvet_fast.store.interface import Form
 from korvet_fast.store.redis.ids import LAST, find_end, find_offset
 
-_FIELDS = 13  # of the state; the stream's follow
+_FIELDS = 14  # of the state; the stream's follow
 _NOTHING = (b"0-0", 0, 0, b"", b"", 0)
 
 
@@ -35,13 +35,14 @@ class State(NamedTuple):
     cut: int
     foreign: int  # entries that others have put in
     used: int  # bytes that the stream takes in Redis
+    epochs: list[tuple[int, int]]  # see `Attached.epochs`
 
 
 def read_state(reply: list[Any], form: Form) -> State:
     """From the reply of a script that looks."""
     bits, lowest = form.bits, 0 if form.single else 1
     # The layout's first offset: Redis has no id 0-0, so that batches, whose offsets are dense, begin with 1.
-    _, epoch, fence, mark, jump, claimed, start, removed, known_gone, size, count, time, cut = reply[:_FIELDS]
+    _, epoch, fence, mark, jump, claimed, start, removed, known_gone, size, count, time, cut, epochs = reply[:_FIELDS]
     last, added, length, first, last_head, used = reply[_FIELDS:] or _NOTHING
     end = int(mark or 0)
     top = find_end(last, bits)
@@ -68,7 +69,19 @@ def read_state(reply: list[Any], form: Form) -> State:
         int(cut or 0),
         added - totals.number,
         used,
+        read_epochs(epochs or b""),
     )
+
+
+def read_epochs(field: bytes) -> list[tuple[int, int]]:
+    """The field `epochs` of the state."""
+    pairs = (pair.split(b":") for pair in field.split())
+    return [(int(epoch), int(first)) for epoch, first in pairs]
+
+
+def write_epochs(epochs: list[tuple[int, int]]) -> str:
+    """As `read_epochs` reads them."""
+    return " ".join(f"{epoch}:{first}" for epoch, first in epochs)
 
 
 def _end_of(head: bytes) -> int:
