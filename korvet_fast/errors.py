@@ -47,6 +47,7 @@ FAULTS = _table(
     ("MESSAGE_TOO_LARGE", False, "The batch is larger than the topic's max.message.bytes."),
     ("INVALID_TOPIC_EXCEPTION", False, "The topic name is not legal."),
     ("NOT_ENOUGH_REPLICAS", True, "Fewer copies can be made than min.insync.replicas asks for."),
+    ("NOT_ENOUGH_REPLICAS_AFTER_APPEND", True, "Fewer copies were made in time than min.insync.replicas asks for."),
     ("INVALID_REQUIRED_ACKS", False, "acks must be 0, 1 or all (-1)."),
     ("UNSUPPORTED_VERSION", False, "This version of the request is not served."),
     ("TOPIC_ALREADY_EXISTS", False, "A topic with this name already exists."),
@@ -111,6 +112,13 @@ class StoreError(KorvetError):
 
     def __init__(self, detail: str) -> None:
         super().__init__("KAFKA_STORAGE_ERROR", detail)
+
+
+class TooFewCopies(StoreError):
+    """Stored, and then not copied in time as often as min.insync.replicas asks for."""
+
+    def __init__(self, detail: str) -> None:
+        KorvetError.__init__(self, "NOT_ENOUGH_REPLICAS_AFTER_APPEND", detail)
 
 
 class SettingError(Exception):

@@ -11,7 +11,7 @@ import logging
 from functools import partial
 
 from korvet_fast._native import ReplyError, pack, reply
-from korvet_fast.errors import StoreError
+from korvet_fast.errors import StoreError, TooFewCopies
 from korvet_fast.store.redis.durability import Need, Server, check, count_replicas, need, probe, refusal, summarise
 from korvet_fast.store.redis.identity import Identity, read_identity, read_info
 from korvet_fast.store.redis.lane import Lane
@@ -193,7 +193,7 @@ class _Queue:
             raise StoreError(f"{self._master} did not flush its append-only file within {PATIENCE:g} s")
         if replicas < self._wanted.replicas:
             done = "flushed" if self._wanted.flushed else "got"
-            raise StoreError(
+            raise TooFewCopies(
                 f"{count_replicas(replicas)} of {self._master} {done} the records within {PATIENCE:g} s, and "
                 f"{self._wanted.replicas} must"
             )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from korvet_fast.errors import StoreError
+from korvet_fast.errors import StoreError, TooFewCopies
 from korvet_fast.store.redis import sync, topology
 from korvet_fast.store.redis.sync import Durability
 from redis_cluster import Cluster
@@ -137,7 +137,7 @@ async def test_a_replica_that_stands_still_is_not_taken_for_one_that_has_it(
         monkeypatch.setattr(sync, "PATIENCE", 0.2)
         replica.pause()
         await there.ask(KEY, "SET", KEY, "v")
-        with pytest.raises(StoreError, match=r"no replicas of 127.* the records within 0\.2 s, and 1 must"):
+        with pytest.raises(TooFewCopies, match=r"no replicas of 127.* the records within 0\.2 s, and 1 must"):
             await wait(durability, sync=True, copies=2)
         replica.resume()
         monkeypatch.setattr(sync, "PATIENCE", 10.0)
