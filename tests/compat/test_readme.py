@@ -1,5 +1,6 @@
 """The README's sections `Quick start` and `Over Redis`, run as they stand: same commands, same ports, same Python."""
 
+import fcntl
 import os
 import re
 import signal
@@ -21,6 +22,14 @@ README = (Path(__file__).parents[2] / "README.md").read_text()
 def blocks(section: str, language: str) -> list[str]:
     text = README.split(f"## {section}\n")[1].split("\n## ")[0]
     return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def alone_on_its_ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Where tests run side by side, only one of these at a time."""
+    with (tmp_path_factory.getbasetemp().parent / "readme.lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="module")
