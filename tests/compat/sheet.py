@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from compat.drivers import DRIVERS
-from compat.scenarios.table import LACKS, SCENARIOS, cells
+from compat.scenarios.table import LACKS, NOTES, SCENARIOS, cells
 
 PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
 
@@ -14,7 +14,7 @@ _HEAD = f"""# Compatibility
 
 Drawn by `make matrix` from test results; do not edit. Every client is the real one, unmodified, driven by a small
 program of its own (`tests/compat/clients/`), and every cell is a test (`tests/compat/scenarios/`). ✓ works · ✗ does
-not · {LACKING} the client has no such feature: the number says what it lacks, and the test checks that it says so.
+not · {LACKING} the client has no such feature, and the test checks that it says so · numbers: see below.
 
 """
 _STORES = {
@@ -42,23 +42,27 @@ def draw(outcomes: list[Outcome]) -> str:
     """The page, in Markdown."""
     versions = {each.client: each.version for each in outcomes}
     clients = [client for client in DRIVERS if client in versions]
-    reasons = list(dict.fromkeys(reason for client in clients for reason in LACKS.get(client, {}).values()))
+    said = [text for table in (LACKS, NOTES) for client in clients for text in table.get(client, {}).values()]
+    notes = list(dict.fromkeys(said))
     page = _HEAD
     for title, stores in _STORES.items():
         page += f"## {title}\n\n| | {' | '.join(versions[client] for client in clients)} |\n"
         page += "|---" + "|:-:" * len(clients) + "|\n"
         for scenario in SCENARIOS:
-            row = [_mark(outcomes, scenario, client, stores, reasons) for client in clients]
+            row = [_mark(outcomes, scenario, client, stores, notes) for client in clients]
             page += f"| {scenario} | {' | '.join(row)} |\n"
         page += "\n"
-    return page + "".join(f"{number}. {reason}\n" for number, reason in enumerate(reasons, 1))
+    return page + "".join(f"{number}. {text}\n" for number, text in enumerate(notes, 1))
 
 
-def _mark(outcomes: list[Outcome], scenario: str, client: str, stores: tuple[str, ...], reasons: list[str]) -> str:
+def _mark(outcomes: list[Outcome], scenario: str, client: str, stores: tuple[str, ...], notes: list[str]) -> str:
     found = [
         each.passed for each in outcomes if (each.scenario, each.client) == (scenario, client) and each.store in stores
     ]
     if not all(found):
         return "✗"
     reason = LACKS.get(client, {}).get(scenario)
-    return "✓" if reason is None else f"{LACKING} {reasons.index(reason) + 1}"
+    if reason is not None:
+        return f"{LACKING} {notes.index(reason) + 1}"
+    note = NOTES.get(client, {}).get(scenario)
+    return "✓" if note is None else f"✓ {notes.index(note) + 1}"

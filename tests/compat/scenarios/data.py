@@ -101,7 +101,7 @@ def broker_restart(stage: Stage) -> None:
     world = stage.fresh()
     client = world.client(stage.name)
     sent = []
-    for turn in range(3):
+    for turn in range(2):
         records = [Record(b"%d" % turn, b"%d" % number) for number in range(5)]
         client.produce(stage.topic, records, idempotent=turn > 0)
         sent += records
