@@ -104,7 +104,7 @@ rolling-restarts: develop  ## twenty rolling restarts of three brokers over one 
 	KORVET_TEST_ROLLS=20 $(PY) -m pytest -s tests/faults/redis/test_brokers.py -k rolling
 
 matrix: develop tools  ## every foreign client in every scenario over both stores; prints and writes docs/compatibility.md
-	KORVET_TEST_MATRIX=full $(PY) -m pytest -q tests/compat/test_matrix.py
+	KORVET_TEST_MATRIX=full $(PY) -m pytest -q -n 4 tests/compat/test_matrix.py
 
 diagrams: develop  ## draw docs/groups.md anew from the table of the group protocol
 	@mkdir -p docs
