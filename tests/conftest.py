@@ -1,5 +1,6 @@
 """Fixtures that several folders share: broker processes, Redis servers."""
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from broker_process import BrokerProcess
 from redis_cluster import Cluster
 from redis_sentinels import Sentinels
 from redis_server import PROGRAMS, RedisServer, find_program
+
+# A shell that runs the tests in the background has them ignore it, and the programs they start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -95,6 +95,8 @@ class Sentinels:
             assert time.monotonic() < deadline, "no failover happened"
             # Asked again: Sentinels give a failover up when a busy machine makes a step of it too slow.
             if time.monotonic() - asked > GIVEN_UP_AFTER:
+                # A replica that is just being filled anew has nothing: Redis would promote it all the same.
+                self.replica.wait_for("replication", master_link_status="up", master_sync_in_progress="0")
                 try:
                     self.watchers[0].call("SENTINEL", "FAILOVER", NAME)
                     asked = time.monotonic()

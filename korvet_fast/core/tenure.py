@@ -14,7 +14,7 @@ from korvet_fast.core.host import Host
 from korvet_fast.core.state import State
 from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.core.watermark import Watermark
-from korvet_fast.errors import KorvetError, StoreError
+from korvet_fast.errors import KorvetError, StoreError, TooFewCopies
 from korvet_fast.store.interface import Attached, Bounds, Detached, Stale
 
 logger = logging.getLogger(__name__)
@@ -224,7 +224,9 @@ class Tenure(Extent):
             return error
         if isinstance(error, StoreError):
             self._report(error.detail)
-        self._ask((error.fault.name, error.detail))
+        # What comes after it is not even appended.
+        name = "NOT_ENOUGH_REPLICAS" if isinstance(error, TooFewCopies) else error.fault.name
+        self._ask((name, error.detail))
         self.retry()
         return error
 

@@ -9,7 +9,7 @@ from batches import make_batch
 from core_world import World, copy_as_crashed, put, put_values, read_all, run_broker, settle
 from korvet_fast.core.partition import Partition
 from korvet_fast.core.state import State
-from korvet_fast.errors import KorvetError, StoreError
+from korvet_fast.errors import KorvetError, StoreError, TooFewCopies
 from korvet_fast.store.interface import Stale
 
 
@@ -190,7 +190,16 @@ def test_an_append_that_has_failed_when_it_returns_is_not_acknowledged(tmp_path:
     asyncio.run(run())
 
 
-def test_a_log_that_cannot_be_made_durable_takes_nothing_and_shows_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("failure", "answered", "refused"),
+    [
+        (StoreError("flush failed"), "KAFKA_STORAGE_ERROR", "KAFKA_STORAGE_ERROR"),
+        (TooFewCopies("no replica"), "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "NOT_ENOUGH_REPLICAS"),
+    ],
+)
+def test_a_log_that_cannot_be_made_durable_takes_nothing_and_shows_nothing(
+    tmp_path: Path, failure: StoreError, answered: str, refused: str
+) -> None:
     async def run() -> None:
         async with run_broker(tmp_path) as world:
             partition = await create(world)
@@ -202,18 +211,18 @@ def test_a_log_that_cannot_be_made_durable_takes_nothing_and_shows_nothing(tmp_p
                 await asyncio.sleep(0)
                 for future in held:
                     if not future.done():
-                        future.set_exception(StoreError("flush failed"))
+                        future.set_exception(failure)
                 await asyncio.sleep(0)
-                with pytest.raises(StoreError):
+                with pytest.raises(KorvetError, match=f"^{refused}:"):
                     put(partition, make_batch([b"2"], producer=(7, 0, 2)), acks=-1)
-            assert await sent == "KAFKA_STORAGE_ERROR"
+            assert await sent == answered
             assert partition.high_watermark == 1
             assert await read_all(partition) == [b"0"]
             world.store.hold = None
             for future in held:
                 if not future.done():
-                    future.set_exception(StoreError("flush failed"))
-            while (answer := await send(partition, 1)) == "KAFKA_STORAGE_ERROR":
+                    future.set_exception(failure)
+            while (answer := await send(partition, 1)) in (answered, refused):
                 await asyncio.sleep(0)
             assert answer == 1
             assert await read_all(partition) == [b"0", b"1"]
