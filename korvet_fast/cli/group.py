@@ -26,7 +26,8 @@ from korvet_fast.client.reader import find_offset
 
 Bootstrap = tuple[tuple[str, int], ...]
 
-STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable")
+STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Stable")
+KINDS = ("classic", "consumer")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -53,19 +54,27 @@ def command() -> None:
     type=click.Choice(STATES, case_sensitive=False),
     help="Only those in this state.",
 )
+@click.option(
+    "--type",
+    "kinds",
+    multiple=True,
+    type=click.Choice(KINDS, case_sensitive=False),
+    help="Only those of this protocol.",
+)
 @json_option
 @bootstrap_option
-def list_command(states: tuple[str, ...], as_json: bool, bootstrap: Bootstrap) -> None:
+def list_command(states: tuple[str, ...], kinds: tuple[str, ...], as_json: bool, bootstrap: Bootstrap) -> None:
     """List the groups of all brokers."""
 
     async def work(cluster: Cluster) -> list[Listed]:
-        return await list_groups(cluster, states)
+        return await list_groups(cluster, states, kinds)
 
     found = run(bootstrap, work)
     if as_json:
         _print([row._asdict() for row in found])
     else:
-        draw_table(("group", "state", "protocol type"), [(row.group, row.state, row.protocol_type) for row in found])
+        titles = ("group", "type", "state", "protocol type")
+        draw_table(titles, [(row.group, row.kind, row.state, row.protocol_type) for row in found])
 
 
 @command.command()
@@ -86,7 +95,7 @@ def describe(names: tuple[str, ...], as_json: bool, bootstrap: Bootstrap) -> Non
         if number:
             click.echo()
         protocol = f", protocol {row.protocol}" if row.protocol else ""
-        click.echo(f"group {row.group}: {row.state}, {count(row.members, 'member')}{protocol}")
+        click.echo(f"group {row.group}: {row.kind}, {row.state}, {count(row.members, 'member')}{protocol}")
         draw_table(
             ("topic", "partition", "committed", "end", "lag", "member", "host"),
             [

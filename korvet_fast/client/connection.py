@@ -85,6 +85,10 @@ class Connection:
             )
         return version
 
+    def speaks(self, message: Message) -> bool:
+        """Whether the broker knows this kind of request at all."""
+        return message.key in self._spoken
+
     async def close(self) -> None:
         """Close; what is still unanswered fails."""
         self._fail(ClientError(f"the connection to {self.endpoint} was closed"))

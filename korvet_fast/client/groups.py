@@ -11,6 +11,7 @@ from korvet_fast.client.refusal import check
 from korvet_fast.core.types import EARLIEST, LATEST
 from korvet_fast.wire.kafka.shapes.commits import OFFSET_COMMIT, OFFSET_FETCH
 from korvet_fast.wire.kafka.shapes.configs import DESCRIBE_CONFIGS
+from korvet_fast.wire.kafka.shapes.consumer_groups import CONSUMER_GROUP_DESCRIBE
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
 from korvet_fast.wire.kafka.shapes.group_admin import DELETE_GROUPS, DESCRIBE_GROUPS, LIST_GROUPS
 from korvet_fast.wire.kafka.shapes.membership import CONSUMER, read_assignment
@@ -46,18 +47,21 @@ class Progress(NamedTuple):
 
 
 class Described(NamedTuple):
+    """A group. `kind`: classic or consumer, the protocols of groups. `protocol`: how partitions are assigned."""
+
     group: str
+    kind: str
     state: str
     protocol: str
     members: int
     progress: list[Progress]
 
 
-async def list_groups(cluster: Cluster, states: Iterable[str] = ()) -> list[Listed]:
+async def list_groups(cluster: Cluster, states: Iterable[str] = (), kinds: Iterable[str] = ()) -> list[Listed]:
     """The groups of all brokers, by name. Raises `ClientError`."""
     found: list[Listed] = []
     for broker in await cluster.brokers():
-        answer = await broker.request(LIST_GROUPS, {"states_filter": list(states), "types_filter": []})
+        answer = await broker.request(LIST_GROUPS, {"states_filter": list(states), "types_filter": list(kinds)})
         check("the list of groups", answer["error_code"])
         found += [
             Listed(row["group_id"], row["group_state"], row["protocol_type"], row["group_type"])
@@ -69,15 +73,14 @@ async def list_groups(cluster: Cluster, states: Iterable[str] = ()) -> list[List
 async def describe_group(cluster: Cluster, group: str) -> Described:
     """One group, partition by partition. Raises `ClientError`."""
     coordinator = await cluster.coordinator(group)
-    answer = await coordinator.request(DESCRIBE_GROUPS, {"groups": [group]})
-    (row,) = answer["groups"]
+    (row,) = (await coordinator.request(DESCRIBE_GROUPS, {"groups": [group]}))["groups"]
+    kind, protocol, owners = "classic", row["protocol_data"], _owners(row)
     code = row["error_code"] or (NOT_FOUND if row["group_state"] == "Dead" else 0)
-    check(f"group {group!r}", code, row["error_message"])
-    owners: dict[Place, dict[str, Any]] = {}
-    if row["protocol_type"] == CONSUMER:
-        for member in row["members"]:
-            for place in read_assignment(member["member_assignment"]) or ():
-                owners[place] = member
+    if code == NOT_FOUND and coordinator.speaks(CONSUMER_GROUP_DESCRIBE):
+        (row,) = (await coordinator.request(CONSUMER_GROUP_DESCRIBE, {"group_ids": [group]}))["groups"]
+        kind, protocol, owners = "consumer", row["assignor_name"], _consumers(row)
+        code = row["error_code"]
+    check(f"group {group!r}", code, None if code == NOT_FOUND else row["error_message"])
     committed = await fetch_committed(cluster, group)
     places = sorted({*owners, *committed})
     layouts = await _layouts(cluster, {topic for topic, _ in places})
@@ -85,7 +88,26 @@ async def describe_group(cluster: Cluster, group: str) -> Described:
         await _measure(cluster, place, committed.get(place), owners.get(place, {}), layouts[place[0]])
         for place in places
     ]
-    return Described(group, row["group_state"], row["protocol_data"], len(row["members"]), progress)
+    return Described(group, kind, row["group_state"], protocol, len(row["members"]), progress)
+
+
+def _owners(row: Mapping[str, Any]) -> dict[Place, dict[str, Any]]:
+    """The member of a classic group that has each partition."""
+    if row["protocol_type"] != CONSUMER:
+        return {}
+    members: list[dict[str, Any]] = row["members"]
+    return {place: member for member in members for place in read_assignment(member["member_assignment"]) or ()}
+
+
+def _consumers(row: Mapping[str, Any]) -> dict[Place, dict[str, Any]]:
+    """The member of a group of the consumer protocol that has each partition."""
+    members: list[dict[str, Any]] = row["members"]
+    return {
+        (topic["topic_name"], partition): member
+        for member in members
+        for topic in member["assignment"]["topic_partitions"]
+        for partition in topic["partitions"]
+    }
 
 
 async def fetch_committed(cluster: Cluster, group: str) -> dict[Place, tuple[int, str]]:

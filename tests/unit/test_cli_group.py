@@ -46,9 +46,10 @@ def fill(broker: BrokerProcess, *options: str, records: int = 20) -> str:
 
 
 @contextmanager
-def member(broker: BrokerProcess, topic: str, group: str) -> Iterator[None]:
+def member(broker: BrokerProcess, topic: str, group: str, protocol: str = "classic") -> Iterator[None]:
     """A consumer that has its partitions, and stays in the group."""
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "client.id": "reader"})
+    who = {"group.id": group, "client.id": "reader", "group.protocol": protocol}
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap} | who)
     assigned, over = threading.Event(), threading.Event()
     consumer.subscribe([topic], on_assign=lambda *_: assigned.set())
 
@@ -83,8 +84,8 @@ def test_groups_are_listed_by_state(broker: BrokerProcess) -> None:
     commit(broker, f"idle-{topic}", topic, 1)
     with member(broker, topic, f"busy-{topic}"):
         lines = call(broker, "group", "list").splitlines()
-        assert f"busy-{topic}\tStable\tconsumer" in lines
-        assert f"idle-{topic}\tEmpty\t" in lines
+        assert f"busy-{topic}\tclassic\tStable\tconsumer" in lines
+        assert f"idle-{topic}\tclassic\tEmpty\t" in lines
         (row,) = [each for each in told(broker, "group", "list", "--state", "stable") if topic in each["group"]]
         assert row == {"group": f"busy-{topic}", "state": "Stable", "protocol_type": "consumer", "kind": "classic"}
 
@@ -94,7 +95,7 @@ def test_a_group_is_described_with_its_lag_and_its_members(broker: BrokerProcess
     ends = bounds(broker, topic)
     commit(broker, topic, topic, 3)
     first, *rows = call(broker, "group", "describe", topic).splitlines()
-    assert first == f"group {topic}: Empty, 0 members"
+    assert first == f"group {topic}: classic, Empty, 0 members"
     assert [row.split("\t") for row in rows] == [[topic, "0", "3", str(ends[0]), str(ends[0] - 3), "-", "-"]]
     with member(broker, topic, topic):
         (group,) = told(broker, "group", "describe", topic)
@@ -104,6 +105,22 @@ def test_a_group_is_described_with_its_lag_and_its_members(broker: BrokerProcess
         assert (two["committed"], two["end"], two["lag"]) == (None, ends[1], None)
         assert {(each["client"], each["host"]) for each in (one, two)} == {("reader", "/127.0.0.1")}
         assert one["member"].startswith("reader-")
+
+
+def test_a_group_of_the_consumer_protocol_is_shown_as_one(broker: BrokerProcess) -> None:
+    topic = fill(broker)
+    ends = bounds(broker, topic)
+    with member(broker, topic, topic, "consumer"):
+        (row,) = [each for each in told(broker, "group", "list", "--type", "Consumer") if each["group"] == topic]
+        assert row == {"group": topic, "state": "Stable", "protocol_type": "consumer", "kind": "consumer"}
+        classic = told(broker, "group", "list", "--type", "classic")
+        assert topic not in {each["group"] for each in classic}
+        first, *rows = call(broker, "group", "describe", topic).splitlines()
+        assert first == f"group {topic}: consumer, Stable, 1 member, protocol uniform"
+        assert [row.split("\t")[:5] for row in rows] == [[topic, str(n), "-", str(ends[n]), "-"] for n in range(2)]
+        (group,) = told(broker, "group", "describe", topic)
+        assert {(each["client"], each["host"]) for each in group["progress"]} == {("reader", "/127.0.0.1")}
+    assert "GROUP_ID_NOT_FOUND" in call(broker, "group", "describe", f"no-{topic}", code=1)
 
 
 def test_lag_counts_only_what_is_still_there(broker: BrokerProcess) -> None:
