@@ -42,9 +42,9 @@ func takePart(asked options) error {
 		kgo.HeartbeatInterval(300*time.Millisecond),
 		kgo.DisableAutoCommit(),
 		kgo.BlockRebalanceOnPoll(),
-		kgo.OnPartitionsAssigned(tellOf("assigned", asked.Topic)),
-		kgo.OnPartitionsRevoked(tellOf("revoked", asked.Topic)),
-		kgo.OnPartitionsLost(tellOf("revoked", asked.Topic)),
+		kgo.OnPartitionsAssigned(tellAssigned(asked.Topic)),
+		kgo.OnPartitionsRevoked(tellRevoked(asked.Topic)),
+		kgo.OnPartitionsLost(tellRevoked(asked.Topic)),
 	)
 	if asked.Instance != "" {
 		settings = append(settings, kgo.InstanceID(asked.Instance))
@@ -65,13 +65,20 @@ func takePart(asked options) error {
 	return nil
 }
 
-func tellOf(what, topic string) func(context.Context, *kgo.Client, map[string][]int32) {
+func tellAssigned(topic string) func(context.Context, *kgo.Client, map[string][]int32) {
 	return func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
-		found := slices.Sorted(slices.Values(partitions[topic]))
-		if found == nil {
-			found = []int32{}
+		found := append([]int32{}, partitions[topic]...)
+		slices.Sort(found)
+		tell(answer{"assigned": found})
+	}
+}
+
+// tellRevoked leaves out what franz-go says at the end of each session, and again when it could not join: nothing.
+func tellRevoked(topic string) func(context.Context, *kgo.Client, map[string][]int32) {
+	return func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
+		if found := slices.Sorted(slices.Values(partitions[topic])); found != nil {
+			tell(answer{"revoked": found})
 		}
-		tell(answer{what: found})
 	}
 }
 
