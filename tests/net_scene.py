@@ -72,6 +72,7 @@ async def scene(admission: Admission | None = None, limits: Limits | None = None
         for peer in made.peers:
             peer.writer.close()
         await made.server.drain(5.0)
+        made.listener.close()  # the loop closes it too, in one of its next turns, and there may be none
         assert made.server.pool.used == 0
         assert not made.server.connections
 
