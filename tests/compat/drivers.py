@@ -53,7 +53,7 @@ def _java(version: str) -> Driver:
 
 
 def _go(name: str) -> Driver:
-    return Driver(name, ("./driver",), "go build -o driver .", ("go",))
+    return Driver(name, ("./driver",), "go build -buildvcs=false -o driver .", ("go",))
 
 
 DRIVERS: dict[str, Driver] = {
