@@ -44,12 +44,9 @@ def _python(name: str, *needs: str) -> Driver:
 
 
 def _java(version: str) -> Driver:
-    """One source, compiled against the client of each version. Short-lived: the quick compiler and a small heap."""
-    jars = f"mvn -B -q -f pom-{version}.xml dependency:copy-dependencies -DoutputDirectory=lib -DincludeScope=runtime"
-    build = f"{jars}; javac -nowarn -d out -cp 'lib/*' src/*.java"
-    thrifty = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
-    log = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-    return Driver("java", ("java", *thrifty, log, "-cp", "out:lib/*", "Driver"), build, ("java", "javac", "mvn"))
+    """One source, compiled against the client of each version."""
+    run = ("java", "@options", "-XX:SharedArchiveFile=driver.jsa", "Driver")
+    return Driver("java", run, f"bash build.sh {version}", ("java", "javac", "mvn"))
 
 
 def _go(name: str) -> Driver:

@@ -34,7 +34,10 @@ STORES = ("embedded", "redis")
 @contextmanager
 def open_broker(store: str, place: Path) -> Iterator[BrokerProcess]:
     """A broker over one of STORES, with dense offsets."""
-    settings = ("num.partitions=4", "group.initial.rebalance.delay.ms=100", "group.min.session.timeout.ms=1000")
+    settings = (
+        *("num.partitions=4", "group.initial.rebalance.delay.ms=100"),
+        *("group.min.session.timeout.ms=1000", "group.consumer.heartbeat.interval.ms=300"),
+    )
     with ExitStack() as ending:
         if store == "redis":
             server = ending.enter_context(RedisServer(find_program("redis-distribution"), place, appendonly="yes"))

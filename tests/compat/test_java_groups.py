@@ -99,10 +99,14 @@ def test_console_consumers_share_with_a_late_one_and_survive_a_killed_one(
         assert [row["LAG"] for row in tools.positions(scene.group)] == ["0"] * PARTITIONS  # it commits when it leaves
 
 
-def test_the_tool_lists_and_describes_a_group_with_members_and_leaves_it_alone(tools: Tools, topic: str) -> None:
+@pytest.mark.parametrize("kind", ["classic", "consumer"])
+def test_the_tool_lists_and_describes_a_group_with_members_and_leaves_it_alone(
+    tools: Tools, topic: str, kind: str
+) -> None:
     with play(tools.broker, topic) as scene:
-        dynamic = scene.member("java_39")
-        static = scene.member("java_41", instance=NAME)
+        dynamic = scene.member("java_41", protocol=kind)
+        scene.wait_shared(dynamic)
+        static = scene.member("java_41", protocol=kind, instance=NAME)
         scene.wait_shared(dynamic, static)
         scene.send()
         scene.wait_read()
@@ -110,14 +114,18 @@ def test_the_tool_lists_and_describes_a_group_with_members_and_leaves_it_alone(t
         assert scene.group in tools.groups("--list").split()
         assert scene.group in tools.groups("--list", "--state", "Stable")
         assert scene.group not in tools.groups("--list", "--state", "Empty")
-        assert "Classic" in tools.groups("--list", "--type", "classic")
-        assert scene.group not in tools.groups("--list", "--type", "consumer").split()
+        assert [scene.group, kind.capitalize()] in words(tools.groups("--list", "--type", kind), scene.group)
+        other = "classic" if kind == "consumer" else "consumer"
+        assert scene.group not in tools.groups("--list", "--type", other).split()
         (state,) = words(tools.groups("--describe", *of_group, "--state"), scene.group)
-        assert state[-3:] == ["range", "Stable", "2"]
+        assert state[-3:] == ["uniform" if kind == "consumer" else "range", "Stable", "2"]
         shown = words(tools.groups("--describe", *of_group, "--members", "--verbose"), scene.group)
         by_instance = {row[2]: row[-5:] for row in shown}  # a dynamic member has no word there, but its host
-        owned = {name: ",".join(map(str, sorted(one.owned))) for name, one in (("/127.0.0.1", dynamic), (NAME, static))}
-        assert by_instance == {name: ["3", "-", f"{topic}:{numbers}", "-", "-"] for name, numbers in owned.items()}
+        for name, one in {"/127.0.0.1": dynamic, NAME: static}.items():
+            owned = f"{topic}:" + ",".join(map(str, sorted(one.owned)))
+            epochs = by_instance[name][1::2]
+            assert by_instance[name][::2] == ["3", owned, owned if kind == "consumer" else "-"]
+            assert epochs == (["2", "2"] if kind == "consumer" else ["-", "-"])
         rows = tools.positions(scene.group)
         assert [(row["PARTITION"], row["LAG"]) for row in rows] == [(str(each), "0") for each in range(PARTITIONS)]
         assert len({row["CONSUMER-ID"] for row in rows}) == 2
