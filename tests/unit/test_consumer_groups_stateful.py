@@ -46,11 +46,14 @@ class ConsumerGroups(RuleBasedStateMachine):
         if (client := self.pick(data, idle=True)) is not None:
             self.world.beat(client)
 
-    @rule()
-    def everybody_beats(self) -> None:
-        for client in self.world.living():
-            if not client.waits:
-                self.world.beat(client)
+    @rule(times=st.integers(1, 3))
+    def everybody_beats(self, times: int) -> None:
+        """Everybody heartbeats, and hears of it, but stops reading nothing yet."""
+        for _ in range(times):
+            for client in self.world.living():
+                if not client.waits:
+                    self.world.beat(client)
+            self.world.store_all()
 
     @rule(data=st.data())
     def obey(self, data: st.DataObject) -> None:
@@ -158,8 +161,7 @@ class ConsumerGroups(RuleBasedStateMachine):
         world.store_all()
         old, forgot = world.load(), world.document
         self.pass_time(data.draw(st.floats(0.0, SESSION)))
-        self.everybody_beats()
-        world.store_all()
+        self.everybody_beats(1)
         if forgot is None:
             return
         ahead = {one.member_id: one.epoch for one in world.living()}

@@ -7,6 +7,7 @@ Whoever calls takes the answers, and where `changed`, stores the group before gi
 from collections import Counter
 from typing import Final, NamedTuple
 
+from korvet_fast.core.groups.consumer.admission import identify
 from korvet_fast.core.groups.consumer.assignors import ASSIGNORS, Subscriber
 from korvet_fast.core.groups.consumer.machine import TABLE, Act, Finding, GroupState, Stage
 from korvet_fast.core.groups.consumer.members import (
@@ -94,8 +95,10 @@ class ConsumerGroup:
 
     def heartbeat(self, ask: Beat, ticket: Ticket, topics: Catalogue, now: float) -> None:
         """A member joins (epoch 0), lives, or leaves (`LEAVES`, `PAUSES`)."""
-        member, fault = self._find(ask)
-        if fault:
+        member, fault = identify(self.members, ask, self._rules.size)
+        if self.is_dead:
+            self.answers.append((ticket, Beaten("COORDINATOR_NOT_AVAILABLE")))
+        elif fault:
             self.answers.append((ticket, Beaten(fault)))
         elif member is not None and ask.epoch < 0:
             self._go(member, ask.epoch, now)
@@ -114,40 +117,6 @@ class ConsumerGroup:
         self._reconcile(member, ask.owned, now)
         news = ask.full or member.assigned != told
         return Beaten("", member.id, member.epoch, member.assigned if news else None)
-
-    def _find(self, ask: Beat) -> tuple[ConsumerMember | None, str]:
-        """Whom a heartbeat comes from (None: from a newcomer), or why it is refused."""
-        if self.is_dead:
-            return None, "COORDINATOR_NOT_AVAILABLE"
-        member = self.members.get(ask.member_id)
-        if ask.instance_id is not None and (ask.epoch != 0 or self.members.of_instance(ask.instance_id) is not None):
-            member = self.members.of_instance(ask.instance_id)
-            if member is not None and member.id != ask.member_id:
-                return member, self._refuse_instance(member, ask)
-        if member is None:
-            full = len(self.members) >= self._rules.size
-            newcomer = "GROUP_MAX_SIZE_REACHED" if full else ""
-            return None, newcomer if ask.epoch == 0 else "UNKNOWN_MEMBER_ID"
-        return member, self._refuse_epoch(member, ask)
-
-    def _refuse_instance(self, member: ConsumerMember, ask: Beat) -> str:
-        """Somebody else has the instance id."""
-        if ask.epoch != 0:
-            return "FENCED_INSTANCE_ID"
-        return "" if member.away else "UNRELEASED_INSTANCE_ID"
-
-    def _refuse_epoch(self, member: ConsumerMember, ask: Beat) -> str:
-        if ask.epoch <= 0:
-            return ""  # who joins again says that it has nothing
-        if member.away:
-            return "FENCED_MEMBER_EPOCH"
-        owned = ask.owned or _NOTHING
-        if ask.epoch == member.epoch:
-            # It can only have more than it was given if the store has forgotten that.
-            return "" if owned <= member.assigned | member.revoking else "FENCED_MEMBER_EPOCH"
-        # The answer with the present epoch may have been lost.
-        lost = ask.epoch == member.previous_epoch and ask.owned is not None and owned <= member.assigned
-        return "" if lost else "FENCED_MEMBER_EPOCH"
 
     def _admit(self, member: ConsumerMember | None, ask: Beat) -> ConsumerMember:
         """Make a newcomer a member, and give one that comes back as somebody else its place."""
