@@ -108,6 +108,26 @@ def test_who_has_not_noticed_stores_nothing_and_learns_it_from_the_store() -> No
     over(body)
 
 
+def test_what_another_took_over_that_did_not_know_whose_turn_it_was_is_taken_back() -> None:
+    """As a broker does whose server's history broke: it sees only later who else is there."""
+
+    async def body(server: Server, first: One) -> None:
+        async with start(server, 9002) as second:
+            await first.look()
+            mine, theirs = first.led, second.led
+            topic = second.broker.topics.get("t")
+            assert topic is not None
+            for index in mine:
+                await topic.partitions[index].lead()
+            await second.broker._tell()
+            await first.look()
+            await second.look()
+            assert (first.led, second.led) == (mine, theirs)
+            assert first.leaders == second.leaders
+
+    over(body)
+
+
 def test_who_leaves_hands_over_before_it_stops() -> None:
     async def body(server: Server, first: One) -> None:
         async with start(server, 9002) as second:

@@ -40,6 +40,6 @@ class Leadership:
                     partition.resign(f"{partition.log} is led by broker {broker}")
                 elif not there:
                     partition.resign("the other brokers take this one for gone")
-            elif target == own:
-                missing.append(partition)
+            if target == own and not partition.led:
+                missing.append(partition)  # be it taken back from one that did not know that it was not its turn
         return missing
