@@ -17,8 +17,10 @@ class Scenario(NamedTuple):
     stores: tuple[str, ...] = EVERYWHERE
 
 
+CONSUMER = "the same, group.protocol=consumer"
+FORMS = "records of every form"
 SCENARIOS: dict[str, Scenario] = {
-    **{f"records of every form, {codec}": Scenario(data.compression(codec)) for codec in COMPRESSIONS},
+    **{f"{FORMS}, compression {codec}": Scenario(data.compression(codec)) for codec in COMPRESSIONS},
     "acks 0, 1 and all": Scenario(data.acks),
     "idempotent produce": Scenario(data.idempotence),
     "records of 1 MB": Scenario(data.large_records),
@@ -38,6 +40,7 @@ SCENARIOS: dict[str, Scenario] = {
     "a group goes on where it was": Scenario(groups.resume, SLOW),
     "three members: one joins, one leaves, one is killed": Scenario(groups.three_members(), SLOW),
     "the same, cooperative-sticky": Scenario(groups.three_members(strategy="cooperative-sticky"), SLOW),
+    CONSUMER: Scenario(groups.three_members(protocol="consumer"), SLOW),
     "the same, two languages in one group": Scenario(groups.two_languages("range"), SLOW),
     "a static member restarts": Scenario(groups.static_restart, SLOW),
     "the broker restarts under a group": Scenario(groups.broker_restart, SLOW),
@@ -45,16 +48,20 @@ SCENARIOS: dict[str, Scenario] = {
 
 _NO_MEMBER = "kcat -G commits when it likes and does not say so; a test of its own reads with it"
 _NO_COOPERATION = "the client has only eager assignors"
+_CLASSIC = "the client has only the classic group protocol"
 _NO_ADMIN = "kcat administers nothing"
 _IN_MEMBERS = [name for name, each in SCENARIOS.items() if each.play.__module__ == groups.__name__]
 
 # client -> scenario -> why it cannot be: there its driver must say "unsupported", or end with code 3.
 LACKS: dict[str, dict[str, str]] = {
+    **{name: {CONSUMER: _CLASSIC} for name in ("kafka_python", "sarama")},
     "aiokafka": {
+        CONSUMER: _CLASSIC,
         "the same, cooperative-sticky": _NO_COOPERATION,
         "groups deleted": "aiokafka's administration client does not delete groups",
     },
     "kafkajs": {
+        CONSUMER: _CLASSIC,
         "the same, cooperative-sticky": _NO_COOPERATION,
         "the same, two languages in one group": "KafkaJS calls its assignor by a name no other client knows",
         "a static member restarts": "KafkaJS has no static members",
@@ -74,11 +81,11 @@ LACKS: dict[str, dict[str, str]] = {
     },
 }
 
-_FORMS = [name for name in SCENARIOS if name.startswith("records of every form")]
+_FORMS = [name for name in SCENARIOS if name.startswith(FORMS)]
 
 # client -> scenario -> what has to be said about a cell that works.
 NOTES: dict[str, dict[str, str]] = {
-    name: {"the broker restarts under a group": f"reads on, but rebalances when its only broker is away: it {reason}"}
+    name: {"the broker restarts under a group": f"may rebalance while its only broker is away: it {reason}"}
     for name, reason in groups.REJOIN.items()
 }
 for _name in ("kafka_python", "kafkajs"):
