@@ -50,6 +50,8 @@ async def _answer(session: Session, asked: Values, request: Values, version: int
     """One topic, by id or name; an unknown name is created if the request and the settings allow it."""
     topics = session.broker.topics
     identity, name = asked["topic_id"], asked["name"]
+    if version >= _BY_ID and identity != _NO_ID:
+        name = None  # Java's clients leave the name empty, not null
     try:
         if name is None:
             if version < _BY_ID:
