@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from broker_process import BrokerProcess
 from compat.group_scene import PARTITIONS, PATIENCE, MemberProcess, Scene, play
 from compat.java_tools import CONSUMER, Tools, java
+from redis_server import RedisServer
 
 CLIENTS = ["confluent", "java_41"]
 SETTINGS = (
@@ -158,6 +159,36 @@ def test_administrators_see_a_group_and_its_members(broker: BrokerProcess, topic
         assert places == {each.partition for each in seen.target_assignment.topic_partitions} == set(range(PARTITIONS))
         one.leave()
         admin.delete_consumer_groups([scene.group], request_timeout=PATIENCE)[scene.group].result()
+
+
+def test_coordinators_over_redis_die_in_turn_and_nobody_loses_a_partition(
+    redis_server: RedisServer, topic: str, tmp_path: Path
+) -> None:
+    settings = ("broker.heartbeat.interval.ms=300", "broker.session.timeout.ms=1500", *PATIENT)
+    brokers = [BrokerProcess(tmp_path, *settings, store=redis_server.url) for _ in range(2)]
+    try:
+        for one in brokers:
+            one.start()
+        with play(brokers[0], topic) as scene:
+            scene.bootstrap = ",".join(one.bootstrap for one in brokers)
+            members = [member(scene, "confluent") for _ in range(3)]
+            scene.wait_shared(*members)
+            scene.send()
+            scene.wait_read()
+            before = [one.changes for one in members]
+            for broker in brokers:
+                broker.kill()
+                scene.send()
+                scene.wait_read()
+                broker.start()
+                scene.send()
+                scene.wait_read()
+            assert [one.changes for one in members] == before, scene.explain()
+            members.pop().leave()
+            scene.wait_shared(*members)
+    finally:
+        for one in brokers:
+            one.stop()
 
 
 class ConsoleConsumer:

@@ -53,7 +53,8 @@ class Keeper:
         self.forks = host.forks  # as of when it was loaded
         self._host = host
         self._owner = owner
-        self._document: bytes | None = None  # to be stored
+        self._news = False  # the group is to be stored
+        self._document: bytes | None = None  # as this; None: as it is when its turn comes
         self._held: Answers = []  # until it is
         self._telling: Answers = []  # until what is being stored is
         self._saving: asyncio.Future[None] | None = None
@@ -80,6 +81,8 @@ class Keeper:
     def turn(self, group: AnyGroup) -> None:
         """Nobody is in the group: it is one of the other protocol from now on."""
         assert self.group.is_empty
+        if self._news and self._document is None:
+            self._document = pack_group(self.group, self.since)
         self.group = group
 
     # -- answers -----------------------------------------------------------------------------------------------------
@@ -93,9 +96,11 @@ class Keeper:
                 self.group.revision += 1
             if self.group.is_empty:
                 self.since = self._host.clock.wall()
-            # As it is now: what happens while this is being stored belongs to the next document.
-            self._document = pack_group(self.group, self.since)
-        if self._document is None and self._saving is None:
+            self._news = True
+            # Between two of its states that are stored a classic group is in others. Those of consumer groups are all
+            # alike, large and many: what happens before its turn comes goes into one document.
+            self._document = pack_group(self.group, self.since) if isinstance(self.group, Group) else None
+        if not self._news and self._saving is None:
             _give(answers)
         else:
             self._held += answers
@@ -112,8 +117,9 @@ class Keeper:
 
     async def _save(self, done: "asyncio.Future[None]") -> None:
         try:
-            while self._document is not None:
-                document, self._document = self._document, None
+            while self._news:
+                # What happens while this is being stored belongs to the next document.
+                document, self._news = self._document or pack_group(self.group, self.since), False
                 self._telling, self._held = self._held, []
                 # Commits of the former generation are seen by whoever learns of this one.
                 await self.offsets.rest()
