@@ -25,8 +25,9 @@ class MemberProcess:
     def __init__(self, client: str, **options: Any) -> None:
         self.client = client
         self.said: list[dict[str, Any]] = []
+        self.times: list[float] = []  # when, monotonic; of drivers that do not tell, when it was heard
         self.errors: list[str] = []
-        self.ended = False  # by the test
+        self.ended_at = float("inf")  # by the test
         self.process = start(client, "member", json.dumps(options))
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -42,7 +43,14 @@ class MemberProcess:
 
     def _listen(self, lines: Iterator[str]) -> None:
         for line in lines:
-            self.said.append(json.loads(line))
+            said = json.loads(line)
+            self.times.append(said.pop("at", None) or time.monotonic())
+            self.said.append(said)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has gone because the test wanted it."""
+        return self.ended_at < float("inf")
 
     @property
     def owned(self) -> set[int]:
@@ -71,7 +79,7 @@ class MemberProcess:
         return sum("assigned" in line or "revoked" in line for line in list(self.said))
 
     def leave(self) -> None:
-        self.ended = True
+        self.ended_at = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         self._end()
         assert self.said[-1] == {"closed": True}, self.errors
@@ -84,7 +92,7 @@ class MemberProcess:
         assert code is None or self.ended, f"a member in {self.client} ended with {code}: {self.errors}"
 
     def kill(self) -> None:
-        self.ended = True
+        self.ended_at = time.monotonic()
         self.process.kill()
         self._end()
 

@@ -7,6 +7,7 @@ import pytest
 
 from broker_process import BrokerProcess
 from compat.group_scene import play
+from member_history import check_members
 from redis_server import RedisServer
 
 SETTINGS = (
@@ -49,6 +50,7 @@ def test_brokers_restart_in_turn_and_nobody_rebalances(brokers: list[BrokerProce
             scene.send()
             scene.wait_read()
         assert [one.changes for one in members] == before, scene.explain()
+        check_members(scene)
 
 
 def test_members_come_leave_and_die_while_coordinators_change(brokers: list[BrokerProcess], topic: str) -> None:
@@ -70,3 +72,4 @@ def test_members_come_leave_and_die_while_coordinators_change(brokers: list[Brok
         brokers[0].start()
         scene.send()
         scene.wait_read()
+        check_members(scene)

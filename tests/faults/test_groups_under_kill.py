@@ -12,6 +12,7 @@ import pytest
 
 from broker_process import BrokerProcess
 from compat.group_scene import Scene, play
+from member_history import check_members
 
 KILLS = int(os.environ.get("KORVET_TEST_KILLS", "3"))
 
@@ -36,6 +37,7 @@ def test_a_killed_broker_costs_a_group_nothing(tmp_path: Path, clients: tuple[st
         scene.wait_read()
         assert [one.changes for one in members] == before, scene.explain()
         check_commits(scene)
+        check_members(scene)
 
 
 def test_a_broker_killed_in_the_middle_of_rebalances(tmp_path: Path) -> None:
@@ -60,6 +62,7 @@ def test_a_broker_killed_in_the_middle_of_rebalances(tmp_path: Path) -> None:
         scene.wait_shared(staying)
         scene.wait_read()
         check_commits(scene)
+        check_members(scene)
 
 
 def check_commits(scene: Scene) -> None:

@@ -4,6 +4,7 @@ import base64
 import json
 import signal
 import sys
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -45,8 +46,8 @@ class Running:
 
 
 def tell(**what: Any) -> None:
-    """One line, at once."""
-    print(json.dumps(what), flush=True)
+    """One line, at once, with its time: monotonic, in seconds, the same for all processes of a machine."""
+    print(json.dumps(what | {"at": time.monotonic()}), flush=True)
 
 
 def pack(data: bytes | None) -> str | None:
