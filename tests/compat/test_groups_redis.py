@@ -8,7 +8,7 @@ import pytest
 from broker_process import BrokerProcess
 from compat.group_scene import play
 from member_history import check_members
-from redis_server import RedisServer
+from redis_server import PROGRAMS, RedisServer
 
 SETTINGS = (
     *("group.initial.rebalance.delay.ms=200", "group.min.session.timeout.ms=1000"),
@@ -31,7 +31,9 @@ def brokers(redis_server: RedisServer, tmp_path: Path) -> Iterator[list[BrokerPr
             one.stop()
 
 
-@pytest.mark.parametrize("how", ["stopped", "killed"])
+@pytest.mark.parametrize(
+    ("redis_program", "how"), [(PROGRAMS[0], "stopped"), (PROGRAMS[1], "killed")], indirect=["redis_program"]
+)
 def test_brokers_restart_in_turn_and_nobody_rebalances(brokers: list[BrokerProcess], topic: str, how: str) -> None:
     end: Callable[[BrokerProcess], object] = BrokerProcess.kill if how == "killed" else BrokerProcess.stop
     with play(brokers[0], topic) as scene:
@@ -53,6 +55,7 @@ def test_brokers_restart_in_turn_and_nobody_rebalances(brokers: list[BrokerProce
         check_members(scene)
 
 
+@pytest.mark.parametrize("redis_program", PROGRAMS[:1], indirect=True)
 def test_members_come_leave_and_die_while_coordinators_change(brokers: list[BrokerProcess], topic: str) -> None:
     with play(brokers[0], topic) as scene:
         scene.bootstrap = ",".join(one.bootstrap for one in brokers)

@@ -8,6 +8,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetad
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import for_code
 
+from compat.clients.kafka_python.member import poll
 from compat.clients.lines import PATIENCE, Refused, pack, pack_headers, unpack, unpack_headers
 
 
@@ -80,7 +81,7 @@ class Client:
         while len(messages) < count:
             if time.monotonic() > until:
                 raise Refused(f"{len(messages)} of {count} records came")
-            messages += self.reader.poll(timeout_ms=500, max_records=count - len(messages)).get(place, [])
+            messages += poll(self.reader, count - len(messages)).get(place, [])
         return messages
 
     def walk(self, topic: str, partition: int) -> dict[str, Any]:
@@ -96,7 +97,7 @@ class Client:
         until = time.monotonic() + 1
         paused = 0
         while time.monotonic() < until:
-            paused += len(self.reader.poll(timeout_ms=200).get(place, []))
+            paused += len(poll(self.reader, 10).get(place, []))
         self.reader.resume(place)
         resumed = offsets(5)
         self.reader.assign([])

@@ -1,11 +1,15 @@
 """A member of a group, in kafka-python: reads, commits, tells; leaves on SIGTERM."""
 
+import sys
+import time
+from typing import Any
+
 from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from kafka.errors import BrokerResponseError, KafkaError
+from kafka.errors import BrokerResponseError, KafkaError, RetriableError
 
 from compat.clients.lines import Options, Running, Unsupported, tell
 
@@ -30,6 +34,17 @@ def describe_error(error: Exception) -> str:
     return str(error.message) if isinstance(error, BrokerResponseError) else repr(error)
 
 
+def poll(consumer: KafkaConsumer, count: int) -> dict[TopicPartition, list[Any]]:
+    """Some of the next `count` records. The client's own poll raises while no broker can be asked for metadata."""
+    try:
+        found: dict[TopicPartition, list[Any]] = consumer.poll(timeout_ms=200, max_records=count)
+    except RetriableError as error:
+        print(repr(error), file=sys.stderr, flush=True)
+        time.sleep(0.1)
+        return {}
+    return found
+
+
 def run(asked: Options) -> None:
     """Until SIGTERM."""
     if asked.protocol == "consumer":
@@ -48,7 +63,7 @@ def run(asked: Options) -> None:
     )
     consumer.subscribe([asked.topic], listener=_Listener())
     while running:
-        pages = consumer.poll(timeout_ms=200, max_records=20)
+        pages = poll(consumer, 20)
         for place, records in pages.items():
             for record in records:
                 tell(read=[place.partition, record.offset])
