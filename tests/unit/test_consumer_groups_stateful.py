@@ -164,13 +164,16 @@ class ConsumerGroups(RuleBasedStateMachine):
         self.everybody_beats(1)
         if forgot is None:
             return
-        ahead = {one.member_id: one.epoch for one in world.living()}
+        ahead, lost = {one.member_id: one.epoch for one in world.living()}, world.group.epoch
         world.document, world.kept = forgot, old.epoch
         world.targets = {epoch: target for epoch, target in world.targets.items() if epoch <= old.target_epoch}
-        world.told.clear()
         world.unsettled = {one.id for one in world.group.members} | {one.id for one in old.members}
         world.unsettled |= {one.member_id for one in world.living()}
         world.crash(applied=False)
+        world.group.leap()
+        world.settle()
+        world.store_all()
+        assert world.group.epoch > lost
         for client in world.living():
             client.uncertain = True  # its connection is gone
             world.beat(client)

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.eager import each
+from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.documents import (
     SLOTS,
     AnyGroup,
@@ -148,6 +149,8 @@ class Keepers:
                 group, since = unpack_group(document, self._rules)
             else:
                 packed[place] = document
+        if isinstance(group, ConsumerGroup) and self._host.forks:
+            group.leap()
         group.resume(self._host.clock.monotonic())
         records = self._records(group_id, known)
         offsets = Offsets(self._host, group_id, records, packed)

@@ -5,6 +5,8 @@ from korvet_fast.core.groups.consumer.members import TopicView
 from korvet_fast.core.topics import Topics
 from korvet_fast.errors import CodecError, KorvetError
 
+_PATTERNS = 1000  # remembered
+
 
 class TopicCatalogue:
     """`Catalogue` of all topics there are. What patterns fit is found out once for each state of the topics."""
@@ -24,7 +26,7 @@ class TopicCatalogue:
 
     def match(self, pattern: str) -> list[str]:
         """Raises `KorvetError` INVALID_REGULAR_EXPRESSION."""
-        if self._found_for != self.version:
+        if self._found_for != self.version or len(self._found) >= _PATTERNS:
             self._found, self._found_for = {}, self.version
         if pattern not in self._found:
             try:

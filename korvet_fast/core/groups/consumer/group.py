@@ -24,6 +24,7 @@ from korvet_fast.core.groups.consumer.members import (
 from korvet_fast.core.groups.members import Ticket
 
 _NOTHING: Final[Parts] = frozenset()
+_ROOM: Final = 1000  # epochs left out where nobody knows which the last one was
 
 
 class ConsumerRules(NamedTuple):
@@ -288,6 +289,11 @@ class ConsumerGroup:
             member.expires += seconds
             if member.revoke_by is not None:
                 member.revoke_by += seconds
+
+    def leap(self) -> None:
+        """The store's history broke, and may have lost epochs that were told: none of them is to come twice."""
+        self.epoch += _ROOM
+        self.changed = True
 
     def resume(self, now: float) -> None:
         """Just read from the store: everybody has a full session, and as long to give up partitions."""
