@@ -1,4 +1,4 @@
-"""Disks that misbehave."""
+"""Disks and clocks that misbehave."""
 
 import os
 import subprocess
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from faults.clock import Clock, build_library
 from requirement import missing, require
 
 
@@ -60,3 +61,13 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "korvet-test", place], check=True)
     yield place
     subprocess.run(["umount", "--lazy", place], check=True)
+
+
+@pytest.fixture(scope="session")
+def clock_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_library(tmp_path_factory.mktemp("clock"))
+
+
+@pytest.fixture
+def clock(clock_library: Path, tmp_path: Path) -> Clock:
+    return Clock(clock_library, tmp_path / "shift")

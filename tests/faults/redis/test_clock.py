@@ -1,51 +1,18 @@
 """The clock of the Redis server jumps (reliability F33): ids, retention and ownership do not stand on it."""
 
 import asyncio
-import struct
-import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
-
-import pytest
 
 from broker_process import BrokerProcess
+from faults.clock import HOUR, Clock
 from faults.redis.load import Load, create_topic
 from kafka_server import make_batch, run
 from raw_connection import connect, read_places
 from redis_server import RedisServer
-from requirement import require
 
-HOUR = 3_600_000  # ms
 Serve = Callable[..., BrokerProcess]
 StartRedis = Callable[..., RedisServer]
-
-
-class Clock:
-    """The wall clock of a process that was started with `before`."""
-
-    def __init__(self, library: Path, file: Path) -> None:
-        self.before = ("env", f"LD_PRELOAD={library}", f"CLOCK_SHIFT={file}")
-        self._file = file
-        file.write_bytes(struct.pack("=q", 0))
-
-    def shift(self, ms: int) -> None:
-        """From now on it is so far from the truth."""
-        with self._file.open("r+b") as file:
-            file.write(struct.pack("=q", ms))
-
-
-@pytest.fixture(scope="session")
-def clock_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    library = tmp_path_factory.mktemp("clock") / "clock.so"
-    source = Path(__file__).with_name("clock.c")
-    subprocess.run([require("cc"), "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
-    return library
-
-
-@pytest.fixture
-def clock(clock_library: Path, tmp_path: Path) -> Clock:
-    return Clock(clock_library, tmp_path / "shift")
 
 
 def server_time(server: RedisServer) -> int:
