@@ -6,6 +6,7 @@ from typing import Any
 
 from compat.group_scene import Scene, play
 from compat.world import Stage
+from member_history import check_members
 
 # Clients that join again by themselves when their only broker is away, at whatever broker: they may rebalance then.
 REJOIN = {
@@ -14,6 +15,9 @@ REJOIN = {
     "franz_go": "looks for another broker than the one that refused, and there is none",
     "kafkajs": "starts its consumer anew, as another member",
 }
+
+# Drivers that say when each thing happened: of others only the order within a member is known.
+TIMED = {"confluent", "kafka_python", "aiokafka"}
 
 EXPIRES = 2500  # ms of session, where a member shall be missed
 STAYS = 30_000
@@ -58,6 +62,13 @@ def come_and_go(scene: Scene, clients: Sequence[str], **options: Any) -> None:
     scene.wait_shared(third)
     scene.send()
     scene.wait_read()
+    check(scene)
+
+
+def check(scene: Scene) -> None:
+    """What the members told, held against the rules of a group, where it says when."""
+    if TIMED.issuperset(one.client for one in scene.members):
+        check_members(scene)
 
 
 def static_restart(stage: Stage) -> None:
@@ -77,6 +88,7 @@ def static_restart(stage: Stage) -> None:
         scene.wait_read()
         assert staying.changes == before, scene.explain()
         assert scene.doubles == 0, scene.explain()
+        check(scene)
 
 
 def resume(stage: Stage) -> None:
@@ -90,6 +102,7 @@ def resume(stage: Stage) -> None:
         scene.member(stage.name)
         scene.wait_read()
         assert scene.doubles == 0, scene.explain()
+        check(scene)
 
 
 def broker_restart(stage: Stage) -> None:
@@ -112,3 +125,4 @@ def broker_restart(stage: Stage) -> None:
             assert [one.changes for one in members] == before, scene.explain()
             assert scene.doubles == 0, scene.explain()
         scene.wait_shared(*members)
+        check(scene)
