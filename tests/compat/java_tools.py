@@ -15,7 +15,7 @@ from broker_process import BrokerProcess
 from redis_server import RedisServer, find_program
 from requirement import missing
 
-_SOURCE = Path(__file__).with_name("clients") / "java" / "tools" / "ToolRunner.java"
+SOURCES = Path(__file__).with_name("clients") / "java_tools"
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 PRODUCER = "org.apache.kafka.tools.ConsoleProducer"
 VERIFIABLE_CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
@@ -63,7 +63,7 @@ class _Runner:
 
     def __init__(self) -> None:
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen([*java(), str(_SOURCE)], stdin=pipe, stdout=pipe, text=True)
+        self.process = subprocess.Popen([*java(), str(SOURCES / "ToolRunner.java")], stdin=pipe, stdout=pipe, text=True)
         atexit.register(self._end)
 
     def run(self, tool: str, arguments: tuple[str, ...], stdin: str) -> tuple[int, str, str]:

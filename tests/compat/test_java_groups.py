@@ -8,7 +8,7 @@ import pytest
 
 from broker_process import BrokerProcess
 from compat.group_scene import PARTITIONS, play
-from compat.java_tools import CONSUMER, STORES, Tools, java, open_broker
+from compat.java_tools import CONSUMER, PRODUCER, SOURCES, STORES, Tools, java, open_broker
 
 pytestmark = pytest.mark.timeout(240)  # the first run fetches the artifacts
 
@@ -138,3 +138,21 @@ def test_the_tool_lists_and_describes_a_group_with_members_and_leaves_it_alone(
         dynamic.leave()
         static.kill()
         assert {row["LAG"] for row in tools.positions(scene.group)} == {"0"}
+
+
+def test_a_consumer_has_the_broker_look_for_its_topics(tools: Tools, topic: str) -> None:
+    def send(name: str, text: str) -> None:
+        tools.topics("--create", "--topic", name)
+        tools.run(PRODUCER, "--topic", name, stdin=f"{text}\n")
+
+    send(f"other-{topic}", "not for it")
+    send(f"{topic}-early", "there before it")
+    command = [*java(), str(SOURCES / "PatternConsumer.java"), tools.broker.bootstrap, topic, f"{topic}-.*"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as consumer:
+        try:
+            assert consumer.stdout is not None
+            assert consumer.stdout.readline() == f"{topic}-early there before it\n"
+            send(f"{topic}-late", "made meanwhile")
+            assert consumer.stdout.readline() == f"{topic}-late made meanwhile\n"
+        finally:
+            consumer.kill()
