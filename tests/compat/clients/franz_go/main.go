@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -99,7 +100,7 @@ func (d *driver) open(more ...kgo.Opt) (*kgo.Client, error) {
 
 func connection(bootstrap string) []kgo.Opt {
 	return []kgo.Opt{
-		kgo.SeedBrokers(bootstrap),
+		kgo.SeedBrokers(strings.Split(bootstrap, ",")...),
 		kgo.MetadataMinAge(100 * time.Millisecond),
 		kgo.MetadataMaxAge(time.Second),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 200 * time.Millisecond }),

@@ -42,16 +42,25 @@ func (d *driver) committed(asked request) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	block := found.GetBlock(asked.Topic, asked.Partition)
+	offset, err := offsetIn(found, asked.Topic, asked.Partition)
+	if err != nil {
+		return nil, err
+	}
+	return answer{"offset": offset, "metadata": found.GetBlock(asked.Topic, asked.Partition).Metadata}, nil
+}
+
+// offsetIn is what an answer says of one partition; -1 if nothing was committed.
+func offsetIn(found *sarama.OffsetFetchResponse, topic string, partition int32) (int64, error) {
+	block := found.GetBlock(topic, partition)
 	switch {
 	case found.Err != sarama.ErrNoError:
-		return nil, found.Err
+		return 0, found.Err
 	case block == nil:
-		return nil, errors.New("nothing was told of this partition")
+		return 0, errors.New("nothing was told of this partition")
 	case block.Err != sarama.ErrNoError:
-		return nil, block.Err
+		return 0, block.Err
 	}
-	return answer{"offset": block.Offset, "metadata": block.Metadata}, nil
+	return block.Offset, nil
 }
 
 func (d *driver) commit(asked request) (answer, error) {

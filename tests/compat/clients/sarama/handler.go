@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	batch    = 20 // records read before they are committed
-	attempts = 25 // to commit, in a session that goes on
+	batch = 20 // records read before they are committed
+	pause = 200 * time.Millisecond
 )
 
 // handler is what Sarama calls with the partitions of this member, each on a goroutine of its own.
 type handler struct {
-	group string
-	admin sarama.ClusterAdmin
+	group   string
+	admin   sarama.ClusterAdmin
+	silence time.Duration // that the group surely puts up with
 
 	lock  sync.Mutex
 	owned map[int32]bool // and told
@@ -111,21 +112,39 @@ func (h *handler) take(
 	}
 }
 
-// commit: Sarama's does not say how it went, so the broker is asked what it has now.
+// commit: Sarama's does not say how it went, so the broker is asked what it has now. A session that ends meanwhile ends
+// the attempts, but not the question: the partition is this member's until it joins again, or has been silent too long.
 func (h *handler) commit(session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim, end int64) {
-	for range attempts {
-		session.Commit()
-		found, err := h.admin.ListConsumerGroupOffsets(h.group, map[string][]int32{claim.Topic(): {claim.Partition()}})
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "offsets:", err)
-		} else if block := found.GetBlock(claim.Topic(), claim.Partition()); block != nil && block.Offset == end {
+	var late <-chan time.Time
+	done := session.Context().Done()
+	for {
+		if done != nil {
+			session.Commit()
+		}
+		stored, err := h.stored(claim)
+		if err == nil && stored == end {
 			tell(answer{"committed": map[int32]int64{claim.Partition(): end}})
+		}
+		if err == nil && (stored >= end || done == nil) {
 			return
 		}
 		select {
-		case <-session.Context().Done():
+		case <-done:
+			done, late = nil, time.After(h.silence)
+		case <-late:
 			return
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
+}
+
+// stored is the group's offset as the broker has it.
+func (h *handler) stored(claim sarama.ConsumerGroupClaim) (int64, error) {
+	topic, partition := claim.Topic(), claim.Partition()
+	found, err := h.admin.ListConsumerGroupOffsets(h.group, map[string][]int32{topic: {partition}})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "offsets:", err)
+		return 0, err
+	}
+	return offsetIn(found, topic, partition)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -71,7 +72,8 @@ var commands = map[string]command{
 }
 
 func serve(bootstrap string) error {
-	client, err := sarama.NewClient([]string{bootstrap}, settings())
+	addresses := strings.Split(bootstrap, ",")
+	client, err := sarama.NewClient(addresses, settings())
 	if err != nil {
 		return err
 	}
@@ -79,7 +81,7 @@ func serve(bootstrap string) error {
 	if err != nil {
 		return errors.Join(err, client.Close())
 	}
-	d := &driver{bootstrap: []string{bootstrap}, client: client, admin: admin}
+	d := &driver{bootstrap: addresses, client: client, admin: admin}
 	carryOut := func(asked request) (answer, error) {
 		do, ok := commands[asked.Do]
 		if !ok {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -47,24 +48,26 @@ func takePart(asked options) error {
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	config.Consumer.Offsets.AutoCommit.Enable = false
 	config.Consumer.Return.Errors = true
-	group, err := sarama.NewConsumerGroup([]string{asked.Bootstrap}, asked.Group, config)
+	addresses := strings.Split(asked.Bootstrap, ",")
+	group, err := sarama.NewConsumerGroup(addresses, asked.Group, config)
 	if err != nil {
 		return err
 	}
-	admin, err := sarama.NewClusterAdmin([]string{asked.Bootstrap}, settings())
+	admin, err := sarama.NewClusterAdmin(addresses, settings())
 	if err != nil {
 		return errors.Join(err, group.Close())
 	}
 	go listen(group.Errors())
-	handler := &handler{group: asked.Group, admin: admin, owned: make(map[int32]bool)}
+	silence := config.Consumer.Group.Session.Timeout / 2
+	handler := &handler{group: asked.Group, admin: admin, silence: silence, owned: make(map[int32]bool)}
 	for running.Err() == nil {
 		if err := group.Consume(running, []string{asked.Topic}, handler); err != nil && running.Err() == nil {
 			fmt.Fprintln(os.Stderr, "consume:", err)
-			time.Sleep(200 * time.Millisecond)
+			time.Sleep(pause)
 		}
 	}
 	if err := errors.Join(group.Close(), admin.Close()); err != nil {
-		return err
+		fmt.Fprintln(os.Stderr, "close:", err) // whom the broker could not hear leave, it will miss
 	}
 	tell(answer{"closed": true})
 	return nil
