@@ -114,11 +114,22 @@ class StoreError(KorvetError):
         super().__init__("KAFKA_STORAGE_ERROR", detail)
 
 
-class TooFewCopies(StoreError):
+class OutcomeUnknown(StoreError):
+    """An append may have been carried out, or was and may be lost again: nobody knows.
+
+    Clients are told REQUEST_TIMED_OUT. They take KAFKA_STORAGE_ERROR and NOT_LEADER_OR_FOLLOWER for "not stored", and
+    then an idempotent producer may send the same records in other batches, which are no repetitions any more.
+    """
+
+    def __init__(self, detail: str, name: str = "REQUEST_TIMED_OUT") -> None:
+        KorvetError.__init__(self, name, detail)
+
+
+class TooFewCopies(OutcomeUnknown):
     """Stored, and then not copied in time as often as min.insync.replicas asks for."""
 
     def __init__(self, detail: str) -> None:
-        KorvetError.__init__(self, "NOT_ENOUGH_REPLICAS_AFTER_APPEND", detail)
+        super().__init__(detail, "NOT_ENOUGH_REPLICAS_AFTER_APPEND")
 
 
 class SettingError(Exception):

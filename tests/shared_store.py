@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from batches import make_batch
 from korvet_fast import _native
-from korvet_fast.errors import StoreError
+from korvet_fast.errors import OutcomeUnknown, StoreError
 from korvet_fast.store.interface import (
     BATCHES,
     ENTRIES,
@@ -202,7 +202,7 @@ class SharedStore:
 
     def fork(self, why: str) -> None:
         for appending in list(self._under_way):
-            self._end(appending, StoreError("the connection was lost"))
+            self._end(appending, OutcomeUnknown(why))
         self.attached.clear()
         self._forked(why)
 

@@ -14,7 +14,7 @@ from korvet_fast.core.host import Host
 from korvet_fast.core.state import State
 from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.core.watermark import Watermark
-from korvet_fast.errors import KorvetError, StoreError, TooFewCopies
+from korvet_fast.errors import KorvetError, OutcomeUnknown, StoreError, TooFewCopies
 from korvet_fast.store.interface import Attached, Bounds, Detached, Stale
 
 logger = logging.getLogger(__name__)
@@ -199,7 +199,7 @@ class Tenure(Extent):
             if failure.fenced or self.single:
                 return KorvetError(_NOT_LED, f"{self.log} was written to, or taken over, by another program")
             return StoreError(f"{self.log} ends at {failure.end}, not where it was left: another writer was here")
-        if isinstance(failure, StoreError):
+        if isinstance(failure, StoreError) and not isinstance(failure, OutcomeUnknown):
             forked = isinstance(failure, Detached) or (self._refusal is not None and self._refusal[0] == _NOT_LED)
             return KorvetError(_NOT_LED, failure.detail) if forked else failure
         if isinstance(failure, KorvetError):
@@ -224,9 +224,7 @@ class Tenure(Extent):
             return error
         if isinstance(error, StoreError):
             self._report(error.detail)
-        # What comes after it is not even appended.
-        name = "NOT_ENOUGH_REPLICAS" if isinstance(error, TooFewCopies) else error.fault.name
-        self._ask((name, error.detail))
+        self._ask((_name_refusal(error), error.detail))
         self.retry()
         return error
 
@@ -289,3 +287,10 @@ class Tenure(Extent):
     def _see(self, bounds: Bounds) -> None:
         if self._refusal is None:  # in doubt, the bounds are asked for in their turn
             super()._see(bounds)
+
+
+def _name_refusal(error: KorvetError) -> str:
+    """What is answered to those who come after this, and of whom nothing is appended."""
+    if isinstance(error, TooFewCopies):
+        return "NOT_ENOUGH_REPLICAS"
+    return "KAFKA_STORAGE_ERROR" if isinstance(error, StoreError) else error.fault.name

@@ -168,7 +168,7 @@ def test_a_broken_history_is_told_exactly_and_no_offset_is_used_again(caplog: py
         world.server.lose("t:0", 6)
         world.store.held = None
         world.server.fork("the server was replaced by a replica")
-        assert [await outcome(partition, one) for one in on_their_way] == ["NOT_LEADER_OR_FOLLOWER"] * 2
+        assert [await outcome(partition, one) for one in on_their_way] == ["REQUEST_TIMED_OUT"] * 2
         with pytest.raises(KorvetError, match="NOT_LEADER_OR_FOLLOWER: the server was replaced"):
             put(partition, make_batch())
         await partition.retry()
@@ -206,7 +206,7 @@ def test_a_loss_in_layout_entries_leaves_its_producers_where_they_were() -> None
         world.server.lose("t:0", offsets[1])
         world.store.held = None
         world.server.fork("the server was replaced by a replica")
-        assert [await outcome(partition, one) for one in on_its_way] == ["NOT_LEADER_OR_FOLLOWER"]
+        assert [await outcome(partition, one) for one in on_its_way] == ["REQUEST_TIMED_OUT"]
         await partition.retry()
         assert [(loss.first, loss.end) for loss in world.broker.losses] == [(offsets[1], offsets[3] + 1)]
         assert await send(partition, b"3", producer=(7, 0, 3)) == offsets[3]

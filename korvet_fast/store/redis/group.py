@@ -45,6 +45,7 @@ class Group:
         "parts",
         "piece",
         "refusal",
+        "refused",
         "rows",
         "sent",
         "size",
@@ -76,6 +77,7 @@ class Group:
         self.commands = 0
         self.sent = False
         self.unknown = False  # it was sent, and the answer was lost
+        self.refused = False  # it was sent, and the answer says that nothing of it was carried out
         self.stored = self.durable = Shared()
         self.kept = False  # as durable as was asked for, or `refusal` says why not
         self.refusal: StoreError | None = None

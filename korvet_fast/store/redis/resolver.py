@@ -7,7 +7,7 @@ Then what is there is there, and what is not is sent again, in order, unless the
 import asyncio
 from collections.abc import Callable
 
-from korvet_fast.errors import StoreError
+from korvet_fast.errors import OutcomeUnknown, StoreError
 from korvet_fast.store.interface import Stale
 from korvet_fast.store.redis.calls import BUDGET, Calls
 from korvet_fast.store.redis.group import Group
@@ -64,7 +64,7 @@ class Resolver:
             left = deadline - self._loop.time()
             answer = await self._calls.run(REGAIN, keys, log.fence, fence, *ids, within=left)
         except StoreError as error:
-            self.fail(log, StoreError(f"{log.name}: it is unknown what became of the append: {error.detail}"))
+            self._lose(log, f"{log.name}: the server cannot be asked what became of the append: {error.detail}")
             return
         if not answer[0]:
             self._step_down(log, int(answer[1] or -1))
@@ -103,7 +103,7 @@ class Resolver:
     def _step_down(self, log: Log, end: int) -> None:
         """Another program has the log."""
         for group in log.groups:
-            unknown = StoreError(f"{log.name}: another program has it; it is unknown what became of the append")
+            unknown = OutcomeUnknown(f"{log.name}: another program has it; it is unknown what became of the append")
             _end(group, unknown if group.unknown else Stale(end, fenced=True))
         self._detach(log)
 
@@ -113,14 +113,20 @@ class Resolver:
             _end(group, error)
         self._detach(log)
 
-    def break_off(self, log: Log, error: StoreError) -> None:
-        """As `fail`, and what was stored will not become durable either."""
-        self.fail(log, error)
+    def _lose(self, log: Log, why: str) -> None:
+        """As `fail`, where nobody knows what became of what was sent."""
+        for group in log.groups:
+            _end(group, OutcomeUnknown(why) if group.sent and not group.refused else StoreError(why))
+        self._detach(log)
+
+    def break_off(self, log: Log, why: str) -> None:
+        """End everything under way; what is stored will not become durable either. The log is not attached any more."""
+        self._lose(log, why)
         rounds = list(log.rounds)
         log.rounds.clear()
         for group in rounds:
             if not group.durable.done():
-                group.durable.fail(error)
+                group.durable.fail(OutcomeUnknown(why))
 
     def _end(self, log: Log, error: Exception) -> None:
         groups = list(log.groups)

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from korvet_fast._native import pack
-from korvet_fast.errors import KorvetError, StoreError
+from korvet_fast.errors import KorvetError
 from korvet_fast.store.interface import (
     BATCHES,
     ENTRIES,
@@ -90,12 +90,12 @@ class RedisStore:
     def let_go(self) -> None:
         """End what is under way: nothing more is sent, nobody waits."""
         for log in self._logs.values():
-            self._writer.resolver.break_off(log, StoreError("the store is closed"))
+            self._writer.resolver.break_off(log, "the store is closed")
         self._logs.clear()
 
     def _fork(self, sentence: str) -> None:
         for log in self._logs.values():
-            self._writer.resolver.break_off(log, StoreError(sentence))
+            self._writer.resolver.break_off(log, sentence)
         self._follower.begin_anew()
         for forked in self._listeners:
             forked(sentence)
@@ -188,7 +188,7 @@ class RedisStore:
     async def drop(self, log: str) -> None:
         """See `Store.drop`."""
         state = self._logs.pop(log, None) or Log(log, self.url.namespace, WHOLE)
-        self._writer.resolver.break_off(state, StoreError(f"{log} was dropped"))
+        self._writer.resolver.break_off(state, f"{log} was dropped")
         await self._calls.ask(state.key, pack([["UNLINK", state.key, state.state_key]]))
 
     def show(self, log: str, group: str, offset: int | None) -> None:

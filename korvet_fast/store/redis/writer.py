@@ -12,7 +12,7 @@ from typing import cast
 
 from korvet_fast._native import ReplyError, replies
 from korvet_fast.core.types import Buffer
-from korvet_fast.errors import StoreError
+from korvet_fast.errors import OutcomeUnknown, StoreError
 from korvet_fast.store.interface import LARGE, Appending, Detached, Entry, Piece, Stale
 from korvet_fast.store.redis.calls import Calls
 from korvet_fast.store.redis.group import Group, Shared, Word
@@ -113,7 +113,7 @@ class Writer:
             except StoreError as error:
                 self.resolver.take(log, Trouble(error.detail, lost=True))
                 return
-            group.sent = True
+            group.sent, group.refused = True, False
             log.flying += 1
             answer.add_done_callback(partial(self._arrive, log, group))
             if log.flying >= DEPTH:
@@ -136,9 +136,11 @@ class Writer:
                 self._settle(log, group)
                 self._send(log)
                 return
-        elif log.trouble is None:
-            self.resolver.take(log, Trouble(_explain(raw)))
-            return
+        else:
+            why, group.refused = _explain(raw)
+            if log.trouble is None:
+                self.resolver.take(log, Trouble(why))
+                return
         self.resolver.go_on(log)
 
     # -- settling ------------------------------------------------------------------------------------------------
@@ -175,7 +177,7 @@ class Writer:
             try:
                 round_ = self._durability.wait(log.key, *group.need)
             except StoreError as error:
-                group.refusal = error
+                group.refusal = OutcomeUnknown(error.detail)  # it is stored
         if round_ is None:
             group.kept = True
             self._tell_durable(log)
@@ -186,7 +188,8 @@ class Writer:
         error = round_.exception()
         group.kept = True
         if error is not None:
-            group.refusal = error if isinstance(error, StoreError) else StoreError(repr(error))
+            why = error.detail if isinstance(error, StoreError) else repr(error)
+            group.refusal = error if isinstance(error, OutcomeUnknown) else OutcomeUnknown(why)
         self._tell_durable(log)
 
     def _tell_durable(self, log: Log) -> None:
@@ -232,12 +235,18 @@ def _note_head(log: Log, group: Group, entry: Entry) -> None:
         group.heads[producer] = (before + head)[-HEADS:]
 
 
-def _explain(raw: Buffer) -> str:
-    """Why a transaction was not carried out, in the server's words; "" if that has to be looked for in the log."""
+def _explain(raw: Buffer) -> tuple[str, bool]:
+    """Why a transaction was not carried out, and whether it is certain that no part of it was.
+
+    In the server's words; "" if the reason has to be looked for in the log.
+    """
     *answers, last = replies(raw)
-    if isinstance(last, list):
-        if last[-1] == 0:
-            return ""  # the guard said no
+    if not isinstance(last, list):
+        nothing = isinstance(last, ReplyError) and last.message.startswith("EXECABORT")
+    elif last[-1] == 0:
+        return "", True  # the guard said no
+    else:
         answers = last
+        nothing = all(isinstance(answer, ReplyError) for answer in last)
     errors = [answer.message for answer in answers if isinstance(answer, ReplyError)]
-    return next((error for error in errors if not error.startswith(_TAKEN)), "")
+    return next((error for error in errors if not error.startswith(_TAKEN)), ""), nothing

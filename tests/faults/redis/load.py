@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from history import History, Sent
 from kafka_server import run
+from korvet_fast.wire.kafka.faults import CODES
 from raw_connection import connect, find_leaders, read_places
 
 PATIENT: dict[str, Any] = {
@@ -19,6 +20,9 @@ PATIENT: dict[str, Any] = {
     "reconnect.backoff.max.ms": 100,
     "log_level": 0,
 }
+
+# What a producer is answered while a server is away: it sends the same again.
+AGAIN = {CODES[name] for name in ("NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR", "REQUEST_TIMED_OUT")}
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int, **configs: str) -> None:

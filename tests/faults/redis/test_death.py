@@ -5,16 +5,14 @@ from collections.abc import Callable
 
 from broker_process import BrokerProcess
 from faults.redis.conftest import every_pair
-from faults.redis.load import Load, create_topic, read_log
+from faults.redis.load import AGAIN, Load, create_topic, read_log
 from faults.redis.refusals import wait_for_refusal
 from kafka_server import METADATA, make_batch, run
-from korvet_fast.wire.kafka.faults import CODES
 from raw_connection import connect, read_places, start_producer
 from redis_server import RedisServer
 
 Serve = Callable[..., BrokerProcess]
 StartRedis = Callable[..., RedisServer]
-AGAIN = {CODES["NOT_LEADER_OR_FOLLOWER"], CODES["KAFKA_STORAGE_ERROR"]}
 
 
 @every_pair

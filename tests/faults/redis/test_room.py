@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker_process import BrokerProcess
+from faults.redis.load import AGAIN
 from kafka_server import DELETE_RECORDS, RawClient, make_batch, run
 from korvet_fast.wire.kafka.faults import CODES
 from raw_connection import connect, read_places, start_producer
@@ -15,7 +16,6 @@ from redis_server import RedisServer
 Serve = Callable[..., BrokerProcess]
 StartRedis = Callable[..., RedisServer]
 STORAGE_ERROR = CODES["KAFKA_STORAGE_ERROR"]
-AGAIN = (STORAGE_ERROR, CODES["NOT_LEADER_OR_FOLLOWER"])
 NO_REWRITE = {"auto_aof_rewrite_percentage": 0}
 
 

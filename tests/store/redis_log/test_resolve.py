@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from faults.redis.proxy import RedisProxy
-from korvet_fast.errors import StoreError
+from korvet_fast.errors import OutcomeUnknown, StoreError
 from korvet_fast.store.interface import Detached, Stale
+from korvet_fast.store.redis.writer import DEPTH
 from store.redis_log.place import LOG, Place, log_of
 from store.scene import Scene
 
@@ -104,9 +105,23 @@ async def test_taken_over_while_in_doubt(own_place: Place, proxy: RedisProxy) ->
         for future in (sent, later):
             with pytest.raises((StoreError, Stale)) as refused:
                 await future
-            assert isinstance(refused.value, StoreError) or refused.value.fenced
+            assert isinstance(refused.value, OutcomeUnknown) or refused.value.fenced
         with pytest.raises(Detached):
             scene.append(LOG, 2, 1)
+
+
+async def test_what_was_under_way_when_the_history_broke_is_unknown(own_place: Place, proxy: RedisProxy) -> None:
+    """What had not been sent yet is not: it never will be."""
+    async with own_place.scene(proxy.url) as scene:
+        await scene.attach(LOG)
+        proxy.hold()
+        sent = [await asyncio.sleep(0, scene.append(LOG, number, 1).stored) for number in range(DEPTH)]
+        await asyncio.sleep(0)
+        waiting = scene.append(LOG, DEPTH, 1).stored
+        scene.store._fork("another server")
+        assert [type(future.exception()) for future in sent] == [OutcomeUnknown] * DEPTH
+        assert type(waiting.exception()) is StoreError
+        proxy.release()
 
 
 async def test_scripts_forgotten(own_place: Place) -> None:
@@ -126,7 +141,7 @@ async def test_memory_full(own_place: Place) -> None:
         own_place.call("CONFIG", "SET", "maxmemory", "1mb")
         futures = await append_all(scene, end, 7, 50_000)
         for future in futures:
-            with pytest.raises(StoreError, match="OOM command not allowed"):
+            with pytest.raises(StoreError, match=r"KAFKA_STORAGE_ERROR: .* OOM command not allowed"):
                 await future
         assert await scene.read_all(LOG) == list(range(end))
         assert own_place.call("XLEN", own_place.key) == end
@@ -144,7 +159,7 @@ async def test_too_few_replicas(own_place: Place) -> None:
         await scene.fill(LOG, 2)
         own_place.call("CONFIG", "SET", "min-replicas-to-write", 1)
         for future in await append_all(scene, 2, 4):
-            with pytest.raises(StoreError, match="NOREPLICAS"):
+            with pytest.raises(StoreError, match=r"KAFKA_STORAGE_ERROR: .* NOREPLICAS"):
                 await future
         own_place.call("CONFIG", "SET", "min-replicas-to-write", 0)
         await scene.attach(LOG)
@@ -176,7 +191,7 @@ async def test_given_up(own_place: Place, monkeypatch: pytest.MonkeyPatch) -> No
         await scene.fill(LOG, 2)
         own_place.server.stop()
         for future in await append_all(scene, 2, 5):
-            with pytest.raises(StoreError, match="unknown what became of"):
+            with pytest.raises(StoreError, match="cannot be asked what became of"):
                 await future
         with pytest.raises(Detached):
             scene.append(LOG, 7, 1)
