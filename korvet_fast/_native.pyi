@@ -356,9 +356,10 @@ def lower(batches: Buffer, magic: SupportsIndex, limit: SupportsIndex) -> bytear
 
 def match_names(pattern: str, names: SupportsGetItem[int, str]) -> list[str]:
     """
-    Those of `names` that the regular expression fits from end to end, in linear time: RE2's language, its classes ASCII.
+    Those of `names` that the regular expression fits from end to end, in linear time.
 
-    `BAD_PATTERN` for one that cannot be read (back-references, look-around), or takes more than 1 MiB compiled.
+    The language is RE2's but for `\\Q..\\E` and classes beyond ASCII. `BAD_PATTERN` for a pattern that cannot be read (one
+    with back-references or look-around, say), or takes more than 1 MiB compiled.
     """
 
 def pack(commands: SupportsGetItem[int, SupportsGetItem[int, Buffer | str | int]]) -> bytes:

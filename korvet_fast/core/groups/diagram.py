@@ -45,7 +45,7 @@ or it has more than it was given: it gives everything up and joins again |
 | FENCED_INSTANCE_ID | another static member has taken its place |
 | GROUP_MAX_SIZE_REACHED | there are `group.consumer.max.size` members |
 | UNSUPPORTED_ASSIGNOR | it is not one of `group.consumer.assignors` |
-| INVALID_REGULAR_EXPRESSION | it cannot be read: the language is RE2's, without back-references and look-around |
+| INVALID_REGULAR_EXPRESSION | it cannot be read: the language is RE2's but for `\\Q..\\E` and classes beyond ASCII |
 | STALE_MEMBER_EPOCH | a commit, or a look at what is committed, in another epoch than the member's |
 | GROUP_ID_NOT_FOUND | members of the classic protocol are in the group |
 

@@ -10,7 +10,7 @@ const PROGRAM: usize = 1 << 20;
 /// Parentheses inside of parentheses.
 const DEPTH: u32 = 50;
 
-/// Those of `names` that `pattern` fits from end to end. Its classes, such as `\w`, are of ASCII, as in RE2.
+/// Those of `names` that `pattern` fits from end to end. Its classes, such as `\w`, are of ASCII.
 /// `BAD_PATTERN` for one that cannot be read (back-references and look-around are none), or is too large.
 pub fn matching<T: AsRef<str>>(pattern: &str, names: Vec<T>) -> Result<Vec<T>> {
     compile(pattern)?; // on its own, so that `a)|(b` is not made whole by what is put around it
