@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from broker_process import BrokerProcess
 from compat.group_scene import PARTITIONS, PATIENCE, MemberProcess, Scene, play
 from compat.java_tools import CONSUMER, Tools, java
+from member_history import check_members
 from redis_server import RedisServer
 
 CLIENTS = ["confluent", "java_41"]
@@ -75,6 +76,7 @@ def test_three_members_of_whom_one_joins_late_one_leaves_and_one_is_killed(
         scene.wait_shared(third)
         scene.send()
         scene.wait_read()
+        check_members(scene)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -98,6 +100,7 @@ def test_the_broker_restarts_and_nobody_loses_a_partition(
         assert [one.changes for one in members] == before, scene.explain()
         assert scene.doubles == 0, scene.explain()
         scene.wait_shared(*members)
+        check_members(scene)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -119,6 +122,7 @@ def test_a_static_member_comes_back_and_nobody_else_notices(
         scene.wait_read()
         assert staying.changes == before, scene.explain()
         assert scene.doubles == 0, scene.explain()
+        check_members(scene)
 
 
 def test_a_second_member_of_one_instance_is_kept_out(patient_broker: BrokerProcess, topic: str) -> None:
@@ -186,6 +190,7 @@ def test_coordinators_over_redis_die_in_turn_and_nobody_loses_a_partition(
             assert [one.changes for one in members] == before, scene.explain()
             members.pop().leave()
             scene.wait_shared(*members)
+            check_members(scene)
     finally:
         for one in brokers:
             one.stop()
