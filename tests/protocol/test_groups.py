@@ -243,7 +243,7 @@ def test_the_coordinator_is_found(tmp_path: Path, version: int) -> None:
             assert (fault(found), found["node_id"], found["host"], found["port"]) == ("", 1, *server.address)
             assert fault(await find("")) == "INVALID_GROUP_ID"
             if version >= 1:
-                assert fault(await find("t", 1)) == "COORDINATOR_NOT_AVAILABLE"
+                assert fault(await find("t", 1)) == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
                 assert fault(await find("s", 2)) == "INVALID_REQUEST"
 
     run(scenario)
