@@ -1,8 +1,8 @@
 """FindCoordinator (key 10), versions 0-5: which broker keeps a group's state.
 
 0 one group; 1 of a group or of a transaction, with a sentence about errors; 2 nothing new; 3 flexible; 4 several keys;
-5 nothing new here. Missing on purpose: transactions. Of the codes that fit, this is the one at which every client gives up at
-once; after COORDINATOR_NOT_AVAILABLE they ask again for a minute, Java's Admin a thousand times a second.
+5 nothing new here. Missing on purpose: transactions. They get the one code at which every client gives up at once;
+after COORDINATOR_NOT_AVAILABLE clients ask again for a minute, Java's Admin a thousand times a second.
 """
 
 from typing import Final
