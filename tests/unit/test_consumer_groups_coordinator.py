@@ -175,3 +175,35 @@ def test_a_deleted_group_has_nobody(tmp_path: Path) -> None:
             assert (await join(world)).epoch == 1
 
     asyncio.run(run())
+
+
+def test_an_empty_group_without_commits_is_removed_in_time(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with run_groups(tmp_path) as world:
+            await join(world)
+            await world.groups.expire()
+            assert group_of(world).in_use
+            await beat(world, "m", LEAVES)
+            assert group_of(world).state is GroupState.EMPTY
+            await world.groups.expire()
+            assert world.groups.list() == ("", [])
+            assert await world.store.load(group_key(GROUP)) is None
+            assert (await beat(world, "m", 1)).fault == "UNKNOWN_MEMBER_ID"
+
+    asyncio.run(run())
+
+
+def test_members_whose_answers_wait_for_the_store_are_told_when_it_fails(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with run_groups(tmp_path) as world:
+            world.store.hold = asyncio.Event()
+            waiting = [join(world, name) for name in ("m", "n", "o")]
+            await until(lambda: world.store.saves == 1)
+            world.store.refuse = "the disk is gone"
+            world.store.hold.set()
+            assert {(await one).fault for one in waiting} == {"COORDINATOR_NOT_AVAILABLE"}
+            world.store.hold, world.store.refuse = None, ""
+            await until(lambda: world.groups.keepers.fault_of(GROUP) == "")
+            assert (await join(world)).epoch == 1, "nothing of the first try was told, or stored"
+
+    asyncio.run(run())
