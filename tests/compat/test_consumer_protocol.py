@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import ConsumerGroupState, ConsumerGroupType
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from broker_process import BrokerProcess
 from compat.group_scene import PARTITIONS, PATIENCE, MemberProcess, Scene, play
@@ -22,6 +22,7 @@ SETTINGS = (
     "group.initial.rebalance.delay.ms=100",
     "group.consumer.heartbeat.interval.ms=200",
     "group.consumer.session.timeout.ms=2000",
+    "auto.create.topics.enable=false",
 )
 PATIENT = ("group.consumer.heartbeat.interval.ms=500",)
 
@@ -265,3 +266,19 @@ def test_the_broker_applies_a_pattern_to_topics_of_now_and_later(broker: BrokerP
         admin.create_topics([NewTopic(f"{topic}-later", PARTITIONS + 1)])[f"{topic}-later"].result(PATIENCE)
         scene.wait(lambda: PARTITIONS in one.owned)
         one.leave()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_topic_goes_comes_back_and_grows(broker: BrokerProcess, topic: str, client: str) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    with play(broker, topic) as scene:
+        members = [member(scene, client) for _ in range(2)]
+        scene.wait_shared(*members)
+        admin.delete_topics([topic])[topic].result(PATIENCE)
+        scene.wait(lambda: not any(one.owned for one in members))
+        admin.create_topics([NewTopic(topic, PARTITIONS // 2)])[topic].result(PATIENCE)
+        scene.wait(lambda: sorted(part for one in members for part in one.owned) == list(range(PARTITIONS // 2)))
+        admin.create_partitions([NewPartitions(topic, PARTITIONS)])[topic].result(PATIENCE)
+        scene.wait_shared(*members)
+        scene.send()
+        scene.wait_read()
