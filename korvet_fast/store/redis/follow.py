@@ -144,13 +144,14 @@ class _Ear:
     async def _listen(self, armed: dict[str, int]) -> Any:
         """What an XREAD of these answers: None if there was nothing. Raises `StoreError`."""
         key = next(iter(armed))
+        # Before anything is waited for: meanwhile those who watch may lose interest.
+        bits = {name: self._watches[name][0].log.form.bits for name in armed}
+        ids = [pack_id(end - 1, bits[name]) if end else "0-0" for name, end in armed.items()]
         lane = self._lane
         if lane is None or not lane.up:
             lane = self._lane = await self._topology.connect(self._topology.master(key), _BLOCK)
             (raw,) = await lane.send(pack([["CLIENT", "ID"]]))
             self._client = reply(raw)
-        bits = {name: watches[0].log.form.bits for name, watches in self._watches.items()}
-        ids = [pack_id(end - 1, bits[name]) if end else "0-0" for name, end in armed.items()]
         (raw,) = await lane.send(pack([["XREAD", "COUNT", 1, "BLOCK", _BLOCK * 1000, "STREAMS", *armed, *ids]]))
         heard = reply(raw)
         if isinstance(heard, ReplyError):

@@ -133,3 +133,25 @@ async def test_connection_lost(entries: Place) -> None:
         entries.call("CLIENT", "KILL", "ID", await until_listening(entries))
         entries.xadd("value", "a")
         await grown.wait()
+
+
+async def test_interest_lost_while_it_connects(entries: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with entries.scene() as scene:
+        await scene.attach(LOG)
+        end = (await scene.fill(LOG, 1)).end + scene.origin
+        topology = scene.store._topology
+        connect, connected = topology.connect, asyncio.Event()
+
+        async def connect_late(*given: object) -> object:
+            lose()
+            lane = await connect(*given)
+            connected.set()
+            return lane
+
+        monkeypatch.setattr(topology, "connect", connect_late)
+        lose = scene.store.follow(LOG, end, lambda: None)
+        (ear,) = scene.store._follower._ears.values()
+        working = ear._working
+        await connected.wait()
+        await until_listening(entries)
+        assert not working.done()
