@@ -4,6 +4,7 @@ A partition goes to its new owner when the old one has said in a heartbeat that 
 Whoever calls takes the answers, and where `changed`, stores the group before giving them out.
 """
 
+import math
 from collections import Counter
 from typing import Final, NamedTuple
 
@@ -58,6 +59,7 @@ class ConsumerGroup:
         self.is_dead = False
         self._rules = rules
         self._owners: dict[tuple[bytes, int], ConsumerMember] = {}
+        self._due = math.inf  # the first end of a session or of a wait, or earlier: heartbeats only move them away
         self._looked = -1  # version of the topics
         self._wanted: dict[tuple[tuple[str, ...], str], frozenset[bytes]] = {}  # by subscription: ids of topics
 
@@ -116,6 +118,7 @@ class ConsumerGroup:
         if self.epoch > self.target_epoch:
             self._assign()
         self._reconcile(member, ask.owned, now)
+        self._due = min(self._due, _end(member))
         news = ask.full or member.assigned != told
         return Beaten("", member.id, member.epoch, member.assigned if news else None)
 
@@ -274,17 +277,19 @@ class ConsumerGroup:
     # -- time --------------------------------------------------------------------------------------------------------
 
     def deadline(self) -> float | None:
-        """When `tick` has something to do; None while it has not."""
-        return min((_end(member) for member in self.members), default=None)
+        """When `tick` may have something to do, never too late; None while it has not."""
+        return self._due if self.members else None
 
     def tick(self, now: float) -> None:
         """Whoever was silent for too long, or does not give up what it was asked to, is gone."""
         for member in list(self.members):
             if _end(member) <= now:
                 self._lose(member)
+        self._due = min((_end(member) for member in self.members), default=math.inf)
 
     def forgive(self, seconds: float) -> None:
         """So long nobody could be heard: it is not held against anybody."""
+        self._due += seconds
         for member in self.members:
             member.expires += seconds
             if member.revoke_by is not None:
@@ -303,6 +308,7 @@ class ConsumerGroup:
                 member.revoke_by = now + member.rebalance
             for part in member.assigned | member.revoking:
                 self._owners[part] = member
+            self._due = min(self._due, _end(member))
 
 
 def _has(owned: Parts | None, parts: Parts) -> bool:
