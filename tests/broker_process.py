@@ -63,7 +63,7 @@ class BrokerProcess:
         with process.stdout as lines:
             for line in lines:
                 self.log.append(line)
-                if "ready kafka://" in line:
+                if "ready kafka://" in line and not ready.is_set():  # the first listener's
                     address = line.split("ready kafka://", 1)[1].split()[0].strip('",}')
                     self.port = int(address.rsplit(":", 1)[1])
                     ready.set()

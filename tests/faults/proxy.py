@@ -18,6 +18,7 @@ class Fault:
     cut_up: int = NEVER  # after so many bytes to the broker both sides are reset
     cut_down: int = NEVER  # after so many bytes to the client both sides are reset
     answers: asyncio.Event | None = None  # the broker's bytes are held back until this is set
+    requests: asyncio.Event | None = None  # the client's bytes are held back until this is set
 
 
 @dataclass
@@ -44,7 +45,7 @@ async def start_proxy(broker: int, fault: Callable[[int], Fault], port: int = 0)
             reset(writer)
             return
         met = fault(number)
-        up = asyncio.create_task(_pass(reader, broker_writer, met.slice, met.cut_up, None, None))
+        up = asyncio.create_task(_pass(reader, broker_writer, met.slice, met.cut_up, met.requests, None))
         down = asyncio.create_task(_pass(broker_reader, writer, met.slice, met.cut_down, met.answers, proxy.answered))
         passing.update((up, down))
         # Either side's end is the end of both: half-closed connections are another test's.

@@ -1,6 +1,6 @@
 """Groups under faults. One Redis program will do: what differs between them, tests/faults/redis tests."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,12 +21,20 @@ def topic() -> str:
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
-    """Starts brokers over a store's URL (None: over a directory) with `name=value` settings; they end with the test."""
+    """Starts brokers over a store's URL (None: over a directory) with `name=value` settings; they end with the test.
+
+    `behind`: a second port to listen on, and the one that its clients are told instead.
+    """
     started: list[BrokerProcess] = []
 
-    def start(url: str | None, *settings: str, before: tuple[str, ...] = ()) -> BrokerProcess:
+    def start(
+        url: str | None, *settings: str, before: Sequence[str] = (), behind: tuple[int, int] | None = None
+    ) -> BrokerProcess:
         broker = BrokerProcess(tmp_path / "data", *settings, store=url, before=before)
         broker.port = free_port()
+        if behind is not None:
+            listen, *told = (f"kafka://127.0.0.1:{port}" for port in (behind[0], broker.port, behind[1]))
+            broker.arguments = ("--listen", listen, *(word for each in told for word in ("--advertise", each)))
         started.append(broker)
         return broker.start()
 

@@ -66,6 +66,11 @@ class Talk:
         self.said.append(answer)
         return answer, member
 
+    def give_up(self) -> None:
+        """No answer will come to what was asked: it may have been done or not."""
+        while self._open:
+            self.said.append(self._open.popleft()._replace(received=time.monotonic(), fault="REQUEST_TIMED_OUT"))
+
     async def join(self, member: Member) -> tuple[Answer, Member]:
         """Join, twice if that is asked for."""
         answer, member = await self.ask("join", member)
