@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// largestBatch is Kafka's default of max.message.bytes: larger ones are for the broker to judge where a topic takes them.
+// largestBatch is Kafka's default of max.message.bytes.
 const largestBatch = 1_048_588
 
 var codecs = map[string]kgo.CompressionCodec{
