@@ -16,6 +16,9 @@ REJOIN = {
     "kafkajs": "starts its consumer anew, as another member",
 }
 
+# Clients whose group.protocol=consumer is a preview, in which a partition may be begun anew although it was committed.
+PREVIEW = {"java_39": "a preview there: may read again what was committed when a partition moves (KAFKA-17674)"}
+
 # Drivers that say when each thing happened: of others only the order within a member is known.
 TIMED = {"confluent", "kafka_python", "aiokafka"}
 
@@ -54,7 +57,8 @@ def come_and_go(scene: Scene, clients: Sequence[str], **options: Any) -> None:
     scene.send()
     scene.wait_read()
     # Nobody died: what was handed over had been committed, unless its reader came too late for that.
-    assert scene.doubles == 0 or scene.refused, scene.explain()
+    preview = options.get("protocol") == "consumer" and not PREVIEW.keys().isdisjoint(clients)
+    assert preview or scene.doubles == 0 or scene.refused, scene.explain()
     first.leave()
     scene.wait_shared(second, third)
     scene.send()

@@ -88,6 +88,8 @@ NOTES: dict[str, dict[str, str]] = {
     name: {"the broker restarts under a group": f"may rebalance while its only broker is away: it {reason}"}
     for name, reason in groups.REJOIN.items()
 }
+for _name, _reason in groups.PREVIEW.items():
+    NOTES.setdefault(_name, {})[CONSUMER] = _reason
 for _name in ("kafka_python", "kafkajs"):
     NOTES.setdefault(_name, {}).update(dict.fromkeys(_FORMS, "reads headers without a value, but does not send them"))
 NOTES["kcat"] = dict.fromkeys(_FORMS, "text only, and headers with a value")
