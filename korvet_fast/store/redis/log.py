@@ -64,7 +64,6 @@ class Log:
         "name",
         "open",
         "pieces",
-        "read_to",
         "resolving",
         "rounds",
         "state_key",
@@ -98,7 +97,6 @@ class Log:
         self.first: bytes | None = None  # the first entry's id, as last seen
         self.foreign = 0  # entries that others have put in, as last seen
         self.density = 0.0  # bytes of an entry, in what was read last
-        self.read_to = -1  # where the last read ended
         self.warned = False  # that it holds what is no record
 
     def lay_out(self, form: Form) -> None:

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from korvet_fast._native import headers, pack
 from korvet_fast.core.types import Buffer
 from korvet_fast.store.interface import Form, Page
-from korvet_fast.store.redis.ahead import SIZE, Ahead
 from korvet_fast.store.redis.calls import Calls
 from korvet_fast.store.redis.ids import LAST, pack_id
 from korvet_fast.store.redis.layout import Found
@@ -36,22 +35,15 @@ class Reader:
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
-        self._ahead = Ahead()
-
-    def begin_anew(self) -> None:
-        """The servers may be others now."""
-        self._ahead.clear()
 
     async def read(self, log: Log, start: int, max_bytes: int, limit: int) -> Page:
         """See `Store.read`."""
         data: list[Buffer] = []
         offset, room = start, max_bytes
-        ended = False
         while offset < limit and room > 0:
             count = _count(log, offset, room)
             epoch, upto = log.find_epoch(offset)
-            kept = await self._ahead.take(log.key, offset)
-            answer = await self._fetch(log, log.form, offset, min(limit, upto), count, room, epoch, kept)
+            answer = await self._fetch(log, log.form, offset, min(limit, upto), count, room, epoch)
             found, containing = answer.found, None
             if not data and not log.form.single and _begins_above(found, offset):
                 containing = await self._fetch_containing(log, offset)
@@ -62,21 +54,12 @@ class Reader:
                 break
             data += batches
             offset, room = max(found.next, offset), room - size
-            more, ended = found.seen < answer.there, answer.ended
+            more = found.seen < answer.there
             if answer.ended and upto < limit and not more:
                 offset = max(offset, upto)  # what comes next was written under another epoch
             elif containing is None and (answer.ended or more or 2 * size > room):
                 break
-        if data:
-            if start == log.read_to and offset < limit and not ended:
-                self._read_ahead(log, offset, limit, min(max_bytes, SIZE))
-            log.read_to = offset
         return Page(data, offset if data else start)
-
-    def _read_ahead(self, log: Log, start: int, limit: int, room: int) -> None:
-        _, upto = log.find_epoch(start)
-        count = _count(log, start, room)
-        self._ahead.ask(log.key, start, self._calls.ask(log.key, _pack(log, start, min(limit, upto), count)))
 
     async def find_time(self, log: Log, ms: int, start: int) -> Page:
         """See `Store.find_time`."""
@@ -134,25 +117,21 @@ class Reader:
         return Page([], start)
 
     async def _fetch(
-        self,
-        log: Log,
-        form: Form,
-        start: int,
-        limit: int,
-        count: int,
-        room: int,
-        epoch: int = -1,
-        kept: Buffer | None = None,
+        self, log: Log, form: Form, start: int, limit: int, count: int, room: int, epoch: int = -1
     ) -> _Answer:
-        """Entries from `start` on, about `count` at most, all of one epoch; `kept`: the reply, if it came already."""
+        """Entries from `start` on, about `count` at most, all of one epoch."""
+        bits = form.bits
+        end = pack_id(limit - 1, bits) if limit <= LAST else "+"
+
+        def request() -> bytes:
+            return pack([["XRANGE", log.key, pack_id(start, bits), end, "COUNT", count]])
 
         def request_less() -> bytes:
             nonlocal count
             count = max(1, count >> 4)  # the answer may have been too large for the connection
-            return _pack(log, start, limit, count)
+            return request()
 
-        if (raw := kept) is None:
-            (raw,) = await self._calls.ask(log.key, _pack(log, start, limit, count), again=request_less)
+        (raw,) = await self._calls.ask(log.key, request(), again=request_less)
         there = int(bytes(raw[1:16]).partition(b"\r")[0])
         found = log.layout.unpack(raw, form, start, room, epoch)
         if there:
@@ -160,8 +139,7 @@ class Reader:
         if found.skipped and not log.warned:
             log.warned = True
             _logger.warning("%s: %d entries of the stream are no records, and are left out", log.name, found.skipped)
-        ended = kept is None and there < count  # what was asked for earlier may have ended where there is more now
-        return _Answer(there, ended, len(raw) if form.single else sum(map(len, found.data)), found)
+        return _Answer(there, there < count, len(raw) if form.single else sum(map(len, found.data)), found)
 
     async def _fetch_containing(self, log: Log, offset: int) -> Found | None:
         """The batch that begins below `offset` and ends above it."""
@@ -169,12 +147,6 @@ class Reader:
         (raw,) = await self._calls.ask(log.key, packed)
         found = log.layout.unpack(raw, log.form, offset, _ALL, -1)
         return found if found.data else None
-
-
-def _pack(log: Log, start: int, limit: int, count: int) -> bytes:
-    bits = log.form.bits
-    end = pack_id(limit - 1, bits) if limit <= LAST else "+"
-    return pack([["XRANGE", log.key, pack_id(start, bits), end, "COUNT", count]])
 
 
 def _count(log: Log, offset: int, room: int) -> int:

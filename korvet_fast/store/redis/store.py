@@ -97,7 +97,6 @@ class RedisStore:
         for log in self._logs.values():
             self._writer.resolver.break_off(log, sentence)
         self._follower.begin_anew()
-        self._reader.begin_anew()
         for forked in self._listeners:
             forked(sentence)
 
