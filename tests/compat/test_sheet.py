@@ -1,0 +1,36 @@
+"""The page of the matrix: what passed, what did not, what cannot be, and that it is drawn from whole runs only."""
+
+from compat.scenarios.table import CONSUMER, LACKS, cells
+from compat.sheet import LACKING, Outcome, complete, draw
+
+
+def outcomes() -> list[Outcome]:
+    return [Outcome(*cell, version=f"{cell.client} 1.0", passed=True) for cell in cells(full=True)]
+
+
+def rows(page: str, scenario: str) -> list[list[str]]:
+    """The cells of this scenario, in both tables, by client."""
+    return [line.split(" | ")[1:] for line in page.splitlines() if line.startswith(f"| {scenario} |")]
+
+
+def test_a_cell_that_failed_over_one_layout_is_a_cross_in_its_table_only() -> None:
+    found = outcomes()
+    cell = ("acks 0, 1 and all", "confluent", "batches")
+    failed = [each._replace(passed=False) if each[:3] == cell else each for each in found]
+    embedded, redis = rows(draw(failed), "acks 0, 1 and all")
+    assert (embedded[0], redis[0]) == ("✓", "✗")
+    assert set(redis[1:]) == {"✓", "✓ |"}
+
+
+def test_what_a_client_lacks_is_explained() -> None:
+    page = draw(outcomes())
+    for row in rows(page, CONSUMER):
+        mark, number = row[1].split()
+        assert mark == LACKING
+        assert f"\n{number}. {LACKS['kafka_python'][CONSUMER]}\n" in page
+
+
+def test_only_a_whole_run_is_complete() -> None:
+    found = outcomes()
+    assert complete(found)
+    assert not complete(found[1:])
