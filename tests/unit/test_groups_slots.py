@@ -46,6 +46,17 @@ async def look(*worlds: SharedWorld) -> None:
         await world.broker.groups.settle()
 
 
+async def seize(world: SharedWorld) -> None:
+    """It takes over what falls to it from brokers that do not release it, as long as they may take."""
+    world.clock.seconds += world.broker.cluster.lease
+    await look(world)
+
+
+def nobody(process: str) -> bool:
+    """Lives."""
+    return False
+
+
 async def join(world: SharedWorld, group_id: str, member_id: str = "") -> Joined:
     protocols = (("range", b"metadata"),)
     ask = Join(member_id, None, "c", "/h", "consumer", protocols, 10, 30, f"member-{next(IDS)}", False, True)
@@ -125,11 +136,69 @@ def test_groups_move_when_a_broker_comes_and_nobody_rebalances() -> None:
     over(body)
 
 
+def test_a_coordinator_that_lives_releases_a_group_before_another_answers_for_it() -> None:
+    async def body(server: Server, one: SharedWorld) -> None:
+        joined = {name: await form(one, name) for name in NAMES[:20]}
+        async with start(server, 2) as two:
+            name = next(name for name in joined if two.broker.groups.find(name) == 2)
+            await look(two)
+            assert (await join(two, name)).fault == "COORDINATOR_LOAD_IN_PROGRESS"
+            assert await commit(one, name, joined[name], 8) == ""  # it does not know yet, and nobody else does more
+            await one.broker.cluster.tend()
+            server.down = True
+            with pytest.raises(StoreError):
+                await one.broker.groups.settle()
+            server.down = False
+            await look(two)
+            assert one.broker.groups.describe(name)[0] == "NOT_COORDINATOR"
+            assert (await join(two, name)).fault == "COORDINATOR_LOAD_IN_PROGRESS"
+            await look(one, two)
+            assert await committed(two, name) == 8
+            assert beat(two, name, joined[name]) == ""
+
+    over(body)
+
+
+def test_a_coordinator_that_was_taken_for_dead_has_nothing_when_it_comes_back() -> None:
+    async def body(server: Server, one: SharedWorld) -> None:
+        joined = {name: await form(one, name) for name in NAMES[:20]}
+        async with start(server, 2) as two:
+            await look(one, two)
+            name = next(name for name in joined if two.broker.groups.find(name) == 1)
+            del server.keys["brokers/1"]
+            await look(two)
+            assert await commit(two, name, joined[name], 9) == ""
+            for _ in range(2):
+                await one.broker.cluster.tend()  # it sees that it was gone, and is back before it has done anything
+            assert one.broker.groups.find(name) == 1
+            assert one.broker.groups.describe(name)[0] == "NOT_COORDINATOR"
+            await look(one, two, one)
+            assert await committed(one, name) == 9
+
+    over(body)
+
+
+def test_a_slot_is_taken_from_the_dead_and_from_who_released_it() -> None:
+    async def body(server: Server, one: SharedWorld) -> None:
+        fence, other = (Fence(one.store, 0, token) for token in ("this process", "another"))
+        assert await fence.take(1, nobody)
+        assert not await other.take(2, lambda process: process == "this process")
+        assert await fence.keep(1)
+        await other.release()  # it has nothing to release
+        assert await fence.keep(1)
+        assert await fence.take(1, lambda _: True)
+        await fence.release()
+        assert not await fence.keep(1)
+        assert await other.take(2, lambda _: True)
+
+    over(body)
+
+
 def test_a_coordinator_that_does_not_know_that_it_was_replaced_tells_nothing() -> None:
     async def body(server: Server, one: SharedWorld) -> None:
         joined = {name: await form(one, name) for name in NAMES[:20]}
         async with start(server, 2) as two:
-            await look(two)
+            await seize(two)
             name = next(name for name in joined if two.broker.groups.find(name) == 2)
             assert (await join(two, name, joined[name].member_id)).generation == 2
             assert await commit(two, name, joined[name]._replace(generation=2), 9) == "REBALANCE_IN_PROGRESS"
@@ -165,7 +234,7 @@ def test_a_coordinator_that_was_replaced_writes_nothing_at_all() -> None:
     async def body(server: Server, one: SharedWorld) -> None:
         members = {name: await form(one, name) for name in NAMES[:20]}
         async with start(server, 2) as two:
-            await look(two)
+            await seize(two)
             name = next(name for name in members if two.broker.groups.find(name) == 2)
             joined = members[name]
             other = Place("u", 0)
@@ -187,10 +256,10 @@ def test_a_coordinator_that_was_replaced_writes_nothing_at_all() -> None:
 def test_who_takes_a_slot_has_a_larger_epoch_than_all_before_whatever_the_server_forgot() -> None:
     async def body(server: Server, one: SharedWorld) -> None:
         fence, other = (Fence(one.store, 0, token) for token in ("this process", "another"))
-        await fence.take(1)
+        assert await fence.take(1, nobody)
         (mine,) = fence.comparison
         assert await fence.keep(1)
-        await other.take(2)
+        assert await other.take(2, nobody)
         assert not await fence.keep(1)
         (taken,) = other.comparison
         assert json.loads(taken.value)["epoch"] == json.loads(mine.value)["epoch"] + 1

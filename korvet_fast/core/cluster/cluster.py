@@ -40,23 +40,25 @@ class Place(NamedTuple):
 class Cluster:
     """`join`, `serve`, then use while `run` runs, then `leave`, `close`.
 
-    `members`: those who lead partitions, by id. `seen` is called after every look, with whether they changed or the
-    look was asked for. A store that is not shared has one broker, without a record.
+    `members`: those who lead partitions, by id. `lease`: seconds of silence after which a broker is dead. `seen` is
+    called after every look, with whether the members changed or the look was asked for. A store that is not shared has
+    one broker, without a record. `returns`: how often the others have taken this one for dead while it lived.
     """
 
     def __init__(self, host: Host, settings: Settings, seen: Callable[[bool], None]) -> None:
         self.members: tuple[Member, ...] = ()
         self._host = host
         self._seen = seen
-        self._lease = settings.number("broker.session.timeout.ms") / 1000
+        self.returns = 0
+        self.lease = settings.number("broker.session.timeout.ms") / 1000
         self._interval = settings.number("broker.heartbeat.interval.ms") / 1000
-        if self._lease < 2 * self._interval:
+        if self.lease < 2 * self._interval:
             raise SettingError("broker.session.timeout.ms must be at least twice broker.heartbeat.interval.ms")
         own = settings.number("node.id")
         self._wanted = own if settings.source("node.id") is not Source.DEFAULT else None
         me = Member(-1 if host.store.shared else own, secrets.token_hex(8), platform.node(), ())
         self._registration = Registration(host.store, host.clock, me, self._wanted)
-        self._liveness = Liveness(self._lease, self._interval)
+        self._liveness = Liveness(self.lease, self._interval)
         self._state = STARTING
         self._held_until = -_FOREVER if host.store.shared else _FOREVER
         self._beat_at = -_FOREVER
@@ -72,6 +74,15 @@ class Cluster:
     def id(self) -> int:
         """This broker's id."""
         return self._registration.member.id
+
+    @property
+    def incarnation(self) -> str:
+        """A mark of this process: another one, be it under the same id, has another."""
+        return self._registration.member.incarnation
+
+    def has(self, incarnation: str) -> bool:
+        """Whether the process with this mark is there."""
+        return any(member.incarnation == incarnation for member in self.members)
 
     @property
     def there(self) -> bool:
@@ -116,7 +127,7 @@ class Cluster:
         registration = self._registration
         registration.member = registration.member._replace(addresses=tuple(addresses))
         if self._host.store.shared:
-            await registration.claim(self._lease, self._interval)
+            await registration.claim(self.lease, self._interval)
             await self.look()
         else:
             self._see([registration.member._replace(state=SERVING)])
@@ -190,7 +201,7 @@ class Cluster:
         mine = records.get(self.id)
         if mine is None or mine[0].incarnation != self._registration.member.incarnation:
             return await self._return(records)
-        self._held_until = began + self._lease - self._interval
+        self._held_until = began + self.lease - self._interval
         if failure is not None:
             self._complain(failure.detail)  # nobody's silence says anything while the store takes nothing from us
         else:
@@ -211,12 +222,13 @@ class Cluster:
             member, document = left.pop(identity)
             if await self._host.store.save(member.key, ABSENT, document):
                 host, port = member.addresses[0]
-                logger.warning("broker %d at %s:%d is gone: nothing heard for %g s", identity, host, port, self._lease)
+                logger.warning("broker %d at %s:%d is gone: nothing heard for %g s", identity, host, port, self.lease)
         return left
 
     async def _return(self, records: Records) -> bool:
         """Our record is gone: the others took us for dead. Give everything up, then come back; True."""
         self._held_until = self._beat_at = -_FOREVER
+        self.returns += 1
         changed = self._see([member for member, _ in records.values()])
         silent = self._liveness.observe((member for member, _ in records.values()), self._host.clock.monotonic())
         if await self._registration.try_claim(records, silent, set()):

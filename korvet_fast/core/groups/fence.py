@@ -1,13 +1,14 @@
 """Who coordinates a slot of groups, as the store says it. Every write to a group of the slot is compared with it.
 
-groups-17/owner    the broker, a mark of its process, and an epoch that rises with every taking
+groups-17/owner    the broker, a mark of its process (none: it was released), and an epoch that rises with every taking
 
-A broker that stood still while another took over writes nothing any more, whatever it believes. How long a broker may
-answer from memory is another matter: see `cluster.holds`.
+A broker that stood still while another took over writes nothing any more, whatever it believes. What it answers from
+memory ends before: whoever lives releases a slot first, and only then another one takes it; whoever is taken for dead
+knows it in time (`cluster.holds`).
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from korvet_fast.core.groups.documents import slot_prefix
 from korvet_fast.store.interface import Change, Store
@@ -36,15 +37,30 @@ class Fence:
         """What a write has to be saved with."""
         return [Change(self._key, self._document, self._document)] if self._store.shared else []
 
-    async def take(self, broker: int) -> None:
-        """Whoever had the slot before writes nothing from now on. Raises `StoreError`."""
+    async def take(self, broker: int, lives: Callable[[str], bool]) -> bool:
+        """Whoever had the slot before writes nothing from now on. False if another process that `lives` has it.
+
+        Raises `StoreError`.
+        """
         while self._store.shared:
             present = await self._store.load(self._key)
+            holder = _process_of(present)
+            if holder not in ("", self._token) and lives(holder):
+                return False
             # The store may have lost the last takings: no epoch is given twice.
             epoch = 1 + max(self._epoch, _epoch_of(present))
-            document = json.dumps({"broker": broker, "process": self._token, "epoch": epoch}).encode()
+            document = _write(broker, self._token, epoch)
             if await self._store.save(self._key, document, present):
                 self._document, self._epoch = document, epoch
+                break
+        return True
+
+    async def release(self) -> None:
+        """Nothing is answered here any more: another broker may take the slot. Raises `StoreError`."""
+        while self._store.shared:
+            present = await self._store.load(self._key)
+            released = _write(-1, "", _epoch_of(present))
+            if _process_of(present) != self._token or await self._store.save(self._key, released, present):
                 return
 
     async def keep(self, broker: int) -> bool:
@@ -58,8 +74,16 @@ class Fence:
         if present != self._document:
             if _epoch_of(present) >= self._epoch:
                 return False
-            await self.take(broker)
+            return await self.take(broker, lambda _: False)
         return True
+
+
+def _write(broker: int, process: str, epoch: int) -> bytes:
+    return json.dumps({"broker": broker, "process": process, "epoch": epoch}).encode()
+
+
+def _process_of(document: bytes | None) -> str:
+    return str(json.loads(document)["process"]) if document is not None else ""
 
 
 def _epoch_of(document: bytes | None) -> int:

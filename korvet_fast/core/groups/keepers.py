@@ -1,12 +1,11 @@
 """The groups that this broker coordinates: taken over and given up by slots, loaded, loaded again after failures.
 
 Who coordinates a slot follows from who is there (`cluster.targets`): all brokers come to the same answer, but for the
-time between two looks. In that time the store's comparison decides (`fence`): the last to take a slot has it.
+time between two looks. In that time whoever had a slot goes on with it, and then releases it for the other (`fence`).
 """
 
 import asyncio
 import logging
-import secrets
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final, TypeAlias
@@ -50,8 +49,10 @@ class Keepers:
         self._by_id: dict[str, Keeper] = {}
         self._held: set[int] = set()  # slots
         self._unread: set[int] = set()  # those of them that have to be loaded
-        token = secrets.token_hex(8)
-        self._fences = [Fence(host.store, slot, token) for slot in range(SLOTS)]
+        self._returns = 0  # `Cluster.returns`, as of the last time that everything was given up for it
+        self._blocked: dict[int, float] = {}  # unread ones that another broker has: since when, monotonic
+        self._unreleased: set[int] = set()  # not held any more, but nobody has been told so yet
+        self._fences = [Fence(host.store, slot, cluster.incarnation) for slot in range(SLOTS)]
         self._lost: dict[int, dict[str, Keeper]] = {}  # by slot: groups that have to be loaded again
         self._settling = asyncio.Lock()
         self._stop = asyncio.Event()
@@ -69,7 +70,8 @@ class Keepers:
     def fault_of(self, group_id: str) -> str:
         """Why this broker cannot say anything about a group now; "" if it can."""
         slot = slot_of(group_id)
-        if slot not in self._held or not self._cluster.holds():
+        gone = self._returns != self._cluster.returns or not self._cluster.holds()
+        if slot not in self._held or gone:
             self._cluster.look_soon()
             return "NOT_COORDINATOR"
         loading = slot in self._unread or group_id in self._lost.get(slot, ())
@@ -99,9 +101,14 @@ class Keepers:
         async with self._settling:
             if self._stop.is_set():
                 return
+            if self._returns != self._cluster.returns:
+                self._returns = self._cluster.returns
+                self._give_up(set(self._held))
             shares = self._cluster.targets(_SHARES, SLOTS)
             mine = {slot for slot, broker in enumerate(shares) if broker == self._cluster.id}
+            self._unreleased = (self._unreleased | self._held) - mine
             self._give_up(self._held - mine)
+            await each(list(self._unreleased), self._release)
             self._unread |= mine - self._held
             self._held |= mine
             await each(list(self._unread), self._load)
@@ -111,13 +118,24 @@ class Keepers:
         self._unread -= slots
         for slot in slots:
             self._lost.pop(slot, None)
+            self._blocked.pop(slot, None)
         for keeper in self:
             if slot_of(keeper.id) in slots:
                 del self._by_id[keeper.id]
                 keeper.end("NOT_COORDINATOR")
 
+    async def _release(self, slot: int) -> None:
+        await self._fences[slot].release()
+        self._unreleased.discard(slot)
+
     async def _load(self, slot: int) -> None:
-        await self._fences[slot].take(self._cluster.id)
+        """Unless another broker still has it, and lives: it will see that it has to release it."""
+        now = self._host.clock.monotonic()
+        patient = now - self._blocked.setdefault(slot, now) < self._cluster.lease
+        if not await self._fences[slot].take(self._cluster.id, lambda process: patient and self._cluster.has(process)):
+            self._cluster.look_soon()
+            return
+        self._blocked.pop(slot, None)
         documents = await self._read(slot)
         if slot in self._unread:
             self._unread.discard(slot)

@@ -16,7 +16,8 @@ from raw_connection import connect
 from redis_server import RedisServer
 
 QUICK = (
-    *("broker.heartbeat.interval.ms=300", "broker.session.timeout.ms=1500"),
+    # They look at each other eight times in an interval: time enough for two to believe that they have a group.
+    *("broker.heartbeat.interval.ms=1500", "broker.session.timeout.ms=3000"),
     "group.initial.rebalance.delay.ms=0",
 )
 PROTOCOLS = ("classic", "consumer") * 2
