@@ -10,6 +10,7 @@ import uvloop
 from korvet_fast.cli.address import Listener
 from korvet_fast.cli.broker_options import BrokerOptions, broker_options
 from korvet_fast.cli.log import start_log
+from korvet_fast.cli.memory import keep_freed
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.types import Address
 from korvet_fast.errors import SettingError, StoreError
@@ -39,6 +40,7 @@ def command(options: BrokerOptions) -> None:
     Settings have Kafka's names. A flag wins over the environment, that over the file, that over the default.
     """
     start_log()
+    keep_freed()
     settings = options.settings
     store, check = _make_store(options)
     doors = [
