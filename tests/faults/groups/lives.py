@@ -3,8 +3,11 @@
 import asyncio
 import itertools
 import json
-from collections.abc import Iterable
+import signal
+import time
+from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 from broker_process import BrokerProcess
 from faults.groups.talk import TOPIC, Member, Talk, talk
@@ -133,11 +136,26 @@ class Pair:
             assert count_tenures(life.said) == 3
 
 
-async def find(port: int) -> dict[str, int]:
-    """By group, the port of its coordinator."""
+async def find(port: int, names: Sequence[str] = NAMES) -> dict[str, int]:
+    """By group, the port of its coordinator, as the broker on `port` says."""
     async with connect(port) as client:
-        rows = (await client.ask(FIND_COORDINATOR, 4, key_type=0, coordinator_keys=NAMES))["coordinators"]
+        rows = (await client.ask(FIND_COORDINATOR, 4, key_type=0, coordinator_keys=names))["coordinators"]
     return {row["key"]: row["port"] for row in rows}
+
+
+def fall_asleep(broker: BrokerProcess) -> None:
+    """SIGSTOP, and until it has really stopped."""
+    assert broker.process is not None
+    broker.process.send_signal(signal.SIGSTOP)
+    tasks = Path(f"/proc/{broker.pid}/task")
+    while any("\nState:\tT" not in (task / "status").read_text() for task in tasks.iterdir()):
+        time.sleep(0.001)
+
+
+def wake(broker: BrokerProcess) -> None:
+    """SIGCONT."""
+    assert broker.process is not None
+    broker.process.send_signal(signal.SIGCONT)
 
 
 def takings(redis_server: RedisServer, group: str) -> int:

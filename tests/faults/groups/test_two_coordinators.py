@@ -1,29 +1,18 @@
 """Two brokers over one Redis, and one of them is not what it believes to be (reliability F12): one is obeyed."""
 
 import asyncio
-import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from broker_process import BrokerProcess
-from faults.groups.lives import QUICK, Pair
+from faults.groups.lives import QUICK, Pair, fall_asleep, wake
 from faults.redis.proxy import RedisProxy
 from kafka_server import run
 from redis_server import RedisServer
 
 pytestmark = pytest.mark.timeout(90)
-
-
-def fall_asleep(broker: BrokerProcess) -> None:
-    """SIGSTOP, and until it has really stopped."""
-    assert broker.process is not None
-    broker.process.send_signal(signal.SIGSTOP)
-    tasks = Path(f"/proc/{broker.pid}/task")
-    while any("\nState:\tT" not in (task / "status").read_text() for task in tasks.iterdir()):
-        time.sleep(0.001)
 
 
 def test_a_coordinator_that_slept_says_nothing_any_more(
@@ -46,8 +35,7 @@ def test_a_coordinator_that_slept_says_nothing_any_more(
             await pair.take_over()
 
             awake, enough = time.monotonic(), asyncio.Event()
-            assert sleeper.process is not None
-            sleeper.process.send_signal(signal.SIGCONT)
+            wake(sleeper)
             probes = [
                 asyncio.create_task(life.keep_asking(await pair.talk(life, broker), enough))
                 for life in pair.lives
