@@ -1,0 +1,44 @@
+"""A member that stands still for longer than its session (reliability F36), and does not know it when it goes on."""
+
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from broker_process import BrokerProcess
+from compat.group_scene import play
+from member_history import check_members
+
+SETTINGS = (
+    *("group.initial.rebalance.delay.ms=100", "group.min.session.timeout.ms=1000"),
+    *("group.consumer.heartbeat.interval.ms=300", "group.consumer.session.timeout.ms=2500"),
+)
+LONG = 60_000
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.mark.parametrize(
+    ("client", "protocol"),
+    [("confluent", "classic"), ("kafka_python", "classic"), ("aiokafka", "classic"), ("confluent", "consumer")],
+)
+def test_what_it_had_is_read_by_others_and_it_comes_back(
+    serve: Callable[..., BrokerProcess], topic: str, client: str, protocol: str
+) -> None:
+    broker = serve(None, *SETTINGS)
+    with play(broker, topic) as scene:
+        others = [scene.member("confluent", protocol=protocol, session=LONG) for _ in range(2)]
+        paused = scene.member(client, protocol=protocol, session=2000)
+        scene.wait_shared(*others, paused)
+        scene.send()
+        scene.wait_read()
+        scene.send(600)
+        paused.process.send_signal(signal.SIGSTOP)  # in the middle of reading and committing
+        scene.wait_shared(*others)
+        scene.send()
+        scene.wait_read()
+        paused.process.send_signal(signal.SIGCONT)
+        scene.wait_shared(*others, paused)
+        scene.send()
+        scene.wait_read()
+        check_members(scene, expired=[paused])
