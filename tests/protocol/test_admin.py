@@ -15,6 +15,7 @@ from kafka_server import (
     DESCRIBE_LOG_DIRS,
     INIT_PRODUCER_ID,
     LIST_OFFSETS,
+    LIST_PARTITION_REASSIGNMENTS,
     METADATA,
     OFFSET_FOR_LEADER_EPOCH,
     RawClient,
@@ -375,6 +376,19 @@ def test_the_cluster_is_one_broker(tmp_path: Path, version: int) -> None:
             assert asked["cluster_authorized_operations"] > 0
             if version == 1:
                 assert fault(await client.ask(DESCRIBE_CLUSTER, 1, endpoint_type=2)) == "INVALID_REQUEST"
+
+    run(scenario)
+
+
+def test_no_partition_is_ever_reassigned(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            await client.create("t")
+            named = [{"name": "t", "partition_indexes": [0]}]
+            for topics in (None, named):
+                answer = await client.ask(LIST_PARTITION_REASSIGNMENTS, 0, topics=topics)
+                assert (answer["error_code"], answer["topics"]) == (0, [])
 
     run(scenario)
 

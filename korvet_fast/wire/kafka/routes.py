@@ -24,6 +24,7 @@ from korvet_fast.wire.kafka.api.join_group import join_group
 from korvet_fast.wire.kafka.api.leave_group import leave_group
 from korvet_fast.wire.kafka.api.list_groups import list_groups
 from korvet_fast.wire.kafka.api.list_offsets import list_offsets
+from korvet_fast.wire.kafka.api.list_partition_reassignments import list_partition_reassignments
 from korvet_fast.wire.kafka.api.metadata import metadata
 from korvet_fast.wire.kafka.api.offset_commit import offset_commit
 from korvet_fast.wire.kafka.api.offset_delete import offset_delete
@@ -77,6 +78,7 @@ ROUTES: Final[Mapping[int, Route]] = {
         Route(topics.CREATE_PARTITIONS, 0, 3, create_partitions),
         Route(group_admin.DELETE_GROUPS, 0, 2, delete_groups),
         Route(configs.INCREMENTAL_ALTER_CONFIGS, 0, 1, incremental_alter_configs),
+        Route(cluster.LIST_PARTITION_REASSIGNMENTS, 0, 0, list_partition_reassignments),
         Route(group_admin.OFFSET_DELETE, 0, 0, offset_delete),
         Route(cluster.DESCRIBE_CLUSTER, 0, 1, describe_cluster),
         Route(consumer_groups.CONSUMER_GROUP_HEARTBEAT, 0, 1, consumer_group_heartbeat),

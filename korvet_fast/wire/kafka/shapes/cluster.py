@@ -111,3 +111,32 @@ DESCRIBE_CLUSTER = message(
         Field("cluster_authorized_operations", "int32", default=NOT_ASKED),
     ),
 )  # fmt: skip
+
+# Flexible from its only version on (KIP-455).
+LIST_PARTITION_REASSIGNMENTS = message(
+    "ListPartitionReassignments",
+    46,
+    (0, 0),
+    0,
+    request=(
+        Field("timeout_ms", "int32", default=60_000),
+        Field("topics", "[]", nullable=0, default=None, fields=(
+            Field("name", "string"),
+            Field("partition_indexes", "[]int32"),
+        )),
+    ),
+    response=(
+        Field("throttle_time_ms", "int32"),
+        Field("error_code", "int16"),
+        Field("error_message", "string", nullable=0, default=None),
+        Field("topics", "[]", fields=(
+            Field("name", "string"),
+            Field("partitions", "[]", fields=(
+                Field("partition_index", "int32"),
+                Field("replicas", "[]int32"),
+                Field("adding_replicas", "[]int32"),
+                Field("removing_replicas", "[]int32"),
+            )),
+        )),
+    ),
+)  # fmt: skip
