@@ -150,7 +150,7 @@ class Broker:
             self.cluster.look_soon()  # another broker may have made it
             raise KorvetError("UNKNOWN_TOPIC_OR_PARTITION", f"there is no partition {index} of topic {topic!r}")
         partition = found.partitions[index]
-        if not partition.led or not self.cluster.holds():
+        if not partition.led or not self._leadership.valid:
             self.cluster.look_soon()
             raise KorvetError("NOT_LEADER_OR_FOLLOWER", f"{partition.log} is not led here")
         return partition
@@ -159,7 +159,7 @@ class Broker:
         """The id of the broker that leads a partition, and its leader epoch; -1 for both while nobody does."""
         partition = topic.partitions[index]
         epoch, broker = self._claims.find(topic.id, index)
-        if partition.led and partition.leader_epoch > epoch:
+        if partition.led and self._leadership.valid and partition.leader_epoch > epoch:
             return self.node_id, partition.leader_epoch
         return broker, epoch
 
@@ -195,6 +195,7 @@ class Broker:
 
     async def _follow(self) -> None:
         """Follow what the other brokers do to topics, and take over what falls to this one."""
+        self._unsettled = self._leadership.renounce(self.topics) or self._unsettled
         try:
             await self.topics.refresh()
             others = [member.id for member in self.cluster.members if member.id != self.node_id]

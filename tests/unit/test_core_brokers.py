@@ -128,6 +128,29 @@ def test_what_another_took_over_that_did_not_know_whose_turn_it_was_is_taken_bac
     over(body)
 
 
+def test_a_broker_that_was_taken_for_dead_leads_nothing_before_it_has_looked_around() -> None:
+    async def body(server: Server, first: One) -> None:
+        async with start(server, 9002) as second:
+            await first.look()
+            mine = first.led
+            record = next(key for key in server.keys if key == f"brokers/{first.broker.node_id}")
+            del server.keys[record]
+            await second.look()
+            assert second.led == set(range(PARTITIONS))
+            await first.broker.cluster.look()  # it is back at once, and has not seen yet who leads
+            for index in mine:
+                with pytest.raises(KorvetError, match="NOT_LEADER_OR_FOLLOWER"):
+                    first.broker.partition("t", index)
+            assert first.broker.node_id not in first.leaders
+            for _ in range(2):
+                await first.look()
+                await second.look()
+            assert (first.led, second.led) == (mine, set(range(PARTITIONS)) - mine)
+            assert first.leaders == second.leaders
+
+    over(body)
+
+
 def test_who_leaves_hands_over_before_it_stops() -> None:
     async def body(server: Server, first: One) -> None:
         async with start(server, 9002) as second:

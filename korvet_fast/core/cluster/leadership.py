@@ -20,7 +20,22 @@ class Leadership:
     def __init__(self, cluster: Cluster, claims: Claims) -> None:
         self._cluster = cluster
         self._claims = claims
+        self._returns = 0  # `Cluster.returns`, as of the last time that everything was given up for it
         self._settling = asyncio.Lock()
+
+    @property
+    def valid(self) -> bool:
+        """Whether what is led here may be relied on: the others have not taken this broker for dead meanwhile."""
+        return self._cluster.holds() and self._returns == self._cluster.returns
+
+    def renounce(self, topics: Iterable[Topic]) -> bool:
+        """Give up all of these, which must be all there are, if the others took this broker for dead; whether so."""
+        if self._returns == self._cluster.returns:
+            return False
+        self._returns = self._cluster.returns
+        for partition in (one for topic in topics for one in topic.partitions if one.led):
+            partition.resign("the other brokers took this one for gone")
+        return True
 
     async def settle(self, topics: Iterable[Topic]) -> None:
         """Lead what falls to this broker in these topics, and nothing that another one leads by now."""
