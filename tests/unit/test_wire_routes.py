@@ -11,7 +11,38 @@ from korvet_fast.wire.kafka.routes import ROUTES
 from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 from korvet_fast.wire.kafka.shapes.field import NEVER
 
-SERVED = {0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 32, 33, 35, 37, 42, 44, 47, 60, 68, 69}
+SERVED = {
+    0,
+    1,
+    2,
+    3,
+    8,
+    9,
+    10,
+    11,
+    12,
+    13,
+    14,
+    15,
+    16,
+    18,
+    19,
+    20,
+    21,
+    22,
+    23,
+    32,
+    33,
+    35,
+    37,
+    42,
+    44,
+    46,
+    47,
+    60,
+    68,
+    69,
+}
 
 
 def test_what_is_promised_is_served() -> None:
