@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format stubs diagrams develop wheel wheel-install tools bench bench-peers fuzz matrix kill-loop rolling-restarts vectors check-toolchain
+.PHONY: help demo test test-rust test-python lint checks format stubs diagrams develop wheel wheel-install tools bench bench-peers fuzz matrix kill-loop rolling-restarts vectors check-toolchain
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -16,11 +16,20 @@ demo: $(VENV)/.tools-demo wheel  ## build and install the wheel, send 336,776 fl
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
 	@$(PY) -m benchmarks.demo $(STORE)
 
-test: lint tools  ## lint, then every test: Rust, Python, real clients, faults (KORVET_TEST_REQUIRE=all forbids skips)
+test: develop tools  ## lint and every test: Rust, Python, real clients, faults (KORVET_TEST_REQUIRE=all forbids skips)
+	@$(MAKE) --no-print-directory -j 2 test-rust test-python
+
+# Side by side: most Python tests wait, for servers and for clients.
+test-rust: checks
 	cargo test --workspace --quiet
+
+test-python:
 	$(PY) -m pytest -p no:benchmark -n 4 --dist worksteal
 
 lint: develop  ## ruff, mypy, import-linter, stubtest, rustfmt, clippy: all must be clean
+	@$(MAKE) --no-print-directory checks
+
+checks:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -30,7 +39,7 @@ lint: develop  ## ruff, mypy, import-linter, stubtest, rustfmt, clippy: all must
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	@for crate in rust/fuzz benchmarks/load; do \
 	  cargo fmt --manifest-path $$crate/Cargo.toml --check && \
-	  cargo clippy --manifest-path $$crate/Cargo.toml --all-targets --quiet -- -D warnings || exit 1; \
+	  cargo clippy --manifest-path $$crate/Cargo.toml --target-dir target --all-targets --quiet -- -D warnings || exit 1; \
 	done
 
 format:  ## rewrite Python and Rust in the house style
