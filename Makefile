@@ -21,7 +21,7 @@ test: develop tools  ## lint and every test: Rust, Python, real clients, faults 
 
 # Side by side: most Python tests wait, for servers and for clients.
 test-rust: checks
-	cargo test --workspace --quiet
+	MAKEFLAGS= cargo test --workspace --quiet
 
 test-python:
 	$(PY) -m pytest -p no:benchmark -n 4 --dist worksteal
