@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python lint checks format stubs diagrams develop wheel wheel-install tools bench bench-peers fuzz matrix kill-loop rolling-restarts vectors check-toolchain
+.PHONY: help demo test test-rust test-python lint checks format stubs diagrams develop wheel wheel-install tools bench bench-peers fuzz matrix kill-loop rolling-restarts group-invariants vectors check-toolchain
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -109,11 +109,15 @@ fuzz: check-toolchain  ## each fuzz target for a minute (FUZZ_SECONDS=60), from 
 kill-loop: develop  ## fifty times kill -9 under four idempotent producers, with restarts: nothing lost or doubled
 	KORVET_TEST_KILLS=50 $(PY) -m pytest -s tests/faults/test_kill_under_load.py
 
-rolling-restarts: develop  ## twenty rolling restarts of three brokers over one Redis, under load: nothing lost or doubled
-	KORVET_TEST_ROLLS=20 $(PY) -m pytest -s tests/faults/redis/test_brokers.py -k rolling
+rolling-restarts: develop  ## twenty rolling restarts of three brokers over one Redis: nothing lost or doubled, no group rebalances
+	KORVET_TEST_ROLLS=20 $(PY) -m pytest -p no:benchmark -n 2 tests/faults/redis/test_brokers.py tests/compat/test_groups_redis.py -k "rolling or in_turn"
 
 matrix: develop tools  ## every foreign client in every scenario over both stores; prints and writes docs/compatibility.md
 	KORVET_TEST_MATRIX=full $(PY) -m pytest -q -n 4 tests/compat/test_matrix.py
+
+group-invariants: develop  ## both group protocols under whatever can happen to them, 3,000 new histories each; prints how many were tried
+	KORVET_TEST_HYPOTHESIS=thorough $(PY) -m pytest -p no:benchmark -n 2 --timeout 3600 --hypothesis-show-statistics \
+	  tests/unit/test_groups_stateful.py tests/unit/test_consumer_groups_stateful.py
 
 diagrams: develop  ## draw docs/groups.md anew from the table of the group protocol
 	@mkdir -p docs

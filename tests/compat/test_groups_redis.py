@@ -1,5 +1,6 @@
 """Groups of real clients over Redis: coordinators come, go and die, and their groups move with all they have."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,13 +16,16 @@ SETTINGS = (
     *("broker.heartbeat.interval.ms=300", "broker.session.timeout.ms=1500"),
 )
 CLIENTS = ("confluent", "kafka_python", "aiokafka")
+ROUNDS = int(os.environ.get("KORVET_TEST_ROLLS", "1"))
 
 pytestmark = pytest.mark.timeout(180)
 
 
 @pytest.fixture
-def brokers(redis_server: RedisServer, tmp_path: Path) -> Iterator[list[BrokerProcess]]:
-    found = [BrokerProcess(tmp_path, *SETTINGS, store=redis_server.url) for _ in range(2)]
+def brokers(request: pytest.FixtureRequest, redis_server: RedisServer, tmp_path: Path) -> Iterator[list[BrokerProcess]]:
+    """Two, or as many as a test asks for."""
+    many = getattr(request, "param", 2)
+    found = [BrokerProcess(tmp_path, *SETTINGS, store=redis_server.url) for _ in range(many)]
     try:
         for one in found:
             one.start()
@@ -31,10 +35,13 @@ def brokers(redis_server: RedisServer, tmp_path: Path) -> Iterator[list[BrokerPr
             one.stop()
 
 
+@pytest.mark.timeout(120 + 60 * ROUNDS)
+@pytest.mark.parametrize("brokers", [3], indirect=True)
 @pytest.mark.parametrize(
     ("redis_program", "how"), [(PROGRAMS[0], "stopped"), (PROGRAMS[1], "killed")], indirect=["redis_program"]
 )
 def test_brokers_restart_in_turn_and_nobody_rebalances(brokers: list[BrokerProcess], topic: str, how: str) -> None:
+    """F01, F02 and F38, with KORVET_TEST_ROLLS=20 as often as it says there."""
     end: Callable[[BrokerProcess], object] = BrokerProcess.kill if how == "killed" else BrokerProcess.stop
     with play(brokers[0], topic) as scene:
         scene.bootstrap = ",".join(one.bootstrap for one in brokers)
@@ -44,7 +51,7 @@ def test_brokers_restart_in_turn_and_nobody_rebalances(brokers: list[BrokerProce
         scene.send()
         scene.wait_read()
         before = [one.changes for one in members]
-        for broker in brokers:
+        for broker in brokers * ROUNDS:
             end(broker)
             scene.send()
             scene.wait_read()
