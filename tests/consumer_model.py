@@ -66,6 +66,7 @@ class Client:
     alive: bool = True
     fenced: bool = False
     waits: bool = False
+    asked: int = 0  # requests: an answer that was lost is not taken for that to the next one
     fault: str = ""
 
     def drop(self) -> None:
@@ -175,8 +176,9 @@ class World:
             frozenset(client.reads) if report else None,
         )
         client.waits = True
+        client.asked += 1
         self.unsettled.discard(client.member_id)
-        self.group.heartbeat(ask, client, self.shelf, self.now)
+        self.group.heartbeat(ask, (client, client.asked), self.shelf, self.now)
         self.settle()
 
     def subscribe(self, client: Client, names: tuple[str, ...], regex: str = "") -> None:
@@ -198,8 +200,11 @@ class World:
         self.settle()
 
     def deliver(self, answers: list[tuple[object, Beaten]]) -> None:
-        for client, answer in answers:
-            if isinstance(client, Client) and client.waits and client.alive:
+        for ticket, answer in answers:
+            if not isinstance(ticket, tuple):
+                continue
+            client, number = ticket
+            if client.waits and client.alive and client.asked == number:
                 client.waits = False
                 self.receive(client, answer)
 
