@@ -132,6 +132,15 @@ def test_members_may_return_to_a_full_group_and_others_not_come() -> None:
     assert clients[0].fault == ""
 
 
+def test_in_a_full_group_too_who_was_replaced_is_told_so() -> None:
+    former = Client(0, "alpha", BOTH)
+    world = gather(former, *people(5)[1:])
+    world.join(Client(9, "alpha", BOTH))
+    world.store_all()
+    world.join(former)
+    assert former.fault == "FENCED_INSTANCE_ID"
+
+
 def test_of_a_group_that_was_made_smaller_the_last_to_come_back_has_to_go() -> None:
     clients = people(3)
     world = gather(*clients)

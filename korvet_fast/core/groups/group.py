@@ -90,10 +90,12 @@ class Group:
     def _refuse_join(self, ask: Join, member: Member | None) -> str:
         if self.state is State.DEAD:
             return TABLE[State.DEAD, Event.JOIN_NEW].act.fault
-        if not self._has_room(ask, member):
-            return "GROUP_MAX_SIZE_REACHED"
         invited = not ask.member_id or ask.member_id in self.pending
-        if not invited and (fault := self.members.fault_of(ask.member_id, ask.instance_id)):
+        fault = "" if invited else self.members.fault_of(ask.member_id, ask.instance_id)
+        # Who was replaced has to learn that, be the group full or not: it would ask for ever.
+        if fault != "FENCED_INSTANCE_ID" and not self._has_room(ask, member):
+            return "GROUP_MAX_SIZE_REACHED"
+        if fault:
             return fault
         fits = ask.protocol_type and (not self.members or ask.protocol_type == self.protocol_type)
         return "" if fits and self.members.agree(ask.protocols, member) else "INCONSISTENT_GROUP_PROTOCOL"
