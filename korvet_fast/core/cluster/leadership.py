@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from korvet_fast.core.cluster.claims import Claims
 from korvet_fast.core.cluster.cluster import Cluster
+from korvet_fast.core.cluster.standing import Standing
 from korvet_fast.core.eager import each
 from korvet_fast.core.partition import Partition
 from korvet_fast.core.topic import Topic
@@ -20,19 +21,18 @@ class Leadership:
     def __init__(self, cluster: Cluster, claims: Claims) -> None:
         self._cluster = cluster
         self._claims = claims
-        self._returns = 0  # `Cluster.returns`, as of the last time that everything was given up for it
+        self._standing = Standing(cluster)
         self._settling = asyncio.Lock()
 
     @property
     def valid(self) -> bool:
-        """Whether what is led here may be relied on: the others have not taken this broker for dead meanwhile."""
-        return self._cluster.holds() and self._returns == self._cluster.returns
+        """Whether what is led here may be relied on."""
+        return self._standing.valid
 
     def renounce(self, topics: Iterable[Topic]) -> bool:
         """Give up all of these, which must be all there are, if the others took this broker for dead; whether so."""
-        if self._returns == self._cluster.returns:
+        if not self._standing.renew():
             return False
-        self._returns = self._cluster.returns
         for partition in (one for topic in topics for one in topic.partitions if one.led):
             partition.resign("the other brokers took this one for gone")
         return True

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Final, TypeAlias
 
 from korvet_fast.core.cluster.cluster import Cluster
+from korvet_fast.core.cluster.standing import Standing
 from korvet_fast.core.eager import each
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.documents import (
@@ -49,7 +50,7 @@ class Keepers:
         self._by_id: dict[str, Keeper] = {}
         self._held: set[int] = set()  # slots
         self._unread: set[int] = set()  # those of them that have to be loaded
-        self._returns = 0  # `Cluster.returns`, as of the last time that everything was given up for it
+        self._standing = Standing(cluster)
         self._blocked: dict[int, float] = {}  # unread ones that another broker has: since when, monotonic
         self._unreleased: set[int] = set()  # not held any more, but nobody has been told so yet
         self._fences = [Fence(host.store, slot, cluster.incarnation) for slot in range(SLOTS)]
@@ -70,8 +71,7 @@ class Keepers:
     def fault_of(self, group_id: str) -> str:
         """Why this broker cannot say anything about a group now; "" if it can."""
         slot = slot_of(group_id)
-        gone = self._returns != self._cluster.returns or not self._cluster.holds()
-        if slot not in self._held or gone:
+        if slot not in self._held or not self._standing.valid:
             self._cluster.look_soon()
             return "NOT_COORDINATOR"
         loading = slot in self._unread or group_id in self._lost.get(slot, ())
@@ -101,8 +101,7 @@ class Keepers:
         async with self._settling:
             if self._stop.is_set():
                 return
-            if self._returns != self._cluster.returns:
-                self._returns = self._cluster.returns
+            if self._standing.renew():
                 self._give_up(set(self._held))
             shares = self._cluster.targets(_SHARES, SLOTS)
             mine = {slot for slot, broker in enumerate(shares) if broker == self._cluster.id}
