@@ -1,6 +1,6 @@
 """A broker killed over and over under the consumers of a group: nothing unread, nothing committed that was not read.
 
-KORVET_TEST_KILLS says how often (default 3).
+By both protocols. KORVET_TEST_KILLS says how often (default 3).
 """
 
 import os
@@ -15,18 +15,28 @@ from compat.group_scene import Scene, play
 from member_history import check_members
 
 KILLS = int(os.environ.get("KORVET_TEST_KILLS", "3"))
+MIXED, SAME = ("confluent", "kafka_python", "aiokafka"), ("confluent",) * 3
+CLASSIC = ("group.min.session.timeout.ms=1000", "durability=fsync")
+CONSUMER = ("group.consumer.heartbeat.interval.ms=300", "durability=fsync")
 
 pytestmark = pytest.mark.timeout(120 + 20 * KILLS)
 
 
 @pytest.mark.parametrize(
-    "clients", [("confluent", "kafka_python", "aiokafka"), ("confluent",) * 3], ids=["mixed", "same"]
+    ("protocol", "clients", "settings"),
+    [
+        ("classic", MIXED, (*CLASSIC, "group.initial.rebalance.delay.ms=200")),
+        ("classic", SAME, (*CLASSIC, "group.initial.rebalance.delay.ms=200")),
+        ("consumer", SAME, CONSUMER),
+    ],
+    ids=["mixed", "same", "consumer"],
 )
-def test_a_killed_broker_costs_a_group_nothing(tmp_path: Path, clients: tuple[str, str, str]) -> None:
+def test_a_killed_broker_costs_a_group_nothing(
+    tmp_path: Path, protocol: str, clients: tuple[str, ...], settings: tuple[str, ...]
+) -> None:
     chance = random.Random(5)
-    settings = ("group.initial.rebalance.delay.ms=200", "durability=fsync")
     with BrokerProcess(tmp_path / "data", *settings) as broker, play(broker, "t") as scene:
-        members = [scene.member(client, session=30_000) for client in clients]
+        members = [scene.member(client, protocol=protocol, session=30_000) for client in clients]
         scene.wait_shared(*members)
         before = [one.changes for one in members]
         for _ in range(KILLS):
@@ -40,18 +50,26 @@ def test_a_killed_broker_costs_a_group_nothing(tmp_path: Path, clients: tuple[st
         check_members(scene)
 
 
-def test_a_broker_killed_in_the_middle_of_rebalances(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("protocol", "clients", "settings"),
+    [
+        ("classic", MIXED, (*CLASSIC, "group.initial.rebalance.delay.ms=100")),
+        ("consumer", SAME, (*CONSUMER, "group.consumer.session.timeout.ms=4000")),
+    ],
+    ids=["classic", "consumer"],
+)
+def test_a_broker_killed_while_partitions_move(
+    tmp_path: Path, protocol: str, clients: tuple[str, ...], settings: tuple[str, ...]
+) -> None:
     chance = random.Random(6)
-    settings = ("group.initial.rebalance.delay.ms=100", "group.min.session.timeout.ms=1000", "durability=fsync")
-    clients = ("confluent", "kafka_python", "aiokafka")
     with BrokerProcess(tmp_path / "data", *settings) as broker, play(broker, "t") as scene:
-        staying = scene.member("confluent", session=4000)
+        staying = scene.member("confluent", protocol=protocol, session=4000)
         for turn in range(KILLS):
             scene.send(120)
-            coming = scene.member(clients[turn % 3], session=4000)
+            coming = scene.member(clients[turn % 3], protocol=protocol, session=4000)
             scene.wait(lambda coming=coming: bool(coming.owned))  # type: ignore[misc]
-            other = scene.member(clients[(turn + 1) % 3], session=4000)
-            time.sleep(chance.uniform(0.2, 1.0))  # it starts, or joins, or syncs
+            other = scene.member(clients[(turn + 1) % 3], protocol=protocol, session=4000)
+            time.sleep(chance.uniform(0.2, 1.0))  # it starts, joins, syncs, or waits for what others give up
             broker.kill()
             broker.start()
             time.sleep(chance.uniform(0.0, 1.0))
