@@ -18,7 +18,8 @@ from benchmarks.peers.korvet import Korvet
 from benchmarks.peers.process import Peer
 from benchmarks.peers.redis import Redis
 from benchmarks.system import empty
-from korvet_fast.client.connection import Connection, Endpoint, connect
+from korvet_fast.client.connection import Connection, connect
+from korvet_fast.endpoint import Endpoint
 from korvet_fast.wire.kafka.shapes.commits import OFFSET_COMMIT
 from korvet_fast.wire.kafka.shapes.groups import HEARTBEAT, JOIN_GROUP, SYNC_GROUP
 from korvet_fast.wire.kafka.shapes.topics import CREATE_TOPICS

@@ -1,9 +1,10 @@
 """Addresses as people write them, made into values at once."""
 
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 import click
+
+from korvet_fast.endpoint import Endpoint, read_address, read_bootstrap
 
 SERVED = ("kafka",)  # listener schemes
 
@@ -20,16 +21,12 @@ class Listener(NamedTuple):
         return f"{self.scheme}://{host}:{self.port}"
 
 
-def split_address(text: str) -> tuple[str, int]:
+def split_address(text: str) -> Endpoint:
     """`host:port` or `[v6]:port` -> both. Raises `click.BadParameter`."""
     try:
-        url = urlsplit(f"//{text}")
-        host, port = url.hostname, url.port
-    except ValueError:  # a bracket left open, or a port that is no number or above 65535
-        host, port = None, None
-    if not host or port is None or set(text) & set("/@?#"):
-        raise click.BadParameter(f"{text!r} is not an address; write HOST:PORT, for example 127.0.0.1:9092")
-    return host, port
+        return read_address(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def parse_listener(text: str) -> Listener:
@@ -42,10 +39,9 @@ def parse_listener(text: str) -> Listener:
     return Listener(scheme, *split_address(rest))
 
 
-def parse_bootstrap(text: str) -> tuple[tuple[str, int], ...]:
+def parse_bootstrap(text: str) -> tuple[Endpoint, ...]:
     """`127.0.0.1:9092`, or several with commas between them. Raises `click.BadParameter`."""
-    endpoints = tuple(split_address(part.strip()) for part in text.split(","))
-    for host, port in endpoints:
-        if port == 0:
-            raise click.BadParameter(f"{host}:0 is no address to connect to; give the port the broker listens on")
-    return endpoints
+    try:
+        return read_bootstrap(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None

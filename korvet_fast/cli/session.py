@@ -8,7 +8,8 @@ import click
 
 from korvet_fast.cli.address import parse_bootstrap
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.connection import ClientError, Endpoint, Unreachable
+from korvet_fast.client.connection import ClientError, Unreachable
+from korvet_fast.endpoint import Endpoint
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])

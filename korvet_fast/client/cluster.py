@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from korvet_fast.client.connection import ClientError, Connection, Endpoint, Unreachable, connect
+from korvet_fast.client.connection import ClientError, Connection, Unreachable, connect
 from korvet_fast.client.refusal import check
+from korvet_fast.endpoint import Endpoint
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 from korvet_fast.wire.kafka.shapes.coordinators import FIND_COORDINATOR
 from korvet_fast.wire.kafka.shapes.message import Message

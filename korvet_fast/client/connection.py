@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import korvet_fast
 from korvet_fast._native import Frames
+from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import CodecError
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS
 from korvet_fast.wire.kafka.shapes.message import Message
@@ -27,19 +28,49 @@ class Unreachable(ClientError):
     """Nobody listens there, or nobody who answers."""
 
 
-class Endpoint(NamedTuple):
-    """Where a broker listens."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-
 def reason(error: OSError) -> str:
     """Why, in the system's words: asyncio and the name lookup put their own in `strerror`, some of them no reason."""
     return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+
+
+class Versions:
+    """What one broker speaks, from its answer to ApiVersions; `ClientError` if it refused to say."""
+
+    def __init__(self, endpoint: Endpoint, answer: Mapping[str, Any]) -> None:
+        if answer["error_code"]:
+            raise ClientError(f"{endpoint} refused to say what it speaks (error {answer['error_code']})")
+        self._endpoint = endpoint
+        self._spoken: dict[int, tuple[int, int]] = {
+            row["api_key"]: (row["min_version"], row["max_version"]) for row in answer["api_keys"]
+        }
+
+    def choose(self, message: Message) -> int:
+        """The newest version both sides know. Raises `ClientError` if there is none."""
+        lowest, highest = self._spoken.get(message.key, (0, -1))
+        version = min(message.highest, highest)
+        if version < max(message.lowest, lowest):
+            offer = f"only versions {lowest} to {highest}" if highest >= 0 else "none"
+            raise ClientError(
+                f"the broker at {self._endpoint} speaks {offer} of {message.name}; "
+                f"this client needs one of {message.lowest} to {message.highest}"
+            )
+        return version
+
+    def include(self, message: Message) -> bool:
+        """Whether the broker knows this kind of request at all."""
+        return message.key in self._spoken
+
+
+def introduction() -> dict[str, str]:
+    """What ApiVersions says about this client (KIP-511)."""
+    return {"client_software_name": CLIENT_ID, "client_software_version": korvet_fast.__version__}
+
+
+def answered_in(message: Message, version: int, frame: bytearray) -> int:
+    """The version of an answer: a broker that does not know that of an ApiVersions request answers in 0 (KIP-511)."""
+    if message.key == API_VERSIONS.key and int.from_bytes(frame[4:6], "big") == UNSUPPORTED_VERSION:
+        return 0
+    return version
 
 
 class _Asked(NamedTuple):
@@ -61,7 +92,7 @@ class Connection:
         self._writer = writer
         self._asked: deque[_Asked] = deque()
         self._next = 0
-        self._spoken: dict[int, tuple[int, int]] = {}  # API key -> versions the broker speaks
+        self._versions: Versions | None = None
         self._failure: ClientError | None = None
         self._reading = asyncio.create_task(self._read())
 
@@ -75,19 +106,13 @@ class Connection:
 
     def version(self, message: Message) -> int:
         """The version in which a message is sent. Raises `ClientError` if there is none both sides know."""
-        lowest, highest = self._spoken.get(message.key, (0, -1))
-        version = min(message.highest, highest)
-        if version < max(message.lowest, lowest):
-            offer = f"only versions {lowest} to {highest}" if highest >= 0 else "none"
-            raise ClientError(
-                f"the broker at {self.endpoint} speaks {offer} of {message.name}; "
-                f"this client needs one of {message.lowest} to {message.highest}"
-            )
-        return version
+        assert self._versions is not None, "made by connect, which asks"
+        return self._versions.choose(message)
 
     def speaks(self, message: Message) -> bool:
         """Whether the broker knows this kind of request at all."""
-        return message.key in self._spoken
+        assert self._versions is not None, "made by connect, which asks"
+        return self._versions.include(message)
 
     async def close(self) -> None:
         """Close; what is still unanswered fails."""
@@ -96,13 +121,10 @@ class Connection:
 
     async def introduce(self) -> None:
         """Ask which versions the broker speaks; `connect` does it, once."""
-        software = {"client_software_name": CLIENT_ID, "client_software_version": korvet_fast.__version__}
-        answer = await self._ask(API_VERSIONS, API_VERSIONS.highest, software)
-        if answer["error_code"] == UNSUPPORTED_VERSION:  # an older broker; version 0 everybody knows (KIP-511)
+        answer = await self._ask(API_VERSIONS, API_VERSIONS.highest, introduction())
+        if answer["error_code"] == UNSUPPORTED_VERSION:  # an older broker; version 0 everybody knows
             answer = await self._ask(API_VERSIONS, 0, {})
-        if answer["error_code"]:
-            raise ClientError(f"{self.endpoint} refused to say what it speaks (error {answer['error_code']})")
-        self._spoken = {row["api_key"]: (row["min_version"], row["max_version"]) for row in answer["api_keys"]}
+        self._versions = Versions(self.endpoint, answer)
 
     async def _ask(self, message: Message, version: int, values: Mapping[str, Any]) -> dict[str, Any]:
         if self._failure is not None:
@@ -144,7 +166,9 @@ class Connection:
             raise CodecError("BAD_VALUE", "an answer that nobody asked for")
         asked = self._asked.popleft()
         try:
-            values = asked.message.response.decode(frame, _answered_in(asked, frame), MOST_ELEMENTS)
+            values = asked.message.response.decode(
+                frame, answered_in(asked.message, asked.version, frame), MOST_ELEMENTS
+            )
             if values["correlation_id"] != asked.correlation:
                 raise CodecError("BAD_VALUE", f"answer {values['correlation_id']} instead of {asked.correlation}")
         except CodecError:
@@ -163,13 +187,6 @@ class Connection:
                 asked.answer.set_exception(failure)
                 asked.answer.exception()  # its waiter may be gone: then nobody is to be told
         self._asked.clear()
-
-
-def _answered_in(asked: _Asked, frame: bytearray) -> int:
-    # A broker that does not know the version of an ApiVersions request answers in version 0 (KIP-511).
-    if asked.message.key == API_VERSIONS.key and int.from_bytes(frame[4:6], "big") == UNSUPPORTED_VERSION:
-        return 0
-    return asked.version
 
 
 async def connect(endpoint: Endpoint, patience: float = 10.0) -> Connection:

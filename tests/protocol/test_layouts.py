@@ -178,7 +178,7 @@ def test_a_producer_never_hears_of_the_others_it_writes_between(redis_server: Re
             await writing
             values: list[bytes] = []
             position = 0
-            # The end may be known a second late: what others wrote last is waited for by fetches, not looked for by LATEST.
+            # The end may be known a second late: what others wrote last is waited for, not looked for by LATEST.
             while len(values) < 600 and (row := await client.fetch("t", position, max_wait_ms=5000))["records"]:
                 values += read_values(row["records"])
                 position = after(row)

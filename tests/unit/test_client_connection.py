@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.connection import ClientError, Connection, Endpoint, Unreachable, connect
+from korvet_fast.client.connection import ClientError, Connection, Unreachable, connect
+from korvet_fast.endpoint import Endpoint
 from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS, METADATA
 

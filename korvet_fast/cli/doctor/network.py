@@ -8,7 +8,8 @@ import socket
 from korvet_fast.cli.address import Listener
 from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.connection import ClientError, Endpoint, connect
+from korvet_fast.client.connection import ClientError, connect
+from korvet_fast.endpoint import Endpoint
 
 PATIENCE = 3.0  # seconds for whoever should answer
 FILES_BESIDE = 1024  # descriptors for segment files
