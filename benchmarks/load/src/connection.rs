@@ -23,6 +23,11 @@ impl Connection {
         Ok(Self { socket: Socket::open(address, SMALL_BUFFER)?, correlation: 0 })
     }
 
+    /// The same connection, for another thread to send on.
+    pub fn sending_half(&self) -> Outcome<Self> {
+        Ok(Self { socket: self.socket.other_half()?, correlation: self.correlation })
+    }
+
     /// The number that the next request must carry; its answer carries it back.
     pub fn next_correlation(&mut self) -> i32 {
         self.correlation = self.correlation.wrapping_add(1);

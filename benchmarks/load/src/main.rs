@@ -5,8 +5,10 @@
 mod batch;
 mod bytes;
 mod connection;
+mod copy;
 mod fetch;
 mod options;
+mod pipe;
 mod process;
 mod produce;
 mod redis;
@@ -77,14 +79,20 @@ fn run(options: &Options) -> Outcome<String> {
             Ok("{}".to_owned())
         }
         Mode::Produce => produce(options),
-        Mode::Fetch => measure(options, |_, schedule| fetch::read(options, schedule)),
+        Mode::Fetch => measure(options, 0, |_, schedule| fetch::read(options, schedule)),
+        Mode::Pipe => pipe(options),
+        Mode::Copy => {
+            let batch = batch::build(options.record_bytes, options.batch_bytes, options.compression, now()?)?;
+            measure(options, 0, |_, schedule| copy::run(options, &batch, schedule))
+        }
+        Mode::Metadata => measure(options, 0, |_, schedule| metadata(options, schedule)),
         Mode::RedisAdd => {
             let batch = redis::batch(options)?;
-            measure(options, |number, schedule| redis::add::send(options, &batch, number, schedule))
+            measure(options, 0, |number, schedule| redis::add::send(options, &batch, number, schedule))
         }
         Mode::RedisRange => {
             let batch = redis::batch(options)?;
-            measure(options, |number, schedule| redis::range::read(options, &batch, number, schedule))
+            measure(options, 0, |number, schedule| redis::range::read(options, &batch, number, schedule))
         }
     }
 }
@@ -110,17 +118,20 @@ fn create(options: &Options) -> Outcome<String> {
     Ok(format!("{{\"seconds\": {:.3}}}", started.elapsed().as_secs_f64()))
 }
 
-/// Run `work` on every connection and say what came of it.
-fn measure(options: &Options, work: impl Fn(usize, Schedule) -> Outcome<Tally> + Sync) -> Outcome<String> {
+/// Run `work` on every connection, and on `beside` more, and say what came of it.
+fn measure(
+    options: &Options,
+    beside: usize,
+    work: impl Fn(usize, Schedule) -> Outcome<Tally> + Sync,
+) -> Outcome<String> {
     let schedule = Schedule::start(options.warm_up, options.seconds);
-    let (tally, used) =
-        schedule::run(schedule, options.connections, &options.pids, |number| work(number, schedule))?;
+    let connections = options.connections + beside;
+    let (tally, used) = schedule::run(schedule, connections, &options.pids, |number| work(number, schedule))?;
     Ok(report(options, tally, &used))
 }
 
 fn produce(options: &Options) -> Outcome<String> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as i64;
-    let batch = batch::build(options.record_bytes, options.batch_bytes, options.compression, now)?;
+    let batch = batch::build(options.record_bytes, options.batch_bytes, options.compression, now()?)?;
     let mut idle = produce::open_idle(options)?;
     let before = produce::stored(options)?;
     let schedule = Schedule::start(options.warm_up, options.seconds);
@@ -135,6 +146,37 @@ fn produce(options: &Options) -> Outcome<String> {
     Ok(report(options, tally, &used))
 }
 
+/// Producers beside one consumer at the end of the log: what the consumer got counts.
+fn pipe(options: &Options) -> Outcome<String> {
+    let batch = batch::build(options.record_bytes, options.batch_bytes, options.compression, now()?)?;
+    measure(options, 1, |number, schedule| {
+        if number < options.connections {
+            produce::send(options, &batch, number, schedule).map(|_| Tally::default())
+        } else {
+            pipe::follow(options, schedule)
+        }
+    })
+}
+
+fn metadata(options: &Options, schedule: Schedule) -> Outcome<Tally> {
+    let mut connection = Connection::open(&options.broker)?;
+    let mut tally = Tally::default();
+    while Instant::now() < schedule.stop {
+        let sent = Instant::now();
+        let listed = requests::metadata(&mut connection)?;
+        if listed < options.partitions {
+            return Err(format!("Metadata lists {listed} partitions, not {}", options.partitions).into());
+        }
+        tally.count(&schedule, sent, listed as u64, 0);
+    }
+    Ok(tally)
+}
+
+/// Milliseconds since 1970.
+fn now() -> Outcome<i64> {
+    Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as i64)
+}
+
 fn report(options: &Options, mut tally: Tally, used: &Used) -> String {
     let seconds = options.seconds.as_secs_f64();
     let fields = [
@@ -145,6 +187,7 @@ fn report(options: &Options, mut tally: Tally, used: &Used) -> String {
         ("p99_us", tally.percentile(0.99)),
         ("p999_us", tally.percentile(0.999)),
         ("broker_cpu", used.broker.cpu / seconds),
+        ("broker_cpu_s_per_gb", used.broker.cpu * 1e9 / tally.bytes.max(1) as f64),
         ("broker_rss_mb", used.broker.resident as f64 / 1e6),
         ("load_cpu", used.load.cpu / seconds),
         ("others_cpu", used.others / seconds),

@@ -12,11 +12,14 @@ Modes
   delete    delete the topic
   produce   send one pre-encoded batch again and again
   fetch     read partition 0 from first to last, again and again
+  pipe      produce to partition 0 and read what comes at its end, on one connection more: what was read counts
+  metadata  ask for all topics, again and again; --partitions at least must be listed
+  copy      no broker: a batch's bytes over loopback into a file and out of it over loopback; --broker and --topic mean nothing
   redis-add    no broker: to Redis itself, the records of one batch as XADDs in a pipeline, again and again; --broker is
                the Redis server, and each connection fills a stream of its own, NAME:0, NAME:1, ...
   redis-range  XRANGE over what redis-add wrote with the same options, from first to last, again and again
 
-The last four print one line of JSON; any error, wrong order or failed checksum ends the run with exit status 1
+All but create and delete print one line of JSON; any error, wrong order or failed checksum ends the run with exit status 1
   --seconds S        measured time (5)             --warm-up S       before it, not counted (1)
   --connections C    one thread each (1)           --pid P           of the broker, to report CPU and memory (repeatable)
   --record-bytes B   value of each record (100): MB/s counts values
@@ -27,6 +30,8 @@ produce
   --offsets O        dense: the log must grow by as many as there are records; gaps: it need not (dense)
   --compression X    none, lz4 or zstd (none)      --acks A          0, 1 or -1 (1)
   --partitions N     take turns over 0..N-1 (1)    --idle N          silent connections held open meanwhile (0)
+  --per-request N    partitions, a batch each (1)  --rate R          requests a second in all, sent when due whatever was
+                                                                     answered; latency counts from then (0: as answered)
 fetch, redis-range
   --max-bytes B      of the request and of the partition (1048576); redis-range asks for as many records
 redis-add, redis-range
@@ -38,6 +43,9 @@ pub enum Mode {
     Delete,
     Produce,
     Fetch,
+    Pipe,
+    Metadata,
+    Copy,
     RedisAdd,
     RedisRange,
 }
@@ -72,6 +80,8 @@ pub struct Options {
     pub acks: i16,
     pub in_flight: usize,
     pub idle: usize,
+    pub per_request: i32,
+    pub rate: f64,
     pub max_bytes: i32,
     pub layout: Layout,
     pub offsets: Offsets,
@@ -84,6 +94,9 @@ impl Options {
             Some("delete") => Mode::Delete,
             Some("produce") => Mode::Produce,
             Some("fetch") => Mode::Fetch,
+            Some("pipe") => Mode::Pipe,
+            Some("metadata") => Mode::Metadata,
+            Some("copy") => Mode::Copy,
             Some("redis-add") => Mode::RedisAdd,
             Some("redis-range") => Mode::RedisRange,
             _ => return Err(USAGE.into()),
@@ -104,6 +117,8 @@ impl Options {
             acks: 1,
             in_flight: 5,
             idle: 0,
+            per_request: 1,
+            rate: 0.0,
             max_bytes: 1 << 20,
             layout: Layout::Entries,
             offsets: Offsets::Dense,
@@ -117,6 +132,12 @@ impl Options {
         }
         if options.partitions < 1 || options.connections < 1 || options.in_flight < 1 {
             return Err("--partitions, --connections and --in-flight must be 1 or more".into());
+        }
+        if !(1..=options.partitions).contains(&options.per_request) {
+            return Err("--per-request must be 1 or more, and not more than --partitions".into());
+        }
+        if options.rate < 0.0 || (options.rate > 0.0 && options.acks == 0) {
+            return Err("--rate must be positive, and needs answers: --acks 1 or -1".into());
         }
         Ok(options)
     }
@@ -140,6 +161,8 @@ impl Options {
             "--acks" => self.acks = value.parse()?,
             "--in-flight" => self.in_flight = value.parse()?,
             "--idle" => self.idle = value.parse()?,
+            "--per-request" => self.per_request = value.parse()?,
+            "--rate" => self.rate = value.parse()?,
             "--max-bytes" => self.max_bytes = value.parse()?,
             "--offsets" => {
                 self.offsets = match value {

@@ -11,13 +11,11 @@ const CLIENT: &str = "korvet-load";
 const PRODUCE: (i16, i16) = (0, 9);
 const FETCH: (i16, i16) = (1, 12);
 const LIST_OFFSETS: (i16, i16) = (2, 5);
+const METADATA: (i16, i16) = (3, 1);
 const API_VERSIONS: (i16, i16) = (18, 0);
 
 pub const LATEST: i64 = -1;
 pub const EARLIEST: i64 = -2;
-
-/// What follows the records of a Produce v9: the empty tagged fields of the partition, the topic and the request.
-pub const PRODUCE_TAIL: [u8; 3] = [0; 3];
 
 /// The broker answered with an error code.
 #[derive(Debug)]
@@ -63,43 +61,77 @@ pub fn end(mut request: Writer, further: usize) -> Vec<u8> {
     request.0
 }
 
-/// A Produce v9 up to its records; `records` bytes and `PRODUCE_TAIL` must follow.
-pub fn produce(topic: &str, partition: i32, acks: i16, records: usize, correlation: i32) -> Vec<u8> {
+/// A Produce v9 without its records: each piece but the last stands in front of a partition's batch.
+pub struct Frame {
+    bytes: Vec<u8>,
+    cuts: Vec<usize>,
+}
+
+impl Frame {
+    /// What is sent: the pieces with the same `batch` between them.
+    pub fn around<'a>(&'a self, batch: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        let starts = std::iter::once(0).chain(self.cuts.iter().copied());
+        let between = starts.zip(&self.cuts).flat_map(move |(from, &to)| [&self.bytes[from..to], batch]);
+        between.chain(std::iter::once(&self.bytes[self.cuts.last().copied().unwrap_or(0)..]))
+    }
+}
+
+/// A Produce v9 of a batch of `records` bytes to each of `partitions`.
+pub fn produce(
+    topic: &str,
+    partitions: impl ExactSizeIterator<Item = i32>,
+    acks: i16,
+    records: usize,
+    correlation: i32,
+) -> Frame {
+    let count = partitions.len();
     let mut request = begin(PRODUCE, correlation, true);
     request.unsigned(0); // no transaction
     request.int16(acks);
     request.int32(30_000);
     request.unsigned(2);
     request.compact_string(topic);
-    request.unsigned(2);
-    request.int32(partition);
-    request.unsigned(records as u64 + 1);
-    end(request, records + PRODUCE_TAIL.len())
+    request.unsigned(count as u64 + 1);
+    let mut cuts = Vec::with_capacity(count);
+    for partition in partitions {
+        if !cuts.is_empty() {
+            request.unsigned(0); // no tagged fields of the partition before
+        }
+        request.int32(partition);
+        request.unsigned(records as u64 + 1);
+        cuts.push(request.0.len());
+    }
+    for _ in 0..3 {
+        request.unsigned(0); // no tagged fields: of the last partition, the topic, the request
+    }
+    Frame { bytes: end(request, count * records), cuts }
 }
 
-/// (correlation id, partition, base offset) of a Produce v9 answer of one partition; an error code is an error.
-pub fn produced(answer: &[u8]) -> Outcome<(i32, i32, i64)> {
+/// The correlation id of a Produce v9 answer, and behind what is in `found` the partitions and their base offsets; an
+/// error code is an error.
+pub fn produced(answer: &[u8], found: &mut Vec<(i32, i64)>) -> Outcome<i32> {
     let mut answer = Reader(answer);
     let correlation = answer.int32()?;
     answer.tags()?;
     one(answer.unsigned()?.wrapping_sub(1))?;
     answer.compact_bytes()?;
-    one(answer.unsigned()?.wrapping_sub(1))?;
-    let partition = answer.int32()?;
-    no_error("Produce", answer.int16()?)?;
-    let base_offset = answer.int64()?;
-    answer.int64()?; // log append time
-    answer.int64()?; // log start offset
-    if answer.unsigned()? > 1 {
-        return Err("Produce names records in error but no error".into());
+    for _ in 1..answer.unsigned()? {
+        let partition = answer.int32()?;
+        no_error("Produce", answer.int16()?)?;
+        found.push((partition, answer.int64()?));
+        answer.int64()?; // log append time
+        answer.int64()?; // log start offset
+        if answer.unsigned()? > 1 {
+            return Err("Produce names records in error but no error".into());
+        }
+        answer.compact_bytes()?;
+        answer.tags()?;
     }
-    answer.compact_bytes()?;
-    answer.tags()?;
     answer.tags()?;
     answer.int32()?; // throttle time
     answer.tags()?;
     answer.finish()?;
-    Ok((correlation, partition, base_offset))
+    Ok(correlation)
 }
 
 /// A whole Fetch v12 of one partition, outside any fetch session.
@@ -197,6 +229,40 @@ pub fn list_offsets(
     Ok(offsets)
 }
 
+/// How many partitions a Metadata answer about all topics lists.
+pub fn metadata(connection: &mut Connection) -> Outcome<i32> {
+    let correlation = connection.next_correlation();
+    let mut request = begin(METADATA, correlation, false);
+    request.int32(-1); // all topics
+    let mut answer = connection.ask(&end(request, 0), correlation)?;
+    for _ in 0..answer.int32()? {
+        answer.int32()?;
+        answer.string()?;
+        answer.int32()?;
+        answer.string()?; // rack
+    }
+    answer.int32()?; // controller
+    let mut listed = 0;
+    for _ in 0..answer.int32()? {
+        no_error("Metadata", answer.int16()?)?;
+        answer.string()?;
+        answer.take(1)?; // internal
+        let partitions = answer.int32()?;
+        listed += partitions;
+        for _ in 0..partitions {
+            no_error("Metadata", answer.int16()?)?;
+            answer.int32()?;
+            answer.int32()?; // leader
+            for _ in 0..2 {
+                let replicas = answer.int32()?;
+                answer.take(4 * replicas.max(0) as usize)?;
+            }
+        }
+    }
+    answer.finish()?;
+    Ok(listed)
+}
+
 /// Ask for the served versions: the smallest request that proves a connection is alive.
 pub fn api_versions(connection: &mut Connection) -> Outcome<()> {
     let correlation = connection.next_correlation();
@@ -239,21 +305,37 @@ mod tests {
         answer.0
     }
 
+    fn read(answer: &[u8]) -> Outcome<(i32, Vec<(i32, i64)>)> {
+        let mut found = Vec::new();
+        Ok((produced(answer, &mut found)?, found))
+    }
+
     #[test]
     fn a_produce_answer_is_read_to_its_last_byte() {
         let mut whole = answer(0);
-        assert_eq!(produced(&whole).unwrap(), (9, 3, 70));
+        assert_eq!(read(&whole).unwrap(), (9, vec![(3, 70)]));
         for size in 0..whole.len() {
-            assert!(produced(&whole[..size]).is_err(), "cut at {size}");
+            assert!(read(&whole[..size]).is_err(), "cut at {size}");
         }
         whole.push(0);
-        assert!(produced(&whole).is_err(), "one byte too many");
+        assert!(read(&whole).is_err(), "one byte too many");
+    }
+
+    #[test]
+    fn a_request_of_several_partitions_is_as_long_as_it_says() {
+        for count in [1, 2, 100] {
+            let batch = [7_u8; 50];
+            let frame = produce("t", 0..count, 1, batch.len(), 9);
+            let sent: Vec<u8> = frame.around(&batch).flatten().copied().collect();
+            assert_eq!(sent.len() - 4, u32::from_be_bytes(sent[..4].try_into().unwrap()) as usize);
+            assert_eq!(frame.around(&batch).filter(|part| *part == batch).count(), count as usize);
+        }
     }
 
     #[test]
     fn an_error_code_is_an_error() {
-        let refused = produced(&answer(6)).unwrap_err();
+        let refused = read(&answer(6)).unwrap_err();
         assert!(refused.downcast_ref::<Refused>().is_some_and(Refused::is_new_topic));
-        assert!(!produced(&answer(87)).unwrap_err().downcast_ref::<Refused>().unwrap().is_new_topic());
+        assert!(!read(&answer(87)).unwrap_err().downcast_ref::<Refused>().unwrap().is_new_topic());
     }
 }

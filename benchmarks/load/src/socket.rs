@@ -29,6 +29,11 @@ impl Socket {
         Ok(Self { stream, buffer: vec![0; size], start: 0, end: 0 })
     }
 
+    /// The same socket, for another thread to write to; what it reads is lost to this one.
+    pub fn other_half(&self) -> Outcome<Self> {
+        Ok(Self { stream: self.stream.try_clone()?, buffer: Vec::new(), start: 0, end: 0 })
+    }
+
     /// Write all parts, in one system call if the socket takes them.
     pub fn send(&mut self, mut parts: &mut [IoSlice<'_>]) -> Outcome<()> {
         while !parts.is_empty() {
