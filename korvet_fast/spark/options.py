@@ -1,0 +1,292 @@
+"""The options of the data source, in one table: what each is called, how it is read, and where it may be given.
+
+Names, defaults and precedence are those of Spark's own Kafka source (its "Structured Streaming + Kafka Integration
+Guide"), so that a job moves over by another word after `format`. Names are compared without case, as Spark does.
+"""
+
+# ruff: noqa: RUF009 - the call in each default is the row of the table, and what it gives is never changed
+
+import dataclasses
+import difflib
+import enum
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from korvet_fast.config import explain_unknown
+from korvet_fast.endpoint import read_bootstrap
+from korvet_fast.errors import SettingError
+from korvet_fast.spark.offsets import EARLIEST, LATEST, Bound, Offsets, Question, read_assignment, read_json
+from korvet_fast.spark.row import HEADERS, TYPES, columns
+
+logger = logging.getLogger(__name__)
+
+
+class Use(enum.Flag):
+    """What the source is asked to be."""
+
+    READ = enum.auto()
+    STREAM = enum.auto()
+    WRITE = enum.auto()
+
+    def __str__(self) -> str:
+        return {Use.READ: "batch reads", Use.STREAM: "streams", Use.WRITE: "writes"}[self]
+
+
+SOURCE = Use.READ | Use.STREAM
+EVERYWHERE = SOURCE | Use.WRITE
+
+# Known to Kafka's clients, tuning what there is none of here: taken, and said to be without effect.
+WITHOUT_EFFECT = {
+    "groupidprefix": "no consumer group is joined",
+    "kafka.client.id": "the client is always called korvet-fast",
+    "kafka.client.dns.lookup": "every address is tried",
+    "kafka.connections.max.idle.ms": "a worker process keeps its connections",
+    "kafka.fetch.min.bytes": "only what is there already is read",
+    "kafka.max.poll.records": "records come as Arrow batches",
+    "kafka.max.poll.interval.ms": "no consumer group is joined",
+    "kafka.session.timeout.ms": "no consumer group is joined",
+    "kafka.heartbeat.interval.ms": "no consumer group is joined",
+    "kafka.metadata.max.age.ms": "leaders are asked for when they are needed",
+    "kafka.receive.buffer.bytes": "the system chooses",
+    "kafka.send.buffer.bytes": "the system chooses",
+    "kafka.reconnect.backoff.ms": "attempts are 100 ms apart",
+    "kafka.reconnect.backoff.max.ms": "attempts are 100 ms apart",
+    "kafka.retry.backoff.ms": "attempts are 100 ms apart",
+    "kafka.retry.backoff.max.ms": "attempts are 100 ms apart",
+}
+# What Spark's Kafka source refuses too, and what to write instead.
+INSTEAD = {
+    "kafka.auto.offset.reset": "say where to begin with 'startingOffsets'",
+    "kafka.enable.auto.commit": "where a stream is, is in its checkpoint",
+    "kafka.key.deserializer": "keys are read as binary; cast them in Spark",
+    "kafka.value.deserializer": "values are read as binary; cast them in Spark",
+    "kafka.key.serializer": "keys are written as they are, string or binary; cast them in Spark",
+    "kafka.value.serializer": "values are written as they are, string or binary; cast them in Spark",
+    "kafka.interceptor.classes": "there are no interceptors; transform the rows in Spark",
+    "path": "topics are named by 'subscribe' when reading and 'topic' when writing; leave the path out",
+}
+SECURE = ("kafka.sasl.", "kafka.ssl.")
+PLAIN = "PLAINTEXT"
+DURATION = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)?", re.IGNORECASE)
+SECONDS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+
+
+def text(given: str) -> str:
+    if not given.strip():
+        raise ValueError("a text that is not empty")
+    return given.strip()
+
+
+def addresses(given: str) -> str:
+    try:
+        read_bootstrap(given)
+    except ValueError as error:
+        raise ValueError(f"HOST:PORT, or several with commas between them ({error})") from None
+    return given
+
+
+def flag(given: str) -> bool:
+    if given.lower() not in ("true", "false"):
+        raise ValueError("true or false")
+    return given.lower() == "true"
+
+
+def number(lowest: int) -> Callable[[str], int]:
+    def read(given: str) -> int:
+        if not re.fullmatch(r"\d{1,18}", given) or int(given) < lowest:
+            raise ValueError(f"a whole number from {lowest} on")
+        return int(given)
+
+    return read
+
+
+def milliseconds(given: str) -> float:
+    return number(1)(given) / 1000
+
+
+def duration(given: str) -> float:
+    match = DURATION.fullmatch(given.strip())
+    if match is None:
+        raise ValueError("a time like 500ms, 30s, 15m or 1h")
+    return int(match[1]) * SECONDS[(match[2] or "ms").lower()]
+
+
+def choice(*allowed: str) -> Callable[[str], str]:
+    def read(given: str) -> str:
+        if given.lower() not in allowed:
+            raise ValueError(" or ".join(allowed))
+        return given.lower()
+
+    return read
+
+
+def names(given: str) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(part.strip() for part in given.split(",") if part.strip()))
+    if not found:
+        raise ValueError("names with commas between them")
+    return found
+
+
+def column_names(given: str) -> tuple[str, ...]:
+    known = {name.lower(): name for name in TYPES}
+    found = tuple(known.get(name.lower(), name) for name in names(given))
+    for name in found:
+        if name not in TYPES:
+            raise ValueError(f"names out of {', '.join(TYPES)}; {explain_unknown(name, TYPES)}")
+    return found
+
+
+def offsets(given: str) -> int | Offsets:
+    word = given.strip().lower()
+    return {"earliest": EARLIEST, "latest": LATEST}[word] if word in ("earliest", "latest") else read_json(given, -2)
+
+
+def times(given: str) -> Offsets:
+    return read_json(given, 0)
+
+
+def option(name: str, uses: Use, read: Callable[[str], Any], default: Any = None) -> Any:
+    """A row of the table."""
+    return dataclasses.field(default=default, metadata={"name": name, "uses": uses, "read": read})
+
+
+@dataclass(frozen=True)
+class Options:
+    """Every option of the source, typed; None: not given. Times in seconds."""
+
+    bootstrap: str = option("kafka.bootstrap.servers", EVERYWHERE, addresses, "")
+    patience: float = option("kafka.request.timeout.ms", EVERYWHERE, milliseconds, 30.0)
+    group: str | None = option("kafka.group.id", SOURCE, text)
+    isolation: str = option(
+        "kafka.isolation.level", SOURCE, choice("read_uncommitted", "read_committed"), "read_uncommitted"
+    )
+    page_bytes: int = option("kafka.fetch.max.bytes", SOURCE, number(1), 8 << 20)
+    partition_bytes: int = option("kafka.max.partition.fetch.bytes", SOURCE, number(1), 8 << 20)
+    fetch_wait: float = option("kafka.fetch.max.wait.ms", SOURCE, milliseconds, 0.5)
+    assign: "tuple[tuple[str, int], ...] | None" = option("assign", SOURCE, read_assignment)
+    subscribe: tuple[str, ...] | None = option("subscribe", SOURCE, names)
+    pattern: str | None = option("subscribePattern", SOURCE, text)
+    starting_timestamp: int | None = option("startingTimestamp", SOURCE, number(0))
+    starting_times: Offsets | None = option("startingOffsetsByTimestamp", SOURCE, times)
+    starting_offsets: int | Offsets | None = option("startingOffsets", SOURCE, offsets)
+    strategy: str = option("startingOffsetsByTimestampStrategy", SOURCE, choice("error", "latest"), "error")
+    ending_timestamp: int | None = option("endingTimestamp", Use.READ, number(0))
+    ending_times: Offsets | None = option("endingOffsetsByTimestamp", Use.READ, times)
+    ending_offsets: int | Offsets | None = option("endingOffsets", Use.READ, offsets)
+    fail_on_data_loss: bool = option("failOnDataLoss", SOURCE, flag, True)
+    most_offsets: int | None = option("maxOffsetsPerTrigger", Use.STREAM, number(1))
+    least_offsets: int | None = option("minOffsetsPerTrigger", Use.STREAM, number(1))
+    longest_delay: float = option("maxTriggerDelay", Use.STREAM, duration, 900.0)
+    min_partitions: int | None = option("minPartitions", SOURCE, number(1))
+    max_records: int | None = option("maxRecordsPerPartition", SOURCE, number(1))
+    poll_timeout: float = option("kafkaConsumer.pollTimeoutMs", SOURCE, milliseconds, 120.0)
+    offset_retries: int = option("fetchOffset.numRetries", SOURCE, number(0), 3)
+    offset_pause: float = option("fetchOffset.retryIntervalMs", SOURCE, milliseconds, 1.0)
+    include_headers: bool = option("includeHeaders", SOURCE, flag, False)
+    columns: tuple[str, ...] | None = option("columns", SOURCE, column_names)
+
+    @property
+    def question(self) -> Question:
+        """How offsets are asked for."""
+        return Question(self.isolation == "read_committed", self.offset_retries, self.offset_pause)
+
+    def start(self, default: int) -> Bound:
+        """Where to begin: a time for all partitions counts first, then times for each, then offsets."""
+        return _bound("starting", self.starting_timestamp, self.starting_times, self.starting_offsets, default)
+
+    def end(self) -> Bound:
+        """Where a batch read ends, in the same order of precedence."""
+        return _bound("ending", self.ending_timestamp, self.ending_times, self.ending_offsets, LATEST)
+
+
+def _bound(side: str, timestamp: int | None, each: Offsets | None, given: int | Offsets | None, default: int) -> Bound:
+    if timestamp is not None:
+        return Bound(f"{side}Timestamp", True, timestamp, {})
+    if each is not None:
+        return Bound(f"{side}OffsetsByTimestamp", True, None, each)
+    if isinstance(given, dict):
+        return Bound(f"{side}Offsets", False, None, given)
+    return Bound(f"{side}Offsets", False, default if given is None else given, {})
+
+
+ROWS = {row.metadata["name"].lower(): row for row in dataclasses.fields(Options)}
+
+
+def parse(given: Mapping[str, str], use: Use) -> Options:
+    """Read the options of one read, stream or write.
+
+    Raises `SettingError` for what is unknown here, contradictory, missing, or cannot be read.
+    """
+    values = {}
+    for name, value in given.items():
+        row = ROWS.get(name.lower())
+        if row is None:
+            _check_stranger(name.lower(), value, use)
+        elif use not in row.metadata["uses"]:
+            raise SettingError(f"option {row.metadata['name']!r} is not for {use}: leave it out")
+        else:
+            values[row.name] = _read(row, value)
+    options = Options(**values)
+    if not options.bootstrap:
+        raise SettingError("option 'kafka.bootstrap.servers' is missing: give the address of a broker, HOST:PORT")
+    if use in SOURCE:
+        _check_source(options, use, set(values))
+    return options
+
+
+def parse_columns(given: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns of a read, as far as can be told before it is known whether it is a stream."""
+    chosen = {name: _read(ROWS[name], given[name]) for name in ("columns", "includeheaders") if name in given}
+    return columns(chosen.get("columns"), chosen.get("includeheaders", False))
+
+
+def _read(row: "dataclasses.Field[Any]", value: str) -> Any:
+    try:
+        return row.metadata["read"](value)
+    except ValueError as error:
+        raise SettingError(f"option {row.metadata['name']!r} is {value!r}, but has to be {error}") from None
+
+
+def _check_stranger(name: str, value: str, use: Use) -> None:
+    if name in WITHOUT_EFFECT:
+        logger.warning("option %r has no effect: %s", name, WITHOUT_EFFECT[name])
+    elif name in INSTEAD:
+        raise SettingError(f"option {name!r} cannot be given: {INSTEAD[name]}")
+    elif name.startswith(SECURE) or (name == "kafka.security.protocol" and value.upper() != PLAIN):
+        raise SettingError(f"option {name!r} asks for TLS or SASL, which this source does not speak yet")
+    elif name != "kafka.security.protocol":
+        here = {key: row.metadata["name"] for key, row in ROWS.items() if use in row.metadata["uses"]}
+        close = difflib.get_close_matches(name[:80], here, 1, 0.5)
+        nearest = f"; did you mean {here[close[0]]!r}?" if close else ""
+        raise SettingError(f"there is no option {name[:80]!r} for {use}{nearest}")
+
+
+def _check_source(options: Options, use: Use, given: set[str]) -> None:
+    chosen = [name for name in ("assign", "subscribe", "pattern") if name in given]
+    if len(chosen) != 1:
+        wrong = "none" if not chosen else "more than one"
+        raise SettingError(f"give exactly one of the options 'assign', 'subscribe' and 'subscribePattern', not {wrong}")
+    if options.columns is not None and options.include_headers and HEADERS not in options.columns:
+        raise SettingError("option 'includeHeaders' is true, but 'columns' leaves 'headers' out: add it there")
+    if use is Use.READ:
+        _check_batch("startingOffsets", "latest", LATEST, options.starting_offsets)
+        _check_batch("endingOffsets", "earliest", EARLIEST, options.ending_offsets)
+    if options.least_offsets is None and "longest_delay" in given:
+        raise SettingError("option 'maxTriggerDelay' bounds the wait for 'minOffsetsPerTrigger': give that too")
+    if options.least_offsets is not None and (options.most_offsets or options.least_offsets) < options.least_offsets:
+        raise SettingError("option 'minOffsetsPerTrigger' is larger than 'maxOffsetsPerTrigger': raise the latter")
+
+
+def _check_batch(name: str, word: str, forbidden: int, given: int | Offsets | None) -> None:
+    if isinstance(given, dict):
+        for (topic, partition), offset in given.items():
+            if offset == forbidden:
+                raise SettingError(
+                    f"option {name!r} has {forbidden} ({word}) for partition {partition} of topic {topic!r}, which a "
+                    f"batch read cannot use: give another offset"
+                )
+    elif given == forbidden:
+        raise SettingError(f"option {name!r} is {word!r}, which a batch read cannot use: give another offset")

@@ -1,0 +1,67 @@
+"""The row of a record, as Spark's own Kafka source has it: the columns, their types in Spark and in Arrow.
+
+Spark compares the Arrow schema of what it is given with its own, type by type and null by null, so both are here.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from korvet_fast.errors import SettingError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+TYPES = {
+    "key": "BINARY",
+    "value": "BINARY",
+    "topic": "STRING",
+    "partition": "INT",
+    "offset": "BIGINT",
+    "timestamp": "TIMESTAMP",
+    "timestampType": "INT",
+    "headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
+}
+HEADERS = "headers"
+
+
+def columns(chosen: Sequence[str] | None, headers: bool) -> tuple[str, ...]:
+    """The columns of a read, in order: those chosen, else all, `headers` only if asked for."""
+    if chosen is not None:
+        return tuple(chosen)
+    return tuple(name for name in TYPES if headers or name != HEADERS)
+
+
+def ddl(names: Sequence[str]) -> str:
+    """The schema in Spark's words."""
+    return ", ".join(f"`{name}` {TYPES[name]}" for name in names)
+
+
+def check_schema(given: "StructType", names: Sequence[str]) -> None:
+    """Raises `SettingError` if somebody gave the read a schema of their own: records have the one they have."""
+    from pyspark.sql.types import StructType
+
+    own = StructType.fromDDL(ddl(names))
+    assert isinstance(own, StructType)
+    if [(field.name, field.dataType) for field in given] != [(field.name, field.dataType) for field in own]:
+        raise SettingError(
+            f"the records of a topic have the columns {', '.join(names)}, each of its own type: leave .schema(...) "
+            f"out, and choose among them with the option 'columns'"
+        )
+
+
+def schema(names: Sequence[str]) -> "pa.Schema":
+    """The same in Arrow: what `to_arrow` gives."""
+    import pyarrow as pa
+
+    types = {
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "timestampType": pa.int32(),
+        "headers": pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    }
+    return pa.schema([(name, types[name]) for name in names])
