@@ -45,8 +45,8 @@ def python(version: str) -> Path:
     return place / "bin" / "python"
 
 
-def connector() -> list[Path]:
-    """The jars that `format("kafka")` needs under PySpark `connector_version()`, fetched with Maven the first time.
+def connector_conf() -> dict[str, str]:
+    """What puts `format("kafka")` into a session of PySpark `connector_version()`; fetched with Maven the first time.
 
     Raises PeerError when Maven is missing or the artifacts cannot be fetched.
     """
@@ -62,7 +62,8 @@ def connector() -> list[Path]:
         _run(command, "Spark's Kafka connector cannot be fetched")
 
     _once(place, build)
-    return [jar for name in CONNECTOR for jar in place.glob(f"{name}-[0-9]*.jar")]
+    jars = [jar for name in CONNECTOR for jar in place.glob(f"{name}-[0-9]*.jar")]
+    return {"spark.jars": ",".join(map(str, jars))}
 
 
 def _once(place: Path, build: Callable[[], None]) -> None:

@@ -1,33 +1,17 @@
-"""Sparks of several versions, each a process with a session of its own (program.py) that is told what to do."""
+"""The environments of benchmarks/peers/spark for tests: one that cannot be had is a skip, or a failure (requirement)."""
 
-import json
-import os
-import queue
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import psutil
 
 from benchmarks.peers.process import PeerError
 from benchmarks.peers.spark import environment
+from benchmarks.peers.spark.session import Session, open_session
 from requirement import missing
-
-PROGRAM = Path(__file__).with_name("program.py")
-TREE = Path(__file__).parents[3]
-PATIENCE = 90.0  # seconds for one request
-
-
-class SparkError(Exception):
-    """What Spark said, with the whole story behind it."""
 
 
 def python(version: str) -> Path:
-    """The Python of the environment with this PySpark; skips the test where it cannot be built."""
+    """The Python of the environment with this PySpark."""
     try:
         return environment.python(version)
     except PeerError as error:
@@ -35,124 +19,13 @@ def python(version: str) -> Path:
         raise
 
 
-def connector_conf() -> dict[str, str]:
-    """The settings that put Spark's own Kafka connector into a session of its version."""
-    try:
-        return {"spark.jars": ",".join(map(str, environment.connector()))}
-    except PeerError as error:
-        missing(str(error))
-        raise
-
-
-class Session:
-    """One driver process. `korvet`: our source is registered there, from this tree; its errors are in `said`."""
-
-    def __init__(
-        self,
-        python: Path,
-        *,
-        korvet: bool = False,
-        master: str = "local[2]",
-        conf: dict[str, str] | None = None,
-        program: Path = PROGRAM,
-        **more: Any,
-    ) -> None:
-        start = {"korvet": korvet, "master": master, "conf": conf or {}, **more}
-        own = {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1"}
-        kept = {name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYTHONPATH")}
-        self.said: list[str] = []
-        self._answers: queue.Queue[str] = queue.Queue()
-        self._process = subprocess.Popen(
-            [str(python), str(program), json.dumps(start)],
-            env=kept | own | ({"PYTHONPATH": str(TREE)} if korvet else {}),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self._listening = [
-            threading.Thread(target=self._listen, daemon=True),
-            threading.Thread(target=lambda: self.said.extend(self._process.stderr or ()), daemon=True),
-        ]
-        for thread in self._listening:
-            thread.start()
-
-    def _listen(self) -> None:
-        for line in self._process.stdout or ():
-            self._answers.put(line)
-        self._answers.put("")
-
-    def send(self, do: str, **request: Any) -> None:
-        """Ask without waiting for the answer."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"do": do, **request}) + "\n")
-        self._process.stdin.flush()
-
-    def answer(self, within: float = PATIENCE) -> Any:
-        """The next answer. Raises SparkError with Spark's own words, or when there is none in this many seconds."""
-        try:
-            line = self._answers.get(timeout=within)
-        except queue.Empty:
-            line = ""
-        if not line:
-            self.kill()
-            raise SparkError("the Spark session gave no answer:\n" + "".join(self.said[-60:]))
-        found = json.loads(line)
-        if "error" in found:
-            raise SparkError(found["error"])
-        return found["ok"]
-
-    def ask(self, do: str, *, within: float = PATIENCE, **request: Any) -> Any:
-        """One request, one answer."""
-        self.send(do, **request)
-        return self.answer(within)
-
-    def close(self) -> None:
-        """End its input, and it ends; killed if it does not."""
-        assert self._process.stdin is not None
-        if self._process.poll() is None:
-            self._process.stdin.close()
-        try:
-            self._process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.said.append("it did not end by itself\n")
-        self.kill()
-
-    def kill(self) -> None:
-        """kill -9 to the driver, its JVM and its Python workers; all are gone afterwards."""
-        lives = [psutil.Process(self._process.pid)] if self._process.poll() is None else []
-        family = [each for life in lives for each in (life, *life.children(recursive=True))]
-        for each in family:
-            try:
-                each.kill()
-            except psutil.NoSuchProcess:
-                continue  # it went with the one before
-        self._process.wait()
-        psutil.wait_procs(family, 20)
-        for thread in self._listening:
-            thread.join(20)
-        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
-            assert pipe is not None
-            pipe.close()
-
-
-@contextmanager
-def open_session(python: Path, **options: Any) -> Iterator[Session]:
-    """A session that ends with the block."""
-    session = Session(python, **options)
-    try:
-        yield session
-    finally:
-        session.close()
-
-
 @contextmanager
 def open_connector() -> Iterator[Session]:
     """PySpark with Spark's own connector, `format("kafka")`."""
-    with open_session(python(environment.connector_version()), conf=connector_conf()) as session:
+    try:
+        conf = environment.connector_conf()
+    except PeerError as error:
+        missing(str(error))
+        raise
+    with open_session(python(environment.connector_version()), conf=conf) as session:
         yield session
-
-
-def this_python() -> Path:
-    """The environment that the tests run in, with its PySpark."""
-    return Path(sys.executable)

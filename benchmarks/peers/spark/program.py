@@ -1,7 +1,8 @@
 """A Spark session that does what it is told: one JSON object a line in, `{"ok": …}` or `{"error": …}` a line out.
 
-It is run by the Python of any environment (environments.py) and needs nothing but PySpark there; only `"korvet": true`
-at the start wants `korvet_fast` as well. Everything that moves data is told as a source and a sink:
+It is run by the Python of any environment (environment.py) and needs nothing but PySpark there; only `"korvet": true`
+at the start wants `korvet_fast` as well. Everything that moves data is told as a source and a sink, and the
+answer has the `seconds` it took:
 
     {"do": "copy", "source": {"format": "kafka", "options": {…}}, "sink": {"format": "parquet", "path": "…"}}
     {"do": "stream", …the same…, "checkpoint": "…"}     all there is (Trigger.AvailableNow), then the batches it took
@@ -12,6 +13,7 @@ at the start wants `korvet_fast` as well. Everything that moves data is told as 
 
 import json
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -45,21 +47,25 @@ def _path(place: Request) -> list[str]:
     return [place["path"]] if "path" in place else []
 
 
-def copy(spark: SparkSession, request: Request) -> None:
+def copy(spark: SparkSession, request: Request) -> Request:
     """One batch query."""
+    began = time.perf_counter()
     sink = request["sink"]
     writer = open_source(spark, request["source"]).write.format(sink["format"]).mode(sink.get("mode", "append"))
     writer.options(**sink.get("options", {})).save(*_path(sink))
+    return {"seconds": time.perf_counter() - began}
 
 
-def stream(spark: SparkSession, request: Request) -> list[Request]:
-    """One streaming query until it has read what there was; what it reports of each micro-batch."""
+def stream(spark: SparkSession, request: Request) -> Request:
+    """One streaming query until it has read what there was; `batches` is what it reports of each micro-batch."""
+    began = time.perf_counter()
     sink = request["sink"]
     writer = open_source(spark, request["source"], streaming=True).writeStream.format(sink["format"])
     writer = writer.options(**sink.get("options", {})).option("checkpointLocation", request["checkpoint"])
     query = writer.trigger(availableNow=True).start(*_path(sink))
     query.awaitTermination()
-    return [json.loads(progress.json) for progress in query.recentProgress]
+    seconds = time.perf_counter() - began
+    return {"seconds": seconds, "batches": [json.loads(progress.json) for progress in query.recentProgress]}
 
 
 def plan(spark: SparkSession, request: Request) -> str:
