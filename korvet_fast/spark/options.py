@@ -56,7 +56,16 @@ WITHOUT_EFFECT = {
     "kafka.reconnect.backoff.max.ms": "attempts are 100 ms apart",
     "kafka.retry.backoff.ms": "attempts are 100 ms apart",
     "kafka.retry.backoff.max.ms": "attempts are 100 ms apart",
+    "kafka.linger.ms": "a task sends what Spark hands over at a time",
+    "kafka.buffer.memory": "what is not answered is bounded by requests, five for each broker",
+    "kafka.max.block.ms": "a task waits kafka.request.timeout.ms for an answer",
+    "kafka.max.in.flight.requests.per.connection": "there are up to five, in order",
+    "kafka.retries": "attempts go on until kafka.delivery.timeout.ms",
+    "kafka.compression.gzip.level": "the level is fixed",
+    "kafka.compression.lz4.level": "the level is fixed",
+    "kafka.compression.zstd.level": "the level is fixed",
 }
+SPARKS_OWN = ("checkpointlocation", "queryname")  # Spark hands these to a stream's sink too
 # What Spark's Kafka source refuses too, and what to write instead.
 INSTEAD = {
     "kafka.auto.offset.reset": "say where to begin with 'startingOffsets'",
@@ -66,10 +75,15 @@ INSTEAD = {
     "kafka.key.serializer": "keys are written as they are, string or binary; cast them in Spark",
     "kafka.value.serializer": "values are written as they are, string or binary; cast them in Spark",
     "kafka.interceptor.classes": "there are no interceptors; transform the rows in Spark",
+    "kafka.partitioner.class": "keys decide as Kafka's clients have it; name partitions in a column 'partition'",
+    "kafka.partitioner.ignore.keys": "keys decide; name partitions in a column 'partition'",
+    "kafka.transactional.id": "there are no transactions, and writes are at least once",
     "path": "topics are named by 'subscribe' when reading and 'topic' when writing; leave the path out",
 }
 SECURE = ("kafka.sasl.", "kafka.ssl.")
 PLAIN = "PLAINTEXT"
+COMPRESSIONS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+ACKS = {"1": 1, "all": -1, "-1": -1}
 DURATION = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)?", re.IGNORECASE)
 SECONDS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
@@ -119,6 +133,13 @@ def choice(*allowed: str) -> Callable[[str], str]:
         if given.lower() not in allowed:
             raise ValueError(" or ".join(allowed))
         return given.lower()
+
+    return read
+
+
+def one_of(meanings: Mapping[str, int]) -> Callable[[str], int]:
+    def read(given: str) -> int:
+        return meanings[choice(*meanings)(given)]
 
     return read
 
@@ -187,6 +208,18 @@ class Options:
     offset_pause: float = option("fetchOffset.retryIntervalMs", SOURCE, milliseconds, 1.0)
     include_headers: bool = option("includeHeaders", SOURCE, flag, False)
     columns: tuple[str, ...] | None = option("columns", SOURCE, column_names)
+    topic: str | None = option("topic", Use.WRITE, text)
+    acks: int = option("kafka.acks", Use.WRITE, one_of(ACKS), -1)
+    numbered: bool | None = option("kafka.enable.idempotence", Use.WRITE, flag)
+    compression: int = option("kafka.compression.type", Use.WRITE, one_of(COMPRESSIONS), 0)
+    batch_bytes: int = option("kafka.batch.size", Use.WRITE, number(1), 512 << 10)
+    request_bytes: int = option("kafka.max.request.size", Use.WRITE, number(1), 8 << 20)
+    delivery_timeout: float = option("kafka.delivery.timeout.ms", Use.WRITE, milliseconds, 120.0)
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether a batch that is sent again is stored once: with acks=all, unless it was said otherwise."""
+        return self.acks == ACKS["all"] if self.numbered is None else self.numbered
 
     @property
     def question(self) -> Question:
@@ -234,6 +267,8 @@ def parse(given: Mapping[str, str], use: Use) -> Options:
         raise SettingError("option 'kafka.bootstrap.servers' is missing: give the address of a broker, HOST:PORT")
     if use in SOURCE:
         _check_source(options, use, set(values))
+    elif options.numbered and options.acks != ACKS["all"]:
+        raise SettingError("option 'kafka.enable.idempotence' needs 'kafka.acks' to be all: leave one of them out")
     return options
 
 
@@ -257,7 +292,7 @@ def _check_stranger(name: str, value: str, use: Use) -> None:
         raise SettingError(f"option {name!r} cannot be given: {INSTEAD[name]}")
     elif name.startswith(SECURE) or (name == "kafka.security.protocol" and value.upper() != PLAIN):
         raise SettingError(f"option {name!r} asks for TLS or SASL, which this source does not speak yet")
-    elif name != "kafka.security.protocol":
+    elif name not in ("kafka.security.protocol", *SPARKS_OWN):
         here = {key: row.metadata["name"] for key, row in ROWS.items() if use in row.metadata["uses"]}
         close = difflib.get_close_matches(name[:80], here, 1, 0.5)
         nearest = f"; did you mean {here[close[0]]!r}?" if close else ""
