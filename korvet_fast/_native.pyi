@@ -11,9 +11,10 @@ from os import PathLike
 from typing import Any, SupportsIndex, final
 
 from _typeshed import SupportsGetItem
-from typing_extensions import Buffer
+from typing_extensions import Buffer, CapsuleType
 
 __all__ = [
+    "ArrowPage",
     "Batch",
     "Column",
     "Flusher",
@@ -40,8 +41,29 @@ __all__ = [
     "reply",
     "restamp",
     "span",
+    "to_arrow",
     "unpack_ids",
 ]
+
+@final
+class ArrowPage:
+    """
+    Records as one Arrow struct array, one field for each column. `pyarrow.record_batch(page)` takes it without a copy; the
+    memory is freed when neither the page nor anything made of it is used any more.
+    """
+    def __arrow_c_array__(self, /, requested_schema: Any | None = None) -> tuple[CapsuleType, CapsuleType]:
+        """The capsules (`arrow_schema`, `arrow_array`) of Arrow's `PyCapsule` interface; no other schema can be had."""
+    def __len__(self, /) -> int:
+        """Rows."""
+    @property
+    def nbytes(self, /) -> int:
+        """Bytes of all Arrow buffers."""
+    @property
+    def next(self, /) -> int:
+        """The offset where reading goes on: behind the last batch that was used or skipped, at most `end`."""
+    @property
+    def whole(self, /) -> bool:
+        """False: there is another whole batch in the data; call again on the same data with `start` = `next`."""
 
 @final
 class Batch:
@@ -439,6 +461,37 @@ def span(data: Buffer, start: SupportsIndex, limit: SupportsIndex, max_bytes: Su
 
     At most `max_bytes`, but at least one whole batch if data has it. A batch is taken only if its last offset is below
     `limit`. Headers are walked, no checksum is looked at.
+    """
+
+def to_arrow(
+    batches: Buffer,
+    topic: str,
+    partition: SupportsIndex,
+    columns: SupportsGetItem[int, str],
+    start: SupportsIndex,
+    end: SupportsIndex,
+    max_rows: SupportsIndex,
+    max_bytes: SupportsIndex,
+    limit: SupportsIndex,
+    aborted: SupportsGetItem[int, tuple[SupportsIndex, SupportsIndex]] = ...,
+) -> ArrowPage:
+    """
+    The records `start` <= offset < `end` in the version 2 batches of a Fetch answer, as Arrow columns.
+
+    `columns`: which and in this order, out of key binary, value binary, topic string, partition int32, offset int64,
+    timestamp timestamp[us, tz=UTC], timestampType int32 (0 time of creation, 1 of append), headers list<element:
+    struct<key: string, value: binary>> (null for a record without any; header keys that are not UTF-8 are mended). All are
+    nullable.
+
+    The checksum of each batch that is used is verified. Batches wholly below `start` are skipped without decompression,
+    control batches too, and a last batch that is cut off is left. No further batch is taken after `max_rows` rows or
+    `max_bytes` bytes of Arrow; one is at least. `limit` bounds the decompressed bytes of one batch, and 64 times its
+    compressed size plus 1 MiB does too. `aborted`: (producer id, first offset) as an answer with isolation level
+    `read_committed` has them; the batches of those transactions are left out.
+
+    Raises `BAD_COLUMNS` (a name unknown or given twice), `BAD_MAGIC`, `BAD_LENGTH`, `BAD_OFFSET`, and, naming the batch's
+    base offset, `BAD_CRC`, `UNKNOWN_COMPRESSION`, `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, `BAD_COUNT`, `BAD_RECORD`,
+    `BAD_OFFSET`, `OUT_OF_RANGE` (a time beyond 64 bits of µs), `OVERSIZE` (a column beyond 2 GiB).
     """
 
 def unpack_ids(ids: Buffer, bits: SupportsIndex) -> Column:

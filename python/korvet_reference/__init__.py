@@ -4,6 +4,7 @@ Written to be read, not to be fast. `korvet_fast/_native.pyi` is the contract; b
 codes.
 """
 
+from korvet_reference.arrow import ArrowPage, to_arrow
 from korvet_reference.batch import check, find_time, headers, recompress, restamp, span
 from korvet_reference.columns import Column, assemble, columns
 from korvet_reference.frames import Frames
@@ -16,6 +17,7 @@ from korvet_reference.schema import Schema
 from korvet_reference.stream import pack_append
 
 __all__ = [
+    "ArrowPage",
     "Batch",
     "Column",
     "Frames",
@@ -40,5 +42,6 @@ __all__ = [
     "reply",
     "restamp",
     "span",
+    "to_arrow",
     "unpack_ids",
 ]

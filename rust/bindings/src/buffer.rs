@@ -1,4 +1,4 @@
-//! Bytes in from any Python buffer, numbers out as one: the only place that needs `unsafe`.
+//! Bytes in from any Python buffer, numbers out as one.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;

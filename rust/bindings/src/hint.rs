@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyMapping};
+use pyo3::types::{PyCapsule, PyDict, PyMapping};
 use pyo3::{Borrowed, PyTypeInfo, type_hint_identifier, type_hint_subscript};
 
 use crate::buffer::{Column, Input};
@@ -66,6 +66,21 @@ impl<'py> IntoPyObject<'py> for Named<Bound<'py, PyDict>> {
 
     const OUTPUT_TYPE: PyStaticExpr =
         type_hint_subscript!(PyDict::TYPE_HINT, type_hint_identifier!("builtins", "str"), Column::TYPE_HINT);
+
+    fn into_pyobject(self, _py: Python<'py>) -> Result<Self::Output, Infallible> {
+        Ok(self.0)
+    }
+}
+
+/// A capsule, whose type Python names itself only from 3.13 on.
+pub(crate) struct Capsule<'py>(pub(crate) Bound<'py, PyCapsule>);
+
+impl<'py> IntoPyObject<'py> for Capsule<'py> {
+    type Target = PyCapsule;
+    type Output = Bound<'py, PyCapsule>;
+    type Error = Infallible;
+
+    const OUTPUT_TYPE: PyStaticExpr = type_hint_identifier!("typing_extensions", "CapsuleType");
 
     fn into_pyobject(self, _py: Python<'py>) -> Result<Self::Output, Infallible> {
         Ok(self.0)

@@ -3,6 +3,7 @@
 // Python's arguments arrive as values of their own.
 #![allow(clippy::needless_pass_by_value)]
 
+mod arrow;
 mod batch;
 mod buffer;
 mod columns;
@@ -25,6 +26,8 @@ mod stream;
 /// not be written to during the call.
 #[pyo3::pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::arrow::{ArrowPage, to_arrow};
     #[pymodule_export]
     use crate::batch::{Batch, check, find_time, headers, recompress, restamp, span};
     #[pymodule_export]

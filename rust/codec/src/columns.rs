@@ -9,9 +9,6 @@ use crate::batch::{Record, Records, payload, whole};
 use crate::compression::Compression;
 use crate::{Code, Error, Result};
 
-/// The smallest record: seven one-byte fields.
-const SMALLEST_RECORD: usize = 7;
-
 /// The records of some batches, column by column. All times in ms.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Columns {
@@ -107,7 +104,7 @@ pub fn columns(batches: &[u8], mut limit: usize) -> Result<Columns> {
             limit -= payload.len();
         }
         let records = Records::new(header, &payload)?;
-        columns.reserve((payload.len() / SMALLEST_RECORD).min(header.count as usize));
+        columns.reserve(records.most());
         for record in records {
             let record = record?;
             columns.push(record.offset(header)?, record.timestamp(header)?, &record)?;

@@ -3,6 +3,7 @@
 //! Every entrance takes a limit, every failure is an [`Error`] with a stable [`Code`], and nothing is
 //! allocated from a count read off the wire before the input is known to be long enough for it.
 
+pub mod arrow;
 pub mod batch;
 pub mod columns;
 pub mod compression;

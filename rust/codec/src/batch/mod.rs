@@ -19,8 +19,8 @@ pub use find::find_time;
 pub use header::{Batch, HEADER_SIZE, Header};
 pub use records::{Headers, Record, Records, payload};
 pub use rewrite::{recompress, restamp};
-pub(crate) use walk::whole;
 pub use walk::{headers, span};
+pub(crate) use walk::{verify, whole};
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,9 @@ use super::header::HEADER_SIZE;
 use crate::compression::{Compression, decompress};
 use crate::{Code, Error, Result, varint};
 
+/// The smallest record: seven one-byte fields.
+const SMALLEST: usize = 7;
+
 /// One record, borrowed from its batch.
 #[derive(Debug, Clone)]
 pub struct Record<'a> {
@@ -86,6 +89,11 @@ impl<'a> Records<'a> {
             return Error::fail(Code::BadCount, "a batch's record count is negative");
         }
         Ok(Self { data: payload, left: header.count })
+    }
+
+    /// No more records than this can follow: as many as the header says, if the bytes can hold them.
+    pub(crate) fn most(&self) -> usize {
+        (self.data.len() / SMALLEST).min(self.left as usize)
     }
 }
 

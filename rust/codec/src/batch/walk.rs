@@ -100,7 +100,7 @@ pub fn span(data: &[u8], start: i64, limit: i64, max_bytes: usize) -> (usize, us
 }
 
 /// The checksum of `bytes`, one whole batch, against its header's. `BAD_CRC`.
-pub(super) fn verify(header: &Header, bytes: &[u8]) -> Result<()> {
+pub(crate) fn verify(header: &Header, bytes: &[u8]) -> Result<()> {
     if checksum(bytes) == header.crc {
         Ok(())
     } else {
