@@ -1,0 +1,1 @@
+"""A request's whole way through the broker, without sockets and disks: bytes in, bytes out."""
