@@ -1,4 +1,4 @@
-"""The environments of benchmarks/peers/spark for tests: one that cannot be had is a skip, or a failure (requirement)."""
+"""The environments of benchmarks/peers/spark for tests: without one its tests are skipped (requirement.py)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
