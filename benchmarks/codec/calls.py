@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import korvet_fast._native as native
-import korvet_reference as reference
 from korvet_fast.wire.kafka.shapes.produce import PRODUCE
 
 LIMIT = 1 << 30
@@ -19,9 +18,9 @@ Call = Callable[[Any], Callable[[], object]]  # an implementation to what is tim
 def prepare(count: int) -> dict[str, Call]:
     """Each call by name, for `count` records; frames, partitions, replies and commands count as records."""
     columns = _columns(count)
-    batch = bytes(reference.assemble(columns, 0, 0, -1, -1, -1))
+    batch = bytes(native.assemble(columns, 0, 0, -1, -1, -1))
     lz4 = _compressed(batch)
-    small = bytes(reference.assemble(_columns(1), 0, 0, -1, -1, -1))
+    small = bytes(native.assemble(_columns(1), 0, 0, -1, -1, -1))
     log = b"".join(_placed(small, offset) for offset in range(count))
     frames = (len(small).to_bytes(4, "big") + small) * count
     request = {
@@ -33,9 +32,9 @@ def prepare(count: int) -> dict[str, Call]:
         ],
     }
     encoded = PRODUCE.request.encode(request, VERSION)
-    messages = bytes(reference.lower(batch, 1, LIMIT))
+    messages = bytes(native.lower(batch, 1, LIMIT))
     offsets = array("q", range(1 << 40, (1 << 40) + count))
-    ids = bytes(reference.pack_ids(offsets, 10))
+    ids = bytes(native.pack_ids(offsets, 10))
     commands = [["XADD", "korvet:orders:0", f"{place}-0", "value", VALUE] for place in range(count)]
     replies = b"".join(b"*2\r\n$3\r\n1-0\r\n*2\r\n$5\r\nvalue\r\n$100\r\n%b\r\n" % VALUE for _ in range(count))
     stamped = bytearray(batch)
@@ -90,5 +89,5 @@ def _compressed(batch: bytes) -> bytes:
 
 def _placed(batch: bytes, offset: int) -> bytes:
     stamped = bytearray(batch)
-    reference.restamp(stamped, offset, 0, None, None)
+    native.restamp(stamped, offset, 0, None, None)
     return bytes(stamped)

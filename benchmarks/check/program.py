@@ -1,0 +1,63 @@
+"""What callgrind runs: every native call and every request, a few times under its name. `count.py` starts it."""
+
+import gc
+import sys
+from collections.abc import Callable
+
+import uvloop
+
+import korvet_fast._native as native
+from benchmarks import probe
+from benchmarks.check import NOTHING, REPEATS, REQUESTS
+from benchmarks.codec.calls import prepare as prepare_calls
+from benchmarks.requests.cases import prepare as prepare_cases
+from benchmarks.requests.wire import open_wire
+
+WARM = 300  # requests before anything counts: Python adapts its bytecode to what it runs
+
+
+async def count(words: list[str]) -> None:
+    """Has callgrind write down everything whose name holds one of the words (none: all)."""
+    library = probe.load()
+    calls = choose_calls(words)
+    async with open_wire() as wire:
+        cases = [case for case in await prepare_cases(wire) if wanted(case.name, words)]
+        for case in cases:
+            await wire.ask(case.frames, WARM)
+        gc.collect()
+        gc.disable()  # a collection would fall into whatever is counted at that moment
+        library.probe_start()
+        for name, call, repeats in calls:
+            call()
+            library.probe_zero()
+            for _ in range(repeats):
+                call()
+            library.probe_dump(f"call {repeats} {name}".encode())
+        for case in cases:
+            await wire.ask(case.frames, REQUESTS)
+            library.probe_zero()
+            await wire.ask(case.frames, REQUESTS)
+            library.probe_dump(f"request {REQUESTS} {case.name}".encode())
+
+
+def choose_calls(words: list[str]) -> list[tuple[str, Callable[[], object], int]]:
+    """Names of native calls, the calls, and how often each is counted; before them those that do nothing."""
+    names = list(prepare_calls(1))
+    chosen: list[tuple[str, Callable[[], object], int]] = []
+    for count, repeats in REPEATS.items():
+        chosen.append((NOTHING, lambda: None, repeats))
+        if any(wanted(f"{name}, {count:,}", words) for name in names):
+            calls = prepare_calls(count)
+            some = [name for name in names if wanted(f"{name}, {count:,}", words)]
+            chosen += [(f"{name}, {count:,}", calls[name](native), repeats) for name in some]
+    for _, call, _ in chosen:
+        call()
+    return chosen
+
+
+def wanted(name: str, words: list[str]) -> bool:
+    return not words or any(word.lower() in name.lower() for word in words)
+
+
+if __name__ == "__main__":
+    uvloop.run(count(sys.argv[1:]))
