@@ -91,9 +91,9 @@ def clip(
             losses.append(f"{name} is gone, and offset {each.start} was to be read next: {ADVICE}")
         elif each.end > latest[place] or each.start > each.end:
             end = each.end if each.start > each.end else latest[place]
+            span = f"from {each.start} " + ("on" if each.start > each.end else f"to {each.end}")
             losses.append(
-                f"{name} ends at offset {end}, and was to be read from {each.start} to {max(each.end, each.start)}: it "
-                f"was made anew or lost records; {ADVICE}"
+                f"{name} ends at offset {end}, and was to be read {span}: it was made anew or lost records; {ADVICE}"
             )
             left.append(each._replace(start=min(each.start, end), end=end))
         elif each.start < min(earliest[place], each.end):

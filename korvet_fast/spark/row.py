@@ -6,21 +6,31 @@ Spark compares the Arrow schema of what it is given with its own, type by type a
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
 from korvet_fast.errors import SettingError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.types import StructType
 
 TYPES = {
-    "key": "BINARY",
-    "value": "BINARY",
-    "topic": "STRING",
-    "partition": "INT",
-    "offset": "BIGINT",
-    "timestamp": "TIMESTAMP",
-    "timestampType": "INT",
-    "headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+    "headers": ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
 }
 HEADERS = "headers"
 
@@ -32,26 +42,13 @@ def columns(chosen: Sequence[str] | None, headers: bool) -> tuple[str, ...]:
     return tuple(name for name in TYPES if headers or name != HEADERS)
 
 
-def ddl(names: Sequence[str]) -> str:
-    """The schema in Spark's words."""
-    return ", ".join(f"`{name}` {TYPES[name]}" for name in names)
+def schema(names: Sequence[str]) -> StructType:
+    """As Spark has it."""
+    return StructType([StructField(name, TYPES[name]) for name in names])
 
 
-def check_schema(given: "StructType", names: Sequence[str]) -> None:
-    """Raises `SettingError` if somebody gave the read a schema of their own: records have the one they have."""
-    from pyspark.sql.types import StructType
-
-    own = StructType.fromDDL(ddl(names))
-    assert isinstance(own, StructType)
-    if [(field.name, field.dataType) for field in given] != [(field.name, field.dataType) for field in own]:
-        raise SettingError(
-            f"the records of a topic have the columns {', '.join(names)}, each of its own type: leave .schema(...) "
-            f"out, and choose among them with the option 'columns'"
-        )
-
-
-def schema(names: Sequence[str]) -> "pa.Schema":
-    """The same in Arrow: what `to_arrow` gives."""
+def arrow_schema(names: Sequence[str]) -> "pa.Schema":
+    """As Arrow has it: what `_native.to_arrow` gives."""
     import pyarrow as pa
 
     types = {
@@ -65,3 +62,12 @@ def schema(names: Sequence[str]) -> "pa.Schema":
         "headers": pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))),
     }
     return pa.schema([(name, types[name]) for name in names])
+
+
+def check_schema(given: StructType, names: Sequence[str]) -> None:
+    """Raises `SettingError` if somebody gave the read a schema of their own: records have the one they have."""
+    if [(field.name, field.dataType) for field in given] != [(name, TYPES[name]) for name in names]:
+        raise SettingError(
+            f"the records of a topic have the columns {', '.join(names)}, each of its own type: leave .schema(...) "
+            f"out, and choose among them with the option 'columns'"
+        )

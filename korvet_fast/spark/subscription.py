@@ -46,8 +46,9 @@ def _fit(pattern: str, counts: dict[str, int]) -> dict[str, int]:
     try:
         names = match_names(pattern, sorted(counts))
     except CodecError as error:
+        why = error.message.splitlines()[-1].removeprefix("error: ")  # above it, the pattern with a mark
         raise SettingError(
-            f"option 'subscribePattern' is {pattern!r}, which cannot be used ({error.message}): patterns are in RE2's "
+            f"option 'subscribePattern' is {pattern!r}, which cannot be used ({why}): patterns are in RE2's "
             f"language, which has Java's but for back-references and look-around"
         ) from None
     return {name: counts[name] for name in names}
