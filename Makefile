@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python lint checks format stubs diagrams develop wheel wheel-install tools bench bench-peers fuzz matrix kill-loop rolling-restarts group-invariants vectors check-toolchain
+.PHONY: help demo test test-rust test-python lint checks format stubs diagrams develop wheel wheel-install tools bench bench-system fuzz matrix kill-loop rolling-restarts group-invariants vectors check-toolchain
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -90,9 +90,8 @@ bench: develop  ## the codec: plain Python, the same compiled by Cython, Rust, s
 	$(PY) -m benchmarks.codec
 	cargo bench --package korvet-codec
 
-bench-peers: wheel-install tools  ## the system: against Apache Kafka and raw Redis on this machine, in turns, one table
-	cargo build --release --quiet --manifest-path benchmarks/load/Cargo.toml
-	$(PY) -m benchmarks.system
+bench-system: wheel-install tools  ## the system: against Apache Kafka and raw Redis on this machine, in turns, one table in a quarter of an hour
+	$(PY) -m benchmarks.system --rounds 2 --seconds 1
 
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := frames schema resp batch messages decompress stream

@@ -1,11 +1,11 @@
 """Who is measured: a broker in a topic of its own, or Redis itself. One column of the printed table each."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks import generator
+from benchmarks import generator, java
 from benchmarks.peers.bare import Bare
 from benchmarks.peers.kafka.broker import Kafka
 from benchmarks.peers.korvet import Korvet
@@ -26,6 +26,11 @@ class Contestant(Protocol):
 
 
 def _run(peer: Peer, mode: str, load: Load, seconds: float, *arguments: str) -> Figures:
+    if load.java:
+        records, size = load.java
+        if mode == "end-to-end":
+            return java.end_to_end(peer, "t", records, size)
+        return java.produce(peer, "t", records, size) | java.consume(peer, "t", records)
     timed = ("--seconds", str(seconds), *arguments)
     figures = generator.load(peer, mode, "t", *load.arguments, *timed)
     if load.alone:
@@ -41,11 +46,11 @@ class Broker:
         self.peer = peer
         self._settings = settings
 
-    def create(self, load: Load, partitions: int = 1) -> Figures:
+    def create(self, load: Load) -> Figures:
         """Make the topic."""
         ours = [f"durability={load.durability}"] if isinstance(self.peer, Korvet) else []
         configs = [word for setting in (*ours, *self._settings) for word in ("--config", setting)]
-        return generator.load(self.peer, "create", "t", "--partitions", str(partitions), *configs)
+        return generator.load(self.peer, "create", "t", "--partitions", str(load.partitions), *configs)
 
     def measure(self, load: Load, seconds: float) -> Figures:
         self.create(load)
@@ -54,6 +59,19 @@ class Broker:
         figures = _run(self.peer, load.mode, load, seconds)
         generator.load(self.peer, "delete", "t")
         return figures
+
+
+class Copier:
+    """No broker in between: the generator's own copy through a file. Everything else is the bare loop's."""
+
+    def __init__(self, loop: Broker) -> None:
+        self._loop = loop
+        self.peer = loop.peer
+
+    def measure(self, load: Load, seconds: float) -> Figures:
+        if load.mode == "pipe":
+            return _run(self.peer, "copy", load, seconds)
+        return self._loop.measure(load, seconds)
 
 
 class OverRedis:
@@ -117,7 +135,8 @@ class Field:
 
     def _start(self, name: str) -> dict[str, Contestant]:
         if not name.startswith("redis"):
-            return {name: self._running.enter_context(alone(name, self._directory))}
+            broker = self._running.enter_context(alone(name, self._directory))
+            return {name: Copier(broker) if name == "bare" else broker}
         directory = self._directory / name
         redis = Redis(directory, always=name.endswith("always"), program=self._redis_server)
         self._running.enter_context(redis)
@@ -129,9 +148,16 @@ class Field:
         return columns
 
 
+NO_DELAY = "group.initial.rebalance.delay.ms=0"  # as in Kafka's properties: the tools form groups of one
+ALONE: dict[str, Callable[[Path], Peer]] = {
+    "kafka": Kafka,
+    "embedded": lambda directory: Korvet(directory, NO_DELAY),
+    "bare": Bare,
+}
+
+
 @contextmanager
 def alone(name: str, directory: Path) -> Iterator[Broker]:
     """One broker, started on a directory where nothing is yet."""
-    peers: dict[str, type[Kafka] | type[Korvet] | type[Bare]] = {"kafka": Kafka, "embedded": Korvet, "bare": Bare}
-    with peers[name](directory / name) as peer:
+    with ALONE[name](directory / name) as peer:
         yield Broker(peer)

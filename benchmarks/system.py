@@ -16,7 +16,8 @@ from benchmarks import generator, machine, report
 from benchmarks.contestants import Contestant, Field, alone
 from benchmarks.peers import redis
 from benchmarks.peers.process import PeerError
-from benchmarks.rows import LOADS, MANY_PARTITIONS, PARTITIONS, PEERS, START, Figures, Load
+from benchmarks.rows import PEERS, Figures, Load
+from benchmarks.table import LOADS, MANY_PARTITIONS, START, WARM_UP
 
 # On the same disk as the project, so that an fsync is a real one even where /tmp is memory.
 DATA = Path(__file__).parent.parent / ".cache" / "bench"
@@ -43,6 +44,15 @@ def take_turns(load: Load, contestants: dict[str, Contestant], rounds: int, seco
     return measured
 
 
+def pace(load: Load, contestants: dict[str, Contestant], seconds: float) -> Load:
+    """A load that is a share of what Kafka takes at most, at that rate; any other as it is. Raises PeerError."""
+    if not load.share:
+        return load
+    if "kafka" not in contestants:
+        raise PeerError(f"{load.title!r} needs Kafka among the peers")
+    return load.paced(load.share * contestants["kafka"].measure(load, 2 * seconds)["requests_per_s"])
+
+
 def start(name: str) -> Figures:
     """Time to ready, and memory when nothing has happened yet."""
     with empty() as directory, alone(name, directory) as broker:
@@ -53,11 +63,16 @@ def start(name: str) -> Figures:
 def many_partitions(name: str, seconds: float) -> Figures:
     """10,000 partitions in a broker that holds nothing else; every partition has been written to before it counts."""
     with empty() as directory, alone(name, directory) as broker:
-        created = broker.create(MANY_PARTITIONS, PARTITIONS)["seconds"]
-        arguments = MANY_PARTITIONS.arguments
-        generator.load(broker.peer, "produce", "t", *arguments, "--in-flight", "50", "--seconds", "5")
-        figures = generator.load(broker.peer, "produce", "t", *arguments, "--seconds", str(seconds))
-        return {**figures, "create_seconds": created}
+        peer, arguments = broker.peer, MANY_PARTITIONS.arguments
+        figures = {"create_seconds": broker.create(MANY_PARTITIONS)["seconds"]}
+        generator.load(peer, "produce", "t", *arguments, "--in-flight", "50", "--seconds", "5")
+        figures |= generator.load(peer, "produce", "t", *arguments, "--seconds", str(seconds))
+        asked = generator.load(peer, "metadata", "t", *arguments, "--seconds", str(seconds))
+        peer.stop()
+        peer.start()
+        time.sleep(IDLE_AFTER)
+        again = {"restart_seconds": peer.ready_seconds, "idle_mb": peer.resident_mb()}
+        return {**figures, "metadata_us": asked["p50_us"], **again}
 
 
 def results(options: argparse.Namespace) -> Iterator[tuple[Load, Measured]]:
@@ -73,9 +88,9 @@ def results(options: argparse.Namespace) -> Iterator[tuple[Load, Measured]]:
             for contestant in contestants.values():
                 if contestant not in warm:
                     warm.add(contestant)
-                    contestant.measure(LOADS[0], 3 * seconds)  # the JVM compiles what is hot
+                    contestant.measure(WARM_UP, 3 * seconds)  # the JVM compiles what is hot
             if contestants:
-                yield load, take_turns(load, contestants, rounds, seconds)
+                yield load, take_turns(pace(load, contestants, seconds), contestants, rounds, seconds)
     if MANY_PARTITIONS.meant_by(only) and (names := [name for name in peers if name in MANY_PARTITIONS.peers]):
         yield MANY_PARTITIONS, {name: [many_partitions(name, seconds)] for name in names}
 

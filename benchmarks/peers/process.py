@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import Self
 
-READY_WITHIN = 60.0
-STOPPED_WITHIN = 30.0
+READY_WITHIN = 180.0
+STOPPED_WITHIN = 120.0
 
 
 class PeerError(Exception):

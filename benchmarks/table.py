@@ -1,0 +1,221 @@
+"""The rows of the table, and what must be reached in each."""
+
+from benchmarks.rows import PEERS, Figure, Load, Ratio, Target
+
+BOTH = ("kafka", "embedded")
+WITH_REDIS = ("kafka", "embedded", "redis")
+
+
+def _against_kafka(target: Target | None = None) -> Ratio:
+    return Ratio("embedded", "kafka", target)
+
+
+def _at_least(times: float) -> Ratio:
+    return _against_kafka(Target(at_least=times))
+
+
+_RAW = (Ratio("entries", "raw entries", Target(at_least=0.9)), Ratio("batches", "raw batches", Target(at_least=0.85)))
+_RAW_AS_IT_IS = tuple(Ratio(ratio.of, ratio.to) for ratio in _RAW)
+_FASTER = _against_kafka(Target(at_most=0.6))
+_CPU = Figure("broker_cpu_s_per_gb", "CPU s/GB", (_against_kafka(),))
+
+
+def _bytes(size: int) -> str:
+    return f"{size // 1024} KB" if size < 1 << 20 else f"{size >> 20} MB"
+
+
+def _several(connections: int, what: str) -> str:
+    return f", {connections} {what}" if connections > 1 else ""
+
+
+def _produce(batch: int, record: int, times: float, connections: int = 1, peers: tuple[str, ...] = BOTH) -> Load:
+    ratios = (_at_least(times), *(_RAW if "redis" in peers else ()))
+    shape = ("--batch-bytes", str(batch), "--record-bytes", str(record), "--connections", str(connections))
+    cpu = (_CPU,) if batch == 1 << 16 else ()
+    title = f"produce {_bytes(batch)} of {record} B, acks=1{_several(connections, 'connections')}"
+    return Load(title, shape, (Figure("mb_per_s", "MB/s", ratios), *cpu), peers=peers)
+
+
+def _spread(partitions: int) -> Load:
+    # Warm once each partition has its files: Kafka makes them with the first write.
+    warm = ("--warm-up", str(1 + partitions // 500))
+    shape = ("--batch-bytes", "1024", "--partitions", str(partitions), "--per-request", "100", *warm)
+    title = f"produce 1 KB of 100 B to each of 100 partitions a request, {partitions:,} in all"
+    return Load(title, shape, (Figure("mb_per_s", "MB/s", (_at_least(2),)),), peers=BOTH, partitions=partitions)
+
+
+def _fetch(
+    most: int, batch: int, record: int, connections: int = 1, peers: tuple[str, ...] = BOTH, cpu: bool = False
+) -> Load:
+    shape = ("--batch-bytes", str(batch), "--record-bytes", str(record))
+    readers = ("--connections", str(connections), "--max-bytes", str(most))
+    ratios = (_at_least(1.2), *(_RAW if "redis" in peers else ()))
+    return Load(
+        f"fetch {_bytes(most)}, batches of {_bytes(batch)}, {record} B{_several(connections, 'consumers')}",
+        (*shape, *readers),
+        (Figure("mb_per_s", "MB/s", ratios), *((_CPU,) if cpu else ())),
+        mode="fetch",
+        fill=(*shape, "--seconds", "1"),
+        peers=peers,
+    )
+
+
+def _java(records: int, size: int) -> Load:
+    figures = (
+        Figure("java_produced_per_s", "produced/s", (_at_least(1.2),)),
+        Figure("java_consumed_per_s", "consumed/s", (_at_least(1.2),)),
+    )
+    return Load(
+        f"Kafka's ProducerPerformance and ConsumerPerformance, {size:,} B",
+        (),
+        figures,
+        peers=BOTH,
+        java=(records, size),
+    )
+
+
+def _paced(share: float) -> Load:
+    return Load(
+        f"16 KB of 1024 B, acks=1, at {share:.0%} of what Kafka takes at most",
+        ("--batch-bytes", "16384", "--record-bytes", "1024"),
+        (
+            Figure("p50_us", "µs p50", (_FASTER,)),
+            Figure("p99_us", "µs p99", (_FASTER,)),
+            Figure("p999_us", "µs p99.9", (_against_kafka(),)),
+        ),
+        peers=BOTH,
+        share=share,
+    )
+
+
+_ONE = ("--record-bytes", "200", "--batch-bytes", "1", "--in-flight", "1")
+_EIGHTFOLD = Target(at_least=8)
+
+
+def _idle(connections: int) -> Load:
+    return Load(
+        f"{connections:,} idle connections beside one 200 B produce at a time",
+        (*_ONE, "--idle", str(connections)),
+        (
+            Figure("p50_us", "µs p50", (_against_kafka(),)),
+            Figure("p99_us", "µs p99", (_against_kafka(),)),
+            Figure("broker_rss_mb", "MB resident", (_against_kafka(),)),
+        ),
+        peers=BOTH,
+    )
+
+
+KB, MB = 1 << 10, 1 << 20
+
+WARM_UP = _produce(16 * KB, 100, 3, peers=PEERS)
+LOADS = (
+    _produce(1 * KB, 100, 3),
+    _produce(1 * KB, 100, 3, connections=4),
+    WARM_UP,
+    _produce(16 * KB, 1024, 3, peers=PEERS),
+    _produce(16 * KB, 1024, 3, connections=4),
+    _produce(64 * KB, 100, 2.5),
+    _produce(64 * KB, 1024, 2.5, peers=PEERS),
+    _produce(64 * KB, 1024, 2.5, connections=4, peers=WITH_REDIS),
+    _produce(1 * MB, 1024, 1.5),
+    _produce(1 * MB, 1024, 1.5, connections=4),
+    Load(
+        "produce 64 KB of 1024 B, acks=all: ours fsynced, Kafka not",
+        ("--batch-bytes", "65536", "--record-bytes", "1024", "--acks", "-1"),
+        (Figure("mb_per_s", "MB/s", (_at_least(1.5), *_RAW_AS_IT_IS)),),
+        durability="fsync",
+        always=True,
+        peers=WITH_REDIS,
+    ),
+    _spread(100),
+    _spread(1_000),
+    _fetch(64 * KB, 16 * KB, 1024),
+    _fetch(64 * KB, 16 * KB, 1024, connections=8),
+    _fetch(1 * MB, 64 * KB, 100),
+    _fetch(1 * MB, 16 * KB, 1024, peers=WITH_REDIS),
+    _fetch(1 * MB, 64 * KB, 1024, peers=WITH_REDIS, cpu=True),
+    _fetch(1 * MB, 64 * KB, 1024, connections=8),
+    Load(
+        "one 200 B produce at a time, acks=1",
+        _ONE,
+        (
+            Figure("p50_us", "µs p50", (_FASTER, *_RAW_AS_IT_IS)),
+            Figure("p99_us", "µs p99", (_FASTER,)),
+            Figure("p999_us", "µs p99.9", (_against_kafka(),)),
+        ),
+        peers=PEERS,
+    ),
+    _paced(0.1),
+    _paced(0.5),
+    Load(
+        "16 producers of one 200 B at a time, acks=all: ours fsynced, Kafka not",
+        (*_ONE, "--acks", "-1", "--connections", "16"),
+        (
+            Figure("alone_requests_per_s", "produces/s of one"),
+            Figure(
+                "requests_per_s",
+                "produces/s of 16",
+                (
+                    Ratio("embedded", "embedded", field="alone_requests_per_s"),
+                    Ratio("entries", "entries", _EIGHTFOLD, "alone_requests_per_s"),
+                    Ratio("batches", "batches", _EIGHTFOLD, "alone_requests_per_s"),
+                ),
+            ),
+        ),
+        durability="fsync",
+        alone=(*_ONE, "--acks", "-1"),
+        always=True,
+        peers=WITH_REDIS,
+    ),
+    Load(
+        "100 B records in batches of 64 KB, from producer to consumer; bare: copied through a file, no broker",
+        ("--batch-bytes", "65536", "--record-bytes", "100", "--max-bytes", str(MB)),
+        (Figure("mb_per_s", "MB/s", (_against_kafka(), Ratio("embedded", "bare"))),),
+        mode="pipe",
+        peers=("kafka", "embedded", "bare"),
+    ),
+    _java(1_000_000, 100),
+    _java(200_000, 1_024),
+    _java(20_000, 10_240),
+    Load(
+        "Kafka's EndToEndLatency, one 100 B record at a time, acks=1",
+        (),
+        (
+            Figure("java_p50_ms", "ms p50", (_against_kafka(),)),
+            Figure("java_p99_ms", "ms p99", (_against_kafka(),)),
+        ),
+        mode="end-to-end",
+        peers=BOTH,
+        java=(5_000, 100),
+    ),
+    _idle(1_000),
+    _idle(5_000),
+)
+
+PARTITIONS = 10_000
+MANY_PARTITIONS = Load(
+    "10,000 partitions in turn, one 200 B produce at a time",
+    (*_ONE, "--partitions", str(PARTITIONS)),
+    (
+        Figure("create_seconds", "s to create", (_against_kafka(),)),
+        Figure("p50_us", "µs p50", (_against_kafka(),)),
+        Figure("p99_us", "µs p99", (_against_kafka(),)),
+        Figure("broker_rss_mb", "MB resident", (_against_kafka(),)),
+        Figure("metadata_us", "µs of Metadata, p50", (_against_kafka(),)),
+        Figure("restart_seconds", "s to ready again", (_against_kafka(Target(at_most=0.2)),)),
+        Figure("idle_mb", "MB resident then", (_against_kafka(Target(at_most=0.2)),)),
+    ),
+    peers=BOTH,
+    partitions=PARTITIONS,
+)
+
+START = Load(
+    "started on an empty directory",
+    (),
+    (
+        Figure("ready_seconds", "s to ready", (_against_kafka(Target(below=0.5)),)),
+        Figure("idle_mb", "MB resident, idle", (_against_kafka(Target(below=80)),)),
+    ),
+    mode="start",
+    peers=("kafka", "embedded", "bare"),
+)
