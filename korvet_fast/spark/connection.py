@@ -102,7 +102,7 @@ class Connection:
     def close(self) -> None:
         """Close; what has no answer yet gets none."""
         if self._failure is None:
-            self._failure = ClientError(f"the connection to {self.endpoint} was closed")
+            self._failure = Lost(f"the connection to {self.endpoint} was closed")
         self._socket.close()
 
     def _ask(
