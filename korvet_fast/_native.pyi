@@ -6,7 +6,7 @@ A wrong type of argument is a `TypeError`. Buffers may be any object with the bu
 not be written to during the call.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, SupportsIndex, final
 
@@ -21,6 +21,7 @@ __all__ = [
     "Frames",
     "Replies",
     "ReplyError",
+    "Rows",
     "Schema",
     "assemble",
     "blobs",
@@ -215,6 +216,49 @@ class ReplyError:
     @property
     def message(self, /) -> str:
         """The whole text."""
+
+@final
+class Rows:
+    """
+    Records as one Arrow record batch, read in place: anything with `__arrow_c_array__`, as a `pyarrow.RecordBatch`.
+
+    Columns by name: value (needed), key, topic, partition, headers; others are not looked at. value and key are string or
+    binary, topic is string, partition int32, headers list<struct<key: string, value: binary or string>>, strings and lists
+    with offsets of 32 or 64 bits, nothing dictionary-encoded.
+    """
+    def __new__(cls, /, batch: Any, topic: str | None) -> Rows:
+        """
+        `topic`: where all rows go; None: to the topic in the column of that name.
+
+        Raises `BAD_COLUMNS` for a column that is missing or of another type, and for a topic that is null, naming the row.
+        """
+    def batches(
+        self,
+        /,
+        sequences: Mapping[str, Sequence[int]],
+        keyless: SupportsIndex,
+        compression: SupportsIndex,
+        max_bytes: SupportsIndex,
+        max_record: SupportsIndex,
+        producer_id: SupportsIndex,
+        producer_epoch: SupportsIndex,
+        now: SupportsIndex,
+    ) -> list[tuple[str, int, int, bytearray]]:
+        """
+        (topic, partition, records, version 2 batch): full batches as they fill, then the rest by topic and partition. Rows of
+        a partition keep their order.
+
+        `sequences`: topic -> the next sequence number of each partition, so many partitions it has. A row goes to the
+        partition its column `partition` names, else to Kafka's choice for its key; rows without key to partition `keyless`
+        (modulo the number of partitions), and from there to the next one each time a batch is full. A batch holds at most
+        `max_bytes` of records before compression, one record at least; `max_record` bounds a record. All have the time `now`,
+        in ms. `producer_id` and `producer_epoch` -1: no idempotent producer, and no sequence numbers in the batches.
+
+        Raises `UNKNOWN_COMPRESSION`, `BAD_VALUE` (`sequences` without one of the topics, or without partitions), and naming the
+        row `BAD_COLUMNS` (a partition that there is not, a header that is null or has no key) and `OVERSIZE`.
+        """
+    def topics(self, /) -> list[str]:
+        """The distinct topics, in order of first use."""
 
 @final
 class Schema:

@@ -13,6 +13,7 @@ from korvet_reference.ids import pack_ids, unpack_ids
 from korvet_reference.legacy import lift, lower
 from korvet_reference.page import blobs, entries
 from korvet_reference.resp import Replies, ReplyError, pack, pack_parts, replies, reply
+from korvet_reference.rows import Rows
 from korvet_reference.schema import Schema
 from korvet_reference.stream import pack_append
 
@@ -23,6 +24,7 @@ __all__ = [
     "Frames",
     "Replies",
     "ReplyError",
+    "Rows",
     "Schema",
     "assemble",
     "blobs",

@@ -72,6 +72,26 @@ impl<'py> IntoPyObject<'py> for Named<Bound<'py, PyDict>> {
     }
 }
 
+/// Sequence numbers: of each topic those of its partitions.
+pub(crate) struct Sequences<'py>(pub(crate) Bound<'py, PyMapping>);
+
+impl<'py> FromPyObject<'_, 'py> for Sequences<'py> {
+    type Error = PyErr;
+
+    const INPUT_TYPE: PyStaticExpr = type_hint_subscript!(
+        PyMapping::TYPE_HINT,
+        type_hint_identifier!("builtins", "str"),
+        type_hint_subscript!(
+            type_hint_identifier!("collections.abc", "Sequence"),
+            type_hint_identifier!("builtins", "int")
+        )
+    );
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(object.cast::<PyMapping>()?.to_owned()))
+    }
+}
+
 /// A capsule, whose type Python names itself only from 3.13 on.
 pub(crate) struct Capsule<'py>(pub(crate) Bound<'py, PyCapsule>);
 

@@ -27,7 +27,7 @@ mod stream;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::arrow::{ArrowPage, to_arrow};
+    use crate::arrow::{ArrowPage, Rows, to_arrow};
     #[pymodule_export]
     use crate::batch::{Batch, check, find_time, headers, recompress, restamp, span};
     #[pymodule_export]

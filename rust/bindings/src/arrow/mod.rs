@@ -4,6 +4,10 @@
 
 mod abi;
 mod export;
+mod import;
+mod rows;
+
+pub(crate) use rows::Rows;
 
 use std::sync::Arc;
 

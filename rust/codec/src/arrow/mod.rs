@@ -1,14 +1,20 @@
-//! Record batches as Arrow columns: <https://arrow.apache.org/docs/format/Columnar.html>.
+//! Record batches as Arrow columns and back: <https://arrow.apache.org/docs/format/Columnar.html>.
 //!
 //! Buffers are made as Arrow wants them, numbers in this machine's byte order; handing them to another library is left to
 //! whoever may use its interface.
 
 mod aborted;
 mod column;
+pub mod lent;
 mod page;
+mod partitioner;
+mod rows;
+mod shipment;
 
 pub use column::{Cells, Column, Headers, Nulls};
 pub use page::{Name, Page, Wanted};
+pub use rows::Rows;
+pub use shipment::{Parcel, Shipment};
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,214 @@
+//! Rows into batches, one producer's batches for each partition.
+
+use super::lent::Strings;
+use super::partitioner::partition_for;
+use super::rows::{Rows, bad};
+use crate::batch::{Builder, Origin, record_size};
+use crate::compression::Compression;
+use crate::varint::size_i32;
+use crate::{Code, Error, Result};
+
+/// Batches are closed at this size, whatever is allowed, so that one more record is within 2 GiB.
+const MOST_BYTES: usize = 1 << 30;
+/// More than the lengths and differences of a common record take.
+const RECORD_OVERHEAD: usize = 24;
+
+/// How rows become batches.
+#[derive(Debug, Clone, Copy)]
+pub struct Shipment<'a> {
+    /// For each of the topics, the next sequence number of each partition.
+    pub sequences: &'a [Vec<i32>],
+    /// The partition that the first rows without key go to, modulo the number of partitions.
+    pub keyless: usize,
+    /// Of each batch.
+    pub compression: Compression,
+    /// Most bytes of the records of a batch, before compression; one record may be larger.
+    pub max_bytes: usize,
+    /// Most bytes of one record.
+    pub max_record: usize,
+    /// The producer, or -1; then batches have no sequence number.
+    pub producer_id: i64,
+    /// Its epoch, or -1.
+    pub producer_epoch: i16,
+    /// The time of all records, in ms.
+    pub now: i64,
+}
+
+/// A batch, and where it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parcel {
+    /// Which of the topics.
+    pub topic: usize,
+    /// Its partition.
+    pub partition: usize,
+    /// How many records.
+    pub records: i32,
+    /// The batch.
+    pub batch: Vec<u8>,
+}
+
+impl Rows<'_> {
+    /// Version 2 batches: full ones as they fill, then the rest by topic and partition. Rows of a partition keep their
+    /// order.
+    ///
+    /// A row goes to the partition it names, else to that of its key; without one, to `keyless`, and to the next
+    /// partition when that one's batch is full. `BAD_COLUMNS` for a partition that there is not, and for a header that is
+    /// null or without key; `OVERSIZE` for a record beyond `max_record`; both name the row. `BAD_VALUE` for a topic
+    /// without partitions.
+    pub fn batches(&self, how: &Shipment) -> Result<Vec<Parcel>> {
+        let mut lots = Vec::with_capacity(how.sequences.len());
+        for (topic, sequences) in self.topics.iter().zip(how.sequences) {
+            if sequences.is_empty() {
+                return Error::fail(Code::BadValue, format!("the topic {topic:?} has no partitions"));
+            }
+            lots.push(Lot::new(sequences, how.keyless));
+        }
+        let mut shipped = Vec::new();
+        let mut headers = Vec::new();
+        for row in 0..self.length {
+            let within = |error: Error| error.within(&format!("row {row}"));
+            let topic = self.topic_of.as_ref().map_or(0, |topics| topics[row] as usize);
+            if let Some(column) = &self.headers {
+                column.collect(row, &mut headers).map_err(within)?;
+            }
+            let key = self.key.as_ref().and_then(|key| key.get(row));
+            let record = Record { key, value: self.value.get(row), headers: &headers };
+            let size = record.size()?;
+            if size.at(0) > how.max_record {
+                let (size, most) = (size.at(0), how.max_record);
+                let what = format!("a record of {size} bytes, and {most} are allowed");
+                return Err(within(Error::new(Code::Oversize, what)));
+            }
+            let lot = &mut lots[topic];
+            let named = self.partition_of(row, topic, lot.open.len()).map_err(within)?;
+            let partition = match (named, key) {
+                (Some(partition), _) => partition,
+                (None, Some(key)) => partition_for(key, lot.open.len()),
+                (None, None) => {
+                    if lot.is_full(lot.keyless, size, how) {
+                        shipped.extend(lot.close(topic, lot.keyless, how)?);
+                        lot.keyless = (lot.keyless + 1) % lot.open.len();
+                    }
+                    lot.keyless
+                }
+            };
+            if lot.is_full(partition, size, how) {
+                shipped.extend(lot.close(topic, partition, how)?);
+            }
+            lot.push(partition, &record, size, how.now, || self.room(how))?;
+        }
+        for (topic, lot) in lots.iter_mut().enumerate() {
+            for partition in 0..lot.open.len() {
+                shipped.extend(lot.close(topic, partition, how)?);
+            }
+        }
+        Ok(shipped)
+    }
+
+    /// The partition that a row names itself.
+    fn partition_of(&self, row: usize, topic: usize, many: usize) -> Result<Option<usize>> {
+        let Some((array, numbers)) = &self.partition else { return Ok(None) };
+        if array.is_null(row) {
+            return Ok(None);
+        }
+        let number = i32::from_ne_bytes(numbers[row]);
+        match usize::try_from(number) {
+            Ok(partition) if partition < many => Ok(Some(partition)),
+            _ => bad(format!("the topic {:?} has no partition {number}, but {many}", self.topics[topic])),
+        }
+    }
+
+    /// A guess at the bytes of a batch's records: all of them for rows without keys, an even share otherwise.
+    fn room(&self, how: &Shipment) -> usize {
+        let bytes =
+            self.value.size() + self.key.as_ref().map_or(0, Strings::size) + self.length * RECORD_OVERHEAD;
+        let partitions: usize = how.sequences.iter().map(Vec::len).sum();
+        let shares =
+            if self.key.is_none() && self.partition.is_none() { how.sequences.len() } else { partitions };
+        (bytes / shares + bytes / 16).min(how.max_bytes)
+    }
+}
+
+/// One row's record.
+struct Record<'a> {
+    key: Option<&'a [u8]>,
+    value: Option<&'a [u8]>,
+    headers: &'a [(&'a [u8], Option<&'a [u8]>)],
+}
+
+impl Record<'_> {
+    fn size(&self) -> Result<Size> {
+        // The difference in time is 0, and that in offset, of one byte so far, is added later.
+        let body = record_size(0, 0, self.key, self.value, self.headers)?;
+        Ok(Size(body as usize - 1))
+    }
+}
+
+/// Bytes of a record but for the difference in offset and its length in front.
+#[derive(Clone, Copy)]
+struct Size(usize);
+
+impl Size {
+    /// All bytes of the record at this place of a batch.
+    fn at(self, place: i32) -> usize {
+        let body = self.0 + size_i32(place);
+        body + size_i32(body as i32)
+    }
+}
+
+/// One topic's batches.
+struct Lot {
+    open: Vec<Open>,
+    keyless: usize,
+}
+
+/// One partition's batch, if it has records.
+struct Open {
+    sequence: i32,
+    records: i32,
+    size: usize,
+    builder: Option<Builder>,
+}
+
+impl Lot {
+    fn new(sequences: &[i32], keyless: usize) -> Self {
+        let open = |sequence: &i32| Open { sequence: *sequence, records: 0, size: 0, builder: None };
+        Self { open: sequences.iter().map(open).collect(), keyless: keyless % sequences.len() }
+    }
+
+    /// A record of this size has to go into another batch.
+    fn is_full(&self, partition: usize, size: Size, how: &Shipment) -> bool {
+        let open = &self.open[partition];
+        open.records != 0 && open.size + size.at(open.records) > how.max_bytes.min(MOST_BYTES)
+    }
+
+    fn push(
+        &mut self,
+        partition: usize,
+        record: &Record,
+        size: Size,
+        now: i64,
+        room: impl FnOnce() -> usize,
+    ) -> Result<()> {
+        let open = &mut self.open[partition];
+        let builder = open.builder.get_or_insert_with(|| Builder::new(room()));
+        builder.push(open.records, now, record.key, record.value, record.headers)?;
+        open.size += size.at(open.records);
+        open.records += 1;
+        Ok(())
+    }
+
+    fn close(&mut self, topic: usize, partition: usize, how: &Shipment) -> Result<Option<Parcel>> {
+        let open = &mut self.open[partition];
+        let Some(builder) = open.builder.take() else { return Ok(None) };
+        let (producer_id, producer_epoch) = (how.producer_id, how.producer_epoch);
+        let base_sequence = if producer_id < 0 { -1 } else { open.sequence };
+        let origin = Origin { producer_id, producer_epoch, base_sequence };
+        let batch = builder.finish(how.compression, 0, -1, origin)?;
+        let records = std::mem::take(&mut open.records);
+        // After the last number comes 0.
+        open.sequence = open.sequence.wrapping_add(records) & i32::MAX;
+        open.size = 0;
+        Ok(Some(Parcel { topic, partition, records, batch }))
+    }
+}
