@@ -7,9 +7,7 @@ Guide"), so that a job moves over by another word after `format`. Names are comp
 # ruff: noqa: RUF009 - the call in each default is the row of the table, and what it gives is never changed
 
 import dataclasses
-import difflib
 import enum
-import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,8 +18,7 @@ from korvet_fast.endpoint import read_bootstrap
 from korvet_fast.errors import SettingError
 from korvet_fast.spark.offsets import EARLIEST, LATEST, Bound, Offsets, Question, read_assignment, read_json
 from korvet_fast.spark.row import HEADERS, TYPES, columns
-
-logger = logging.getLogger(__name__)
+from korvet_fast.spark.strangers import check_stranger
 
 
 class Use(enum.Flag):
@@ -38,50 +35,6 @@ class Use(enum.Flag):
 SOURCE = Use.READ | Use.STREAM
 EVERYWHERE = SOURCE | Use.WRITE
 
-# Known to Kafka's clients, tuning what there is none of here: taken, and said to be without effect.
-WITHOUT_EFFECT = {
-    "groupidprefix": "no consumer group is joined",
-    "kafka.client.id": "the client is always called korvet-fast",
-    "kafka.client.dns.lookup": "every address is tried",
-    "kafka.connections.max.idle.ms": "a worker process keeps its connections",
-    "kafka.fetch.min.bytes": "only what is there already is read",
-    "kafka.max.poll.records": "records come as Arrow batches",
-    "kafka.max.poll.interval.ms": "no consumer group is joined",
-    "kafka.session.timeout.ms": "no consumer group is joined",
-    "kafka.heartbeat.interval.ms": "no consumer group is joined",
-    "kafka.metadata.max.age.ms": "leaders are asked for when they are needed",
-    "kafka.receive.buffer.bytes": "the system chooses",
-    "kafka.send.buffer.bytes": "the system chooses",
-    "kafka.reconnect.backoff.ms": "attempts are 100 ms apart",
-    "kafka.reconnect.backoff.max.ms": "attempts are 100 ms apart",
-    "kafka.retry.backoff.ms": "attempts are 100 ms apart",
-    "kafka.retry.backoff.max.ms": "attempts are 100 ms apart",
-    "kafka.linger.ms": "a task sends what Spark hands over at a time",
-    "kafka.buffer.memory": "what is not answered is bounded by requests, five for each broker",
-    "kafka.max.block.ms": "a task waits kafka.request.timeout.ms for an answer",
-    "kafka.max.in.flight.requests.per.connection": "there are up to five, in order",
-    "kafka.retries": "attempts go on until kafka.delivery.timeout.ms",
-    "kafka.compression.gzip.level": "the level is fixed",
-    "kafka.compression.lz4.level": "the level is fixed",
-    "kafka.compression.zstd.level": "the level is fixed",
-}
-SPARKS_OWN = ("checkpointlocation", "queryname")  # Spark hands these to a stream's sink too
-# What Spark's Kafka source refuses too, and what to write instead.
-INSTEAD = {
-    "kafka.auto.offset.reset": "say where to begin with 'startingOffsets'",
-    "kafka.enable.auto.commit": "where a stream is, is in its checkpoint",
-    "kafka.key.deserializer": "keys are read as binary; cast them in Spark",
-    "kafka.value.deserializer": "values are read as binary; cast them in Spark",
-    "kafka.key.serializer": "keys are written as they are, string or binary; cast them in Spark",
-    "kafka.value.serializer": "values are written as they are, string or binary; cast them in Spark",
-    "kafka.interceptor.classes": "there are no interceptors; transform the rows in Spark",
-    "kafka.partitioner.class": "keys decide as Kafka's clients have it; name partitions in a column 'partition'",
-    "kafka.partitioner.ignore.keys": "keys decide; name partitions in a column 'partition'",
-    "kafka.transactional.id": "there are no transactions, and writes are at least once",
-    "path": "topics are named by 'subscribe' when reading and 'topic' when writing; leave the path out",
-}
-SECURE = ("kafka.sasl.", "kafka.ssl.")
-PLAIN = "PLAINTEXT"
 COMPRESSIONS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 ACKS = {"1": 1, "all": -1, "-1": -1}
 DURATION = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)?", re.IGNORECASE)
@@ -257,7 +210,8 @@ def parse(given: Mapping[str, str], use: Use) -> Options:
     for name, value in given.items():
         row = ROWS.get(name.lower())
         if row is None:
-            _check_stranger(name.lower(), value, use)
+            here = [each.metadata["name"] for each in ROWS.values() if use in each.metadata["uses"]]
+            check_stranger(name.lower(), value, str(use), here)
         elif use not in row.metadata["uses"]:
             raise SettingError(f"option {row.metadata['name']!r} is not for {use}: leave it out")
         else:
@@ -283,20 +237,6 @@ def _read(row: "dataclasses.Field[Any]", value: str) -> Any:
         return row.metadata["read"](value)
     except ValueError as error:
         raise SettingError(f"option {row.metadata['name']!r} is {value!r}, but has to be {error}") from None
-
-
-def _check_stranger(name: str, value: str, use: Use) -> None:
-    if name in WITHOUT_EFFECT:
-        logger.warning("option %r has no effect: %s", name, WITHOUT_EFFECT[name])
-    elif name in INSTEAD:
-        raise SettingError(f"option {name!r} cannot be given: {INSTEAD[name]}")
-    elif name.startswith(SECURE) or (name == "kafka.security.protocol" and value.upper() != PLAIN):
-        raise SettingError(f"option {name!r} asks for TLS or SASL, which this source does not speak yet")
-    elif name not in ("kafka.security.protocol", *SPARKS_OWN):
-        here = {key: row.metadata["name"] for key, row in ROWS.items() if use in row.metadata["uses"]}
-        close = difflib.get_close_matches(name[:80], here, 1, 0.5)
-        nearest = f"; did you mean {here[close[0]]!r}?" if close else ""
-        raise SettingError(f"there is no option {name[:80]!r} for {use}{nearest}")
 
 
 def _check_source(options: Options, use: Use, given: set[str]) -> None:
