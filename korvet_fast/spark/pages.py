@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from korvet_fast._native import span, to_arrow
+from korvet_fast._native import headers, span, to_arrow
 from korvet_fast.client.connection import ClientError
 from korvet_fast.client.refusal import Refused, check
 from korvet_fast.errors import CodecError
@@ -171,6 +171,18 @@ def readable(brokers: Cluster, part: Range, options: Options) -> bool:
             raise
         return False
     return True
+
+
+def skip_gap(brokers: Cluster, part: Range, options: Options) -> int:
+    """The first offset of the range at which a record may be: that of its first batch, or the range's end."""
+    try:
+        row = ask_for(brokers, part, part.start, options, least=True)["responses"][0]["partitions"][0]
+    except Refused as error:
+        if error.name != "OFFSET_OUT_OF_RANGE":
+            raise
+        return part.start  # removed in this moment: planning the tasks will say so
+    batches = headers(row["records"] or b"", False)
+    return min(max(batches[0].base_offset, part.start), part.end) if batches else part.end
 
 
 def ask_for(brokers: Cluster, part: Range, position: int, options: Options, least: bool = False) -> dict[str, Any]:

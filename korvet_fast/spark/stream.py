@@ -46,6 +46,7 @@ except ImportError:  # PySpark 4.1: a micro-batch takes all there is
 
 
 BEGINNING = "(beginning)"
+CLOCK = 1 << 44  # an offset from here on follows the clock: to count so far, a million a second take half a year
 
 logger = logging.getLogger(__name__)
 
@@ -170,9 +171,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._released = now
         if options.most_offsets is None:
             return ends
-        # Where offsets follow the clock, an empty log ends at 0 and its first record is far behind that.
-        firsts = ask(self._brokers(), dict.fromkeys(ends, EARLIEST), options.question)
-        return plan.limit({place: max(begins[place], firsts[place]) for place in ends}, ends, options.most_offsets)
+        brokers = self._brokers()
+        firsts = ask(brokers, dict.fromkeys(ends, EARLIEST), options.question)
+        begins = {place: max(begins[place], firsts[place]) for place in ends}
+        if sum(ends[place] - begins[place] for place in ends) > options.most_offsets:
+            begins = {place: self._skip_gap(brokers, place, begin, ends[place]) for place, begin in begins.items()}
+        return plan.limit(begins, ends, options.most_offsets)
+
+    def _skip_gap(self, brokers: Cluster, place: Place, begin: int, end: int) -> int:
+        """Offsets that follow the clock count the time in which nothing was written: none of that is for a limit."""
+        from korvet_fast.spark.pages import skip_gap
+
+        return skip_gap(brokers, Range(*place, begin, end), self.options) if CLOCK <= begin < end else begin
 
     def _advance(self, group: str, done: Offsets) -> None:
         """Tell the group how far the query is, for those who watch its lag; nothing is ever read from there.

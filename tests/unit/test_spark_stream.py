@@ -126,6 +126,22 @@ def test_a_limit_counts_from_where_the_log_begins(world: World) -> None:
     assert ranges(reader, first, second) == [(0, 1 << 50, (1 << 50) + 2)]
 
 
+def test_a_limit_does_not_count_what_the_clock_skipped(world: World) -> None:
+    log = world.log()
+    for at in (1 << 50, 1 << 51, 1 << 52):
+        log.put([b"x"] * 3, at=at)
+    log.start = 1 << 50
+    log.end = (1 << 52) + 100
+    reader = open_stream(startingOffsets="earliest", maxOffsetsPerTrigger="3")
+    limit, start, seen = reader.getDefaultReadLimit(), reader.initialOffset(), []
+    while len(seen) < 4 and (end := reader.latestOffset(start, limit)) != start:
+        seen.append(end["t"]["0"])
+        start = end
+    assert seen == [(1 << 50) + 3, (1 << 51) + 3, (1 << 52) + 3, (1 << 52) + 100]
+    world.next.append(1)  # OFFSET_OUT_OF_RANGE: removed between two questions
+    assert reader.latestOffset({}, limit)["t"]["0"] == (1 << 50) + 3
+
+
 def test_small_backlogs_are_waited_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(stream.time, "monotonic", lambda: now)
