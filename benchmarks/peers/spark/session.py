@@ -24,7 +24,8 @@ class SparkError(Exception):
 class Session:
     """One driver process. `korvet`: our source is registered there, from this tree.
 
-    `said` is what it prints for people. `program` may be another one; `more` is told to it at the start.
+    `environment`: more variables, above all another PYTHONPATH. `program` may be another one; `more` is told to it at
+    the start. `said` is what it prints for people.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class Session:
         korvet: bool = False,
         master: str = "local[2]",
         conf: dict[str, str] | None = None,
+        environment: dict[str, str] | None = None,
         program: Path = PROGRAM,
         **more: Any,
     ) -> None:
@@ -44,7 +46,7 @@ class Session:
         self._answers: queue.Queue[str] = queue.Queue()
         self._process = subprocess.Popen(
             [str(python), str(program), json.dumps(start)],
-            env=kept | own | ({"PYTHONPATH": str(TREE)} if korvet else {}),
+            env=kept | own | ({"PYTHONPATH": str(TREE)} if korvet else {}) | (environment or {}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
