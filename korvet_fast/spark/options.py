@@ -133,7 +133,7 @@ class Options:
 
     bootstrap: str = option("kafka.bootstrap.servers", EVERYWHERE, addresses, "")
     patience: float = option("kafka.request.timeout.ms", EVERYWHERE, milliseconds, 30.0)
-    group: str | None = option("kafka.group.id", SOURCE, text)
+    group: str | None = option("kafka.group.id", Use.STREAM, text)
     isolation: str = option(
         "kafka.isolation.level", SOURCE, choice("read_uncommitted", "read_committed"), "read_uncommitted"
     )

@@ -1,12 +1,14 @@
 """The options of the data source: names, values, and what is refused."""
 
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
 from korvet_fast.errors import SettingError
 from korvet_fast.spark.offsets import EARLIEST, LATEST
-from korvet_fast.spark.options import Options, Use, parse, parse_columns
+from korvet_fast.spark.options import ROWS, Options, Use, parse, parse_columns
 
 BASE = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "t"}
 NAMED = '{"t": {"0": 5, "1": -2}}'
@@ -127,6 +129,17 @@ def test_an_assignment_is_json(given: str, words: str) -> None:
     with pytest.raises(SettingError, match=f"'assign' is .*{words}"):
         parse({**base, "assign": given}, Use.READ)
     assert parse({**base, "assign": '{"t": [2, 0], "a": [1]}'}, Use.READ).assign == (("a", 1), ("t", 0), ("t", 2))
+
+
+def test_the_page_about_them_names_them_all() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
+    lines = [line.split("|")[1:3] for line in page.splitlines() if line.startswith("| `")]
+    told = {name: words for first, words in lines for name in re.findall(r"`([^`]+)`", first)}
+    assert told.keys() == {row.metadata["name"] for row in ROWS.values()}
+    for row in ROWS.values():
+        words = told[row.metadata["name"]]
+        for use, word in ((Use.READ, "reads"), (Use.STREAM, "streams"), (Use.WRITE, "writes")):
+            assert (use in row.metadata["uses"]) == (word in words or words.strip() == "all"), row
 
 
 def test_times() -> None:
