@@ -11,6 +11,7 @@ from benchmarks import probe
 from benchmarks.check import NOTHING, REPEATS, REQUESTS
 from benchmarks.codec.calls import prepare as prepare_calls
 from benchmarks.requests.cases import prepare as prepare_cases
+from benchmarks.requests.cases import verify
 from benchmarks.requests.wire import open_wire
 
 WARM = 300  # requests before anything counts: Python adapts its bytecode to what it runs
@@ -38,6 +39,7 @@ async def count(words: list[str]) -> None:
             library.probe_zero()
             await wire.ask(case.frames, REQUESTS)
             library.probe_dump(f"request {REQUESTS} {case.name}".encode())
+            await verify(wire, case)  # still
 
 
 def choose_calls(words: list[str]) -> list[tuple[str, Callable[[], object], int]]:

@@ -76,6 +76,8 @@ def _build(commit: str, source: Path) -> Path:
     if not built.exists():
         print(f"building the extension of {describe(commit)}", file=sys.stderr)
         wheels, target = source / "wheels", CACHE / "target"
+        for file in (source / "rust").rglob("*.rs"):
+            file.touch()  # cargo goes by times: those of the commit would make it take what is built for up to date
         if not target.exists() and (ROOT / "target" / "release").exists():
             # The crates we depend on need not be compiled again. A directory of its own, as both sides make one file.
             shutil.copytree(ROOT / "target" / "release", target / "release", symlinks=True)

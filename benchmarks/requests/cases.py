@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from benchmarks.requests.wire import Wire
+from benchmarks.requests.wire import PATIENCE, Wire
 from korvet_fast import _native as native
 from korvet_fast.wire.kafka.routes import ROUTES
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS, METADATA
@@ -22,7 +22,6 @@ from korvet_fast.wire.kafka.shapes.topics import CREATE_TOPICS
 
 MANY = 100  # partitions of a large request
 NOW = 1_700_000_000_000  # ms
-PATIENCE = 1_800_000  # ms: no member expires while the rest is measured
 ELEMENTS = 1 << 20
 
 

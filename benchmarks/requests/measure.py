@@ -6,7 +6,7 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks import probe
-from benchmarks.requests.cases import Case, prepare
+from benchmarks.requests.cases import Case, prepare, verify
 from benchmarks.requests.reference import NOMINAL, work
 from benchmarks.requests.wire import Wire, open_wire
 
@@ -34,7 +34,7 @@ class Figure(NamedTuple):
 
 
 async def measure(words: list[str], rounds: int) -> list[Figure]:
-    """Every case whose name holds one of the words (none: all)."""
+    """Every case whose name holds one of the words (none: all). Raises `Refused`."""
     async with open_wire() as wire:
         cases = await prepare(wire)
         chosen = [case for case in cases if not words or any(word.lower() in case.name.lower() for word in words)]
@@ -53,7 +53,9 @@ async def _measure(wire: Wire, case: Case, rounds: int) -> Figure:
         before = _reference(loops)
         took = await _seconds(wire, case, times)
         ratios.append(2 * took / (before + _reference(loops)))
-    return Figure(case, median(ratios), await _allocations(wire, case))
+    allocations = await _allocations(wire, case)
+    await verify(wire, case)  # still
+    return Figure(case, median(ratios), allocations)
 
 
 async def _seconds(wire: Wire, case: Case, times: int) -> float:

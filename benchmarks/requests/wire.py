@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from itertools import cycle, islice
-from typing import Any
+from typing import Any, Final
 
 from benchmarks.requests.discard import Discard
 from korvet_fast.config import read_settings
@@ -17,7 +17,12 @@ from korvet_fast.net.quiet import Quiet
 from korvet_fast.net.wakefulness import Wakefulness
 from korvet_fast.wire.kafka.dialect import KafkaDialect
 
-SETTINGS = ("group.initial.rebalance.delay.ms=0", "group.max.session.timeout.ms=1800000")
+PATIENCE: Final = 1_800_000  # ms: no member of a group expires while the rest is measured, however slowly
+SETTINGS = (
+    "group.initial.rebalance.delay.ms=0",
+    f"group.max.session.timeout.ms={PATIENCE}",
+    f"group.consumer.session.timeout.ms={PATIENCE}",
+)
 
 
 class Wire(asyncio.Transport):

@@ -1,6 +1,6 @@
 """`make bench-check`, in a repository of its own made of this tree: what became slower is found, and nothing else.
 
-The extension is the one that is built here, for both sides: nothing of the Rust differs.
+The extension is the one that is built here, for both sides where nothing of the Rust differs.
 """
 
 import os
@@ -18,6 +18,7 @@ RUNS = int(os.environ.get("KORVET_TEST_CHECKS", "3"))  # of an unchanged tree
 NATIVE = "korvet_fast/_native.abi3.so"
 HEARTBEAT = "korvet_fast/wire/kafka/api/heartbeat.py"
 SLOWER = "    sum(range(100))\n"
+LONG_AGO = "2020-01-01T00:00:00Z"  # older than anything cargo has built
 
 
 class Repository:
@@ -33,21 +34,20 @@ class Repository:
         shutil.copy(ROOT / NATIVE, place / NATIVE)
         self._run("git", "init", "--quiet", "--initial-branch=work", cwd=place)
         self.commit("all of it")
+        (place / "target").mkdir()
+        (place / "target" / "release").symlink_to(ROOT / "target" / "release")  # where other crates are built already
 
     def commit(self, what: str) -> None:
         self._run("git", "add", "--all", cwd=self.place)
         who = ("-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false")
         self._run("git", *who, "commit", "--quiet", "-m", what, cwd=self.place)
 
-    def slow_down(self, file: str, line: str) -> None:
+    def slow_down(self, file: str, line: str, work: str) -> None:
         """Put useless work in front of this line."""
         path = self.place / file
         text = path.read_text()
         assert text.count(line) == 1
-        path.write_text(text.replace(line, SLOWER + line))
-
-    def restore(self) -> None:
-        self._run("git", "checkout", "--quiet", ".", cwd=self.place)
+        path.write_text(text.replace(line, work + line))
 
     def check(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -61,7 +61,8 @@ class Repository:
 
     @staticmethod
     def _run(*command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(command, cwd=cwd, check=True, capture_output=True, text=True)
+        dates = {"GIT_AUTHOR_DATE": LONG_AGO, "GIT_COMMITTER_DATE": LONG_AGO}
+        return subprocess.run(command, cwd=cwd, env={**os.environ, **dates}, check=True, capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def test_what_became_slower_is_named_and_only_that(repository: Repository) -> No
     assert alone.returncode == 1
     assert "there is no commit before this one" in alone.stderr
 
-    repository.slow_down(HEARTBEAT, "    fault = session.broker.groups.heartbeat(\n")
+    repository.slow_down(HEARTBEAT, "    fault = session.broker.groups.heartbeat(\n", SLOWER)
     uncommitted = repository.check("Heartbeat", "check, 100", "Metadata, one")
     assert (uncommitted.returncode, "all of it" in uncommitted.stdout) == (1, True), uncommitted.stderr
     (line,) = uncommitted.stderr.splitlines()
@@ -96,6 +97,28 @@ def test_an_unchanged_tree_passes_again_and_again(repository: Repository) -> Non
     for _ in range(RUNS):
         ran = repository.check("--base", "HEAD", "check, 100", "Schema.decode", "Heartbeat", "Produce 16")
         assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.timeout(600)
+def test_an_extension_of_other_sources_is_built_and_not_taken_for_up_to_date(repository: Repository) -> None:
+    require("cargo")
+    line = "    verify(header, bytes)?;\n"
+    repository.slow_down("rust/codec/src/batch/check.rs", line, line)
+    repository.commit("the checksum twice")
+    ran = repository.check("--base", "HEAD", "check, 100")
+    assert ran.returncode == 0, ran.stderr
+    assert abs(_change(ran.stdout)) < 1, "nothing of the Rust differs, so it is the same extension"
+
+    shutil.copy(ROOT / "rust/codec/src/batch/check.rs", repository.place / "rust/codec/src/batch/check.rs")
+    ran = repository.check("--base", "HEAD", "check, 100")
+    assert ran.returncode == 0, ran.stderr
+    assert _change(ran.stdout) < -5
+
+
+def _change(printed: str) -> float:
+    """Percent, of `check, 100`."""
+    (row,) = (line for line in printed.splitlines() if "check, 100 " in line)
+    return float(row.split("│")[-2].split()[0])
 
 
 def test_a_word_that_nothing_is_called_is_refused(repository: Repository) -> None:

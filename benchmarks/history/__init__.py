@@ -1,0 +1,1 @@
+"""Speed over the last commits, as pages of graphs: airspeed velocity over the suites in `suites/`."""

@@ -1,0 +1,25 @@
+"""Every native call, in time."""
+
+from collections.abc import Callable
+
+from benchmarks.check import REPEATS
+from benchmarks.codec.calls import prepare
+from korvet_fast import _native
+
+CALLS = list(prepare(1))
+
+
+class Codec:
+    """`records` of 100 bytes, or as many frames, partitions, commands or replies."""
+
+    params = (CALLS, list(REPEATS))
+    param_names = ("call", "records")
+    warmup_time = 0.05
+    sample_time = 0.02
+    repeat = (3, 10, 0.5)
+
+    def setup(self, call: str, records: int) -> None:
+        self.work: Callable[[], object] = prepare(records)[call](_native)
+
+    def time_call(self, call: str, records: int) -> None:
+        self.work()
