@@ -1,17 +1,21 @@
 """The readers against real brokers, without Spark: plans that hold over layouts, restarts and long silences."""
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from compat.spark import topics
 from compat.spark.scenes import FULL, Scene
 from compat.spark.topics import Row
 from compat.world import World, open_world
+from korvet_fast.client.connection import ClientError
 from korvet_fast.spark.options import Use, parse
 from korvet_fast.spark.reader import Reader
 from korvet_fast.spark.stream import StreamReader
@@ -82,3 +86,58 @@ def test_a_broker_that_is_killed_and_comes_back_between_two_pages(world: World) 
     world.broker.start()
     found += [row for batch in batches for row in topics.rows_of(batch)]
     assert found == expected
+
+
+def test_a_broker_that_says_nothing_any_more(world: World) -> None:
+    bootstrap = world.broker.bootstrap
+    topics.create(bootstrap, "t", 1)
+    for number in range(3):
+        topics.send(bootstrap, "t", "none", iter([(0, None, b"%d" % number, None)]))
+    short = {"kafka.fetch.max.bytes": "1", "kafka.request.timeout.ms": "300", "kafkaConsumer.pollTimeoutMs": "1000"}
+    reader = Reader(parse(given(bootstrap, subscribe="t", **short), Use.READ))
+    (task,) = reader.partitions()
+    batches = reader.read(task)
+    offset = topics.rows_of(next(batches))[-1].offset
+    os.kill(world.broker.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(ClientError) as failure:
+            for batch in batches:  # one more may be there already
+                offset = topics.rows_of(batch)[-1].offset
+    finally:
+        os.kill(world.broker.pid, signal.SIGCONT)
+    place, _, why = str(failure.value).partition(
+        " on: nothing came within 1 s (option 'kafkaConsumer.pollTimeoutMs'); "
+    )
+    assert place == f"partition 0 of topic 't' cannot be read from offset {offset + 1}"
+    assert bootstrap in why
+
+
+@pytest.mark.parametrize("scene", ["kafka"], indirect=True)
+def test_transactions(scene: Scene) -> None:
+    """Those that were given up, and one that is not over: read_committed sees neither."""
+    topics.create(scene.bootstrap, "transactions", 1)
+    settings = {"bootstrap.servers": scene.bootstrap, "transactional.id": "t", "linger.ms": 0}
+    producer = Producer(settings)
+    producer.init_transactions(60)
+    kept, given_up = [], []
+    for number in range(20):
+        producer.begin_transaction()
+        for each in range(3):
+            producer.produce("transactions", b"%d %d" % (number, each), partition=0)
+        if number % 3 == 1:
+            producer.flush(60)
+            producer.abort_transaction(60)
+            given_up += [b"%d %d" % (number, each) for each in range(3)]
+        else:
+            producer.commit_transaction(60)
+            kept += [b"%d %d" % (number, each) for each in range(3)]
+    producer.begin_transaction()
+    producer.produce("transactions", b"open", partition=0)
+    assert producer.flush(60) == 0
+    for isolation, expected in (("read_committed", kept), ("read_uncommitted", [*kept, *given_up, b"open"])):
+        for more in ({}, {"kafka.fetch.max.bytes": "1"}, {"minPartitions": "9"}):
+            level = {"kafka.isolation.level": isolation, **more}
+            reader = Reader(parse(given(scene.bootstrap, subscribe="transactions", **level), Use.READ))
+            found = [row.value for row in rows(reader, reader.partitions())]
+            assert sorted(found) == sorted(expected), (isolation, more)
+    producer.abort_transaction(60)
