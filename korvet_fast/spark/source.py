@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from korvet_fast.errors import SettingError
 from korvet_fast.spark import row
 
 if TYPE_CHECKING:
     from korvet_fast.spark.reader import Reader
+    from korvet_fast.spark.sink import BatchSink, StreamSink
     from korvet_fast.spark.stream import StreamReader
 
 NAME = "korvet"
@@ -45,3 +47,18 @@ class KorvetDataSource(DataSource):
         reader = StreamReader(parse(self.options, Use.STREAM))
         row.check_schema(schema, reader.columns)
         return reader
+
+    def writer(self, schema: StructType, overwrite: bool) -> "BatchSink":
+        from korvet_fast.spark.options import Use, parse
+        from korvet_fast.spark.sink import BatchSink
+
+        if overwrite:
+            raise SettingError('a topic can only be appended to: write .mode("append")')
+        return BatchSink(parse(self.options, Use.WRITE), schema)
+
+    # Spark gives both by name. `overwrite` is true in output mode complete, where each result is appended as a whole.
+    def streamWriter(self, schema: StructType, overwrite: bool) -> "StreamSink":  # noqa: N802
+        from korvet_fast.spark.options import Use, parse
+        from korvet_fast.spark.sink import StreamSink
+
+        return StreamSink(parse(self.options, Use.WRITE), schema)

@@ -1,9 +1,11 @@
 """The sink without Spark or a broker: its options, and which data frames are records."""
 
 import pytest
+from pyspark.sql.types import StructType
 
 from korvet_fast.errors import SettingError
 from korvet_fast.spark.options import Use, parse
+from korvet_fast.spark.sink import check_columns, warn_of_slow_settings
 
 BROKER = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 
@@ -47,3 +49,30 @@ def test_options(given: dict[str, str], expected: dict[str, object]) -> None:
 def test_options_that_cannot_be(given: dict[str, str], words: str) -> None:
     with pytest.raises(SettingError, match=words):
         parse(BROKER | given, Use.WRITE)
+
+
+class Context:
+    """A task's, as far as the sink asks it."""
+
+    def __init__(self, bound: str | None) -> None:
+        self.bound = bound
+
+    def getLocalProperty(self, name: str) -> str | None:
+        return {"spark.sql.execution.arrow.maxBytesPerBatch": self.bound}[name]
+
+
+@pytest.mark.parametrize("bound", [None, "67108864"])
+def test_slow_settings_are_told(bound: str | None) -> None:
+    with pytest.warns(UserWarning, match=r"half as fast.*korvet_fast\.spark\.configure\(spark\) sets it"):
+        warn_of_slow_settings(Context(bound))  # type: ignore[arg-type]
+
+
+def test_what_configure_sets_is_not_warned_of() -> None:
+    warn_of_slow_settings(Context("2147483647"))  # type: ignore[arg-type]
+
+
+def test_the_columns_of_a_record_and_others() -> None:
+    schema = StructType().add("value", "binary").add("topic", "int").add("other", "double")
+    check_columns(schema, "t")  # the option counts, and what is no part of a record is left out
+    with pytest.raises(SettingError, match="column 'topic' is of type int, but has to be string"):
+        check_columns(schema, None)
