@@ -72,7 +72,7 @@ def test_what_configure_sets_is_not_warned_of() -> None:
 
 
 def test_the_columns_of_a_record_and_others() -> None:
-    schema = StructType().add("value", "binary").add("topic", "int").add("other", "double")
+    schema = StructType().add("value", "binary").add("topic", "integer").add("other", "double")
     check_columns(schema, "t")  # the option counts, and what is no part of a record is left out
     with pytest.raises(SettingError, match="column 'topic' is of type int, but has to be string"):
         check_columns(schema, None)
