@@ -4,6 +4,8 @@ from array import array
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow
+
 import korvet_fast._native as native
 from korvet_fast.wire.kafka.shapes.produce import PRODUCE
 
@@ -11,6 +13,7 @@ LIMIT = 1 << 30
 ELEMENTS = 1 << 20
 VALUE = b"0123456789abcdef" * 6 + b"0123"  # 100 bytes
 VERSION = 9
+ROW = ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"]  # as Spark reads Kafka
 
 Call = Callable[[Any], Callable[[], object]]  # an implementation to what is timed
 
@@ -53,7 +56,9 @@ def prepare(count: int) -> dict[str, Call]:
         "recompress (from lz4)": lambda impl: lambda: impl.recompress(lz4, 0, LIMIT),
         "find_time": lambda impl: lambda: impl.find_time(batch, last, LIMIT),
         "columns": lambda impl: lambda: impl.columns(batch, LIMIT),
+        "to_arrow": lambda impl: lambda: impl.to_arrow(batch, "orders", 0, ROW, 0, count, LIMIT, LIMIT, LIMIT),
         "assemble": lambda impl: lambda: impl.assemble(columns, 0, 0, -1, -1, -1),
+        "Rows.batches": _with_rows(count),
         "lift": lambda impl: lambda: impl.lift(messages, LIMIT, 0),
         "lower": lambda impl: lambda: impl.lower(batch, 1, LIMIT),
         "pack_ids": lambda impl: lambda: impl.pack_ids(offsets, 10),
@@ -66,6 +71,18 @@ def prepare(count: int) -> dict[str, Call]:
 def _with_schema(make: Callable[[Any], Callable[[], object]]) -> Call:
     """The schema is compiled before anything is timed, as it is once per process."""
     return lambda impl: make(impl.Schema(*PRODUCE.request_shape))
+
+
+def _with_rows(count: int) -> Call:
+    """Rows of Arrow, or for the reference the same as lists, to two partitions by their keys."""
+    cells = {"key": [b"%08d" % place for place in range(count)], "value": [VALUE] * count}
+    arrow = pyarrow.record_batch(cells)
+
+    def make(impl: Any) -> Callable[[], object]:
+        rows = arrow if impl is native else cells
+        return lambda: impl.Rows(rows, "orders").batches({"orders": [0, 0]}, 0, 0, LIMIT, LIMIT, -1, -1, 1 << 40)
+
+    return make
 
 
 def _columns(count: int) -> dict[str, Any]:

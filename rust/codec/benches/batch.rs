@@ -4,6 +4,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use korvet_codec::arrow::{Name, Page, Wanted};
 use korvet_codec::batch::{Origin, check, find_time, headers};
 use korvet_codec::columns::{assemble, columns};
 use korvet_codec::compression::Compression;
@@ -36,6 +37,23 @@ impl Source {
     }
 }
 
+/// All columns of Spark's Kafka row but the headers.
+fn page(batch: &[u8]) -> Page {
+    use Name::{Key, Offset, Partition, Timestamp, TimestampType, Topic, Value};
+    let wanted = Wanted {
+        topic: "orders",
+        partition: 0,
+        columns: &[Key, Value, Topic, Partition, Offset, Timestamp, TimestampType],
+        start: 0,
+        end: i64::MAX,
+        max_rows: LIMIT,
+        max_bytes: LIMIT,
+        limit: LIMIT,
+        aborted: &[],
+    };
+    wanted.page(batch).expect("a good batch")
+}
+
 fn batches(c: &mut Criterion) {
     for count in SIZES {
         let source = Source::new(count);
@@ -49,6 +67,7 @@ fn batches(c: &mut Criterion) {
         run("check", &mut || drop(black_box(check(black_box(&plain), LIMIT))));
         run("headers", &mut || drop(black_box(headers(black_box(&plain), true))));
         run("find_time", &mut || drop(black_box(find_time(black_box(&plain), i64::MAX, LIMIT))));
+        run("page", &mut || drop(black_box(page(black_box(&plain)))));
         run("columns", &mut || drop(black_box(columns(black_box(&plain), LIMIT))));
         run("assemble", &mut || drop(black_box(source.assemble(Compression::None))));
         run("lift", &mut || drop(black_box(lift(black_box(&old), LIMIT, 0))));

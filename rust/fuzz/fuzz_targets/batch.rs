@@ -2,6 +2,7 @@
 //! time, so that what lies behind it is reached.
 #![no_main]
 
+use korvet_codec::arrow::{Name, Wanted};
 use korvet_codec::batch::{check, find_time, headers, recompress, restamp, span};
 use korvet_codec::columns::columns;
 use korvet_codec::compression::Compression;
@@ -25,6 +26,20 @@ fuzz_target!(|data: &[u8]| {
     let (from, to, _) = span(&bytes, 0, i64::MAX, 1000);
     assert!(from <= to && to <= bytes.len());
     let _ = find_time(&bytes, 0, LIMIT);
+    let columns_of_all =
+        Name::parse(&["key", "value", "topic", "timestamp", "timestampType", "headers"]).expect("known");
+    let wanted = Wanted {
+        topic: "t",
+        partition: 0,
+        columns: &columns_of_all,
+        start: i64::MIN,
+        end: i64::MAX,
+        max_rows: 1000,
+        max_bytes: LIMIT,
+        limit: LIMIT,
+        aborted: &[(1, 0)],
+    };
+    let page = wanted.page(&bytes);
 
     let Ok(found) = check(&bytes, LIMIT) else {
         let _ = columns(&bytes, LIMIT);
@@ -36,6 +51,10 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(columns.offset.len(), count);
     }
     if let [only] = found[..] {
+        if let Ok(page) = page {
+            let all = only.header.last_offset() < i64::MAX && !only.header.transactional();
+            assert!(!all || page.rows == count);
+        }
         let plain = recompress(&bytes, Compression::None, LIMIT).expect("it was just decompressed");
         assert_eq!(check(&plain, LIMIT).expect("nothing else changed")[0].header.count, only.header.count);
         restamp(&mut bytes, 7, 1, Some(3), None).expect("one good batch");

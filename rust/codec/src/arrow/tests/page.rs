@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::*;
+use crate::arrow::*;
 use crate::batch::{Builder, NO_HEADERS, Origin};
 use crate::columns::columns;
 use crate::compression::Compression;
