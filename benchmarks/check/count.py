@@ -44,10 +44,12 @@ def count(side: Path, words: Sequence[str] = (), harness: Path = ROOT) -> dict[s
         )
         if ran.returncode != 0 or not out.exists():
             raise Uncounted(f"counting {side} ended with status {ran.returncode}:\n{ran.stderr[-_LAST:]}")
-        return _per_call(_PART.findall(out.read_text()))
+        return read(out.read_text())
 
 
-def _per_call(parts: list[tuple[str, str, str, str]]) -> dict[str, float]:
+def read(written: str) -> dict[str, float]:
+    """Instructions of one call or request by name, of what callgrind wrote."""
+    parts = _PART.findall(written)
     found = [(kind, int(repeats), name, int(total) / int(repeats)) for kind, repeats, name, total in parts]
     nothing = {repeats: each for _, repeats, name, each in found if name == NOTHING}
     return {

@@ -4,8 +4,6 @@ from array import array
 from collections.abc import Callable
 from typing import Any
 
-import pyarrow
-
 import korvet_fast._native as native
 from korvet_fast.wire.kafka.shapes.produce import PRODUCE
 
@@ -58,7 +56,7 @@ def prepare(count: int) -> dict[str, Call]:
         "columns": lambda impl: lambda: impl.columns(batch, LIMIT),
         "to_arrow": lambda impl: lambda: impl.to_arrow(batch, "orders", 0, ROW, 0, count, LIMIT, LIMIT, LIMIT),
         "assemble": lambda impl: lambda: impl.assemble(columns, 0, 0, -1, -1, -1),
-        "Rows.batches": _with_rows(count),
+        "Rows.batches": _with_rows(batch, count),
         "lift": lambda impl: lambda: impl.lift(messages, LIMIT, 0),
         "lower": lambda impl: lambda: impl.lower(batch, 1, LIMIT),
         "pack_ids": lambda impl: lambda: impl.pack_ids(offsets, 10),
@@ -73,13 +71,13 @@ def _with_schema(make: Callable[[Any], Callable[[], object]]) -> Call:
     return lambda impl: make(impl.Schema(*PRODUCE.request_shape))
 
 
-def _with_rows(count: int) -> Call:
+def _with_rows(batch: bytes, count: int) -> Call:
     """Rows of Arrow, or for the reference the same as lists, to two partitions by their keys."""
-    cells = {"key": [b"%08d" % place for place in range(count)], "value": [VALUE] * count}
-    arrow = pyarrow.record_batch(cells)
 
     def make(impl: Any) -> Callable[[], object]:
-        rows = arrow if impl is native else cells
+        rows: Any = {"key": [b"%08d" % place for place in range(count)], "value": [VALUE] * count}
+        if impl is native:
+            rows = native.to_arrow(batch, "orders", 0, list(rows), 0, count, LIMIT, LIMIT, LIMIT)
         return lambda: impl.Rows(rows, "orders").batches({"orders": [0, 0]}, 0, 0, LIMIT, LIMIT, -1, -1, 1 << 40)
 
     return make
