@@ -38,9 +38,11 @@ def show(rows: list[dict[str, object]]) -> None:
     for name in ("call", "records", *IMPLEMENTATIONS, "python / rust", "cython / rust"):
         table.add_column(name, justify="left" if name == "call" else "right")
     for row in rows:
-        python, cython, rust = (float(str(row[name])) for name in IMPLEMENTATIONS)
-        micros = [f"{seconds * 1e6:,.1f}" for seconds in (python, cython, rust)]
-        table.add_row(str(row["call"]), f"{row['count']:,}", *micros, f"{python / rust:,.0f}", f"{cython / rust:,.0f}")
+        seconds = [float(str(row[name])) if name in row else None for name in IMPLEMENTATIONS]
+        *others, rust = seconds
+        micros = ["" if each is None else f"{each * 1e6:,.1f}" for each in seconds]
+        times = ["" if each is None or rust is None else f"{each / rust:,.0f}" for each in others]
+        table.add_row(str(row["call"]), f"{row['count']:,}", *micros, *times)
     Console(width=110).print(table)
 
 

@@ -1,7 +1,7 @@
 """The calls that are measured, each on `count` records or whatever it works on, prepared beforehand."""
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import korvet_fast._native as native
@@ -11,7 +11,10 @@ LIMIT = 1 << 30
 ELEMENTS = 1 << 20
 VALUE = b"0123456789abcdef" * 6 + b"0123"  # 100 bytes
 VERSION = 9
+BITS = 10  # of a stream id's sequence
+OLD = 1 << 30  # a time in stream ids, in ms
 ROW = ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"]  # as Spark reads Kafka
+ONLY_RUST = frozenset({"match_names"})  # Python's own expressions backtrack: they are no twin
 
 Call = Callable[[Any], Callable[[], object]]  # an implementation to what is timed
 
@@ -35,9 +38,12 @@ def prepare(count: int) -> dict[str, Call]:
     encoded = PRODUCE.request.encode(request, VERSION)
     messages = bytes(native.lower(batch, 1, LIMIT))
     offsets = array("q", range(1 << 40, (1 << 40) + count))
-    ids = bytes(native.pack_ids(offsets, 10))
+    ids = bytes(native.pack_ids(offsets, BITS))
     commands = [["XADD", "korvet:orders:0", f"{place}-0", "value", VALUE] for place in range(count)]
     replies = b"".join(b"*2\r\n$3\r\n1-0\r\n*2\r\n$5\r\nvalue\r\n$100\r\n%b\r\n" % VALUE for _ in range(count))
+    stored = _range((f"{OLD + place}-0", (b"value", VALUE, b"timestamp", b"1700000000000")) for place in range(count))
+    whole = _range((_id(offset + 1), (b"batch", _placed(small, offset + 1))) for offset in range(count))
+    names = [f"orders-{place}" for place in range(count)]
     stamped = bytearray(batch)
     last = 1_700_000_000_000 + count - 1
     return {
@@ -59,9 +65,16 @@ def prepare(count: int) -> dict[str, Call]:
         "Rows.batches": _with_rows(batch, count),
         "lift": lambda impl: lambda: impl.lift(messages, LIMIT, 0),
         "lower": lambda impl: lambda: impl.lower(batch, 1, LIMIT),
-        "pack_ids": lambda impl: lambda: impl.pack_ids(offsets, 10),
-        "unpack_ids": lambda impl: lambda: impl.unpack_ids(array("q", ids), 10),
+        "pack_ids": lambda impl: lambda: impl.pack_ids(offsets, BITS),
+        "unpack_ids": lambda impl: lambda: impl.unpack_ids(array("q", ids), BITS),
+        "pack_append": lambda impl: lambda: impl.pack_append("korvet:orders:0", batch, OLD << BITS, BITS, LIMIT),
+        "entries": lambda impl: lambda: impl.entries(stored, BITS, 0, LIMIT, 0, 0),
+        "blobs": lambda impl: lambda: impl.blobs(whole, BITS, 0, LIMIT),
+        "match_names": lambda impl: lambda: impl.match_names("orders-[0-9]*5", names),
         "pack": lambda impl: lambda: impl.pack(commands),
+        "pack_parts": lambda impl: lambda: impl.pack_parts(commands),
+        "reply": lambda impl: lambda: impl.reply(stored),
+        "replies": lambda impl: lambda: impl.replies(replies),
         "Replies.feed": lambda impl: lambda: impl.Replies(LIMIT).feed(replies),
     }
 
@@ -96,6 +109,24 @@ def _columns(count: int) -> dict[str, Any]:
         "value": VALUE * count,
         "value_valid": b"\1" * count,
     }
+
+
+def _range(found: Iterable[tuple[str, tuple[bytes, ...]]]) -> bytes:
+    """A reply to XRANGE: entries of an id and fields."""
+    entries = [b"*2\r\n" + _bulk(number.encode()) + _array(list(map(_bulk, fields))) for number, fields in found]
+    return _array(entries)
+
+
+def _array(parts: list[bytes]) -> bytes:
+    return b"*%d\r\n%b" % (len(parts), b"".join(parts))
+
+
+def _bulk(data: bytes) -> bytes:
+    return b"$%d\r\n%b\r\n" % (len(data), data)
+
+
+def _id(offset: int) -> str:
+    return f"{offset >> BITS}-{offset & (1 << BITS) - 1}"
 
 
 def _compressed(batch: bytes) -> bytes:

@@ -19,7 +19,11 @@ class Codec:
     repeat = (3, 10, 0.5)
 
     def setup(self, call: str, records: int) -> None:
-        self.work: Callable[[], object] = prepare(records)[call](_native)
+        try:
+            self.work: Callable[[], object] = prepare(records)[call](_native)
+            self.work()
+        except AttributeError as error:
+            raise NotImplementedError(f"the commit does not have this call yet: {error}") from None  # asv goes on
 
     def time_call(self, call: str, records: int) -> None:
         self.work()
