@@ -109,6 +109,11 @@ impl Cells {
         Ok(())
     }
 
+    pub(super) fn with_room(mut self, bytes: usize) -> Self {
+        self.data.reserve(bytes);
+        self
+    }
+
     pub(super) fn reserve(&mut self, cells: usize) {
         self.offsets.reserve(cells);
     }

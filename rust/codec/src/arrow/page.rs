@@ -110,7 +110,7 @@ impl Wanted<'_> {
     /// `BAD_RECORD`, `BAD_OFFSET`, `OUT_OF_RANGE` for a time beyond 64 bits of µs, `OVERSIZE` for a column beyond 2 GiB;
     /// and as [`Header::parse`], but for `TRUNCATED`.
     pub fn page(&self, batches: &[u8]) -> Result<Page> {
-        let mut rows = Rows::new(self.columns);
+        let mut rows = Rows::new(self.columns, batches.len().min(self.max_bytes).min(MOST_BYTES));
         let mut aborted = Aborted::new(self.aborted);
         let (mut next, mut taken) = (self.start, false);
         for found in whole(batches) {
@@ -161,14 +161,15 @@ struct Rows {
 }
 
 impl Rows {
-    fn new(columns: &[Name]) -> Self {
+    /// `room`: a guess at the bytes of all values. What is not needed of it is never touched.
+    fn new(columns: &[Name], room: usize) -> Self {
         fn wanted<T: Default>(columns: &[Name], name: Name) -> Option<T> {
             columns.contains(&name).then(T::default)
         }
         Self {
             count: 0,
             key: wanted(columns, Name::Key),
-            value: wanted(columns, Name::Value),
+            value: wanted(columns, Name::Value).map(|cells: Cells| cells.with_room(room)),
             offset: wanted(columns, Name::Offset),
             timestamp: wanted(columns, Name::Timestamp),
             timestamp_type: wanted(columns, Name::TimestampType),

@@ -8,7 +8,7 @@ use crate::compression::Compression;
 use crate::varint::size_i32;
 use crate::{Code, Error, Result};
 
-/// Batches are closed at this size, whatever is allowed, so that one more record is within 2 GiB.
+/// Batches are closed at this size and records refused beyond it, whatever is allowed: lengths are of 31 bits.
 const MOST_BYTES: usize = 1 << 30;
 /// More than the lengths and differences of a common record take.
 const RECORD_OVERHEAD: usize = 24;
@@ -73,9 +73,10 @@ impl Rows<'_> {
             }
             let key = self.key.as_ref().and_then(|key| key.get(row));
             let record = Record { key, value: self.value.get(row), headers: &headers };
-            let size = record.size()?;
-            if size.at(0) > how.max_record {
-                let (size, most) = (size.at(0), how.max_record);
+            let size = record.size().map_err(within)?;
+            let most = how.max_record.min(MOST_BYTES);
+            if size.at(0) > most {
+                let size = size.at(0);
                 let what = format!("a record of {size} bytes, and {most} are allowed");
                 return Err(within(Error::new(Code::Oversize, what)));
             }
@@ -95,7 +96,7 @@ impl Rows<'_> {
             if lot.is_full(partition, size, how) {
                 shipped.extend(lot.close(topic, partition, how)?);
             }
-            lot.push(partition, &record, size, how.now, || self.room(how))?;
+            lot.push(partition, &record, size, how.now, || self.room(how));
         }
         for (topic, lot) in lots.iter_mut().enumerate() {
             for partition in 0..lot.open.len() {
@@ -149,10 +150,15 @@ impl Record<'_> {
 struct Size(usize);
 
 impl Size {
+    /// Bytes of the record at this place of a batch, those of its length in front not counted.
+    fn body(self, place: i32) -> i32 {
+        (self.0 + size_i32(place)) as i32
+    }
+
     /// All bytes of the record at this place of a batch.
     fn at(self, place: i32) -> usize {
-        let body = self.0 + size_i32(place);
-        body + size_i32(body as i32)
+        let body = self.body(place);
+        size_i32(body) + body as usize
     }
 }
 
@@ -189,13 +195,13 @@ impl Lot {
         size: Size,
         now: i64,
         room: impl FnOnce() -> usize,
-    ) -> Result<()> {
+    ) {
         let open = &mut self.open[partition];
         let builder = open.builder.get_or_insert_with(|| Builder::new(room()));
-        builder.push(open.records, now, record.key, record.value, record.headers)?;
+        let body = size.body(open.records);
+        builder.push_sized(body, open.records, now, record.key, record.value, record.headers);
         open.size += size.at(open.records);
         open.records += 1;
-        Ok(())
     }
 
     fn close(&mut self, topic: usize, partition: usize, how: &Shipment) -> Result<Option<Parcel>> {

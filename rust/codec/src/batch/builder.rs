@@ -54,8 +54,23 @@ impl Builder {
         let Some(timestamp_delta) = self.time_delta(timestamp) else {
             return Error::fail(Code::OutOfRange, "the times of a batch are too far apart");
         };
-        let many = length(headers.len())?;
         let size = record_size(offset_delta, timestamp_delta, key, value, headers)?;
+        self.push_sized(size, offset_delta, timestamp, key, value, headers);
+        Ok(())
+    }
+
+    /// As [`push`](Self::push), for a record whose size is known: what [`record_size`] gave.
+    pub(crate) fn push_sized<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &mut self,
+        size: i32,
+        offset_delta: i32,
+        timestamp: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: &[(K, Option<V>)],
+    ) {
+        // `record_size` found all of this to fit.
+        let timestamp_delta = self.time_delta(timestamp).unwrap_or_default();
         if self.count == 0 {
             self.first_timestamp = timestamp;
         }
@@ -67,7 +82,7 @@ impl Builder {
         write_i32(out, offset_delta);
         put(out, key);
         put(out, value);
-        write_i32(out, many);
+        write_i32(out, headers.len() as i32);
         for (key, value) in headers {
             put(out, Some(key.as_ref()));
             put(out, value.as_ref().map(AsRef::as_ref));
@@ -75,7 +90,6 @@ impl Builder {
         self.count += 1;
         self.last_offset_delta = offset_delta;
         self.max_timestamp = self.max_timestamp.max(timestamp);
-        Ok(())
     }
 
     /// How far a time is from the first record's; None if that does not fit. 0 if this is the first.

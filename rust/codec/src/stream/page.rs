@@ -137,8 +137,8 @@ impl Writer {
             Some((i32::try_from(offset - base).ok()?, builder.time_delta(row.time)?))
         });
         let (offset_delta, time_delta) = place.unwrap_or_default();
-        let size = record_size(offset_delta, time_delta, row.key, row.value, headers)?;
-        let size = size_i32(size) + size as usize + if place.is_none() { HEADER_SIZE } else { 0 };
+        let record = record_size(offset_delta, time_delta, row.key, row.value, headers)?;
+        let size = size_i32(record) + record as usize + if place.is_none() { HEADER_SIZE } else { 0 };
         if self.size > 0 && self.size + size > max_bytes {
             return Ok(false);
         }
@@ -148,7 +148,7 @@ impl Writer {
         }
         let room = &mut self.room;
         let (builder, _) = self.open.get_or_insert_with(|| (Builder::new(std::mem::take(room)), offset));
-        builder.push(offset_delta, row.time, row.key, row.value, headers)?;
+        builder.push_sized(record, offset_delta, row.time, row.key, row.value, headers);
         Ok(true)
     }
 
