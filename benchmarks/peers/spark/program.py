@@ -77,7 +77,8 @@ def plan(spark: SparkSession, request: Request) -> str:
 VERBS: dict[str, Callable[[SparkSession, Request], Any]] = {"copy": copy, "stream": stream, "plan": plan}
 
 
-def main() -> None:
+def main(prepare: Callable[[SparkSession], None] = lambda spark: None) -> None:
+    """Serve. `prepare` is called with the session before the first request."""
     start = json.loads(sys.argv[1])
     builder = SparkSession.builder.master(start.get("master", "local[2]"))
     for name, value in {**CONF, **start.get("conf", {})}.items():
@@ -88,13 +89,14 @@ def main() -> None:
         from korvet_fast.spark import configure
 
         configure(spark)
+    prepare(spark)
     for line in sys.stdin:
         request = json.loads(line)
         try:
             answer = {"ok": VERBS[request["do"]](spark, request)}
         except (PySparkException, Py4JError) as error:
             answer = {"error": str(error)}
-        print(json.dumps(answer), flush=True)
+        print(json.dumps({"number": request["number"], **answer}), flush=True)
     spark.stop()
 
 

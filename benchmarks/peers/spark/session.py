@@ -43,6 +43,7 @@ class Session:
         own = {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1"}
         kept = {name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYTHONPATH")}
         self.said: list[str] = []
+        self._number = 0  # of the last request; its answer has it too
         self._answers: queue.Queue[str] = queue.Queue()
         self._process = subprocess.Popen(
             [str(python), str(program), json.dumps(start)],
@@ -74,19 +75,22 @@ class Session:
     def send(self, do: str, **request: Any) -> None:
         """Ask without waiting for the answer."""
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"do": do, **request}) + "\n")
+        self._number += 1
+        self._process.stdin.write(json.dumps({"do": do, "number": self._number, **request}) + "\n")
         self._process.stdin.flush()
 
     def answer(self, within: float = PATIENCE) -> Any:
-        """The next answer. Raises SparkError with Spark's own words, or when there is none in this many seconds."""
-        try:
-            line = self._answers.get(timeout=within)
-        except queue.Empty:
-            line = ""
-        if not line:
-            self.kill()
-            raise SparkError("the Spark session gave no answer:\n" + "".join(self.said[-60:]))
-        found = json.loads(line)
+        """To the last request. Raises SparkError with Spark's own words, or when there is none in this many seconds."""
+        found: dict[str, Any] = {}
+        while found.get("number") != self._number:  # one before it may have been given up
+            try:
+                line = self._answers.get(timeout=within)
+            except queue.Empty:
+                line = ""
+            if not line:
+                self.kill()
+                raise SparkError("the Spark session gave no answer:\n" + "".join(self.said[-60:]))
+            found = json.loads(line)
         if "error" in found:
             raise SparkError(found["error"])
         return found["ok"]

@@ -1,9 +1,11 @@
 """Topics with everything in them that a reader can meet, and what is to be read from them."""
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -115,10 +117,17 @@ def send(
 
 
 def load(place: Path) -> pa.Table:
-    """What Spark wrote there as Parquet, by partition and offset."""
-    table = parquet.read_table(place)
+    """What Spark wrote there as Parquet, by partition and offset; of a stream, what was committed."""
+    log = place / "_spark_metadata"
+    table = parquet.read_table(_committed(log) if log.exists() else place)
     order = [(name, "ascending") for name in ("topic", "partition", "offset") if name in table.column_names]
     return table.sort_by(order).combine_chunks() if order else table
+
+
+def _committed(log: Path) -> list[str]:
+    """The files that a stream's log names; others were left behind by drivers that died."""
+    batches = [file.read_text().splitlines()[1:] for file in log.iterdir() if not file.name.startswith(".")]
+    return sorted({unquote(urlparse(json.loads(line)["path"]).path) for lines in batches for line in lines})
 
 
 def rows_of(table: pa.Table) -> list[Row]:
