@@ -13,6 +13,19 @@ from benchmarks.check import NOTHING
 
 ROOT = Path(__file__).parents[2]
 _PART = re.compile(r"^desc: Trigger: Client Request: (\w+) (\d+) (.*?)\n.*?^totals: (\d+)$", re.MULTILINE | re.DOTALL)
+# What glibc does by itself depends on addresses, so on everything that ran before: whether a large copy is a loop or
+# one repeated instruction, each step of which counts, and whether a large buffer is mapped anew or cleared. Here copies
+# are loops, and memory is kept as the broker keeps it (cli/memory.py).
+_TUNABLES = ":".join(
+    f"glibc.{name}={value}"
+    for name, value in {
+        "cpu.x86_non_temporal_threshold": 0x7FFFFFFF,
+        "cpu.x86_rep_movsb_threshold": 0x7FFFFFFF,
+        "cpu.x86_rep_stosb_threshold": 0x7FFFFFFF,
+        "malloc.mmap_threshold": 32 << 20,
+        "malloc.trim_threshold": 64 << 20,
+    }.items()
+)
 _LAST = 3000  # characters of a failed run that are shown
 
 
@@ -37,6 +50,7 @@ def count(side: Path, words: Sequence[str] = (), harness: Path = ROOT) -> dict[s
         environment = {
             "PATH": os.environ["PATH"],
             "PYTHONHASHSEED": "0",
+            "GLIBC_TUNABLES": _TUNABLES,
             "PYTHONPATH": f"{side}{os.pathsep}{harness}",
         }
         ran = subprocess.run(
