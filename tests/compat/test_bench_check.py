@@ -65,11 +65,11 @@ class Repository:
         return subprocess.run(command, cwd=cwd, env={**os.environ, **dates}, check=True, capture_output=True, text=True)
 
 
-@pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
     for tool in ("valgrind", "git", "cc"):
         require(tool)
-    return Repository(tmp_path_factory.mktemp("repository"))
+    return Repository(tmp_path)
 
 
 @pytest.mark.timeout(300)
