@@ -16,6 +16,7 @@ from korvet_fast.errors import CodecError
 from korvet_reference import compression
 from korvet_reference.header import Batch, write_batch
 from korvet_reference.records import Record, write_record
+from twin.arrow import rows
 from twin.implementations import Outcome, agree
 from twin.profile import examples
 from twin.strategies import LIMIT, cell, damaged, int64s, make_payload, number, sealed, seeded, sequences
@@ -35,20 +36,6 @@ SCHEMA = pa.schema(
 )
 EVERYTHING = (0, 1 << 62, 1 << 40, 1 << 40, LIMIT)
 CONTROL, TRANSACTIONAL, APPENDED = 32, 16, 8
-
-
-def rows(page: Any) -> list[tuple[Any, ...]]:
-    """What a page of either implementation lists, with times in µs."""
-    if not isinstance(page, native.ArrowPage):
-        return list(page)
-    batch = pa.record_batch(page)
-    batch.validate(full=True)
-    columns = [column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in batch.columns]
-    cells = [column.to_pylist() for column in columns]
-    for place, name in enumerate(batch.schema.names):
-        if name == "headers":
-            cells[place] = [found and [(pair["key"], pair["value"]) for pair in found] for found in cells[place]]
-    return list(zip(*cells, strict=True)) if cells else [()] * len(batch)
 
 
 def pages(*arguments: Any) -> Outcome:

@@ -1,6 +1,7 @@
 """Rows of Arrow into batches: the same batches as the reference makes, and out of them the same rows again."""
 
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any
 
@@ -14,10 +15,10 @@ import korvet_fast._native as native
 import korvet_reference as reference
 from korvet_fast.errors import CodecError
 from korvet_reference.rows import partition_for
+from twin.arrow import rows
 from twin.implementations import Outcome, agree
 from twin.profile import examples
 from twin.strategies import LIMIT, maybe_bytes
-from twin.test_arrow_page import rows
 
 TEXT, BINARY = st.one_of(st.none(), st.text(max_size=6)), st.one_of(maybe_bytes, st.just(b"0123456789" * 20))
 STRINGS = [(TEXT, pa.string(), pa.large_string()), (BINARY, pa.binary(), pa.large_binary())]
@@ -247,6 +248,19 @@ def test_only_arrow_is_taken_and_only_once() -> None:
         native.Rows({"value": [b"v"]}, "t")
     with pytest.raises(CodecError, match="a record batch is wanted"):
         native.Rows(pa.array([b"v"]), "t")
+
+
+def test_any_thread_may_read_and_release() -> None:
+    batch = pa.record_batch({"value": [b"%05d" % place for place in range(3000)]})
+    shared = native.Rows(batch, "t")
+
+    def once(_: int) -> pa.Array:
+        ((_, _, _, data),) = shared.batches({"t": [0]}, *ROOMY)
+        return pa.record_batch(native.to_arrow(data, "t", 0, ["value"], 0, 3000, 3000, 1 << 20, LIMIT)).column(0)
+
+    with ThreadPoolExecutor(4) as pool:
+        for column in pool.map(once, range(100)):  # made there, released here
+            assert column.equals(batch.column(0))
 
 
 def test_rows_keep_what_they_read() -> None:
