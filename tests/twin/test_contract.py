@@ -13,8 +13,8 @@ import korvet_reference as reference
 
 STUB = Path(korvet_fast.__file__).with_name("_native.pyi")
 DUNDERS = {"__len__", "__init__", "__new__"}
-# Threads, not bytes: there is nothing to compare. Python's own regular expressions are of another language.
-UNPAIRED = {"Flusher", "match_names"}
+# Threads, and bytes of no meaning: there is nothing to compare. Python's own regular expressions are of another language.
+UNPAIRED = {"Flusher", "reserve", "match_names"}
 
 
 def contract() -> dict[str, ast.stmt]:

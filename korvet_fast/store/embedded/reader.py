@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TypeVar
 
-from korvet_fast._native import Batch, headers, span
+from korvet_fast._native import Batch, headers, reserve, span
 from korvet_fast.core.types import Buffer
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.files import Files, Handle
@@ -138,7 +138,7 @@ class Reader:
 
     async def _fetch(self, log: Log, segment: Segment, position: int, length: int) -> memoryview:
         """`length` bytes of a segment, all of which are there. Raises `StoreError`."""
-        data = bytearray(length)
+        data = reserve(length)
         got = 0
         try:
             handle = self._files.open(segment.path)

@@ -6,11 +6,11 @@ use std::{ptr, slice};
 
 use korvet_codec::ids::Long;
 use pyo3::buffer::{Element, PyUntypedBuffer};
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError};
 use pyo3::ffi;
 use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
-use pyo3::types::{PyMemoryView, PySlice};
+use pyo3::types::{PyByteArray, PyMemoryView, PySlice};
 use pyo3::{Borrowed, type_hint_identifier};
 
 use crate::error::bad_value;
@@ -67,6 +67,20 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Input {
         } else {
             Err(PyTypeError::new_err("a C-contiguous buffer is needed"))
         }
+    }
+}
+
+/// A bytearray of `size` bytes that hold whatever was in memory: for somebody who fills all of it before it is read.
+///
+/// `bytearray(size)` writes zeros first, which costs a quarter of what reading a page from the page cache does.
+#[pyfunction]
+pub(crate) fn reserve(py: Python<'_>, size: usize) -> PyResult<Bound<'_, PyByteArray>> {
+    let size =
+        ffi::Py_ssize_t::try_from(size).map_err(|_| PyMemoryError::new_err("no memory is that large"))?;
+    // SAFETY: without a source the call leaves the content as it is, and gives a new bytearray, or null with an error.
+    unsafe {
+        let array = ffi::PyByteArray_FromStringAndSize(ptr::null(), size);
+        Ok(Bound::from_owned_ptr_or_err(py, array)?.cast_into_unchecked())
     }
 }
 

@@ -31,7 +31,7 @@ mod _native {
     #[pymodule_export]
     use crate::batch::{Batch, check, find_time, headers, recompress, restamp, span};
     #[pymodule_export]
-    use crate::buffer::Column;
+    use crate::buffer::{Column, reserve};
     #[pymodule_export]
     use crate::columns::{assemble, columns};
     #[pymodule_export]
