@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python lint checks format stubs diagrams develop wheel wheel-install tools bench bench-system fuzz matrix kill-loop rolling-restarts group-invariants vectors check-toolchain
+.PHONY: help demo test test-rust test-python test-spark lint checks format stubs diagrams develop wheel wheel-install tools bench bench-system fuzz matrix kill-loop rolling-restarts group-invariants vectors check-toolchain
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -16,15 +16,22 @@ demo: $(VENV)/.tools-demo wheel  ## build and install the wheel, send 336,776 fl
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
 	@$(PY) -m benchmarks.demo $(STORE)
 
-test: develop tools  ## lint and every test: Rust, Python, real clients, faults (KORVET_TEST_REQUIRE=all forbids skips)
+test: develop tools  ## lint and every test: Rust, Python, real clients, faults, Spark (KORVET_TEST_REQUIRE=all forbids skips)
 	@$(MAKE) --no-print-directory -j 2 test-rust test-python
+	@$(MAKE) --no-print-directory test-spark
 
 # Side by side: most Python tests wait, for servers and for clients.
 test-rust: checks
 	MAKEFLAGS= cargo test --workspace --quiet
 
 test-python:
-	$(PY) -m pytest -p no:benchmark -n 4 --dist worksteal
+	$(PY) -m pytest -p no:benchmark -n 4 --dist worksteal $(SPARK_TESTS:%=--ignore=%)
+
+# In one process: they share one Spark, which takes all processors by itself.
+SPARK_TESTS := tests/compat/spark tests/faults/spark
+
+test-spark:
+	$(PY) -m pytest -p no:benchmark $(SPARK_TESTS)
 
 lint: develop  ## ruff, mypy, import-linter, stubtest, rustfmt, clippy: all must be clean
 	@$(MAKE) --no-print-directory checks
