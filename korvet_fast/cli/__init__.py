@@ -14,6 +14,8 @@ COMMANDS = {
     "group": "List, describe, reset and delete consumer groups.",
     "produce": "Send lines to a topic.",
     "consume": "Print the records of a topic.",
+    "ingest": "Load files into a topic, with Spark.",
+    "export": "Write a topic to files, or follow it, with Spark.",
     "doctor": "Check the store and the addresses, and say what acks=all survives.",
 }
 

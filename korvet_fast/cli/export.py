@@ -1,0 +1,156 @@
+"""`korvet-fast export`: a topic into files, by Spark; all at once, or following it."""
+
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from korvet_fast.cli.session import bootstrap_option, run
+from korvet_fast.cli.spark_job import import_jobs, job_bar, spark_options, spark_session, summary
+from korvet_fast.client.cluster import Cluster
+from korvet_fast.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from korvet_fast.spark.jobs import Follower
+
+LATEST = "latest"
+LOOK = 1  # seconds between two looks at a stream
+
+
+@click.command()
+@click.argument("topic")
+@click.option(
+    "--to",
+    "target",
+    nargs=2,
+    type=(click.Choice(["parquet"]), str),
+    required=True,
+    metavar="parquet DIR",
+    help="The format, and the directory: a name, or whatever address Spark writes.",
+)
+@click.option(
+    "--from",
+    "begin",
+    metavar="WHERE",
+    default="earliest",
+    show_default=True,
+    help='earliest, a time such as 2026-11-21T10:00 (UTC), or offsets as JSON: {"orders": {"0": 17}}.',
+)
+@click.option(
+    "--until",
+    "end",
+    metavar="WHERE",
+    help="latest, a time, or offsets as JSON. With --follow only latest: stop when what is there now was written.",
+)
+@click.option("--headers", is_flag=True, help="Write the records' headers too.")
+@click.option("--follow", is_flag=True, help="Go on with what comes in, until Ctrl-C; run again, go on from there.")
+@click.option("--checkpoint", metavar="DIR", help="Where --follow notes how far it is.  [default: DIR/_checkpoint]")
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0.1),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often --follow writes a file.",
+)
+@click.option(
+    "--most",
+    type=click.IntRange(min=1),
+    default=5_000_000,
+    show_default=True,
+    metavar="ROWS",
+    help="How many rows --follow writes at a time.",
+)
+@spark_options
+@bootstrap_option
+def command(
+    topic: str,
+    target: tuple[str, str],
+    begin: str,
+    end: str | None,
+    headers: bool,
+    follow: bool,
+    checkpoint: str | None,
+    every: float,
+    most: int,
+    master: str,
+    conf: Mapping[str, str],
+    bootstrap: tuple[Endpoint, ...],
+) -> None:
+    """Write the records of a topic to files with Spark: key, value, topic, partition, offset, timestamp, its type.
+
+    With --follow the files are in DIR/batch=0, DIR/batch=1 and so on. A batch that was broken off is written anew by
+    the next run, so that each record is there once.
+
+    \b
+    Examples:
+      korvet-fast export orders --to parquet backup/orders
+      korvet-fast export orders --to parquet archive/orders --follow --every 60
+    """
+    _, directory = target
+    if checkpoint is not None and not follow:
+        raise click.UsageError("--checkpoint is where --follow notes how far it is: give --follow, or leave it out")
+    options = {"subscribe": topic, "includeHeaders": str(headers).lower(), **read_bound("starting", begin)}
+    options["kafka.bootstrap.servers"] = ",".join(map(str, bootstrap))
+    if follow and end not in (None, LATEST):
+        raise click.UsageError("--follow knows --until latest only: leave --follow out to end elsewhere")
+    if not follow:
+        options |= read_bound("ending", end or LATEST)
+
+    async def check(cluster: Cluster) -> None:
+        await cluster.partitions(topic)
+
+    jobs = import_jobs()
+    run(bootstrap, check)  # before Spark, which takes seconds to start
+    with spark_session("korvet-fast export", master, conf) as spark:
+        began = time.perf_counter()
+        if follow:
+            options["maxOffsetsPerTrigger"] = str(most)
+            follower = jobs.Follower(directory, checkpoint or f"{directory}/_checkpoint")
+            watch(follower.start(spark, options, None if end == LATEST else every), follower)
+            rows, size = follower.rows, follower.bytes
+        else:
+            counted = jobs.Observation()
+            with job_bar(spark, "export"):
+                jobs.write_files(spark, options, directory, counted)
+            rows, size = counted.get["rows"], counted.get["bytes"]
+        click.echo(summary(rows, size, time.perf_counter() - began, f"to {directory}"), err=True)
+
+
+def watch(query: "StreamingQuery", follower: "Follower") -> None:
+    """Show how much was written until the stream ends, or Ctrl-C ends it."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.completed:,} rows written"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        try:
+            while not query.awaitTermination(LOOK):
+                bar.update(task, completed=follower.rows)
+        except KeyboardInterrupt:
+            query.stop()
+
+
+def read_bound(side: str, text: str) -> dict[str, str]:
+    """`--from` or `--until` as an option of the source. `side`: starting or ending. Raises `click.UsageError`."""
+    if text in ("earliest", LATEST) and (side, text) not in (("starting", LATEST), ("ending", "earliest")):
+        return {f"{side}Offsets": text}
+    if text.startswith("{"):
+        return {f"{side}Offsets": text}
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        words = "earliest" if side == "starting" else LATEST
+        name = "--from" if side == "starting" else "--until"
+        raise click.UsageError(
+            f"{name} {text!r}: write {words}, a time (2026-11-21T10:00), or offsets as JSON"
+        ) from None
+    ms = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    bound = {f"{side}Timestamp": str(ms)}
+    return bound | ({"startingOffsetsByTimestampStrategy": LATEST} if side == "starting" else {})

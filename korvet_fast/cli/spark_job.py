@@ -1,0 +1,149 @@
+"""What `ingest` and `export` share: options, a Spark session with errors put in a sentence, progress, the summary."""
+
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OURS = re.compile(r"korvet_fast\.[\w.]+: (.+)$", re.MULTILINE)
+JAVA = re.compile(r"^: [\w.$]+: (.+)$", re.MULTILINE)  # the first line of what Java threw
+STATE = re.compile(r" SQLSTATE: \w+$")
+CODE = re.compile(r"^\[[\w.]+\] ")
+LOOK = 0.2  # seconds between two looks at a job
+
+
+def pairs(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """NAME=VALUE, any number of them."""
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{text!r}: write it as NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def spark_options(function: F) -> F:
+    """Give a command `--master` and `--conf`."""
+    master = click.option(
+        "--master", metavar="URL", default="local[*]", show_default=True, help="The Spark that does it."
+    )
+    conf = click.option(
+        "--conf",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=pairs,
+        help="A setting of Spark, for example spark.driver.memory=4g. May be given more than once.",
+    )
+    return master(conf(function))
+
+
+def import_jobs() -> Any:
+    """`korvet_fast.spark.jobs`; a sentence where Spark is not installed."""
+    try:
+        from korvet_fast.spark import jobs
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in ("pyspark", "pyarrow"):
+            raise
+        raise click.ClickException(
+            f"{missing} is not installed here, and Spark does this: pip install 'korvet-fast[spark]'"
+        ) from None
+    return jobs
+
+
+@contextmanager
+def spark_session(name: str, master: str, settings: Mapping[str, str]) -> Iterator["SparkSession"]:
+    """A session that ends with the block; SIGTERM is taken as Ctrl-C. What fails in it ends in exit code 1."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    from korvet_fast.client.connection import ClientError
+    from korvet_fast.errors import SettingError
+
+    jobs = import_jobs()
+    previous = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        spark = jobs.open_session(name, master, settings)
+        try:
+            yield spark
+        finally:
+            spark.stop()
+    except (PySparkException, Py4JError, SettingError, ClientError) as error:
+        raise click.ClickException(explain(error)) from None
+    except KeyboardInterrupt:
+        raise click.Abort from None
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def explain(error: Exception) -> str:
+    """The sentence in what Spark made of an error: ours if there is one, else the first line of Spark's own."""
+    text = str(error)
+    if "JAVA_GATEWAY_EXITED" in text:
+        return "Spark did not start: it needs Java 17 or newer, as `java` on the path or in JAVA_HOME"
+    ours = OURS.findall(text)
+    if ours:
+        return str(ours[-1])
+    first = JAVA.search(text)
+    return CODE.sub("", STATE.sub("", first[1] if first else text.strip().splitlines()[0]))
+
+
+@contextmanager
+def job_bar(spark: "SparkSession", what: str) -> Iterator[None]:
+    """Draws how many tasks of the job run in the block are done. Ctrl-C cancels it.
+
+    The job is not on the thread that draws: on one of its own, Spark knows of no session, nor of its data sources.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("tasks"))
+    ended = threading.Event()
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+
+        def draw() -> None:
+            while not ended.wait(LOOK):
+                done, total = _count_tasks(spark)
+                if total:
+                    bar.update(task, completed=done, total=total)
+
+        drawing = threading.Thread(target=draw)
+        drawing.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            drawing.join()
+
+
+def _count_tasks(spark: "SparkSession") -> tuple[int, int]:
+    """Done, and all, of the stages at work."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    known = [stage for stage in stages if stage is not None]
+    return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
+
+
+def summary(rows: int, size: int, seconds: float, where: str) -> str:
+    """`1,000 rows (1.2 MB) to topic orders in 2.0 s: 500 rows/s`."""
+    number = f"{rows:,} row" if rows == 1 else f"{rows:,} rows"
+    return f"{number} ({size / 1e6:,.1f} MB) {where} in {seconds:,.1f} s: {rows / max(seconds, 1e-9):,.0f} rows/s"
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
