@@ -1,6 +1,7 @@
 """`ingest` and `export` up to the point where Spark starts."""
 
 import sys
+import threading
 
 import pytest
 from click import UsageError
@@ -9,7 +10,7 @@ from click.testing import CliRunner
 from broker_process import BrokerProcess
 from korvet_fast.cli import root
 from korvet_fast.cli.export import read_bound
-from korvet_fast.cli.spark_job import explain, summary
+from korvet_fast.cli.spark_job import explain, job_bar, summary
 from korvet_fast.spark import jobs
 
 NOBODY = ["--bootstrap", "127.0.0.1:1"]
@@ -118,3 +119,41 @@ def test_errors_in_a_sentence(text: str, sentence: str) -> None:
 def test_summary() -> None:
     assert summary(1, 0, 2.0, "to x") == "1 row (0.0 MB) to x in 2.0 s: 0 rows/s"
     assert summary(3000, 1_500_000, 2.0, "to x") == "3,000 rows (1.5 MB) to x in 2.0 s: 1,500 rows/s"
+
+
+class Stage:
+    numTasks, numCompletedTasks = 8, 3
+
+
+class Spark:
+    """Looks as if a job of one stage were under way."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.sparkContext = self
+
+    def statusTracker(self) -> "Spark":
+        return self
+
+    def getActiveStageIds(self) -> list[int]:
+        return [4, 5]
+
+    def getStageInfo(self, stage: int) -> Stage | None:
+        self.asked.set()
+        return Stage() if stage == 4 else None  # the other one has just ended
+
+
+def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    spark = Spark()
+    with job_bar(spark, "ingest"):  # type: ignore[arg-type]
+        assert spark.asked.wait(30)
+    assert "3/8" in capsys.readouterr().err
+
+
+def test_no_bar_is_drawn_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    spark = Spark()
+    with pytest.raises(KeyError), job_bar(spark, "ingest"):  # type: ignore[arg-type]
+        raise KeyError
+    assert not spark.asked.is_set()
+    assert capsys.readouterr().err == ""
