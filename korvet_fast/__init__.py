@@ -6,6 +6,9 @@ __version__: str
 def __getattr__(name: str) -> str:
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib.metadata import version  # slow to import, and seldom asked for
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, and seldom asked for
 
-    return version("korvet-fast")
+    try:
+        return version("korvet-fast")
+    except PackageNotFoundError:  # the package alone, as somebody copied it to Spark's executors
+        return "unknown"
