@@ -14,7 +14,7 @@ import pytest
 from requirement import require
 
 ROOT = Path(__file__).parents[2]
-RUNS = int(os.environ.get("KORVET_TEST_CHECKS", "3"))  # of an unchanged tree
+RUNS = int(os.environ.get("KORVET_TEST_CHECKS", "2"))  # of an unchanged tree
 NATIVE = "korvet_fast/_native.abi3.so"
 HEARTBEAT = "korvet_fast/wire/kafka/api/heartbeat.py"
 SLOWER = "    sum(range(100))\n"
@@ -99,6 +99,17 @@ def test_an_unchanged_tree_passes_again_and_again(repository: Repository) -> Non
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
+@pytest.mark.timeout(300)
+def test_a_commit_that_cannot_run_these_benchmarks_is_counted_with_its_own(repository: Repository) -> None:
+    (repository.place / "korvet_fast" / "newer.py").write_text("THERE = True\n")
+    cases = repository.place / "benchmarks" / "requests" / "cases.py"
+    cases.write_text(cases.read_text() + "\nfrom korvet_fast.newer import THERE  # noqa\n")
+    ran = repository.check("--base", "HEAD", "Heartbeat")
+    assert ran.returncode == 0, ran.stderr
+    assert "No module named 'korvet_fast.newer'" in ran.stderr
+    assert "it is counted with its own benchmarks" in ran.stderr
+
+
 @pytest.mark.timeout(600)
 def test_an_extension_of_other_sources_is_built_and_not_taken_for_up_to_date(repository: Repository) -> None:
     require("cargo")
@@ -122,5 +133,5 @@ def _change(printed: str) -> float:
 
 
 def test_a_word_that_nothing_is_called_is_refused(repository: Repository) -> None:
-    ran = repository.check("nosuchcall")
+    ran = repository.check("--base", "HEAD", "nosuchcall")
     assert (ran.returncode, "nothing is called nosuchcall" in ran.stderr) == (2, True)
