@@ -60,10 +60,8 @@ LOOK = 1  # seconds between two looks at a stream
 @click.option(
     "--most",
     type=click.IntRange(min=1),
-    default=5_000_000,
-    show_default=True,
-    metavar="ROWS",
-    help="How many rows --follow writes at a time.",
+    metavar="OFFSETS",
+    help="How many offsets --follow goes on at a time; all there are if not given.",
 )
 @spark_options
 @bootstrap_option
@@ -76,7 +74,7 @@ def command(
     follow: bool,
     checkpoint: str | None,
     every: float,
-    most: int,
+    most: int | None,
     master: str,
     conf: Mapping[str, str],
     bootstrap: tuple[Endpoint, ...],
@@ -109,7 +107,7 @@ def command(
     with spark_session("korvet-fast export", master, conf) as spark:
         began = time.perf_counter()
         if follow:
-            options["maxOffsetsPerTrigger"] = str(most)
+            options |= {} if most is None else {"maxOffsetsPerTrigger": str(most)}
             follower = jobs.Follower(directory, checkpoint or f"{directory}/_checkpoint")
             watch(follower.start(spark, options, None if end == LATEST else every), follower)
             rows, size = follower.rows, follower.bytes

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType
 
 from korvet_fast.errors import SettingError
-from korvet_fast.spark.session import configure
+from korvet_fast.spark.session import BYTES_PER_BATCH, ROWS_PER_BATCH, configure
 
 SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy")
@@ -38,7 +38,10 @@ def open_session(name: str, master: str, settings: Mapping[str, str]) -> SparkSe
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in {**defaults, **settings}.items():
         builder = builder.config(key, value)
-    return configure(builder.getOrCreate())
+    spark = configure(builder.getOrCreate())
+    for key in {BYTES_PER_BATCH, ROWS_PER_BATCH} & settings.keys():
+        spark.conf.set(key, settings[key])
+    return spark
 
 
 def guess_format(files: Sequence[str]) -> str | None:

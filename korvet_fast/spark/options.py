@@ -165,7 +165,7 @@ class Options:
     acks: int = option("kafka.acks", Use.WRITE, one_of(ACKS), -1)
     numbered: bool | None = option("kafka.enable.idempotence", Use.WRITE, flag)
     compression: int = option("kafka.compression.type", Use.WRITE, one_of(COMPRESSIONS), 0)
-    batch_bytes: int = option("kafka.batch.size", Use.WRITE, number(1), 512 << 10)
+    batch_bytes: int = option("kafka.batch.size", Use.WRITE, number(1), 900_000)  # below the default message.max.bytes
     request_bytes: int = option("kafka.max.request.size", Use.WRITE, number(1), 8 << 20)
     delivery_timeout: float = option("kafka.delivery.timeout.ms", Use.WRITE, milliseconds, 120.0)
 

@@ -20,9 +20,7 @@ from korvet_fast.errors import CodecError, SettingError
 from korvet_fast.spark.cluster import cluster
 from korvet_fast.spark.options import Options
 from korvet_fast.spark.producer import Delivery, Producer
-
-BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
-UNBOUNDED = str(2**31 - 1)
+from korvet_fast.spark.session import BYTES_PER_BATCH, UNBOUNDED
 
 # What a record is made of; the option 'topic' stands in for the column.
 COLUMNS = {
@@ -121,7 +119,7 @@ def check_columns(schema: StructType, topic: str | None) -> None:
 
 def warn_of_slow_settings(context: TaskContext) -> None:
     """Once in a worker process: Spark's default looks at a batch's size before each row, which halves the speed."""
-    if context.getLocalProperty(BYTES_PER_BATCH) != UNBOUNDED:
+    if context.getLocalProperty(BYTES_PER_BATCH) != str(UNBOUNDED):
         warnings.warn(
             f"writing is about half as fast as it could be: {BYTES_PER_BATCH} is not {UNBOUNDED}; "
             "korvet_fast.spark.configure(spark) sets it",
