@@ -34,8 +34,13 @@ def take_turns(field: Field, query: Query, columns: list[str], rounds: int) -> r
 
 def results(options: argparse.Namespace, field: Field) -> Iterator[dict[str, object]]:
     """The rows of the table."""
-    for query in QUERIES:
-        columns = [name for name in query.columns if options.columns in name and options.only in query.title]
+    meant = {
+        query: [name for name in query.columns if options.columns in name]
+        for query in QUERIES
+        if options.only in query.title
+    }
+    field.fill({name.split()[1] for query, columns in meant.items() if not query.writes for name in columns})
+    for query, columns in meant.items():
         if columns:
             yield from report.lines(query, take_turns(field, query, columns, options.rounds))
             print(f"  {query.title}", file=sys.stderr)
@@ -57,7 +62,6 @@ def main() -> int:
     began = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     try:
         with open_field(options.rows) as field:
-            field.fill()
             rows = list(results(options, field))
             peak = {} if options.only or options.columns else memory.measure(field.brokers["embedded"])
     except (PeerError, SparkError) as error:

@@ -55,12 +55,11 @@ class Field:
         self.rows = rows
         self._numbers = itertools.count()
 
-    def fill(self) -> None:
-        """Both brokers get the same: batches as Spark's own connector makes them."""
-        for name, broker in self.brokers.items():
-            if name != "discard":
-                create(broker, FULL)
-                self._write(self.sessions[THEIRS], "kafka", broker, FULL, self.rows)
+    def fill(self, brokers: set[str]) -> None:
+        """All of these get the same: batches as Spark's own connector makes them."""
+        for name in sorted(brokers - {"discard"}):
+            create(self.brokers[name], FULL)
+            self._write(self.sessions[THEIRS], "kafka", self.brokers[name], FULL, self.rows)
 
     def measure(self, query: Query, column: str, share: float = 1.0) -> Figures:
         """One query over all rows, or over a share of them. Raises PeerError when rows are missing afterwards."""
