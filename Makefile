@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-spark lint checks format stubs diagrams develop wheel wheel-install tools bench bench-system fuzz matrix kill-loop rolling-restarts group-invariants vectors check-toolchain
+.PHONY: help demo demo-spark test test-rust test-python test-spark lint checks format stubs diagrams develop wheel wheel-install tools bench bench-requests bench-instructions bench-check bench-system bench-spark asv fuzz matrix kill-loop rolling-restarts group-invariants vectors check-toolchain
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -77,10 +77,16 @@ $(VENV)/.tools-demo: $(VENV)/.pip pyproject.toml
 	@$(BIN)/pip install --quiet --group demo
 	@touch $@
 
+$(VENV)/.tools-demo-spark: $(VENV)/.tools-demo
+	@command -v java >/dev/null || { echo "Missing: Java 17 or newer, for Spark. Install a JDK and run this again."; exit 1; }
+	@echo "installing PySpark, 450 MB"
+	@$(BIN)/pip install --quiet --group demo-spark
+	@touch $@
+
 $(VENV)/.deps: $(VENV)/.pip pyproject.toml | check-toolchain
 	@echo "installing what the tests and checks need"
 	@$(BIN)/pip install --quiet "click>=8.1" "redis[hiredis]>=8" "rich>=13" "uvloop>=0.21"
-	@$(BIN)/pip install --quiet --group lint --group test --group demo
+	@$(BIN)/pip install --quiet --group lint --group test --group demo --group demo-spark
 	@touch $@
 
 stubs: $(VENV)/.deps  ## write korvet_fast/_native.pyi anew from the Rust doc comments
@@ -96,6 +102,21 @@ vectors: develop tools  ## record real clients' requests again, against Apache K
 bench: develop  ## the codec: plain Python, the same compiled by Cython, Rust, side by side; then criterion
 	$(PY) -m benchmarks.codec
 	cargo bench --package korvet-codec
+
+bench-requests: develop  ## each API from bytes in to bytes out over a store that discards, against its budget
+	$(PY) -m benchmarks.requests
+
+bench-instructions: develop tools  ## what every native call and every request takes, counted by callgrind
+	$(PY) -m benchmarks.check --alone
+
+bench-check: develop tools  ## the same, compared with an earlier commit: ends badly if anything takes 3 % more
+	$(PY) -m benchmarks.check
+
+bench-spark: wheel-install tools  ## Spark over ours, beside its own Kafka connector over ours and over Apache Kafka
+	$(PY) -m benchmarks.spark
+
+asv: develop tools  ## speed over the last commits as graphs: .cache/asv/html
+	$(PY) -m benchmarks.history
 
 bench-system: wheel-install tools  ## the system: against Apache Kafka and raw Redis on this machine, in turns, one table in a quarter of an hour
 	$(PY) -m benchmarks.system --rounds 2 --seconds 1
@@ -129,12 +150,20 @@ diagrams: develop  ## draw docs/groups.md anew from the table of the group proto
 	@mkdir -p docs
 	@$(PY) -m korvet_fast.core.groups.diagram > docs/groups.md
 
+demo-spark: $(VENV)/.tools-demo-spark wheel  ## the second demo: the same flights as files, through a topic and Spark, into Parquet and a picture
+	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
+	@$(PY) -m benchmarks.demo_spark
+
 wheel-install: wheel
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
 
-tools: $(VENV)/.deps  ## foreign programs the tests use: kcat and redis-server from Debian, Kafka's jars from Maven
-	@{ command -v kcat && command -v redis-server && command -v redis-cli; } >/dev/null || \
+# Foreign programs by the packages of Debian that have them.
+TOOLS := kcat redis-server redis-cli valgrind chromium chromedriver
+PACKAGES := kcat redis-server valgrind chromium chromium-driver
+
+tools: $(VENV)/.deps  ## foreign programs the tests use: kcat, redis-server, valgrind and a browser from Debian, Kafka's jars from Maven
+	@command -v $(TOOLS) >/dev/null && [ "$$(command -v $(TOOLS) | wc -l)" = "$(words $(TOOLS))" ] || \
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
-	    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq kcat redis-server >/dev/null; } || \
-	  echo "kcat or redis-server is not here and cannot be installed: their tests will be skipped"
+	    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(PACKAGES) >/dev/null; } || \
+	  echo "not all of $(TOOLS) are here, and they cannot be installed: their tests will be skipped"
 	@$(PY) -c "from benchmarks.peers.kafka import jars; jars.classpath()" || echo "Kafka's jars are not here: the tests of its Java tools will be skipped"
