@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from korvet_fast.cli.session import bootstrap_option, run
-from korvet_fast.cli.spark_job import import_jobs, job_bar, spark_options, spark_session, summary
+from korvet_fast.cli.spark_job import import_jobs, job_bar, pairs, spark_options, spark_session, summary
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.endpoint import Endpoint
 
@@ -46,6 +46,14 @@ LOOK = 1  # seconds between two looks at a stream
     metavar="WHERE",
     help="latest, a time, or offsets as JSON. With --follow only latest: stop when what is there now was written.",
 )
+@click.option(
+    "--option",
+    "given",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=pairs,
+    help="An option of the source, for example failOnDataLoss=false. May be given more than once.",
+)
 @click.option("--headers", is_flag=True, help="Write the records' headers too.")
 @click.option("--follow", is_flag=True, help="Go on with what comes in, until Ctrl-C; run again, go on from there.")
 @click.option("--checkpoint", metavar="DIR", help="Where --follow notes how far it is.  [default: DIR/_checkpoint]")
@@ -70,6 +78,7 @@ def command(
     target: tuple[str, str],
     begin: str,
     end: str | None,
+    given: Mapping[str, str],
     headers: bool,
     follow: bool,
     checkpoint: str | None,
@@ -93,7 +102,7 @@ def command(
     if checkpoint is not None and not follow:
         raise click.UsageError("--checkpoint is where --follow notes how far it is: give --follow, or leave it out")
     options = {"subscribe": topic, "includeHeaders": str(headers).lower(), **read_bound("starting", begin)}
-    options["kafka.bootstrap.servers"] = ",".join(map(str, bootstrap))
+    options |= {**given, "kafka.bootstrap.servers": ",".join(map(str, bootstrap))}
     if follow and end not in (None, LATEST):
         raise click.UsageError("--follow knows --until latest only: leave --follow out to end elsewhere")
     if not follow:

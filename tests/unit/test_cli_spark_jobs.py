@@ -1,5 +1,6 @@
 """`ingest` and `export` up to the point where Spark starts."""
 
+import re
 import sys
 import threading
 
@@ -9,7 +10,7 @@ from click.testing import CliRunner
 
 from broker_process import BrokerProcess
 from korvet_fast.cli import root
-from korvet_fast.cli.export import read_bound
+from korvet_fast.cli.export import read_bound, watch
 from korvet_fast.cli.spark_job import explain, job_bar, summary
 from korvet_fast.spark import jobs
 
@@ -157,3 +158,33 @@ def test_no_bar_is_drawn_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
         raise KeyError
     assert not spark.asked.is_set()
     assert capsys.readouterr().err == ""
+
+
+class Followed:
+    """A stream that writes 70,000 rows, and ends, or is ended, at the second look."""
+
+    def __init__(self, interrupted: bool) -> None:
+        self.interrupted = interrupted
+        self.looks = 0
+        self.rows = 70_000
+        self.stopped = False
+
+    def awaitTermination(self, timeout: int) -> bool:
+        self.looks += 1
+        if self.looks == 2 and self.interrupted:
+            raise KeyboardInterrupt
+        return self.looks == 2
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_stream_is_watched_until_it_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], interrupted: bool
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    stream = Followed(interrupted)
+    watch(stream, stream)  # type: ignore[arg-type]
+    assert (stream.looks, stream.stopped) == (2, interrupted)
+    assert "70,000 rows written" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().err)

@@ -11,12 +11,14 @@ from pathlib import Path
 import psutil
 import pytest
 from pyarrow import parquet
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from broker_process import BrokerProcess
 from compat.spark import topics
 from compat.spark.test_write import read
+from korvet_fast.cli.spark_job import explain
 from korvet_fast.errors import SettingError
 from korvet_fast.spark import jobs
 
@@ -112,6 +114,10 @@ def test_a_batch_that_was_broken_off_is_there_once(spark: SparkSession, broker: 
     assert sorted(row[0] for row in spark.read.parquet(str(place)).select("offset").collect()) == list(range(1050))
     with pytest.raises(SettingError, match="has batches of a stream whose checkpoint is not at"):
         jobs.Follower(str(place), str(tmp_path / "another")).start(spark, options(broker, "again"), None)
+    topics.create(broker.bootstrap, "another", 1)
+    with pytest.raises(StreamingQueryException) as failure:
+        jobs.Follower(str(place), str(checkpoint)).start(spark, options(broker, "another"), None).awaitTermination(60)
+    assert explain(failure.value).startswith("partition 0 of topic 'again' is gone")
 
 
 def command(*arguments: str) -> list[str]:

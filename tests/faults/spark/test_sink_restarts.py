@@ -10,11 +10,20 @@ from pyspark.sql.types import StructType
 from batches import read_values
 from broker_process import BrokerProcess
 from korvet_fast.client.connection import ClientError
+from korvet_fast.spark import cluster
 from korvet_fast.spark.options import Use, parse
 from korvet_fast.spark.sink import BatchSink
 
 PAGES = 30
 ROWS = 200  # of a page
+
+
+@pytest.fixture(autouse=True)
+def no_connections_are_left() -> Iterator[None]:
+    """A worker process keeps its connections; this one goes on to other tests."""
+    yield
+    for kept in cluster._own.__dict__.pop("clusters", {}).values():
+        kept.close()
 
 
 def sink(broker: BrokerProcess, **given: str) -> BatchSink:
