@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from benchmarks.peers.spark import program
@@ -86,6 +87,29 @@ def test_times_of_the_broker(spark: SparkSession, connector: Session, scene: Sce
     assert ours.equals(theirs)
     assert ours["timestampType"].to_pylist() == [0 if scene.broker == "entries" else 1] * len(sent)
     assert all(row.timestamp > topics.BEGINNING + 1000 for row in topics.rows_of(ours))
+
+
+@pytest.mark.parametrize("scene", ["kafka"], indirect=True, scope="session")
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+def test_transactions(spark: SparkSession, connector: Session, scene: Scene, level: str) -> None:
+    """Where a broker has transactions: what was aborted is left out, and so are the marks of their ends."""
+    topic = f"transactions-{uuid4().hex}"
+    topics.create(scene.bootstrap, topic, 2)
+    producer = Producer({"bootstrap.servers": scene.bootstrap, "transactional.id": topic})
+    producer.init_transactions(60)
+    for number in range(12):
+        producer.begin_transaction()
+        for count in range(20):
+            producer.produce(topic, f"{number} {count}", partition=number % 2)
+        producer.flush(60)
+        if number % 3 == 0:
+            producer.abort_transaction(60)
+        else:
+            producer.commit_transaction(60)
+    asked = {"kafka.bootstrap.servers": scene.bootstrap, "subscribe": topic, "kafka.isolation.level": level}
+    ours, theirs = ask_both(spark, connector, "copy", scene.place / topic, asked)
+    assert ours.equals(theirs)
+    assert ours.num_rows == 20 * (8 if level == "read_committed" else 12)
 
 
 def test_writes(spark: SparkSession, connector: Session, scene: Scene) -> None:
