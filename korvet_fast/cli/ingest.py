@@ -8,8 +8,10 @@ import click
 from korvet_fast.cli.session import bootstrap_option, run
 from korvet_fast.cli.spark_job import import_jobs, job_bar, pairs, spark_options, spark_session, summary
 from korvet_fast.client.cluster import Cluster
+from korvet_fast.client.connection import ClientError
 from korvet_fast.endpoint import Endpoint
 
+PATIENCE = 10.0  # seconds for a topic to be made
 FORMATS = ("parquet", "csv", "json")
 
 
@@ -73,10 +75,7 @@ def command(
     if form is None:
         raise click.UsageError(f"the names of the files do not tell what they are: give --format {'|'.join(FORMATS)}")
 
-    async def check(cluster: Cluster) -> None:
-        await cluster.partitions(topic, create=True)
-
-    run(bootstrap, check)  # before Spark, which takes seconds to start
+    await_topic(bootstrap, topic)  # before Spark, which takes seconds to start
     with spark_session("korvet-fast ingest", master, conf) as spark:
         counted = jobs.Observation()
         began = time.perf_counter()
@@ -88,3 +87,20 @@ def command(
             jobs.write_records(records, addresses, topic, settings)
         seconds = time.perf_counter() - began
         click.echo(summary(counted.get["rows"], counted.get["bytes"], seconds, f"to topic {topic}"), err=True)
+
+
+def await_topic(bootstrap: tuple[Endpoint, ...], topic: str) -> None:
+    """Have the topic made if there is none, and wait for it. Raises `click.ClickException`."""
+    from korvet_fast.spark.cluster import Cluster as BlockingCluster
+
+    async def ask(cluster: Cluster) -> None:
+        await cluster.metadata([topic], create=True)
+
+    run(bootstrap, ask)  # somebody is there
+    brokers = BlockingCluster(bootstrap, PATIENCE)
+    try:
+        brokers.partitions([topic], create=True)
+    except ClientError as error:
+        raise click.ClickException(str(error)) from None
+    finally:
+        brokers.close()

@@ -3,13 +3,14 @@
 import re
 import sys
 import threading
+from collections.abc import Callable
 
 import pytest
 from click import UsageError
 from click.testing import CliRunner
 
 from broker_process import BrokerProcess
-from korvet_fast.cli import root
+from korvet_fast.cli import ingest, root
 from korvet_fast.cli.export import read_bound, watch
 from korvet_fast.cli.spark_job import explain, job_bar, summary
 from korvet_fast.spark import jobs
@@ -35,6 +36,13 @@ def test_without_spark(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> N
 @pytest.mark.parametrize("command", [["ingest", "a.csv", "--topic", "t"], ["export", "t", "--to", "parquet", "out"]])
 def test_without_a_broker(command: list[str]) -> None:
     assert "Is the broker running?" in said(*command, *NOBODY, code=1)
+
+
+def test_a_topic_that_is_not_made(start_broker: Callable[..., BrokerProcess], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingest, "PATIENCE", 0.3)
+    broker = start_broker("auto.create.topics.enable=false")
+    words = said("ingest", "a.csv", "--topic", "nope", "--bootstrap", broker.bootstrap, code=1)
+    assert "topic 'nope': There is no such topic" in words
 
 
 def test_a_topic_that_there_is_not(broker: BrokerProcess) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from kafka.partitioner import murmur2
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +18,8 @@ from broker_process import BrokerProcess
 from compat.spark import topics
 from compat.spark.scenes import Scene
 from korvet_fast._native import headers
+from korvet_fast.cli.ingest import await_topic
+from korvet_fast.endpoint import read_bootstrap
 
 PARTITIONS = 3
 FUNCTIONS = re.compile(r"EvalPython|MapIn|InPandas|PythonUDF|Flat[Mm]ap")
@@ -77,6 +80,11 @@ def test_rows_arrive_where_kafkas_clients_would_put_them(spark: SparkSession, sc
     assert set(found) == set(range(PARTITIONS))
     for partition, rows in found.items():
         assert all((murmur2(key) & 0x7FFFFFFF) % PARTITIONS == partition for key, _, _ in rows if key is not None)
+
+
+def test_a_topic_is_waited_for_that_is_just_being_made(scene: Scene) -> None:
+    await_topic(read_bootstrap(scene.bootstrap), "being-made")
+    assert "being-made" in AdminClient({"bootstrap.servers": scene.bootstrap}).list_topics(timeout=10).topics
 
 
 def test_a_task_keeps_the_order_of_its_rows(spark: SparkSession, broker: BrokerProcess, numbers: DataFrame) -> None:
