@@ -7,7 +7,8 @@ now. Exit status 1 if something does. `--alone` only counts this tree, and print
 import argparse
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from pathlib import Path
+from typing import NamedTuple, NoReturn
 
 from rich.console import Console
 from rich.table import Table
@@ -40,24 +41,46 @@ def compare(before: dict[str, float], now: dict[str, float]) -> list[Change]:
     return sorted(changes, key=lambda change: -change.percent)
 
 
-def count_base(commit: str, words: list[str]) -> dict[str, float]:
-    """With this tree's benchmarks, so that both sides do the same; with its own if it cannot run these."""
-    side, source = prepare_base(commit)
-    try:
-        return count(side, words)
-    except Uncounted as error:
-        if not (source / "benchmarks" / "check").exists():
-            raise
-        print(f"{error}\nso it is counted with its own benchmarks", file=sys.stderr)
-        return count(side, words, source)
+class Sides(NamedTuple):
+    """Directories: the package as it is, as it was, and the sources it was built from then."""
+
+    tree: Path
+    base: Path
+    source: Path
+
+    def count_both(self, words: list[str]) -> tuple[dict[str, float], dict[str, float]]:
+        """Before and now, counted side by side."""
+        with ThreadPoolExecutor() as pool:
+            now = pool.submit(count, self.tree, words)
+            return self._count_base(words), now.result()
+
+    def _count_base(self, words: list[str]) -> dict[str, float]:
+        """With this tree's benchmarks, so that both sides do the same; with its own if it cannot run these."""
+        try:
+            return count(self.base, words)
+        except Uncounted as error:
+            if not (self.source / "benchmarks" / "check").exists():
+                raise
+            print(f"{error}\nso it is counted with its own benchmarks", file=sys.stderr)
+            return count(self.base, words, self.source)
 
 
-def show(changes: list[Change], base: str, percent: float) -> None:
+def find_worse(sides: Sides, changes: list[Change], percent: float) -> list[Change]:
+    """What is worse, and is so when it is counted once more: where a buffer lies can make 2 % of a small call."""
+    worse = [change for change in changes if change.is_worse(percent)]
+    if not worse:
+        return []
+    again = compare(*sides.count_both([change.name for change in worse]))
+    still = {change.name for change in again if change.is_worse(percent)}
+    return [change for change in worse if change.name in still]
+
+
+def show(changes: list[Change], base: str, worse: set[str]) -> None:
     table = Table(title=f"Instructions, compared with {base}", title_justify="left")
     for name in ("native call, records · request", "before", "now", "change"):
         table.add_column(name, justify="left" if name.startswith("native") else "right")
     for change in changes:
-        mark = " worse" if change.is_worse(percent) else ""
+        mark = " worse" if change.name in worse else ""
         table.add_row(change.name, f"{change.before:,.0f}", f"{change.now:,.0f}", f"{change.percent:+.2f} %{mark}")
     Console(width=110).print(table)
 
@@ -78,28 +101,31 @@ def main() -> None:
     parser.add_argument("--percent", type=float, default=PERCENT, help=f"how much more is too much, {PERCENT:g}")
     parser.add_argument("--alone", action="store_true", help="count this tree and compare it with nothing")
     arguments = parser.parse_args()
-    base = "" if arguments.alone else choose_base(arguments.base)
     try:
-        with ThreadPoolExecutor() as side_by_side:
-            counting = side_by_side.submit(count, prepare_tree(), arguments.words)
-            before = {} if arguments.alone else count_base(base, arguments.words)
-            now = counting.result()
+        if arguments.alone:
+            now = count(prepare_tree(), arguments.words)
+            return show_alone(now) if now else _refuse(parser, arguments.words)
+        base = choose_base(arguments.base)
+        sides = Sides(prepare_tree(), *prepare_base(base))
+        before, now = sides.count_both(arguments.words)
+        if not now:
+            _refuse(parser, arguments.words)
+        changes = compare(before, now)
+        worse = find_worse(sides, changes, arguments.percent)
     except Uncounted as error:
         sys.exit(str(error))
-    if not now:
-        parser.error(f"nothing is called {' or '.join(arguments.words)}")
-    if arguments.alone:
-        return show_alone(now)
-    changes = compare(before, now)
-    show(changes, describe(base), arguments.percent)
+    show(changes, describe(base), {change.name for change in worse})
     gone, new = before.keys() - now.keys(), now.keys() - before.keys()
     for what, some in (("new", new), ("no longer there", gone)):
         if some:
             print(f"{what}, and not compared: {'; '.join(sorted(some))}")
-    worse = [change for change in changes if change.is_worse(arguments.percent)]
     for change in worse:
         print(f"{change.name} takes {change.percent:.1f} % more instructions than before", file=sys.stderr)
     sys.exit(1 if worse else 0)
+
+
+def _refuse(parser: argparse.ArgumentParser, words: list[str]) -> NoReturn:
+    parser.error(f"nothing is called {' or '.join(words)}")
 
 
 if __name__ == "__main__":

@@ -134,4 +134,4 @@ def _change(printed: str) -> float:
 
 def test_a_word_that_nothing_is_called_is_refused(repository: Repository) -> None:
     ran = repository.check("--base", "HEAD", "nosuchcall")
-    assert (ran.returncode, "nothing is called nosuchcall" in ran.stderr) == (2, True)
+    assert (ran.returncode, "nothing is called nosuchcall" in ran.stderr) == (2, True), ran.stderr

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.check import count, sides
-from benchmarks.check.__main__ import Change, compare
+from benchmarks.check.__main__ import Change, Sides, compare, find_worse
 from benchmarks.history import page
 from requirement import require
 
@@ -88,6 +88,17 @@ def test_worse_is_what_grew_by_so_much_and_by_more_than_luck() -> None:
     assert not Change("x", 10_000, 10_299).is_worse(3.0)
     assert not Change("x", 1_000, 1_100).is_worse(3.0)
     assert not Change("x", 10_000, 9_000).is_worse(3.0)
+
+
+def test_what_looks_worse_is_counted_once_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    again = ({"a, 1": 10_000.0, "b, 1": 10_000.0}, {"a, 1": 10_500.0, "b, 1": 10_000.0})
+    asked = []
+    monkeypatch.setattr(Sides, "count_both", lambda self, words: asked.append(words) or again)
+    first = [Change("a, 1", 10_000, 10_600), Change("b, 1", 10_000, 10_400), Change("c, 1", 10_000, 10_000)]
+    sides = Sides(tmp_path, tmp_path, tmp_path)
+    assert [change.name for change in find_worse(sides, first, 3.0)] == ["a, 1"]
+    assert find_worse(sides, first[2:], 3.0) == []
+    assert asked == [["a, 1", "b, 1"]]
 
 
 def test_only_what_both_have_is_compared_and_the_worst_comes_first() -> None:
