@@ -1,4 +1,7 @@
-"""The results as JSON on disk, and as one table. `python -m benchmarks.spark.report` prints the newest again."""
+"""The results as JSON on disk, and as one table.
+
+`python -m benchmarks.spark.report [FILE]` prints the newest again, or that one; `--readme` puts it into the README.
+"""
 
 import json
 import statistics
@@ -10,6 +13,9 @@ from benchmarks.spark.contestants import Figures
 from benchmarks.spark.rows import BASE, COLUMNS, MEANT, QUERIES, Query
 
 RESULTS = Path(__file__).parents[1] / "results"
+README = Path(__file__).parents[2] / "README.md"
+BEGIN = "<!-- python -m benchmarks.spark.report --readme writes from here"
+END = "to here -->"
 Measured = dict[str, list[Figures]]
 
 
@@ -104,6 +110,24 @@ def _memory(result: dict[str, Any]) -> list[str]:
     ]
 
 
+def write_readme(printed: str) -> None:
+    """Put the table where the README has it."""
+    before, _, rest = README.read_text().partition(BEGIN)
+    _, found, after = rest.partition(END)
+    if not found:
+        raise SystemExit(f"the README has no place for the table: {BEGIN} … {END}")
+    README.write_text(f"{before}{BEGIN} -->\n\n{printed}\n\n<!-- {END}{after}")
+
+
+def newest() -> Path:
+    """The last result written."""
+    return max(RESULTS.glob("spark-*.json"), key=lambda path: path.name)
+
+
 if __name__ == "__main__":
-    newest = max(RESULTS.glob("spark-*.json"), key=lambda path: path.name)
-    print(table(json.loads((Path(sys.argv[1]) if len(sys.argv) > 1 else newest).read_text())))
+    words = [word for word in sys.argv[1:] if word != "--readme"]
+    drawn = table(json.loads((Path(words[0]) if words else newest()).read_text()))
+    if len(words) < len(sys.argv) - 1:
+        write_readme(drawn)
+    else:
+        print(drawn)

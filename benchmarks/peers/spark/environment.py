@@ -1,6 +1,7 @@
 """PySpark in versions that this project does not install: built once, kept in the project's cache.
 
-An environment holds PySpark and pyarrow, and nothing of this project.
+An environment holds PySpark and pyarrow, and nothing of this project. `python -m benchmarks.peers.spark.environment`
+builds all that tests and benchmarks use.
 """
 
 import fcntl
@@ -17,6 +18,7 @@ from benchmarks.peers.process import PeerError
 POM = Path(__file__).with_name("pom.xml")
 CACHE = Path(__file__).parents[3] / ".cache"
 PYARROW = "26.0.1"
+OLDER = ("4.1.4", "4.2.1")  # than the PySpark that the tests run in, and still to be served
 CONNECTOR = ("spark-sql-kafka-0-10_2.13", "spark-token-provider-kafka-0-10_2.13", "kafka-clients", "commons-pool2")
 
 
@@ -88,3 +90,12 @@ def _run(command: list[str], failure: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise PeerError(f"{failure}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+
+if __name__ == "__main__":
+    try:
+        connector_conf()
+        for each in (connector_version(), *OLDER):
+            python(each)
+    except PeerError as error:
+        sys.exit(str(error))

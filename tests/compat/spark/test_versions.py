@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.peers.spark import environment
 from benchmarks.peers.spark.session import open_session
 from broker_process import BrokerProcess
 from compat.spark import topics
@@ -13,7 +14,7 @@ ROWS = 2000
 MADE = ("cast(id as string) as key", "concat('value ', id) as value")
 
 
-@pytest.mark.parametrize("version", ["4.1.4", "4.2.1"])
+@pytest.mark.parametrize("version", environment.OLDER)
 def test_there_and_back(version: str, broker: BrokerProcess, tmp_path: Path) -> None:
     first, second = f"first-{version}", f"second-{version}"
     for topic in (first, second):
