@@ -1,6 +1,7 @@
 """Counting where no clock is needed: allocations of this process, and marks for callgrind that runs it."""
 
 import ctypes
+import os
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -17,7 +18,7 @@ def load() -> ctypes.PyDLL:
         if not VALGRIND.exists():
             raise SystemExit(f"{VALGRIND} is missing: install valgrind (`make tools` does on Debian)")
         LIBRARY.parent.mkdir(exist_ok=True)
-        fresh = LIBRARY.with_suffix(".new")
+        fresh = LIBRARY.with_suffix(f".{os.getpid()}")  # two sides of a comparison may both find it missing
         subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", fresh, SOURCE], check=True)
         fresh.replace(LIBRARY)
     library = ctypes.PyDLL(str(LIBRARY))

@@ -1,11 +1,17 @@
 """The bench of the request path: it measures requests that were answered well, and says so when they are not."""
 
 import asyncio
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 import uvloop
 
+from benchmarks import probe
 from benchmarks.probe import VALGRIND
 from benchmarks.requests.cases import Case, Refused, call, encode, fetch_from, prepare, produce_to
 from benchmarks.requests.discard import Discard
@@ -16,7 +22,7 @@ from korvet_fast.store.interface import WHOLE, Entry, Stale
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
 from korvet_fast.wire.kafka.shapes.groups import HEARTBEAT
 from korvet_fast.wire.kafka.shapes.produce import PRODUCE
-from requirement import missing
+from requirement import missing, require
 
 
 def run(scenario: Callable[[Wire], Awaitable[None]]) -> None:
@@ -101,3 +107,24 @@ def test_the_store_discards_all_but_the_first_batch_and_where_a_log_ends() -> No
 
 def _version(case: Case) -> int:
     return int.from_bytes(case.frames[0][6:8], "big")
+
+
+def test_two_processes_may_compile_the_probe_at_once(tmp_path: Path) -> None:
+    if not VALGRIND.exists():
+        missing("valgrind is not installed on this machine")
+    package = tmp_path / "benchmarks"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    for name in ("probe.py", "probe.c"):
+        shutil.copy(Path(probe.__file__).with_name(name), package / name)
+    done, slow = tmp_path / "done", tmp_path / "bin" / "cc"  # this compiler ends when it has compiled twice
+    done.mkdir()
+    slow.parent.mkdir()
+    waits = f"touch {done}/$$; until [ $(ls {done} | wc -l) = 2 ]; do sleep 0.01; done"
+    slow.write_text(f'#!/bin/sh\n{require("cc")} "$@" && {{ {waits}; }}\n')
+    slow.chmod(0o755)
+    command = [sys.executable, "-c", "from benchmarks import probe; probe.load().probe_zero()"]
+    environment = {**os.environ, "PATH": f"{slow.parent}{os.pathsep}{os.environ['PATH']}"}
+    at_once = [subprocess.Popen(command, cwd=tmp_path, env=environment) for _ in range(2)]
+    assert [process.wait() for process in at_once] == [0, 0]
+    assert [file.name for file in (tmp_path / ".cache").iterdir()] == ["probe.so"]
