@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from broker_process import BrokerProcess
 from compat.spark import topics
-from compat.spark.test_write import read
+from compat.spark.records import read
 from korvet_fast.cli.spark_job import explain
 from korvet_fast.errors import SettingError
 from korvet_fast.spark import jobs

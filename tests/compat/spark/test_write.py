@@ -1,13 +1,10 @@
 """Writes through a real Spark: what arrives, by another client; plans; and what somebody sees who made a mistake."""
 
 import re
-from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from kafka.partitioner import murmur2
 from pyspark.errors import PySparkException
@@ -16,6 +13,7 @@ from pyspark.sql import functions as F
 
 from broker_process import BrokerProcess
 from compat.spark import topics
+from compat.spark.records import read
 from compat.spark.scenes import Scene
 from korvet_fast._native import headers
 from korvet_fast.cli.ingest import await_topic
@@ -23,30 +21,6 @@ from korvet_fast.endpoint import read_bootstrap
 
 PARTITIONS = 3
 FUNCTIONS = re.compile(r"EvalPython|MapIn|InPandas|PythonUDF|Flat[Mm]ap")
-
-Record = tuple[bytes | None, bytes | None, Any]
-
-
-def read(bootstrap: str, topic: str) -> dict[int, list[Record]]:
-    """Key, value and headers of each partition's records, in order, by librdkafka."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test", "auto.offset.reset": "error"})
-    try:
-        places = consumer.list_topics(topic, 10).topics[topic].partitions
-        bounds = {number: consumer.get_watermark_offsets(TopicPartition(topic, number), 10) for number in places}
-        left = {number: end for number, (start, end) in bounds.items() if end > start}
-        consumer.assign([TopicPartition(topic, number, bounds[number][0]) for number in left])
-        found: dict[int, list[Record]] = defaultdict(list)
-        while left:
-            message = consumer.poll(30)
-            assert message is not None, "nothing came for 30 s"
-            assert message.error() is None, message.error()
-            number = message.partition()
-            found[number].append((message.key(), message.value(), message.headers()))
-            if message.offset() + 1 >= left[number]:
-                del left[number]
-        return dict(found)
-    finally:
-        consumer.close()
 
 
 def write(frame: DataFrame, bootstrap: str, topic: str | None = None, **given: str) -> None:
