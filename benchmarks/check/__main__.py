@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from benchmarks.check.count import Uncounted, count
@@ -76,7 +77,7 @@ def find_worse(sides: Sides, changes: list[Change], percent: float) -> list[Chan
 
 
 def show(changes: list[Change], base: str, worse: set[str]) -> None:
-    table = Table(title=f"Instructions, compared with {base}", title_justify="left")
+    table = Table(title=f"Instructions, compared with {escape(base)}", title_justify="left")
     for name in ("native call, records · request", "before", "now", "change"):
         table.add_column(name, justify="left" if name.startswith("native") else "right")
     for change in changes:

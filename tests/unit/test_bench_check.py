@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.check import count, sides
-from benchmarks.check.__main__ import Change, Sides, compare, find_worse
+from benchmarks.check.__main__ import Change, Sides, compare, find_worse, show
 from benchmarks.history import page
 from requirement import require
 
@@ -126,3 +126,10 @@ def test_a_script_of_asv_that_is_not_known_is_not_left_to_other_sites() -> None:
     assert page._FOREIGN.sub(page._own, known) == '<script src="scripts/blueimp-md5/js/md5.min.js"></script>'
     with pytest.raises(KeyError, match=r"other\.js"):
         page._FOREIGN.sub(page._own, known.replace("md5.min.js", "other.js"))
+
+
+def test_a_commit_is_shown_with_its_own_words(capsys: pytest.CaptureFixture[str]) -> None:
+    show([Change("check, 1", 100, 110)], "the extra [spark]", {"check, 1"})
+    printed = capsys.readouterr().out
+    assert "the extra [spark]" in " ".join(printed.split())
+    assert "+10.00 % worse" in printed
