@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-rust test-python test-spark lint checks format stubs diagrams develop wheel wheel-install tools bench bench-requests bench-instructions bench-check bench-system bench-spark asv fuzz matrix kill-loop rolling-restarts group-invariants vectors check-toolchain
+.PHONY: help demo demo-spark test test-rust test-python test-spark lint checks format stubs diagrams develop wheel wheel-install tools bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix kill-loop rolling-restarts group-invariants vectors check-toolchain
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -109,14 +109,20 @@ bench-requests: develop  ## each API from bytes in to bytes out over a store tha
 bench-instructions: develop tools  ## what every native call and every request takes, counted by callgrind
 	$(PY) -m benchmarks.check --alone
 
-bench-check: develop tools  ## the same, compared with an earlier commit: ends badly if anything takes 3 % more
-	$(PY) -m benchmarks.check
+bench-check: develop tools  ## the same, compared with an earlier commit (BASE=commit): ends badly if anything takes 3 % more
+	$(PY) -m benchmarks.check $(if $(BASE),--base $(BASE))
+
+bench-check-ten: develop tools  ## an unchanged tree compared with itself, ten times in a row
+	KORVET_TEST_CHECKS=10 $(PY) -m pytest -q -p no:benchmark tests/compat/test_bench_check.py -k unchanged
 
 bench-spark: wheel-install tools  ## Spark over ours, beside its own Kafka connector over ours and over Apache Kafka
 	$(PY) -m benchmarks.spark
 
-asv: develop tools  ## speed over the last commits as graphs: .cache/asv/html
-	$(PY) -m benchmarks.history
+COMMITS ?= 4
+
+asv: develop tools  ## speed over the last commits (COMMITS=4) as graphs in .cache/asv/html, opened in a browser
+	$(PY) -m benchmarks.history --commits $(COMMITS)
+	KORVET_TEST_ASV_PAGE=$(CURDIR)/.cache/asv/html $(PY) -m pytest -q -p no:benchmark tests/compat/test_asv.py
 
 bench-system: wheel-install tools  ## the system: against Apache Kafka and raw Redis on this machine, in turns, one table in a quarter of an hour
 	$(PY) -m benchmarks.system --rounds 2 --seconds 1
