@@ -61,6 +61,11 @@ class Connection:
         """Requests sent and not answered."""
         return len(self._asked)
 
+    @property
+    def closed(self) -> bool:
+        """Whether it failed, or somebody closed it."""
+        return self._failure is not None
+
     def version(self, message: Message) -> int:
         """The version in which a message is sent. Raises `ClientError` if there is none both sides know."""
         return self._versions.choose(message)

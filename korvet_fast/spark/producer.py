@@ -143,6 +143,10 @@ class Producer:
         self._request(leader, sent)
 
     def _request(self, leader: Connection, batches: list[_Batch]) -> None:
+        # The search for a leader closes connections. What was on its way there goes first: once five later batches are
+        # stored, a broker need not know it again.
+        if any(each.closed for each in self._flying):
+            self._take_all()
         while len(self._flying.get(leader, ())) >= IN_FLIGHT:
             self._take(leader)
         if self._trouble is not None:
