@@ -13,7 +13,7 @@ import korvet_reference as reference
 
 STUB = Path(korvet_fast.__file__).with_name("_native.pyi")
 DUNDERS = {"__len__", "__init__", "__new__"}
-# Threads, and bytes of no meaning: there is nothing to compare. Python's own regular expressions are of another language.
+# Threads, and memory as it is: there is nothing to compare. Python's own regular expressions are of another language.
 UNPAIRED = {"Flusher", "reserve", "match_names"}
 
 

@@ -23,11 +23,12 @@ def client(proxy: RedisProxy) -> Iterator[redis.Redis]:
         yield found
 
 
-def test_everything_passes(client: redis.Redis) -> None:
-    pipeline = client.pipeline(transaction=False)
-    for number in range(500):
-        pipeline.rpush("list", b"\r\n*3\r\n" * number)
-    assert pipeline.execute() == list(range(1, 501))
+def test_everything_passes(proxy: RedisProxy) -> None:
+    with redis.Redis(port=proxy.port, socket_timeout=30, protocol=2) as patient:
+        pipeline = patient.pipeline(transaction=False)
+        for number in range(500):
+            pipeline.rpush("list", b"\r\n*3\r\n" * number)
+        assert pipeline.execute() == list(range(1, 501))
     assert client.lrange("list", 0, -1) == [b"\r\n*3\r\n" * number for number in range(500)]
 
 
