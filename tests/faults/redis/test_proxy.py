@@ -29,7 +29,7 @@ def test_everything_passes(proxy: RedisProxy) -> None:
         for number in range(500):
             pipeline.rpush("list", b"\r\n*3\r\n" * number)
         assert pipeline.execute() == list(range(1, 501))
-    assert client.lrange("list", 0, -1) == [b"\r\n*3\r\n" * number for number in range(500)]
+        assert patient.lrange("list", 0, -1) == [b"\r\n*3\r\n" * number for number in range(500)]
 
 
 @pytest.mark.parametrize(
