@@ -8,14 +8,18 @@ from benchmarks.peers.redis import Redis
 
 
 class Korvet(Peer):
-    """`with Korvet(directory, "name=value") as korvet:` serves on a free port, its store in `directory` or `redis`."""
+    """`with Korvet(directory, "name=value") as korvet:` serves on a free port, its store in `directory` or `redis`.
+
+    `namespace`: what its keys in Redis begin with. Brokers of one namespace are a cluster.
+    """
 
     name = "Korvet Fast"
 
-    def __init__(self, directory: Path, *settings: str, redis: Redis | None = None) -> None:
+    def __init__(self, directory: Path, *settings: str, redis: Redis | None = None, namespace: str = "korvet") -> None:
         super().__init__(directory, free_ports(1)[0])
         self.settings = settings
         self.redis = redis
+        self.namespace = namespace
 
     @property
     def pids(self) -> list[int]:
@@ -25,6 +29,6 @@ class Korvet(Peer):
         program = Path(sys.executable).with_name("korvet-fast")
         if not program.exists():
             raise PeerError("korvet-fast is not installed beside this Python: run `make wheel-install` first")
-        store = self.redis.url if self.redis else f"file:{self.directory / 'data'}"
+        store = f"{self.redis.url}?namespace={self.namespace}" if self.redis else f"file:{self.directory / 'data'}"
         settings = [word for setting in self.settings for word in ("--set", setting)]
         return [str(program), "serve", "--store", store, "--listen", f"kafka://{self.address}", *settings]
