@@ -22,7 +22,7 @@ def shell(text: str, directory: Path, environment: dict[str, str]) -> str:
 
 
 @pytest.mark.timeout(400)  # three times Spark is started
-def test_a_pipeline_on_spark(tmp_path: Path, environment: dict[str, str]) -> None:  # noqa: F811
+def test_a_pipeline_on_spark(tmp_path: Path, environment: dict[str, str]) -> None:
     require("java")
     install, commands, consume = blocks("A pipeline on Spark", "sh")
     assert install == "pip install 'korvet-fast[spark]'\n"
