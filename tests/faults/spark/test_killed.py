@@ -46,7 +46,7 @@ class Scene:
                 consumer.assign([TopicPartition(topic, partition, 0)])
                 at = 0
                 while at < end:
-                    messages = consumer.consume(10_000, 30)
+                    messages = consumer.consume(min(10_000, end - at), 30)  # it waits until it has as many
                     assert messages, f"nothing can be read at {at}, below {end}"
                     found.update(int(message.value()) for message in messages)
                     at = messages[-1].offset() + 1
