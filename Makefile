@@ -167,9 +167,10 @@ wheel-install: wheel
 TOOLS := kcat redis-server redis-cli valgrind chromium chromedriver
 PACKAGES := kcat redis-server valgrind chromium chromium-driver
 
-tools: $(VENV)/.deps  ## foreign programs the tests use: kcat, redis-server, valgrind and a browser from Debian, Kafka's jars from Maven
+tools: $(VENV)/.deps  ## foreign programs the tests use: kcat, redis-server, valgrind and a browser from Debian, Kafka's jars from Maven, other Sparks
 	@command -v $(TOOLS) >/dev/null && [ "$$(command -v $(TOOLS) | wc -l)" = "$(words $(TOOLS))" ] || \
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 	    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(PACKAGES) >/dev/null; } || \
 	  echo "not all of $(TOOLS) are here, and they cannot be installed: their tests will be skipped"
 	@$(PY) -c "from benchmarks.peers.kafka import jars; jars.classpath()" || echo "Kafka's jars are not here: the tests of its Java tools will be skipped"
+	@$(PY) -m benchmarks.peers.spark.environment || echo "Spark's other versions are not here: their tests will be skipped"

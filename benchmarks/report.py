@@ -54,10 +54,10 @@ def result(machine: dict[str, Any], rounds: int, seconds: float, rows: list[Row]
     return {"measured": now, "machine": machine, "rounds": rounds, "seconds": seconds, "rows": rows}
 
 
-def save(result: dict[str, Any]) -> Path:
-    """Write a new file into results/ and give its path."""
+def save(result: dict[str, Any], kind: str = "peers") -> Path:
+    """Write a new file into results/ and give its path. `kind`: of run, the first word of the file's name."""
     stamp = "".join(letter if letter.isdigit() else "-" for letter in result["measured"][:16])
-    path = RESULTS / f"peers-{stamp}.json"
+    path = RESULTS / f"{kind}-{stamp}.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     return path
@@ -74,10 +74,7 @@ def table(result: dict[str, Any]) -> str:
             value = f"{ratio['ratio']:.2f}" if ratio else ""
             cells.append([*figures, ratio.get("what", ""), value, ratio.get("target", ""), verdict])
             figures = [""] * len(figures)
-    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
-    cells.insert(1, ["-" * max(width, 1) for width in widths])
-    drawn = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in cells]
-    return "\n".join([_head(result), "", *drawn]) + _strangers(result["rows"])
+    return "\n".join([_head(result), "", draw(cells)]) + _strangers(result["rows"])
 
 
 def _head(result: dict[str, Any]) -> str:
@@ -110,18 +107,25 @@ def _median(values: list[float] | None) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def newest() -> Path:
+def draw(cells: list[list[str]]) -> str:
+    """A Markdown table; the first row is its head."""
+    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+    ruled = [cells[0], ["-" * max(width, 1) for width in widths], *cells[1:]]
+    return "\n".join("| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in ruled)
+
+
+def newest(kind: str = "peers") -> Path:
     """The last result written."""
-    return max(RESULTS.glob("peers-*.json"), key=lambda path: path.name)
+    return max(RESULTS.glob(f"{kind}-*.json"), key=lambda path: path.name)
 
 
-def write_readme(table: str) -> None:
-    """Put the table where the README has it."""
-    before, _, rest = README.read_text().partition(BEGIN)
+def write_readme(table: str, begin: str = BEGIN) -> None:
+    """Put the table where the README has it, behind the comment `begin`."""
+    before, _, rest = README.read_text().partition(begin)
     _, found, after = rest.partition(END)
     if not found:
-        raise SystemExit(f"the README has no place for the table: {BEGIN} … {END}")
-    README.write_text(f"{before}{BEGIN} -->\n\n{table}\n\n<!-- {END}{after}")
+        raise SystemExit(f"the README has no place for the table: {begin} … {END}")
+    README.write_text(f"{before}{begin} -->\n\n{table}\n\n<!-- {END}{after}")
 
 
 if __name__ == "__main__":

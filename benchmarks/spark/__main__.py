@@ -14,6 +14,7 @@ from benchmarks import machine
 from benchmarks.peers.process import PeerError
 from benchmarks.peers.spark import environment
 from benchmarks.peers.spark.session import SparkError
+from benchmarks.report import save
 from benchmarks.spark import memory, report
 from benchmarks.spark.contestants import Field, open_field
 from benchmarks.spark.rows import QUERIES, Query
@@ -71,7 +72,7 @@ def main() -> int:
     result |= {"rows": rows, "memory": peak}
     print(report.table(result))
     if not options.only and not options.columns:
-        print(f"\nwritten to benchmarks/results/{report.save(result).name}")
+        print(f"\nwritten to benchmarks/results/{save(result, report.KIND).name}")
     return 0
 
 

@@ -9,13 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.report import draw, newest, write_readme
 from benchmarks.spark.contestants import Figures
 from benchmarks.spark.rows import BASE, COLUMNS, MEANT, QUERIES, Query
 
-RESULTS = Path(__file__).parents[1] / "results"
-README = Path(__file__).parents[2] / "README.md"
+KIND = "spark"  # of the files in results/
 BEGIN = "<!-- python -m benchmarks.spark.report --readme writes from here"
-END = "to here -->"
 Measured = dict[str, list[Figures]]
 
 
@@ -33,15 +32,6 @@ def lines(query: Query, measured: Measured) -> list[dict[str, Any]]:
     ]
 
 
-def save(result: dict[str, Any]) -> Path:
-    """Write a new file into results/ and give its path."""
-    stamp = "".join(letter if letter.isdigit() else "-" for letter in result["measured"][:16])
-    path = RESULTS / f"spark-{stamp}.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
-    return path
-
-
 def table(result: dict[str, Any]) -> str:
     """Markdown; medians over the rounds. A ratio is the median of the ratios of each round."""
     cells = [["Query", "Unit", *COLUMNS.values(), f"{COLUMNS[MEANT]} / {COLUMNS[BASE]}", "Target", ""]]
@@ -54,10 +44,7 @@ def table(result: dict[str, Any]) -> str:
         said = " and ".join(text for text, _ in wanted)
         verdict = ("yes" if all(reached for _, reached in wanted) else "NO") if wanted else ""
         cells.append([row["query"], row["unit"], *figures, f"{ratio:.2f}" if ratio else "", said, verdict])
-    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
-    cells.insert(1, ["-" * max(width, 1) for width in widths])
-    drawn = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in cells]
-    return "\n".join([_head(result), "", *drawn, *_memory(result)])
+    return "\n".join([_head(result), "", draw(cells), *_memory(result)])
 
 
 def _shown(column: str) -> str:
@@ -110,24 +97,10 @@ def _memory(result: dict[str, Any]) -> list[str]:
     ]
 
 
-def write_readme(printed: str) -> None:
-    """Put the table where the README has it."""
-    before, _, rest = README.read_text().partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise SystemExit(f"the README has no place for the table: {BEGIN} … {END}")
-    README.write_text(f"{before}{BEGIN} -->\n\n{printed}\n\n<!-- {END}{after}")
-
-
-def newest() -> Path:
-    """The last result written."""
-    return max(RESULTS.glob("spark-*.json"), key=lambda path: path.name)
-
-
 if __name__ == "__main__":
     words = [word for word in sys.argv[1:] if word != "--readme"]
-    drawn = table(json.loads((Path(words[0]) if words else newest()).read_text()))
+    drawn = table(json.loads((Path(words[0]) if words else newest(KIND)).read_text()))
     if len(words) < len(sys.argv) - 1:
-        write_readme(drawn)
+        write_readme(drawn, BEGIN)
     else:
         print(drawn)
