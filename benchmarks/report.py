@@ -40,7 +40,10 @@ def _ratios(figure: Figure, measured: dict[str, list[Figures]]) -> Iterator[Row]
         if ratio.of in measured and ratio.to in measured:
             ours = [answer[figure.field] for answer in measured[ratio.of]]
             others = [answer[ratio.field or figure.field] for answer in measured[ratio.to]]
-            median = statistics.median(mine / other for mine, other in zip(ours, others, strict=True))
+            pairs = [(mine, other) for mine, other in zip(ours, others, strict=True) if other]
+            if not pairs:  # the other answered nothing in time
+                continue
+            median = statistics.median(mine / other for mine, other in pairs)
             found: Row = {"what": str(ratio), "ratio": round(median, 3)}
             if ratio.target:
                 found["target"] = str(ratio.target)
