@@ -63,8 +63,8 @@ class Figure:
 class Load:
     """One run of the generator against each of `peers`, in a topic made for it.
 
-    `fill`: produce this before it is measured. `alone`: measure once more with these arguments as well; those figures are
-    called alone_... `always`: the Redis server flushes before it answers. `durability`: of our topics; Kafka never
+    `fill`: produce this before it is measured. `alone`: measure once more with these arguments as well; those figures
+    are called alone_... `always`: the Redis server flushes before it answers. `durability`: of our topics; Kafka never
     waits for the disk by default. `partitions`: of the topic. `share`: of the requests a second that Kafka answers at
     most, sent when they are due. `java`: records and their bytes for Kafka's own tools, which then do the measuring.
     """
