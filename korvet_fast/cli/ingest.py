@@ -9,6 +9,7 @@ from korvet_fast.cli.session import bootstrap_option, run
 from korvet_fast.cli.spark_job import import_jobs, job_bar, pairs, spark_options, spark_session, summary
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.connection import ClientError
+from korvet_fast.client.sender import COMPRESSIONS
 from korvet_fast.endpoint import Endpoint
 
 PATIENCE = 10.0  # seconds for a topic to be made
@@ -40,7 +41,7 @@ FORMATS = ("parquet", "csv", "json")
 )
 @click.option(
     "--compression",
-    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
+    type=click.Choice(list(COMPRESSIONS)),
     default="none",
     show_default=True,
     help="Of the records.",

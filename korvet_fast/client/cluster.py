@@ -86,11 +86,8 @@ class Cluster:
     async def coordinator(self, group: str) -> Connection:
         """A connection to the broker that coordinates a group."""
         assert self._first is not None, "used outside of its async with"
-        asked = {"key": group, "key_type": GROUP, "coordinator_keys": [group]}
-        answer = await self._first.request(FIND_COORDINATOR, asked)
-        found = answer["coordinators"][0] if answer["coordinators"] else answer
-        check(f"the coordinator of group {group!r}", found["error_code"], found["error_message"])
-        return await self._connection(Endpoint(found["host"], found["port"]))
+        answer = await self._first.request(FIND_COORDINATOR, ask_coordinator(group))
+        return await self._connection(read_coordinator(group, answer))
 
     async def brokers(self) -> list[Connection]:
         """A connection to every broker."""
@@ -101,3 +98,15 @@ class Cluster:
         if endpoint not in self._connections:
             self._connections[endpoint] = await connect(endpoint, self._patience)
         return self._connections[endpoint]
+
+
+def ask_coordinator(group: str) -> dict[str, Any]:
+    """The values of a FindCoordinator request, for versions that take one key and for those that take several."""
+    return {"key": group, "key_type": GROUP, "coordinator_keys": [group]}
+
+
+def read_coordinator(group: str, answer: Mapping[str, Any]) -> Endpoint:
+    """Where the group's coordinator listens. Raises `Refused` while there is none."""
+    found = answer["coordinators"][0] if answer["coordinators"] else answer
+    check(f"the coordinator of group {group!r}", found["error_code"], found["error_message"])
+    return Endpoint(found["host"], found["port"])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from korvet_fast.client.cluster import ask_coordinator, read_coordinator
 from korvet_fast.client.connection import ClientError, Unreachable
 from korvet_fast.client.refusal import Refused, check, refusal
 from korvet_fast.endpoint import Endpoint, read_bootstrap
@@ -13,7 +14,6 @@ from korvet_fast.spark.connection import Connection, Lost, connect
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 from korvet_fast.wire.kafka.shapes.coordinators import FIND_COORDINATOR
 
-GROUP = 0  # a kind of coordinator
 LEADER_NOT_AVAILABLE = 5
 PAUSE = 0.1  # seconds between two questions to a cluster that is not ready, as Kafka's retry.backoff.ms
 
@@ -106,11 +106,8 @@ class Cluster:
         return endpoint
 
     def _find_coordinator(self, group: str) -> Connection:
-        asked = {"key": group, "key_type": GROUP, "coordinator_keys": [group]}
-        answer = self._any().request(FIND_COORDINATOR, asked)
-        found = answer["coordinators"][0] if answer["coordinators"] else answer
-        check(f"the coordinator of group {group!r}", found["error_code"], found["error_message"])
-        return self._connection(Endpoint(found["host"], found["port"]))
+        answer = self._any().request(FIND_COORDINATOR, ask_coordinator(group))
+        return self._connection(read_coordinator(group, answer))
 
     def _ask(self, topics: Sequence[str] | None, create: bool) -> dict[str, Any]:
         asked = None if topics is None else [{"name": name} for name in topics]

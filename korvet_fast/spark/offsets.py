@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from korvet_fast.client.connection import ClientError
+from korvet_fast.client.reader import CONSUMER
 from korvet_fast.client.refusal import check
 from korvet_fast.errors import SettingError
 from korvet_fast.spark.cluster import Cluster, Place, passes
 from korvet_fast.wire.kafka.shapes.offsets import LIST_OFFSETS
 
 LATEST, EARLIEST = -1, -2  # in place of a number, in options and on the wire
-CONSUMER = -1  # replica_id of whoever is no broker
 NOWHERE = -1  # what a broker answers if no record is as late
 LARGEST = (1 << 63) - 1
 EXAMPLE = '{"topic": {"0": 17, "1": -2}}'

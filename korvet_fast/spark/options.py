@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from korvet_fast.client.sender import COMPRESSIONS
 from korvet_fast.config import explain_unknown
 from korvet_fast.endpoint import read_bootstrap
 from korvet_fast.errors import SettingError
@@ -35,7 +36,6 @@ class Use(enum.Flag):
 SOURCE = Use.READ | Use.STREAM
 EVERYWHERE = SOURCE | Use.WRITE
 
-COMPRESSIONS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 ACKS = {"1": 1, "all": -1, "-1": -1}
 DURATION = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)?", re.IGNORECASE)
 SECONDS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}

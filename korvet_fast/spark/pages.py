@@ -17,10 +17,11 @@ import pyarrow as pa
 
 from korvet_fast._native import headers, span, to_arrow
 from korvet_fast.client.connection import ClientError
+from korvet_fast.client.reader import CONSUMER
 from korvet_fast.client.refusal import Refused, check
 from korvet_fast.errors import CodecError
 from korvet_fast.spark.cluster import PAUSE, Cluster, cluster, passes
-from korvet_fast.spark.offsets import CONSUMER, EARLIEST, LARGEST, LATEST, ask
+from korvet_fast.spark.offsets import EARLIEST, LARGEST, LATEST, ask
 from korvet_fast.spark.options import Options
 from korvet_fast.spark.plan import ADVICE, Range
 from korvet_fast.wire.kafka.shapes.fetch import FETCH

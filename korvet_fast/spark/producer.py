@@ -16,13 +16,12 @@ from typing import Any, NamedTuple, Self
 
 from korvet_fast.client.connection import ClientError
 from korvet_fast.client.refusal import Refused, check, refusal
-from korvet_fast.spark.cluster import Cluster, Place, passes
+from korvet_fast.spark.cluster import PAUSE, Cluster, Place, passes
 from korvet_fast.spark.connection import Connection, Lost
 from korvet_fast.wire.kafka.shapes.produce import PRODUCE
 from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
 
 IN_FLIGHT = 5  # requests to one leader: so many batches of a producer a broker remembers
-PAUSE = 0.1  # seconds before trouble is looked at again, as Kafka's retry.backoff.ms
 SEQUENCES = 1 << 31  # then from 0 again
 
 
