@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-rust test-python test-spark lint checks format stubs diagrams develop wheel wheel-install tools bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix kill-loop rolling-restarts group-invariants vectors check-toolchain
+.PHONY: help demo demo-spark test test-rust test-python test-spark lint checks format stubs diagrams develop wheel wheel-install tools tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix kill-loop rolling-restarts group-invariants vectors check-toolchain
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -16,9 +16,8 @@ demo: $(VENV)/.tools-demo wheel  ## build and install the wheel, send 336,776 fl
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
 	@$(PY) -m benchmarks.demo $(STORE)
 
-test: develop tools  ## lint and every test: Rust, Python, real clients, faults, Spark (KORVET_TEST_REQUIRE=all forbids skips)
+test: develop tools  ## lint and every test but Spark's: Rust, Python, real clients, faults (KORVET_TEST_REQUIRE=all forbids skips)
 	@$(MAKE) --no-print-directory -j 2 test-rust test-python
-	@$(MAKE) --no-print-directory test-spark
 
 # Side by side: most Python tests wait, for servers and for clients.
 test-rust: checks
@@ -30,7 +29,7 @@ test-python:
 # In one process: they share one Spark, which takes all processors by itself.
 SPARK_TESTS := tests/compat/spark tests/faults/spark
 
-test-spark:
+test-spark: develop tools tools-spark  ## Spark's tests: over both stores, beside its Kafka connector, its older versions, killed in the middle
 	$(PY) -m pytest -p no:benchmark $(SPARK_TESTS)
 
 lint: develop  ## ruff, mypy, import-linter, stubtest, rustfmt, clippy: all must be clean
@@ -115,7 +114,7 @@ bench-check: develop tools  ## the same, compared with an earlier commit (BASE=c
 bench-check-ten: develop tools  ## an unchanged tree compared with itself, ten times in a row
 	KORVET_TEST_CHECKS=10 $(PY) -m pytest -q -p no:benchmark tests/compat/test_bench_check.py -k unchanged
 
-bench-spark: wheel-install tools  ## Spark over ours, beside its own Kafka connector over ours and over Apache Kafka
+bench-spark: wheel-install tools tools-spark  ## Spark over ours, beside its own Kafka connector over ours and over Apache Kafka
 	$(PY) -m benchmarks.spark
 
 COMMITS ?= 4
@@ -167,10 +166,12 @@ wheel-install: wheel
 TOOLS := kcat redis-server redis-cli valgrind chromium chromedriver
 PACKAGES := kcat redis-server valgrind chromium chromium-driver
 
-tools: $(VENV)/.deps  ## foreign programs the tests use: kcat, redis-server, valgrind and a browser from Debian, Kafka's jars from Maven, other Sparks
+tools: $(VENV)/.deps  ## foreign programs the tests use: kcat, redis-server, valgrind and a browser from Debian, Kafka's jars from Maven
 	@command -v $(TOOLS) >/dev/null && [ "$$(command -v $(TOOLS) | wc -l)" = "$(words $(TOOLS))" ] || \
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 	    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(PACKAGES) >/dev/null; } || \
 	  echo "not all of $(TOOLS) are here, and they cannot be installed: their tests will be skipped"
 	@$(PY) -c "from benchmarks.peers.kafka import jars; jars.classpath()" || echo "Kafka's jars are not here: the tests of its Java tools will be skipped"
+
+tools-spark: $(VENV)/.deps
 	@$(PY) -m benchmarks.peers.spark.environment || echo "Spark's other versions are not here: their tests will be skipped"
