@@ -89,6 +89,12 @@ class Batch:
     def count(self, /) -> int:
         """How many records."""
     @property
+    def facts(self, /) -> tuple[int, int, int, bool, tuple[int, int, int, int] | None]:
+        """
+        What an append asks, at once: (`size`, `count`, `max_timestamp`, plain, `numbers`). Plain: none of
+        `log_append_time`, `transactional` and `control`.
+        """
+    @property
     def first_timestamp(self, /) -> int:
         """Time of the first record, in ms."""
     @property
@@ -103,6 +109,9 @@ class Batch:
     @property
     def max_timestamp(self, /) -> int:
         """Largest time, in ms, as written in the header (`check` gives the true one)."""
+    @property
+    def numbers(self, /) -> tuple[int, int, int, int] | None:
+        """(producer id, its epoch, its sequence number for the first record, how many records); None for no producer."""
     @property
     def producer_epoch(self, /) -> int:
         """Its epoch, or -1."""

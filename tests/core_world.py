@@ -164,7 +164,7 @@ async def send(partition: Partition, *values: bytes, acks: int = -1, **options: 
 def put(partition: Partition, batch: bytearray, acks: int = 1) -> Appended:
     """Check and append, as Produce does."""
     (summary,) = _native.check(batch, LIMIT)
-    return partition.append(batch, summary, acks=acks)
+    return partition.append(batch, summary, acks, partition._host.clock.wall())
 
 
 def put_values(partition: Partition, *values: bytes) -> int:

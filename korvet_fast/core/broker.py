@@ -140,6 +140,18 @@ class Broker:
         finally:
             await self._host.store.close()
 
+    def now(self) -> int:
+        """Milliseconds since 1970, as `Partition.append` asks for them."""
+        return self._host.clock.wall()
+
+    def find_led(self, topic: str) -> Sequence[Partition]:
+        """The partitions of a topic, of which those with `led` are led here; none if there is no such topic.
+
+        For those who look for many of them. What is not found so, `partition` explains.
+        """
+        found = self.topics.get(topic)
+        return found.partitions if found is not None and self._leadership.valid else ()
+
     def partition(self, topic: str, index: int) -> Partition:
         """A partition that this broker leads.
 

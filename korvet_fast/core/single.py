@@ -50,18 +50,18 @@ class SinglePartition(Partition):
         self._sent: list[Pending] = []  # in order, until their outcome is known
         self._aside: list[Pending] | None = None  # those that have to wait while earlier ones are placed anew
 
-    def append(self, data: bytearray | memoryview, batch: _native.Batch, *, acks: int) -> Appended:
+    def append(self, data: bytearray | memoryview, batch: _native.Batch, acks: int, now: int) -> Appended:
         """See `Partition.append`. Where the batch has to wait for its place, its base offset is -1."""
         pending = Pending(data, batch, acks)
         if self._aside is not None and self._refusal is None:
             self._aside.append(pending)
             return Appended(*pending.placed, self.start, pending.done)
-        appended = self._place(pending)
+        appended = self._place(pending, now)
         return appended._replace(done=None if pending.done.done() else pending.done)
 
-    def _place(self, pending: Pending) -> Appended:
+    def _place(self, pending: Pending, now: int) -> Appended:
         pending.refused = False
-        appended = super().append(pending.data, pending.batch, acks=pending.acks)
+        appended = super().append(pending.data, pending.batch, pending.acks, now)
         pending.placed = Placed(appended.base_offset, appended.log_append_time)
         if appended.done is None:
             pending.done.set_result(pending.placed)
@@ -112,7 +112,7 @@ class SinglePartition(Partition):
         self._ahead = max((_AHEAD << pending.tries for pending in waiting), default=0)
         for pending in waiting:
             try:
-                self._place(pending)
+                self._place(pending, self._host.clock.wall())
             except KorvetError as error:
                 pending.fail(error)
         self._ahead = 0

@@ -61,7 +61,8 @@ class State:
         """Know those producers whose last batches have these heads, and no others."""
         self.producers = Producers()
         for batch in _native.headers(headers, False):
-            self.producers.add(batch, batch.base_offset, batch.max_timestamp, seen)
+            if batch.numbers is not None:
+                self.producers.add(batch.numbers, batch.base_offset, batch.max_timestamp, seen)
 
     async def catch_up(self, store: Store, start: int, end: int, seen: float) -> int:
         """Take in what the log holds from `start` to `end`; how many bytes that was. Raises `StoreError`."""
@@ -74,8 +75,8 @@ class State:
                 size += len(part)
                 for batch in _native.headers(part, False):
                     self.epochs.add(batch.leader_epoch, batch.base_offset)
-                    if batch.producer_id >= 0:
-                        self.producers.add(batch, batch.base_offset, batch.max_timestamp, seen)
+                    if batch.numbers is not None:
+                        self.producers.add(batch.numbers, batch.base_offset, batch.max_timestamp, seen)
             offset = page.next
         return size
 

@@ -41,18 +41,19 @@ class Watermark:
 
     def add(self, base: int, end: int, size: int, durable: "asyncio.Future[None]") -> None:
         """`size` bytes were appended as `base` <= offset < `end`, to be read when `durable` ends."""
-        self._recent.append((base, self._written))
-        if len(self._recent) > 2 * _RECENT:
-            del self._recent[:_RECENT]
-        self._written += size
+        recent, before = self._recent, self._written
+        recent.append((base, before))
+        if len(recent) > 2 * _RECENT:
+            del recent[:_RECENT]
+        written = self._written = before + size
         rounds = self._rounds
         # The store shares one future between many appends: one callback for all of them.
         if rounds and (rounds[-1].future is durable or durable.done()):
-            rounds[-1].end, rounds[-1].written = end, self._written
+            rounds[-1].end, rounds[-1].written = end, written
         elif durable.done():
-            self._rise(end, self._written)
+            self._rise(end, written)
         else:
-            rounds.append(Round(durable, end, self._written))
+            rounds.append(Round(durable, end, written))
             durable.add_done_callback(self._settle)
 
     def expect(self, end: int, stored: "asyncio.Future[None]") -> None:

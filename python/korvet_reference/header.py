@@ -48,6 +48,19 @@ class Batch:
     producer_epoch: int
     base_sequence: int
 
+    @property
+    def numbers(self) -> tuple[int, int, int, int] | None:
+        """(producer id, its epoch, sequence number of the first record, how many records); None for no producer."""
+        if self.producer_id < 0:
+            return None
+        return self.producer_id, self.producer_epoch, self.base_sequence, self.count
+
+    @property
+    def facts(self) -> tuple[int, int, int, bool, tuple[int, int, int, int] | None]:
+        """(size, count, max_timestamp, plain, numbers). Plain: neither time of append, transactional nor control."""
+        plain = not (self.log_append_time or self.transactional or self.control)
+        return self.size, self.count, self.max_timestamp, plain, self.numbers
+
 
 def read_header(data: memoryview, start: int) -> Batch:
     """The batch at `start`, all of which must be there.

@@ -157,6 +157,37 @@ def test_heavy_batches_keep_their_turn(tmp_path: Path) -> None:
     run(scenario)
 
 
+def test_what_comes_behind_a_heavy_batch_in_its_request_keeps_its_turn(tmp_path: Path) -> None:
+    """One partition, several times in a request: appended in their order, the bad one answered for itself."""
+
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            await client.create("t", 2, max_message_bytes="10000000")
+            heavy, broken = make_batch(*[b"h" * 1000] * 2000), make_batch(b"broken")
+            broken[-1] ^= 1
+            batches = [
+                (0, make_batch(b"first")),
+                (0, heavy),
+                (0, broken),
+                (0, make_batch(b"last")),
+                (1, broken),
+                (2, heavy),
+            ]
+            rows = [{"index": index, "records": bytes(batch)} for index, batch in batches]
+            topic = {"name": "t", "partition_data": rows}
+            client.send(PRODUCE, 9, {"acks": 1, "timeout_ms": 10_000, "topic_data": [topic]})
+            client.send_produce("t", make_batch(b"next"))
+            rows = (await client.reply())["responses"][0]["partition_responses"]
+            corrupt, unknown = CODES["CORRUPT_MESSAGE"], CODES["UNKNOWN_TOPIC_OR_PARTITION"]
+            assert [row["index"] for row in rows] == [0, 0, 0, 0, 1, 2]
+            assert [row["error_code"] for row in rows] == [0, 0, corrupt, 0, corrupt, unknown]
+            assert [row["base_offset"] for row in rows] == [0, 1, -1, 2001, -1, -1]
+            assert (await client.reply())["responses"][0]["partition_responses"][0]["base_offset"] == 2002
+
+    run(scenario)
+
+
 def test_a_bad_heavy_batch_does_not_stop_the_ones_behind_it(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with kafka_server(tmp_path) as server:

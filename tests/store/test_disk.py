@@ -141,15 +141,10 @@ async def test_append_that_cannot_be_undone(
     store = embedded.make()
     await store.open()
     await fill(store, LOG, 2, sync=True)
-    real = os.pwritev
-
-    def half(fd: int, parts: Any, position: int) -> int:
-        if len(parts) == 1 and isinstance(parts[0], memoryview):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return real(fd, [memoryview(parts[0])[:50]], position)
-
+    real = os.pwrite
     with monkeypatch.context() as broken:
-        broken.setattr(os, "pwritev", half)
+        broken.setattr(os, "pwrite", lambda fd, data, position: real(fd, memoryview(data)[:50], position))
+        broken.setattr(os, "pwritev", failing(errno.ENOSPC))  # with which the rest is written
         broken.setattr(os, call, failing(errno.EIO))
         with pytest.raises(StoreError, match="nothing was appended"):
             store.append(LOG, [make_entry(2)], 2, sync=True)
@@ -169,11 +164,13 @@ async def test_short_writes(embedded: EmbeddedEngine, monkeypatch: pytest.Monkey
     """A system call may take less than it was given, at any byte."""
     store = embedded.make()
     await store.open()
-    real = os.pwritev
-    monkeypatch.setattr(os, "pwritev", lambda fd, parts, position: real(fd, [memoryview(parts[0])[:7]], position))
+    one, many = os.pwrite, os.pwritev
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, position: one(fd, memoryview(data)[:7], position))
+    monkeypatch.setattr(os, "pwritev", lambda fd, parts, position: many(fd, [memoryview(parts[0])[:7]], position))
     store.append(LOG, [make_entry(0), make_entry(1, 3), make_entry(4)], 0, sync=False)
+    store.append(LOG, [make_entry(5, 2)], 5, sync=False)
     monkeypatch.undo()
-    assert await read_all(store, LOG) == [0, 1, 2, 3, 4]
+    assert await read_all(store, LOG) == [0, 1, 2, 3, 4, 5, 6]
     await store.close()
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from korvet_fast.core.producers import KEPT, MOST, Producers, Stored
+from korvet_fast.core.producers import KEPT, MOST, Numbers, Producers, Stored
 from korvet_fast.errors import KorvetError
 
 LAST = 2**31 - 1
@@ -26,15 +26,19 @@ class Batch:
     def last(self) -> int:
         return (self.base_sequence + self.count - 1) % (LAST + 1)
 
+    @property
+    def numbers(self) -> Numbers:
+        return self.producer_id, self.producer_epoch, self.base_sequence, self.count
+
 
 def send(producers: Producers, batch: Batch, offset: int) -> int | str:
     """The offset answered, or the error's name."""
     try:
-        stored = producers.check(batch)
+        stored = producers.check(batch.numbers)
     except KorvetError as error:
         return error.fault.name
     if stored is None:
-        producers.add(batch, offset, 1000 + offset, 0.0)
+        producers.add(batch.numbers, offset, 1000 + offset, 0.0)
         return offset
     return stored.base_offset
 
@@ -45,7 +49,7 @@ def test_batches_in_sequence_are_stored_and_repetitions_keep_their_offset() -> N
         assert send(producers, Batch(number * 10, 10), 100 + number * 10) == 100 + number * 10
     for number in range(KEPT):
         assert send(producers, Batch(number * 10, 10), 999) == 100 + number * 10
-    assert producers.check(Batch(0, 10)) == Stored(0, 9, 100, 109, 1100)
+    assert producers.check(Batch(0, 10).numbers) == Stored(0, 9, 100, 109, 1100)
 
 
 def test_batches_that_are_not_in_the_log_after_all_may_be_sent_again() -> None:
@@ -112,8 +116,8 @@ def test_a_producer_id_needs_epoch_and_sequence(batch: Batch) -> None:
 
 def test_silent_producers_are_forgotten() -> None:
     producers = Producers()
-    producers.add(Batch(0, producer_id=1), 0, 0, 10.0)
-    producers.add(Batch(0, producer_id=2), 1, 0, 20.0)
+    producers.add(Batch(0, producer_id=1).numbers, 0, 0, 10.0)
+    producers.add(Batch(0, producer_id=2).numbers, 1, 0, 20.0)
     producers.expire(15.0)
     assert len(producers) == 1
     assert send(producers, Batch(50, producer_id=1), 2) == 2
@@ -124,12 +128,12 @@ def test_no_more_producers_are_known_than_the_limit() -> None:
     """Whoever names a new id with every batch displaces those silent longest, and never fills the memory."""
     producers = Producers()
     for number in range(MOST):
-        producers.add(Batch(0, producer_id=number), number, 0, float(number))
-    producers.add(Batch(1, producer_id=0), MOST, 0, float(MOST))
-    producers.add(Batch(0, producer_id=MOST), MOST + 1, 0, float(MOST))
+        producers.add(Batch(0, producer_id=number).numbers, number, 0, float(number))
+    producers.add(Batch(1, producer_id=0).numbers, MOST, 0, float(MOST))
+    producers.add(Batch(0, producer_id=MOST).numbers, MOST + 1, 0, float(MOST))
     assert len(producers) == MOST
     assert send(producers, Batch(9, producer_id=0), -1) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
-    assert producers.check(Batch(9, producer_id=1)) is None
+    assert producers.check(Batch(9, producer_id=1).numbers) is None
     producers.expire(float(MOST))
     assert len(producers) == 2
 
@@ -205,10 +209,10 @@ class Model(RuleBasedStateMachine):
         """A snapshot from any moment and the batches after it give the same state."""
         before = Producers()
         for batch, offset in self.log[:saved_at]:
-            before.add(batch, offset, 1000 + offset, 0.0)
+            before.add(batch.numbers, offset, 1000 + offset, 0.0)
         self.producers = Producers.unpack(before.pack(), 0.0)
         for batch, offset in self.log[saved_at:]:
-            self.producers.add(batch, offset, 1000 + offset, 0.0)
+            self.producers.add(batch.numbers, offset, 1000 + offset, 0.0)
 
     @invariant()
     def nothing_is_stored_twice(self) -> None:

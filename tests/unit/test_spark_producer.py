@@ -97,13 +97,13 @@ class Brokers:
             return "NOT_LEADER_OR_FOLLOWER"
         (batch,) = _native.check(records, 1 << 20)  # a broker takes one batch for each partition
         log, known = self.logs[partition], self.producers[partition]
-        if batch.producer_id >= 0:
+        if batch.numbers is not None:
             try:
-                if known.check(batch) is not None:
+                if known.check(batch.numbers) is not None:
                     return ""
             except KorvetError as error:  # of what is older than five batches a broker need not know anything
                 return error.fault.name.replace("DUPLICATE", "OUT_OF_ORDER")
-            known.add(batch, len(log), 0, 0.0)
+            known.add(batch.numbers, len(log), 0, 0.0)
         log += read_values(records)
         return ""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 class Handle:
     """An open file. It is closed when the last one who uses it lets go, so that a thread may still be reading."""
 
-    __slots__ = ("fd",)
+    __slots__ = ("__weakref__", "fd")
 
     def __init__(self, path: Path) -> None:
         self.fd = -1

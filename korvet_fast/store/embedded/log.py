@@ -89,37 +89,42 @@ class Log:
         """Which of the segments holds the offset, or would."""
         return max(0, bisect_right(self.segments, offset, key=_base) - 1)
 
-    def append(self, entries: Sequence[Entry], at: int, piece: Piece, files: Files) -> None:
-        """Write the entries behind the end, all or none, into the page cache. Raises `Stale` and `StoreError`."""
+    def append(self, entries: Sequence[Entry], at: int, piece: Piece, files: Files) -> int:
+        """Write the entries behind the end, all or none, into the page cache; the new end.
+
+        Raises `Stale` and `StoreError`.
+        """
         if self.failed:
             raise StoreError(self.failed)
         segment = self.segments[-1]
         if at != segment.end:
             raise Stale(segment.end)
         if not entries:
-            return
-        parts = [entry.data for entry in entries]
-        size = sum(map(len, parts))
-        if segment.size and (
-            segment.size + size > piece.size or entries[0].timestamp - segment.first_time > piece.span
-        ):
+            return at
+        data, _, _, timestamp = entries[0]
+        alone = len(entries) == 1
+        size = len(data) if alone else sum(len(entry.data) for entry in entries)
+        position = segment.size
+        if position and (position + size > piece.size or timestamp - segment.first_time > piece.span):
             segment = self.roll()
+            position = 0
         try:
             if segment.index is None:
                 segment.grow(self.interval)
-            handle = files.open(segment.path)
+            handle = segment.handle() or segment.open(files)
+            written = os.pwrite(handle.fd, data, position) if alone else 0
         except OSError as error:
             raise _refusal(segment.path, error) from error
-        self._write(handle, segment, parts, size)
+        if written < size:
+            self._write(handle, segment, [entry.data for entry in entries], size, written)
         self.dirty = True
-        interval = self.interval
         for data, first, last, timestamp in entries:
-            segment.note(first, last, timestamp, len(data), interval)
+            segment.note(first, last, timestamp, len(data), self.interval)
+        return segment.end
 
-    def _write(self, handle: Handle, segment: Segment, parts: list[Buffer], size: int) -> None:
-        written = 0
+    def _write(self, handle: Handle, segment: Segment, parts: list[Buffer], size: int, written: int) -> None:
+        """Write what is missing behind the first `written` bytes."""
         try:
-            written = os.pwritev(handle.fd, parts[:_PARTS], segment.size)
             while written < size:  # a nearly full disk, a signal, or more parts than one call takes
                 written += os.pwritev(handle.fd, _after(parts, written)[:_PARTS], segment.size + written)
         except OSError as error:

@@ -2,11 +2,12 @@
 
 import os
 import struct
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from korvet_fast._native import Batch, headers
-from korvet_fast.store.embedded.files import Handle
+from korvet_fast.store.embedded.files import Files, Handle
 from korvet_fast.store.embedded.index import Index, Summary, read_index
 
 _CHUNK = 1 << 20  # bytes read at once when a file is walked through
@@ -16,7 +17,7 @@ _SIZE_AT = struct.Struct(">8xi")  # a v2 batch: base offset, then the length of 
 class Segment:
     """The state of one segment file. `size` bytes of the file are in use; what lies behind is rubbish."""
 
-    __slots__ = ("_path", "base", "directory", "end", "first_time", "index", "max_time", "size")
+    __slots__ = ("_indexed", "_path", "base", "directory", "end", "first_time", "handle", "index", "max_time", "size")
 
     def __init__(self, directory: Path, base: int, summary: Summary | None = None, index: Index | None = None) -> None:
         self.directory = directory
@@ -24,6 +25,9 @@ class Segment:
         self._path: Path | None = None
         self.size, self.end, self.first_time, self.max_time = summary or (0, base, -1, -1)
         self.index = index  # kept in memory while the segment grows; None: beside the file
+        self._indexed = index.last_position() if index is not None else 0  # where the index's last row points
+        # Its file if that is open already: who appends would look it up by its path each time.
+        self.handle: Callable[[], Handle | None] = _closed
 
     @property
     def name(self) -> str:
@@ -56,11 +60,11 @@ class Segment:
 
     def note(self, first: int, last: int, timestamp: int, size: int, interval: int) -> None:
         """Count in a batch of `size` bytes that stands at the end now; an index row after `interval` bytes."""
-        index = self.index
-        assert index is not None  # whoever appends has called `grow`
         position = self.size
-        if position - index.last_position() >= interval:
-            index.add(first, position, self.max_time)
+        if position - self._indexed >= interval:
+            assert self.index is not None  # whoever appends has called `grow`
+            self.index.add(first, position, self.max_time)
+            self._indexed = position
         if position == 0:
             self.first_time = timestamp
         if timestamp > self.max_time:
@@ -81,6 +85,13 @@ class Segment:
     def grow(self, interval: int) -> None:
         """Make ready to append: the index in memory. Raises `OSError`."""
         self.index = self.load_index(interval)
+        self._indexed = self.index.last_position()
+
+    def open(self, files: Files) -> Handle:
+        """Its file, which `handle` gives from now on while it is open. Raises `OSError`."""
+        handle = files.open(self.path)
+        self.handle = weakref.ref(handle)
+        return handle
 
     def scan(self, size: int, interval: int, *, verify: bool, below: int | None = None) -> "Segment":
         """A new segment that knows what the first `size` bytes of the file hold, up to the first that is no batch.
@@ -98,6 +109,10 @@ class Segment:
                 break
             found.note(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.size, interval)
         return found
+
+
+def _closed() -> None:
+    """The `handle` of a file that is not open."""
 
 
 def walk(handle: Handle, position: int, size: int, *, verify: bool) -> Iterator[Batch]:

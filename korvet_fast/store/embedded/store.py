@@ -104,6 +104,7 @@ class EmbeddedStore:
         self._registry = Registry(changes, self._files, self._commit, self._cutter)
         self._stored: asyncio.Future[None] = Shared(loop=loop)
         self._stored.set_result(None)
+        self._at_once = Appending(self._stored, self._stored)
         await self._registry.open(self._reader)
 
     async def close(self) -> None:
@@ -178,13 +179,13 @@ class EmbeddedStore:
         state = self._logs.get(log)
         if state is None:
             state = self._create(log, at)
-        state.append(entries, at, piece, self._files)
-        if state.durable == at and not sync:
-            state.durable = state.end
-        if state.durable == state.end and not (sync and (state.dirty or state.flushing)):
+        end = state.append(entries, at, piece, self._files)
+        if not sync and state.durable == at:
+            state.durable = end
+        if state.durable == end and not (sync and (state.dirty or state.flushing)):
             if state.unflushed:  # full segments: once they are flushed, recovery need not read them
                 self._commit.ask(state)
-            return Appending(self._stored, self._stored)
+            return self._at_once
         # Without `sync` too, where an earlier append waits for its flush: durability has no holes.
         durable = self._commit.ask(state)
         return Appending(self._stored, durable if sync else self._stored)

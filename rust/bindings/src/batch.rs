@@ -74,6 +74,31 @@ impl From<batch::Batch> for Batch {
     }
 }
 
+/// Producer id, its epoch, its sequence number for the first record, how many records.
+type Numbers = (i64, i16, i32, i32);
+
+#[pymethods]
+impl Batch {
+    /// (producer id, its epoch, its sequence number for the first record, how many records); None for no producer.
+    #[getter]
+    fn numbers(&self) -> Option<Numbers> {
+        (self.producer_id >= 0).then_some((
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.count,
+        ))
+    }
+
+    /// What an append asks, at once: (`size`, `count`, `max_timestamp`, plain, `numbers`). Plain: none of
+    /// `log_append_time`, `transactional` and `control`.
+    #[getter]
+    fn facts(&self) -> (usize, i32, i64, bool, Option<Numbers>) {
+        let plain = !(self.log_append_time || self.transactional || self.control);
+        (self.size, self.count, self.max_timestamp, plain, self.numbers())
+    }
+}
+
 fn batches(found: Vec<batch::Batch>) -> Vec<Batch> {
     found.into_iter().map(Batch::from).collect()
 }

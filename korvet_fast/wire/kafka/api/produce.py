@@ -7,11 +7,12 @@ Missing on purpose: transactions (refused with a reason) and the indexes of sing
 empty: a batch is taken or refused whole).
 
 All partitions are appended to before the first wait, in the order of requests. Large or compressed batches are checked
-on another thread; then the later produces of this connection are checked too, but wait for their turn to append.
+on another thread; then what comes after them in the request, and in the later produces of this connection, is checked
+too, but waits for its turn to append.
 """
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 from korvet_fast._native import Batch, check, headers, recompress, restamp
 from korvet_fast.core.partition import Appended, Partition
@@ -25,58 +26,73 @@ HEAVY: Final = 256 * 1024  # from this size on a batch is checked on another thr
 HEAVY_COMPRESSED: Final = 16 * 1024  # and from this size if it is compressed; the codec lets go of the GIL above it too
 _ATTRIBUTES = 22  # where in a batch the low byte of the attributes is
 _ZSTD = 4
+_ZSTD_SINCE = 7  # version of Produce
 
 
 class Part:
-    """One partition of the request on its way: its row of the answer, and what is known so far."""
+    """One partition of the request that is not done with at once: its row of the answer, and what is known so far."""
 
     __slots__ = ("appended", "batch", "checking", "data", "partition", "row")
 
-    def __init__(self, index: int) -> None:
-        self.row: Values = {"index": index, "base_offset": -1}
-        self.partition: Partition | None = None
+    def __init__(self, row: Values, partition: Partition) -> None:
+        self.row = row
+        self.partition = partition
         self.data: bytearray | memoryview = bytearray()
         self.batch: Batch | None = None
         self.checking: asyncio.Future[tuple[bytearray | memoryview, Batch]] | None = None
         self.appended: Appended | None = None
 
-    def fail(self, error: KorvetError) -> None:
-        self.row["error_code"], self.row["error_message"] = translate(error)
-
 
 async def produce(session: Session, request: Values, version: int) -> Values | None:
-    acks = request["acks"]
-    refusal = _refuse(request)
-    parts: list[Part] = []
+    broker, acks, refusal = session.broker, request["acks"], _refuse(request)
+    now = broker.now()
     responses = []
+    parts: list[Part] = []
+    late = session.turn is not None  # others have to be appended first
     for topic in request["topic_data"]:
-        name = topic["name"]
-        rows = []
+        name, rows = topic["name"], []
+        led = broker.find_led(name)
         for asked in topic["partition_data"]:
-            part = Part(asked["index"])
-            parts.append(part)
-            rows.append(part.row)
+            index, data = asked["index"], asked["records"]
+            row: Values = {"index": index, "base_offset": -1}
+            rows.append(row)
             try:
                 if refusal is not None:
                     raise refusal
-                part.partition = session.broker.partition(name, asked["index"])
-                _examine(session, part, asked["records"], version)
+                partition = led[index] if 0 <= index < len(led) else None
+                if partition is None or not partition.led:
+                    partition = broker.partition(name, index)
+                heavy = _weigh(partition, data, version)
+                if heavy or late:
+                    parts.append(_begin(session, Part(row, partition), data, heavy))
+                    late = True
+                    continue
+                data, batch = _check(data, partition)
+                appended = partition.append(data, batch, acks, now)
+                if appended.done is None:
+                    row["base_offset"], row["log_append_time_ms"], row["log_start_offset"], _ = appended
+                else:
+                    part = Part(row, partition)
+                    part.appended = appended
+                    parts.append(part)
             except KorvetError as error:
-                part.fail(error)
+                _fail(row, error)
         responses.append({"name": name, "partition_responses": rows})
-    checking = [part.checking for part in parts if part.checking is not None]
-    if checking or session.turn is not None:
-        await _take_turn(session, parts, checking, acks)
-    else:
-        _append(parts, acks)
-    await _settle(parts, request["timeout_ms"])
+    if late:
+        await _take_turn(session, parts, acks)
+    if parts:
+        await _settle(parts, request["timeout_ms"])
     if acks == 0:
-        failed = next((part.row for part in parts if part.row.get("error_code")), None)
+        failed = next((row for topic in responses for row in topic["partition_responses"] if "error_code" in row), None)
         if failed is not None:
             # Nothing can be said without a reply; a closed connection makes the producer look again, as Kafka does.
             raise Hangup(f"a produce with acks=0 failed: {failed['error_message']}")
         return None
     return {"responses": responses}
+
+
+def _fail(row: Values, error: KorvetError) -> None:
+    row["error_code"], row["error_message"] = translate(error)
 
 
 def _refuse(request: Values) -> KorvetError | None:
@@ -87,24 +103,30 @@ def _refuse(request: Values) -> KorvetError | None:
     return None
 
 
-def _examine(session: Session, part: Part, data: memoryview | None, version: int) -> None:
-    """Check the batch now, or begin to on another thread. Raises `KorvetError`."""
-    partition = part.partition
-    assert partition is not None
+def _weigh(partition: Partition, data: memoryview | None, version: int) -> bool:
+    """Whether to check these records on another thread. Raises `KorvetError` for what need not be checked at all."""
     if not data:
         raise KorvetError("INVALID_RECORD", "the request holds no record batch for this partition")
-    size = len(data)
-    if size > partition.config.max_message_bytes:
-        limit = partition.config.max_message_bytes
+    size, config = len(data), partition.config
+    if size > config.max_message_bytes:
+        limit = config.max_message_bytes
         raise KorvetError("MESSAGE_TOO_LARGE", f"{size} bytes, but {partition.topic} takes {limit}")
+    if size <= HEAVY_COMPRESSED and version >= _ZSTD_SINCE and config.compression is None:
+        return False
     compression = data[_ATTRIBUTES] & 7 if size > _ATTRIBUTES else 0
-    if compression == _ZSTD and version < 7:
+    if compression == _ZSTD and version < _ZSTD_SINCE:
         raise KorvetError("UNSUPPORTED_COMPRESSION_TYPE", "zstd needs version 7 of Produce")
-    if size > (HEAVY_COMPRESSED if compression else HEAVY) or partition.config.compression not in (None, compression):
+    return size > (HEAVY_COMPRESSED if compression else HEAVY) or config.compression not in (None, compression)
+
+
+def _begin(session: Session, part: Part, data: memoryview, heavy: bool) -> Part:
+    """Check what is to be appended in its turn: now, or on another thread. Raises `KorvetError`."""
+    if heavy:
         loop = asyncio.get_running_loop()
-        part.checking = loop.run_in_executor(session.service.workers, _check, data, partition)
+        part.checking = loop.run_in_executor(session.service.workers, _check, data, part.partition)
     else:
-        part.data, part.batch = _check(data, partition)
+        part.data, part.batch = _check(data, part.partition)
+    return part
 
 
 def _check(data: memoryview, partition: Partition) -> tuple[bytearray | memoryview, Batch]:
@@ -124,8 +146,9 @@ def _check(data: memoryview, partition: Partition) -> tuple[bytearray | memoryvi
     return packed, headers(packed, False)[0]
 
 
-async def _take_turn(session: Session, parts: list[Part], checking: list["asyncio.Future[Any]"], acks: int) -> None:
-    """Append when the checks are done and every earlier produce of this connection has appended."""
+async def _take_turn(session: Session, parts: list[Part], acks: int) -> None:
+    """Append the rest when the checks are done and every earlier produce of this connection has appended."""
+    checking = [part.checking for part in parts if part.checking is not None]
     before = session.turn
     mine = session.turn = asyncio.get_running_loop().create_future()
     try:
@@ -133,13 +156,10 @@ async def _take_turn(session: Session, parts: list[Part], checking: list["asynci
             await asyncio.wait(checking)
         if before is not None:
             await before
+        now = session.broker.now()
         for part in parts:
-            if part.checking is not None:
-                try:
-                    part.data, part.batch = part.checking.result()
-                except KorvetError as error:
-                    part.fail(error)
-        _append(parts, acks)
+            if part.appended is None:
+                _append(part, acks, now)
     finally:
         if not mine.done():
             mine.set_result(None)
@@ -147,14 +167,14 @@ async def _take_turn(session: Session, parts: list[Part], checking: list["asynci
             session.turn = None
 
 
-def _append(parts: list[Part], acks: int) -> None:
-    for part in parts:
-        if part.batch is not None:
-            assert part.partition is not None
-            try:
-                part.appended = part.partition.append(part.data, part.batch, acks=acks)
-            except KorvetError as error:
-                part.fail(error)
+def _append(part: Part, acks: int, now: int) -> None:
+    try:
+        if part.checking is not None:
+            part.data, part.batch = part.checking.result()
+        assert part.batch is not None
+        part.appended = part.partition.append(part.data, part.batch, acks, now)
+    except KorvetError as error:
+        _fail(part.row, error)
 
 
 async def _wait(futures: list["asyncio.Future[None]"], seconds: float) -> None:
@@ -191,16 +211,15 @@ async def _settle(parts: list[Part], timeout_ms: int) -> None:
     if waiting:
         await _wait(waiting, max(timeout_ms, 0) / 1000)
     for part in parts:
-        appended = part.appended
+        appended, row = part.appended, part.row
         if appended is None:
             continue
         done = appended.done
         if done is not None and not done.done():
-            part.fail(KorvetError("REQUEST_TIMED_OUT", f"stored, but not as acks asks for within {timeout_ms} ms"))
+            _fail(row, KorvetError("REQUEST_TIMED_OUT", f"stored, but not as acks asks for within {timeout_ms} ms"))
         elif done is not None and (failure := done.exception()) is not None:
-            assert part.partition is not None
-            part.fail(part.partition.explain(failure))
+            _fail(row, part.partition.explain(failure))
         else:
             placed = done.result() if done is not None else None
-            part.row["base_offset"], part.row["log_append_time_ms"] = placed or appended[:2]
-            part.row["log_start_offset"] = appended.log_start_offset
+            row["base_offset"], row["log_append_time_ms"] = placed or appended[:2]
+            row["log_start_offset"] = appended.log_start_offset
