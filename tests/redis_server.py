@@ -61,6 +61,14 @@ def free_port() -> int:
             return port
 
 
+def stand_still(process: "subprocess.Popen[Any]") -> None:
+    """SIGSTOP, and until every thread of it has stopped: the signal alone leaves a busy one time to go on."""
+    process.send_signal(signal.SIGSTOP)
+    tasks = Path(f"/proc/{process.pid}/task")
+    while any("\nState:\tT" not in (task / "status").read_text() for task in tasks.iterdir()):
+        time.sleep(0.001)
+
+
 class RedisServer:
     """One server over one directory; the port stays the same over restarts.
 
@@ -190,9 +198,9 @@ class RedisServer:
         return self.start()
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open and nothing is answered."""
+        """SIGSTOP, and until it has really stopped: connections stay open and nothing is answered."""
         assert self.process is not None
-        self.process.send_signal(signal.SIGSTOP)
+        stand_still(self.process)
 
     def resume(self) -> None:
         """SIGCONT."""

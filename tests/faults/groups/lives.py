@@ -4,10 +4,8 @@ import asyncio
 import itertools
 import json
 import signal
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 from broker_process import BrokerProcess
 from faults.groups.talk import TOPIC, Member, Talk, talk
@@ -16,7 +14,7 @@ from kafka_server import FIND_COORDINATOR
 from korvet_fast.core.groups.documents import slot_of
 from korvet_fast.core.groups.fence import owner_key
 from raw_connection import connect
-from redis_server import RedisServer
+from redis_server import RedisServer, stand_still
 
 QUICK = (
     # They look at each other eight times in an interval: time enough for two to believe that they have a group.
@@ -146,10 +144,7 @@ async def find(port: int, names: Sequence[str] = NAMES) -> dict[str, int]:
 def fall_asleep(broker: BrokerProcess) -> None:
     """SIGSTOP, and until it has really stopped."""
     assert broker.process is not None
-    broker.process.send_signal(signal.SIGSTOP)
-    tasks = Path(f"/proc/{broker.pid}/task")
-    while any("\nState:\tT" not in (task / "status").read_text() for task in tasks.iterdir()):
-        time.sleep(0.001)
+    stand_still(broker.process)
 
 
 def wake(broker: BrokerProcess) -> None:

@@ -51,9 +51,13 @@ def test_a_pipeline_cut_anywhere_answers_each_append_with_its_own_outcome(
                     stored.extend((row["base_offset"] + each, value) for each, value in enumerate(values))
 
             await send([b"first"])
-            before = len(proxy.trace)
-            await send([b"an", b"append"])
-            for name in dict.fromkeys(proxy.trace[before:]):
+            traces = []
+            for _ in range(3):
+                before = len(proxy.trace)
+                await send([b"an", b"append"])
+                traces.append(proxy.trace[before:])
+            # What is not in all of them is none of it: now and then the server is looked at.
+            for name in [name for name in dict.fromkeys(traces[0]) if all(name in trace for trace in traces)]:
                 ways = [(proxy.cut_request, place) for place in (0, 20, WHOLE)]
                 ways += [(proxy.cut_reply, place) for place in (0, 2)]
                 for number, (way, place) in enumerate(ways):
