@@ -1,7 +1,7 @@
 """Who is measured: a broker in a topic of its own, or Redis itself. One column of the printed table each."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Protocol
 
@@ -18,11 +18,19 @@ GAPS = ("--offsets", "gaps")  # those of stream entries have
 RAW_MODES = {"produce": "redis-add", "fetch": "redis-range"}
 
 
+Watch = Callable[[], AbstractContextManager[object]]
+
+
 class Contestant(Protocol):
     """What `system.py` takes turns with."""
 
-    def measure(self, load: Load, seconds: float) -> Figures:
-        """One run: the generator's figures. Raises PeerError when an answer was wrong."""
+    peer: Peer
+
+    def measure(self, load: Load, seconds: float, watch: Watch = nullcontext) -> Figures:
+        """One run: the generator's figures. `watch`: entered while it is measured.
+
+        Raises PeerError when an answer was wrong.
+        """
 
 
 def _run(peer: Peer, mode: str, load: Load, seconds: float, *arguments: str) -> Figures:
@@ -52,11 +60,12 @@ class Broker:
         configs = [word for setting in (*ours, *self._settings) for word in ("--config", setting)]
         return generator.load(self.peer, "create", "t", "--partitions", str(load.partitions), *configs)
 
-    def measure(self, load: Load, seconds: float) -> Figures:
+    def measure(self, load: Load, seconds: float, watch: Watch = nullcontext) -> Figures:
         self.create(load)
         if load.fill:
             generator.load(self.peer, "produce", "t", *load.fill)
-        figures = _run(self.peer, load.mode, load, seconds)
+        with watch():
+            figures = _run(self.peer, load.mode, load, seconds)
         generator.load(self.peer, "delete", "t")
         return figures
 
@@ -68,25 +77,28 @@ class Copier:
         self._loop = loop
         self.peer = loop.peer
 
-    def measure(self, load: Load, seconds: float) -> Figures:
+    def measure(self, load: Load, seconds: float, watch: Watch = nullcontext) -> Figures:
         if load.mode == "pipe":
-            return _run(self.peer, "copy", load, seconds)
-        return self._loop.measure(load, seconds)
+            with watch():
+                return _run(self.peer, "copy", load, seconds)
+        return self._loop.measure(load, seconds, watch)
 
 
 class OverRedis:
     """Korvet Fast over Redis, in a topic of one layout. That nothing was lost or doubled is counted in Redis."""
 
     def __init__(self, korvet: Korvet, redis: Redis, layout: str) -> None:
+        self.peer = korvet
         self._broker = Broker(korvet, f"storage.layout={layout}")
         self._redis = redis
         self._counted = {"entries": "accepted_records", "batches": "accepted"}[layout]
 
-    def measure(self, load: Load, seconds: float) -> Figures:
-        peer = self._broker.peer
+    def measure(self, load: Load, seconds: float, watch: Watch = nullcontext) -> Figures:
+        peer = self.peer
         self._broker.create(load)
         produced = [generator.load(peer, "produce", "t", *load.fill, *GAPS)] if load.fill else []
-        figures = _run(peer, load.mode, load, seconds, *GAPS)
+        with watch():
+            figures = _run(peer, load.mode, load, seconds, *GAPS)
         if load.mode == "produce":
             produced.append(figures)
         expected = sum(each.get(alone + self._counted, 0) for each in produced for alone in ("", "alone_"))
@@ -101,13 +113,14 @@ class Raw:
     """Redis without a broker: the same records as plain XADDs and XRANGEs."""
 
     def __init__(self, redis: Redis, layout: str) -> None:
-        self._redis = redis
+        self.peer = self._redis = redis
         self._layout = ("--layout", layout)
 
-    def measure(self, load: Load, seconds: float) -> Figures:
+    def measure(self, load: Load, seconds: float, watch: Watch = nullcontext) -> Figures:
         if load.fill:
             generator.load(self._redis, RAW_MODES["produce"], "t", *load.fill, *self._layout)
-        figures = _run(self._redis, RAW_MODES[load.mode], load, seconds, *self._layout)
+        with watch():
+            figures = _run(self._redis, RAW_MODES[load.mode], load, seconds, *self._layout)
         self._redis.settle()
         return figures
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.profile import PLACES
 from benchmarks.rows import COLUMNS, Figure, Figures, Load
 
 Row = dict[str, Any]
@@ -44,11 +45,16 @@ def _ratios(figure: Figure, measured: dict[str, list[Figures]]) -> Iterator[Row]
             if not pairs:  # the other answered nothing in time
                 continue
             median = statistics.median(mine / other for mine, other in pairs)
-            found: Row = {"what": str(ratio), "ratio": round(median, 3)}
+            found: Row = {"what": str(ratio), "of": ratio.of, "ratio": round(median, 3)}
             if ratio.target:
                 found["target"] = str(ratio.target)
                 found["reached"] = ratio.target.reached(statistics.median(ours), median)
             yield found
+
+
+def missed(row: Row) -> list[str]:
+    """The columns that do not reach a target of this row."""
+    return [ratio["of"] for ratio in row["ratios"] if ratio.get("reached") is False]
 
 
 def result(machine: dict[str, Any], rounds: int, seconds: float, rows: list[Row]) -> dict[str, Any]:
@@ -77,7 +83,19 @@ def table(result: dict[str, Any]) -> str:
             value = f"{ratio['ratio']:.2f}" if ratio else ""
             cells.append([*figures, ratio.get("what", ""), value, ratio.get("target", ""), verdict])
             figures = [""] * len(figures)
-    return "\n".join([_head(result), "", draw(cells)]) + _strangers(result["rows"])
+    return "\n".join([_head(result), "", draw(cells)]) + _strangers(result["rows"]) + _profiles(result["rows"])
+
+
+def _profiles(rows: list[Row]) -> str:
+    """Where the loops that miss a target spent their time, as a second table."""
+    cells = [["Missed", "Of", *PLACES]]
+    for row in rows:
+        for name, shares in row.get("profile", {}).items():
+            percent = [f"{shares.get(place, 0):.0%}" for place in PLACES]
+            cells.append([row["load"], COLUMNS[name], *percent])
+    if len(cells) == 1:
+        return ""
+    return f"\n\nWhat misses its target, and where its loop's time goes:\n\n{draw(cells)}"
 
 
 def _head(result: dict[str, Any]) -> str:

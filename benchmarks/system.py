@@ -10,9 +10,10 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from benchmarks import generator, machine, report
+from benchmarks import generator, machine, profile, report
 from benchmarks.contestants import Contestant, Field, alone
 from benchmarks.peers import redis
 from benchmarks.peers.process import PeerError
@@ -42,6 +43,17 @@ def take_turns(load: Load, contestants: dict[str, Contestant], rounds: int, seco
         for name in list(contestants)[:: 1 if number % 2 == 0 else -1]:
             measured[name].append(contestants[name].measure(load, seconds))
     return measured
+
+
+def compare(load: Load, contestants: dict[str, Contestant], rounds: int, seconds: float) -> list[report.Row]:
+    """The load's rows. Who misses a target is run once more, to see where its loop spends the time."""
+    load = pace(load, contestants, seconds)
+    rows = list(report.lines(load, take_turns(load, contestants, rounds, seconds)))
+    for name in dict.fromkeys(name for row in rows for name in report.missed(row)):
+        shares: profile.Shares = {}
+        contestants[name].measure(load, seconds, partial(profile.watch, contestants[name].peer.pid, shares))
+        rows[0].setdefault("profile", {})[name] = shares
+    return rows
 
 
 def pace(load: Load, contestants: dict[str, Contestant], seconds: float) -> Load:
@@ -75,11 +87,11 @@ def many_partitions(name: str, seconds: float) -> Figures:
         return {**figures, "metadata_us": asked["p50_us"], **again}
 
 
-def results(options: argparse.Namespace) -> Iterator[tuple[Load, Measured]]:
-    """Each load that is meant, with what was measured."""
+def results(options: argparse.Namespace) -> Iterator[tuple[Load, list[report.Row]]]:
+    """Each load that is meant, with its rows."""
     peers, rounds, seconds, only = options.peers, options.rounds, options.seconds, options.only
     if START.meant_by(only) and (names := [name for name in peers if name in START.peers]):
-        yield START, {name: [start(name) for _ in range(rounds)] for name in names}
+        yield START, list(report.lines(START, {name: [start(name) for _ in range(rounds)] for name in names}))
     with contextlib.ExitStack() as running:
         field = Field(running, peers, running.enter_context(empty()), options.redis_server)
         warm = set()
@@ -90,9 +102,10 @@ def results(options: argparse.Namespace) -> Iterator[tuple[Load, Measured]]:
                     warm.add(contestant)
                     contestant.measure(WARM_UP, 3 * seconds)  # the JVM compiles what is hot
             if contestants:
-                yield load, take_turns(pace(load, contestants, seconds), contestants, rounds, seconds)
+                yield load, compare(load, contestants, rounds, seconds)
     if MANY_PARTITIONS.meant_by(only) and (names := [name for name in peers if name in MANY_PARTITIONS.peers]):
-        yield MANY_PARTITIONS, {name: [many_partitions(name, seconds)] for name in names}
+        found = {name: [many_partitions(name, seconds)] for name in names}
+        yield MANY_PARTITIONS, list(report.lines(MANY_PARTITIONS, found))
 
 
 def read_options() -> argparse.Namespace:
@@ -118,8 +131,8 @@ def main() -> int:
             options.redis_server = options.redis_server or redis.find_program()
         generator.build()
         described = machine.describe("kafka" in options.peers, options.redis_server)
-        for load, measured in results(options):
-            rows += report.lines(load, measured)
+        for load, found in results(options):
+            rows += found
             print(f"  {load.title}", file=sys.stderr)
     except PeerError as error:
         print(error, file=sys.stderr)
