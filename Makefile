@@ -5,9 +5,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
+# Hundreds of Python processes start in the tests: they shall not all compile what they import.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-rust test-python test-spark lint checks format stubs diagrams develop wheel wheel-install tools tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix kill-loop rolling-restarts group-invariants vectors check-toolchain
+.PHONY: help demo demo-spark test test-rust test-python test-spark lint checks format stubs diagrams develop native wheel wheel-install tools programs jars tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix kill-loop rolling-restarts group-invariants vectors check-toolchain
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -16,7 +18,8 @@ demo: $(VENV)/.tools-demo wheel  ## build and install the wheel, send 336,776 fl
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
 	@$(PY) -m benchmarks.demo $(STORE)
 
-test: develop tools  ## lint and every test but Spark's: Rust, Python, real clients, faults (KORVET_TEST_REQUIRE=all forbids skips)
+test:  ## lint and every test but Spark's: Rust, Python, real clients, faults (KORVET_TEST_REQUIRE=all forbids skips)
+	@$(MAKE) --no-print-directory -j 4 develop tools
 	@$(MAKE) --no-print-directory -j 2 test-rust test-python
 
 # Side by side: most Python tests wait, for servers and for clients.
@@ -43,9 +46,10 @@ checks:
 	$(PY) -m mypy.stubtest korvet_fast._native
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	@# clippy links nothing, so libFuzzer need not be compiled: it is said to be there
 	@for crate in rust/fuzz benchmarks/load; do \
 	  cargo fmt --manifest-path $$crate/Cargo.toml --check && \
-	  cargo clippy --manifest-path $$crate/Cargo.toml --target-dir target --all-targets --quiet -- -D warnings || exit 1; \
+	  CUSTOM_LIBFUZZER_PATH=$(CURDIR)/target/libFuzzer.a cargo clippy --manifest-path $$crate/Cargo.toml --target-dir target --all-targets --quiet -- -D warnings || exit 1; \
 	done
 
 format:  ## rewrite Python and Rust in the house style
@@ -53,8 +57,12 @@ format:  ## rewrite Python and Rust in the house style
 	$(BIN)/ruff format .
 	cargo fmt --all
 
-develop: $(VENV)/.deps  ## build the extension into the tree, so that edited Python runs at once
+develop: $(VENV)/.deps native  ## build the extension into the tree, so that edited Python runs at once
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+
+# Apart from installing it, so that make -j compiles while pip fetches.
+native: $(VENV)/.pip check-toolchain
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet --skip-install
 
 wheel: $(VENV)/.pip check-toolchain  ## build the wheel people install, into dist/
 	@rm -rf dist
@@ -100,7 +108,7 @@ vectors: develop tools  ## record real clients' requests again, against Apache K
 
 bench: develop  ## the codec: plain Python, the same compiled by Cython, Rust, side by side; then criterion
 	$(PY) -m benchmarks.codec
-	cargo bench --package korvet-codec
+	cargo bench --package korvet-benches
 
 bench-requests: develop  ## each API from bytes in to bytes out over a store that discards, against its budget
 	$(PY) -m benchmarks.requests
@@ -166,12 +174,16 @@ wheel-install: wheel
 TOOLS := kcat redis-server redis-cli valgrind chromium chromedriver
 PACKAGES := kcat redis-server valgrind chromium chromium-driver
 
-tools: $(VENV)/.deps  ## foreign programs the tests use: kcat, redis-server, valgrind and a browser from Debian, Kafka's jars from Maven
+tools: programs jars  ## foreign programs the tests use: kcat, redis-server, valgrind and a browser from Debian, Kafka's jars from Maven
+
+programs:
 	@command -v $(TOOLS) >/dev/null && [ "$$(command -v $(TOOLS) | wc -l)" = "$(words $(TOOLS))" ] || \
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 	    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(PACKAGES) >/dev/null; } || \
 	  echo "not all of $(TOOLS) are here, and they cannot be installed: their tests will be skipped"
+
+jars: $(VENV)/.pip
 	@$(PY) -c "from benchmarks.peers.kafka import jars; jars.classpath()" || echo "Kafka's jars are not here: the tests of its Java tools will be skipped"
 
-tools-spark: $(VENV)/.deps
+tools-spark: $(VENV)/.pip
 	@$(PY) -m benchmarks.peers.spark.environment || echo "Spark's other versions are not here: their tests will be skipped"

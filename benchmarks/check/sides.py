@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.check.count import ROOT
 
 CACHE = ROOT / ".cache" / "check"
-RUST = ("rust", "Cargo.toml", "Cargo.lock", ":!rust/fuzz", ":!rust/*/benches")  # what the extension is built from
+RUST = ("rust", "Cargo.toml", "Cargo.lock", ":!rust/fuzz", ":!rust/benches")  # what the extension is built from
 NATIVE = "_native.abi3.so"
 _ISSUED = ("origin/main", "main")  # what work is merged into
 

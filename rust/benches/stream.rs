@@ -1,4 +1,4 @@
-//! Batches into Redis streams and back, 1 and 1,000 records of 100 and 1,000 bytes: `cargo bench -p korvet-codec --bench
+//! Batches into Redis streams and back, 1 and 1,000 records of 100 and 1,000 bytes: `cargo bench -p korvet-benches --bin
 //! stream`.
 #![allow(missing_docs)] // criterion's macros write public functions
 

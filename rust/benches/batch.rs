@@ -1,4 +1,4 @@
-//! Record batches of 1, 100 and 10,000 records of 100 bytes: `cargo bench -p korvet-codec --bench batch`.
+//! Record batches of 1, 100 and 10,000 records of 100 bytes: `cargo bench -p korvet-benches --bin batch`.
 #![allow(missing_docs)] // criterion's macros write public functions
 
 use std::hint::black_box;
