@@ -23,6 +23,7 @@ __all__ = [
     "ReplyError",
     "Rows",
     "Schema",
+    "admit",
     "assemble",
     "blobs",
     "check",
@@ -88,12 +89,6 @@ class Batch:
     @property
     def count(self, /) -> int:
         """How many records."""
-    @property
-    def facts(self, /) -> tuple[int, int, int, bool, tuple[int, int, int, int] | None]:
-        """
-        What an append asks, at once: (`size`, `count`, `max_timestamp`, plain, `numbers`). Plain: none of
-        `log_append_time`, `transactional` and `control`.
-        """
     @property
     def first_timestamp(self, /) -> int:
         """Time of the first record, in ms."""
@@ -313,6 +308,15 @@ class Schema:
     @property
     def name(self, /) -> str:
         """What it was called when it was made; begins every error message."""
+
+def admit(records: Buffer, limit: SupportsIndex) -> tuple[int, int, int, int, tuple[int, int, int, int] | None]:
+    """
+    As `check`, of records that must be one batch; what an append asks of it: (size, count, largest time in ms, flags,
+    `numbers` as of a `Batch`).
+
+    `flags`: those of its attributes that only brokers and transactions have, 8 time of append, 16 transactional, 32
+    control; 0 of most. Raises, after everything else: `BAD_COUNT` for no batch, `TRAILING_BYTES` for several.
+    """
 
 def assemble(
     columns: Mapping[str, Buffer],

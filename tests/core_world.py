@@ -6,14 +6,14 @@ from asyncio import Future
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from batches import NOW, make_batch, read_values
 from korvet_fast import _native
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.clock import Clock
-from korvet_fast.core.partition import Appended, Partition
+from korvet_fast.core.partition import Partition
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.interface import LARGE, Appending, Attached, Bounds, Entry, Form, Piece
@@ -21,6 +21,15 @@ from shared_store import Server, SharedStore
 
 LIMIT = 1 << 30
 BLIND = ("broker.heartbeat.interval.ms=1000000000", "broker.session.timeout.ms=2000000000")
+
+
+class Appended(NamedTuple):
+    """What `Partition.append` gives, by name."""
+
+    base_offset: int
+    log_append_time: int
+    log_start_offset: int
+    done: "Future[Any] | None"
 
 
 class StillClock(Clock):
@@ -163,8 +172,7 @@ async def send(partition: Partition, *values: bytes, acks: int = -1, **options: 
 
 def put(partition: Partition, batch: bytearray, acks: int = 1) -> Appended:
     """Check and append, as Produce does."""
-    (summary,) = _native.check(batch, LIMIT)
-    return partition.append(batch, summary, acks, partition._host.clock.wall())
+    return Appended(*partition.append(batch, _native.admit(batch, LIMIT), acks, partition._host.clock.wall()))
 
 
 def put_values(partition: Partition, *values: bytes) -> int:

@@ -144,13 +144,12 @@ class Broker:
         """Milliseconds since 1970, as `Partition.append` asks for them."""
         return self._host.clock.wall()
 
-    def find_led(self, topic: str) -> Sequence[Partition]:
-        """The partitions of a topic, of which those with `led` are led here; none if there is no such topic.
+    def find_led(self, topic: str) -> Topic | None:
+        """A topic of which those partitions with `led` are led here; None if there is no such topic.
 
-        For those who look for many of them. What is not found so, `partition` explains.
+        For those who look for many partitions. What is not found so, `partition` explains.
         """
-        found = self.topics.get(topic)
-        return found.partitions if found is not None and self._leadership.valid else ()
+        return self.topics.get(topic) if self._leadership.valid else None
 
     def partition(self, topic: str, index: int) -> Partition:
         """A partition that this broker leads.

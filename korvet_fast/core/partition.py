@@ -4,17 +4,17 @@ Appends start in the order of the calls and end in any order.
 """
 
 import asyncio
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from korvet_fast import _native
-from korvet_fast.core.producers import Stored
+from korvet_fast.core.producers import Numbers, Stored
 from korvet_fast.core.tenure import Tenure
 from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.errors import KorvetError, StoreError
 from korvet_fast.store.interface import Entry, Stale
 
 SAVE_EVERY = 64 << 20  # bytes appended between two saves of the state: what an opening after a crash reads again
-_make: Final = tuple.__new__  # of a NamedTuple, in half the time: this is once a partition of each produce
+_make: Final = tuple.__new__  # of a NamedTuple, in half the time: once for each partition of each produce
 
 
 class Placed(NamedTuple):
@@ -24,18 +24,17 @@ class Placed(NamedTuple):
     log_append_time: int
 
 
-class Appended(NamedTuple):
-    """Where a batch is to go, as `Placed`.
+# What is asked of a batch, as `_native.admit` gives it: bytes, records, largest time in ms, special flags, numbers.
+Facts: TypeAlias = tuple[int, int, int, int, Numbers | None]
 
-    `done` is None if what `acks` asked for is reached already; else it ends with None, with a `Placed` that says where
-    the batch went instead, or with a failure that `Partition.explain` puts into a client's words. It is shared with
-    other requests: never cancel it (await it through `asyncio.wait` or `asyncio.shield`).
-    """
+# Where a batch is to go, as `Placed`, then the start of the log, then what is done when `acks` asks for more.
+#
+# That is None if what `acks` asked for is reached already; else it ends with None, with a `Placed` that says where the
+# batch went instead, or with a failure that `Partition.explain` puts into a client's words. It is shared with other
+# requests: never cancel it (await it through `asyncio.wait` or `asyncio.shield`).
+Appended: TypeAlias = "tuple[int, int, int, asyncio.Future[Any] | None]"
 
-    base_offset: int
-    log_append_time: int
-    log_start_offset: int
-    done: "asyncio.Future[Any] | None"
+_BROKERS_TIME: Final = 8  # the special flag of a batch whose records have the time of append
 
 
 class Partition(Tenure):
@@ -49,13 +48,8 @@ class Partition(Tenure):
             self._host.store.declare(self.log, config.form)
         self.config = config
 
-    def wants(self, batch: _native.Batch) -> int | None:
-        """The compression this batch is to be brought to before `append`, or None if it can stay as it is."""
-        wanted = self.config.compression
-        return None if wanted is None or wanted == batch.compression else wanted
-
-    def append(self, data: bytearray | memoryview, batch: _native.Batch, acks: int, now: int) -> Appended:
-        """Put one checked batch at the end of the log; `data` is stamped in place.
+    def append(self, data: bytearray | memoryview, facts: Facts, acks: int, now: int) -> Appended:
+        """Put one checked batch, in the topic's compression, at the end of the log; `data` is stamped in place.
 
         `acks` as in Kafka: 0, 1 or -1. `now`: the time in ms. Raises `StoreError`, or `KorvetError`: MESSAGE_TOO_LARGE,
         INVALID_RECORD, INVALID_TIMESTAMP, NOT_ENOUGH_REPLICAS, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION
@@ -63,16 +57,15 @@ class Partition(Tenure):
         """
         if self._refusal is not None:
             self._refuse()
-        host, config = self._host, self.config
-        size, count, time, plain, numbers = batch.facts
+        config = self.config
+        size, count, time, flags, numbers = facts
         if size > config.max_message_bytes:
             raise KorvetError("MESSAGE_TOO_LARGE", f"{size} bytes, but {self.topic} takes {config.max_message_bytes}")
-        if not plain:
-            raise _object(batch)
+        if flags:
+            raise _object(flags)
         if acks == -1 and config.strict:
             self._check_copies()
-        producers = self._state.producers
-        if numbers is not None and (before := producers.check(numbers)) is not None:
+        if numbers is not None and (before := self._state.producers.check(numbers)) is not None:
             return self._repeat(before, acks)
         at = self.end
         base = self._next(at, now) if self.single else at
@@ -86,7 +79,7 @@ class Partition(Tenure):
         end = base + count
         mark = self._mark
         try:
-            stored, durable = host.store.append(
+            stored, durable = self._host.store.append(
                 self.log,
                 (_make(Entry, (data, base, end - 1, time)),),
                 at,
@@ -97,9 +90,11 @@ class Partition(Tenure):
             if stored.done():
                 stored.result()
                 mark.stored = end
+                at_once = stored is durable
             else:
                 mark.expect(end, stored)
-            if durable.done():
+                at_once = False
+            if not at_once and durable.done():
                 durable.result()
         except (Stale, StoreError) as failure:
             raise self._doubt(failure) from None
@@ -109,13 +104,16 @@ class Partition(Tenure):
         self.size += size
         self._unsaved += size
         if numbers is not None:
-            producers.add(numbers, base, time, host.clock.monotonic())
-        mark.add(base, end, size, durable)
+            self._state.producers.add(numbers, base, time, self._host.clock.monotonic())
         if self._unsaved >= SAVE_EVERY and (self._saving is None or self._saving.done()):
-            self._saving = host.start(self.save())
-        awaited = durable if acks == -1 else stored
+            self._saving = self._host.start(self.save())
         stamp = now if config.log_append_time else -1
-        return _make(Appended, (base, stamp, self.start, None if awaited.done() else awaited))
+        if at_once:
+            mark.put(base, end, size)
+            return base, stamp, self.start, None
+        mark.add(base, end, size, durable)
+        awaited = durable if acks == -1 else stored
+        return base, stamp, self.start, None if awaited.done() else awaited
 
     def _next(self, end: int, now: int) -> int:
         """The offset of a batch for a log that ends at `end`, at `now` ms, where offsets are not dense."""
@@ -131,11 +129,11 @@ class Partition(Tenure):
         reached = acks != -1 and before.last_offset < self._mark.stored
         done = None if reached else self._mark.find_round(before.last_offset)
         time = before.timestamp if self.config.log_append_time else -1
-        return Appended(before.base_offset, time, self.start, done)
+        return before.base_offset, time, self.start, done
 
 
-def _object(batch: _native.Batch) -> KorvetError:
-    """Why a batch with such attributes is not taken."""
-    if batch.log_append_time:
+def _object(flags: int) -> KorvetError:
+    """Why a batch with such flags is not taken."""
+    if flags & _BROKERS_TIME:
         return KorvetError("INVALID_TIMESTAMP", "a producer may not mark its times as the broker's")
     return KorvetError("INVALID_RECORD", "control and transactional batches are not taken")

@@ -8,8 +8,7 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from korvet_fast import _native
-from korvet_fast.core.partition import Appended, Partition, Placed
+from korvet_fast.core.partition import Appended, Facts, Partition, Placed
 from korvet_fast.errors import KorvetError, StoreError
 from korvet_fast.store.interface import Stale
 
@@ -23,11 +22,11 @@ class Pending:
     `refused`: another program was in its place.
     """
 
-    __slots__ = ("acks", "batch", "data", "done", "placed", "refused", "tries")
+    __slots__ = ("acks", "data", "done", "facts", "placed", "refused", "tries")
 
-    def __init__(self, data: bytearray | memoryview, batch: _native.Batch, acks: int) -> None:
+    def __init__(self, data: bytearray | memoryview, facts: Facts, acks: int) -> None:
         self.data = data
-        self.batch = batch
+        self.facts = facts
         self.acks = acks
         self.done: asyncio.Future[Placed] = asyncio.get_running_loop().create_future()
         self.placed = Placed(-1, -1)
@@ -40,7 +39,7 @@ class Pending:
 
 
 class SinglePartition(Partition):
-    """As any other partition, but every `Appended.done` has a result: where the batch went in the end."""
+    """As any other partition, but what an `Appended` waits for has a result: where the batch went in the end."""
 
     __slots__ = ("_ahead", "_aside", "_sent")
 
@@ -50,25 +49,24 @@ class SinglePartition(Partition):
         self._sent: list[Pending] = []  # in order, until their outcome is known
         self._aside: list[Pending] | None = None  # those that have to wait while earlier ones are placed anew
 
-    def append(self, data: bytearray | memoryview, batch: _native.Batch, acks: int, now: int) -> Appended:
+    def append(self, data: bytearray | memoryview, facts: Facts, acks: int, now: int) -> Appended:
         """See `Partition.append`. Where the batch has to wait for its place, its base offset is -1."""
-        pending = Pending(data, batch, acks)
+        pending = Pending(data, facts, acks)
         if self._aside is not None and self._refusal is None:
             self._aside.append(pending)
-            return Appended(*pending.placed, self.start, pending.done)
-        appended = self._place(pending, now)
-        return appended._replace(done=None if pending.done.done() else pending.done)
+        else:
+            self._place(pending, now)
+        return *pending.placed, self.start, None if pending.done.done() else pending.done
 
-    def _place(self, pending: Pending, now: int) -> Appended:
+    def _place(self, pending: Pending, now: int) -> None:
         pending.refused = False
-        appended = super().append(pending.data, pending.batch, pending.acks, now)
-        pending.placed = Placed(appended.base_offset, appended.log_append_time)
-        if appended.done is None:
+        base, time, _, done = super().append(pending.data, pending.facts, pending.acks, now)
+        pending.placed = Placed(base, time)
+        if done is None:
             pending.done.set_result(pending.placed)
         else:
             self._sent.append(pending)
-            appended.done.add_done_callback(partial(self._conclude, pending))
-        return appended
+            done.add_done_callback(partial(self._conclude, pending))
 
     def _next(self, end: int, now: int) -> int:
         return max(end, (now + self._ahead) << self.config.form.bits)

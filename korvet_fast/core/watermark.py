@@ -8,6 +8,7 @@ from korvet_fast.core.watch import Watch
 from korvet_fast.errors import StoreError
 
 _RECENT = 64  # appends whose sizes are remembered at least, for `count_readable`
+_MOST = 2 * _RECENT
 
 
 class Round:
@@ -41,20 +42,31 @@ class Watermark:
 
     def add(self, base: int, end: int, size: int, durable: "asyncio.Future[None]") -> None:
         """`size` bytes were appended as `base` <= offset < `end`, to be read when `durable` ends."""
-        recent, before = self._recent, self._written
-        recent.append((base, before))
-        if len(recent) > 2 * _RECENT:
-            del recent[:_RECENT]
-        written = self._written = before + size
         rounds = self._rounds
         # The store shares one future between many appends: one callback for all of them.
-        if rounds and (rounds[-1].future is durable or durable.done()):
-            rounds[-1].end, rounds[-1].written = end, written
-        elif durable.done():
-            self._rise(end, written)
+        if durable.done() or (rounds and rounds[-1].future is durable):
+            self.put(base, end, size)
         else:
-            rounds.append(Round(durable, end, written))
+            self._count(base, size)
+            rounds.append(Round(durable, end, self._written))
             durable.add_done_callback(self._settle)
+
+    def put(self, base: int, end: int, size: int) -> None:
+        """As `add`, for what is durable as soon as what was appended before it is."""
+        written = self._count(base, size)
+        if self._rounds:
+            last = self._rounds[-1]
+            last.end, last.written = end, written
+        else:
+            self._rise(end, written)
+
+    def _count(self, base: int, size: int) -> int:
+        recent, before = self._recent, self._written
+        recent.append((base, before))
+        if len(recent) > _MOST:
+            del recent[:_RECENT]
+        written = self._written = before + size
+        return written
 
     def expect(self, end: int, stored: "asyncio.Future[None]") -> None:
         """An append that ends at `end` is on its way: note when the store has it."""

@@ -5,7 +5,7 @@ codes.
 """
 
 from korvet_reference.arrow import ArrowPage, to_arrow
-from korvet_reference.batch import check, find_time, headers, recompress, restamp, span
+from korvet_reference.batch import admit, check, find_time, headers, recompress, restamp, span
 from korvet_reference.columns import Column, assemble, columns
 from korvet_reference.frames import Frames
 from korvet_reference.header import Batch
@@ -26,6 +26,7 @@ __all__ = [
     "ReplyError",
     "Rows",
     "Schema",
+    "admit",
     "assemble",
     "blobs",
     "check",

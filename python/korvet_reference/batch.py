@@ -11,6 +11,7 @@ from dataclasses import replace
 from korvet_fast.errors import CodecError
 from korvet_reference.compression import check_known, compress
 from korvet_reference.header import (
+    CONTROL,
     CRC_END,
     HEADER,
     LAST,
@@ -52,6 +53,21 @@ def check(records: Bytes, limit: int) -> list[Batch]:
             times.append(record_time(batch, record.timestamp_delta))
         found.append(replace(batch, max_timestamp=max(times)))
     return found
+
+
+def admit(records: Bytes, limit: int) -> tuple[int, int, int, int, tuple[int, int, int, int] | None]:
+    """As `check`, of one batch: (size, count, max_timestamp, flags of brokers and transactions, numbers).
+
+    Raises, after everything else, BAD_COUNT for no batch and TRAILING_BYTES for several.
+    """
+    found = check(records, limit)
+    if not found:
+        raise CodecError("BAD_COUNT", "there is no record batch")
+    if len(found) > 1:
+        raise CodecError("TRAILING_BYTES", f"{len(found)} record batches where one is taken")
+    (batch,) = found
+    special = batch.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
+    return batch.size, batch.count, batch.max_timestamp, special, batch.numbers
 
 
 def _check_header(batch: Batch, data: memoryview) -> None:

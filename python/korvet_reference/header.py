@@ -55,12 +55,6 @@ class Batch:
             return None
         return self.producer_id, self.producer_epoch, self.base_sequence, self.count
 
-    @property
-    def facts(self) -> tuple[int, int, int, bool, tuple[int, int, int, int] | None]:
-        """(size, count, max_timestamp, plain, numbers). Plain: neither time of append, transactional nor control."""
-        plain = not (self.log_append_time or self.transactional or self.control)
-        return self.size, self.count, self.max_timestamp, plain, self.numbers
-
 
 def read_header(data: memoryview, start: int) -> Batch:
     """The batch at `start`, all of which must be there.

@@ -28,6 +28,12 @@ def test_check_of_one(data: bytes) -> None:
     agree(lambda impl: impl.check(data, LIMIT))
 
 
+@given(st.one_of(one, some))
+@examples(300)
+def test_admit(data: bytes) -> None:
+    agree(lambda impl: impl.admit(data, LIMIT))
+
+
 @given(some, st.booleans())
 @examples(200)
 def test_headers(data: bytes, verify: bool) -> None:

@@ -166,17 +166,6 @@ def test_the_broker_stamps_times_where_the_topic_says_so(tmp_path: Path) -> None
     over(tmp_path, body, message_timestamp_type="LogAppendTime")
 
 
-def test_a_batch_wants_the_topics_compression(tmp_path: Path) -> None:
-    async def body(world: World, partition: Partition) -> None:
-        plain = _native.check(make_batch([b"a" * 100]), 1 << 20)[0]
-        packed = _native.check(make_batch([b"a" * 100], compression=1), 1 << 20)[0]
-        assert (partition.wants(plain), partition.wants(packed)) == (1, None)
-        await world.broker.topics.alter(world.broker.topics.get("t") or pytest.fail("gone"), {})
-        assert (partition.wants(plain), partition.wants(packed)) == (None, None)
-
-    over(tmp_path, body, compression_type="gzip")
-
-
 def test_deleted_records_are_gone_and_the_rest_is_not(tmp_path: Path) -> None:
     async def body(world: World, partition: Partition) -> None:
         for value in (b"a", b"b", b"c"):

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from batches import make_batch
-from core_world import SharedWorld, put, read_all, run_shared, send, settle
+from core_world import Appended, SharedWorld, put, read_all, run_shared, send, settle
 from korvet_fast.core.host import Loss
-from korvet_fast.core.partition import Appended, Partition
+from korvet_fast.core.partition import Partition
 from korvet_fast.errors import KorvetError
 from shared_store import Server
 

@@ -101,11 +101,12 @@ class Log:
             raise Stale(segment.end)
         if not entries:
             return at
-        data, _, _, timestamp = entries[0]
+        data, first, last, timestamp = entries[0]
         alone = len(entries) == 1
         size = len(data) if alone else sum(len(entry.data) for entry in entries)
         position = segment.size
-        if position and (position + size > piece.size or timestamp - segment.first_time > piece.span):
+        limit, span = piece
+        if position and (position + size > limit or timestamp - segment.first_time > span):
             segment = self.roll()
             position = 0
         try:
@@ -118,6 +119,9 @@ class Log:
         if written < size:
             self._write(handle, segment, [entry.data for entry in entries], size, written)
         self.dirty = True
+        if alone:
+            segment.note(first, last, timestamp, size, self.interval)
+            return last + 1
         for data, first, last, timestamp in entries:
             segment.note(first, last, timestamp, len(data), self.interval)
         return segment.end

@@ -77,6 +77,9 @@ impl From<batch::Batch> for Batch {
 /// Producer id, its epoch, its sequence number for the first record, how many records.
 type Numbers = (i64, i16, i32, i32);
 
+/// The flags for time of append, transactions and control records.
+const SPECIAL: i16 = 0b11_1000;
+
 #[pymethods]
 impl Batch {
     /// (producer id, its epoch, its sequence number for the first record, how many records); None for no producer.
@@ -88,14 +91,6 @@ impl Batch {
             self.base_sequence,
             self.count,
         ))
-    }
-
-    /// What an append asks, at once: (`size`, `count`, `max_timestamp`, plain, `numbers`). Plain: none of
-    /// `log_append_time`, `transactional` and `control`.
-    #[getter]
-    fn facts(&self) -> (usize, i32, i64, bool, Option<Numbers>) {
-        let plain = !(self.log_append_time || self.transactional || self.control);
-        (self.size, self.count, self.max_timestamp, plain, self.numbers())
     }
 }
 
@@ -116,6 +111,22 @@ fn batches(found: Vec<batch::Batch>) -> Vec<Batch> {
 pub(crate) fn check(py: Python<'_>, records: Input, limit: usize) -> PyResult<Vec<Batch>> {
     let data = records.as_slice();
     run(py, data.len(), || batch::check(data, limit)).map(batches).or_raise(py)
+}
+
+/// As `check`, of records that must be one batch; what an append asks of it: (size, count, largest time in ms, flags,
+/// `numbers` as of a `Batch`).
+///
+/// `flags`: those of its attributes that only brokers and transactions have, 8 time of append, 16 transactional, 32
+/// control; 0 of most. Raises, after everything else: `BAD_COUNT` for no batch, `TRAILING_BYTES` for several.
+#[pyfunction]
+pub(crate) fn admit(
+    py: Python<'_>,
+    records: Input,
+    limit: usize,
+) -> PyResult<(usize, i32, i64, i16, Option<Numbers>)> {
+    let data = records.as_slice();
+    let batch = Batch::from(run(py, data.len(), || batch::admit(data, limit)).or_raise(py)?);
+    Ok((batch.size, batch.count, batch.max_timestamp, batch.attributes & SPECIAL, batch.numbers()))
 }
 
 /// Headers of the whole version 2 batches at the front of data.

@@ -29,7 +29,7 @@ mod _native {
     #[pymodule_export]
     use crate::arrow::{ArrowPage, Rows, to_arrow};
     #[pymodule_export]
-    use crate::batch::{Batch, check, find_time, headers, recompress, restamp, span};
+    use crate::batch::{Batch, admit, check, find_time, headers, recompress, restamp, span};
     #[pymodule_export]
     use crate::buffer::{Column, reserve};
     #[pymodule_export]

@@ -14,8 +14,9 @@ too, but waits for its turn to append.
 import asyncio
 from typing import Final
 
-from korvet_fast._native import Batch, check, headers, recompress, restamp
-from korvet_fast.core.partition import Appended, Partition
+from korvet_fast._native import admit, recompress, restamp
+from korvet_fast.core.partition import Appended, Facts, Partition
+from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.errors import CodecError, KorvetError
 from korvet_fast.wire.dialect import Hangup
 from korvet_fast.wire.kafka.faults import blame_records, translate
@@ -32,14 +33,14 @@ _ZSTD_SINCE = 7  # version of Produce
 class Part:
     """One partition of the request that is not done with at once: its row of the answer, and what is known so far."""
 
-    __slots__ = ("appended", "batch", "checking", "data", "partition", "row")
+    __slots__ = ("appended", "checking", "data", "facts", "partition", "row")
 
     def __init__(self, row: Values, partition: Partition) -> None:
         self.row = row
         self.partition = partition
         self.data: bytearray | memoryview = bytearray()
-        self.batch: Batch | None = None
-        self.checking: asyncio.Future[tuple[bytearray | memoryview, Batch]] | None = None
+        self.facts: Facts | None = None
+        self.checking: asyncio.Future[tuple[bytearray | memoryview, Facts]] | None = None
         self.appended: Appended | None = None
 
 
@@ -51,7 +52,9 @@ async def produce(session: Session, request: Values, version: int) -> Values | N
     late = session.turn is not None  # others have to be appended first
     for topic in request["topic_data"]:
         name, rows = topic["name"], []
-        led = broker.find_led(name)
+        found = broker.find_led(name)
+        led, light = ((), 0) if found is None else (found.partitions, _measure(found.config, version))
+        many = len(led)
         for asked in topic["partition_data"]:
             index, data = asked["index"], asked["records"]
             row: Values = {"index": index, "base_offset": -1}
@@ -59,22 +62,28 @@ async def produce(session: Session, request: Values, version: int) -> Values | N
             try:
                 if refusal is not None:
                     raise refusal
-                partition = led[index] if 0 <= index < len(led) else None
+                partition = led[index] if 0 <= index < many else None
                 if partition is None or not partition.led:
                     partition = broker.partition(name, index)
-                heavy = _weigh(partition, data, version)
-                if heavy or late:
-                    parts.append(_begin(session, Part(row, partition), data, heavy))
-                    late = True
-                    continue
-                data, batch = _check(data, partition)
-                appended = partition.append(data, batch, acks, now)
-                if appended.done is None:
-                    row["base_offset"], row["log_append_time_ms"], row["log_start_offset"], _ = appended
+                if data and len(data) <= light and not late:
+                    facts = admit(data, EXPANDED)
+                else:
+                    heavy = _weigh(partition, data, version)
+                    if heavy or late:
+                        parts.append(_begin(session, Part(row, partition), data, heavy))
+                        late = True
+                        continue
+                    data, facts = _check(data, partition)
+                appended = partition.append(data, facts, acks, now)
+                base, time, start, done = appended
+                if done is None:
+                    row["base_offset"], row["log_append_time_ms"], row["log_start_offset"] = base, time, start
                 else:
                     part = Part(row, partition)
                     part.appended = appended
                     parts.append(part)
+            except CodecError as error:
+                _fail(row, blame_records(error))
             except KorvetError as error:
                 _fail(row, error)
         responses.append({"name": name, "partition_responses": rows})
@@ -103,6 +112,13 @@ def _refuse(request: Values) -> KorvetError | None:
     return None
 
 
+def _measure(config: TopicConfig, version: int) -> int:
+    """Up to which size a batch is checked at once, whatever its compression, and need not be changed."""
+    return (
+        min(config.max_message_bytes, HEAVY_COMPRESSED) if config.compression is None and version >= _ZSTD_SINCE else 0
+    )
+
+
 def _weigh(partition: Partition, data: memoryview | None, version: int) -> bool:
     """Whether to check these records on another thread. Raises `KorvetError` for what need not be checked at all."""
     if not data:
@@ -111,9 +127,7 @@ def _weigh(partition: Partition, data: memoryview | None, version: int) -> bool:
     if size > config.max_message_bytes:
         limit = config.max_message_bytes
         raise KorvetError("MESSAGE_TOO_LARGE", f"{size} bytes, but {partition.topic} takes {limit}")
-    if size <= HEAVY_COMPRESSED and version >= _ZSTD_SINCE and config.compression is None:
-        return False
-    compression = data[_ATTRIBUTES] & 7 if size > _ATTRIBUTES else 0
+    compression = _read_compression(data)
     if compression == _ZSTD and version < _ZSTD_SINCE:
         raise KorvetError("UNSUPPORTED_COMPRESSION_TYPE", "zstd needs version 7 of Produce")
     return size > (HEAVY_COMPRESSED if compression else HEAVY) or config.compression not in (None, compression)
@@ -125,25 +139,27 @@ def _begin(session: Session, part: Part, data: memoryview, heavy: bool) -> Part:
         loop = asyncio.get_running_loop()
         part.checking = loop.run_in_executor(session.service.workers, _check, data, part.partition)
     else:
-        part.data, part.batch = _check(data, part.partition)
+        part.data, part.facts = _check(data, part.partition)
     return part
 
 
-def _check(data: memoryview, partition: Partition) -> tuple[bytearray | memoryview, Batch]:
+def _read_compression(data: memoryview) -> int:
+    return data[_ATTRIBUTES] & 7 if len(data) > _ATTRIBUTES else 0
+
+
+def _check(data: memoryview, partition: Partition) -> tuple[bytearray | memoryview, Facts]:
     """The one batch in `data`, verified, in the compression the topic wants. Raises `KorvetError`."""
     try:
-        batches = check(data, EXPANDED)
+        facts = admit(data, EXPANDED)
     except CodecError as error:
         raise blame_records(error) from None
-    if len(batches) != 1:
-        raise KorvetError("INVALID_RECORD", f"a partition takes one record batch in a request, not {len(batches)}")
-    batch = batches[0]
-    wanted = partition.wants(batch)
-    if wanted is None:
-        return data, batch
-    restamp(data, batch.base_offset, batch.leader_epoch, batch.max_timestamp, None)
+    wanted = partition.config.compression
+    if wanted is None or wanted == _read_compression(data):
+        return data, facts
+    _, count, time, flags, numbers = facts
+    restamp(data, 0, -1, time, None)  # the header tells the true time from now on
     packed = recompress(data, wanted, EXPANDED)
-    return packed, headers(packed, False)[0]
+    return packed, (len(packed), count, time, flags, numbers)
 
 
 async def _take_turn(session: Session, parts: list[Part], acks: int) -> None:
@@ -170,9 +186,9 @@ async def _take_turn(session: Session, parts: list[Part], acks: int) -> None:
 def _append(part: Part, acks: int, now: int) -> None:
     try:
         if part.checking is not None:
-            part.data, part.batch = part.checking.result()
-        assert part.batch is not None
-        part.appended = part.partition.append(part.data, part.batch, acks, now)
+            part.data, part.facts = part.checking.result()
+        assert part.facts is not None
+        part.appended = part.partition.append(part.data, part.facts, acks, now)
     except KorvetError as error:
         _fail(part.row, error)
 
@@ -207,19 +223,19 @@ async def _wait(futures: list["asyncio.Future[None]"], seconds: float) -> None:
 
 async def _settle(parts: list[Part], timeout_ms: int) -> None:
     """Wait for what acks asked for, and fill in the rows."""
-    waiting = [part.appended.done for part in parts if part.appended is not None and part.appended.done is not None]
+    waiting = [part.appended[3] for part in parts if part.appended is not None and part.appended[3] is not None]
     if waiting:
         await _wait(waiting, max(timeout_ms, 0) / 1000)
     for part in parts:
         appended, row = part.appended, part.row
         if appended is None:
             continue
-        done = appended.done
+        *place, start, done = appended
         if done is not None and not done.done():
             _fail(row, KorvetError("REQUEST_TIMED_OUT", f"stored, but not as acks asks for within {timeout_ms} ms"))
         elif done is not None and (failure := done.exception()) is not None:
             _fail(row, part.partition.explain(failure))
         else:
             placed = done.result() if done is not None else None
-            row["base_offset"], row["log_append_time_ms"] = placed or appended[:2]
-            row["log_start_offset"] = appended.log_start_offset
+            row["base_offset"], row["log_append_time_ms"] = placed or place
+            row["log_start_offset"] = start

@@ -20,14 +20,31 @@ const FROM_PRODUCERS: i16 = 0b0111 | LOG_APPEND_TIME | TRANSACTIONAL;
 /// or sequence), `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, then record by record `BAD_RECORD`, `BAD_OFFSET` (offset
 /// deltas are 0, 1, 2 and so on).
 pub fn check(records: &[u8], limit: usize) -> Result<Vec<Batch>> {
-    whole(records)
-        .map(|found| {
-            let (Batch { start, mut header }, bytes) = found?;
-            check_header(&header, bytes)?;
-            header.max_timestamp = check_records(&header, bytes, limit)?;
-            Ok(Batch { start, header })
-        })
-        .collect()
+    whole(records).map(|found| check_batch(found?, limit)).collect()
+}
+
+/// As [`check`], of records that must be one batch. After everything else: `BAD_COUNT` for none, `TRAILING_BYTES` for
+/// several.
+pub fn admit(records: &[u8], limit: usize) -> Result<Batch> {
+    let mut batches = whole(records).map(|found| check_batch(found?, limit));
+    let Some(first) = batches.next().transpose()? else {
+        return Error::fail(Code::BadCount, "there is no record batch");
+    };
+    let mut number = 1;
+    for batch in batches {
+        batch?;
+        number += 1;
+    }
+    if number > 1 {
+        return Error::fail(Code::TrailingBytes, format!("{number} record batches where one is taken"));
+    }
+    Ok(first)
+}
+
+fn check_batch((Batch { start, mut header }, bytes): (Batch, &[u8]), limit: usize) -> Result<Batch> {
+    check_header(&header, bytes)?;
+    header.max_timestamp = check_records(&header, bytes, limit)?;
+    Ok(Batch { start, header })
 }
 
 fn check_header(header: &Header, bytes: &[u8]) -> Result<()> {

@@ -14,7 +14,7 @@ mod walk;
 
 pub use builder::Origin;
 pub(crate) use builder::{Builder, NO_HEADERS, record_size};
-pub use check::check;
+pub use check::{admit, check};
 pub use find::find_time;
 pub use header::{Batch, HEADER_SIZE, Header};
 pub use records::{Headers, Record, Records, payload};
