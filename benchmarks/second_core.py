@@ -1,7 +1,8 @@
 """What a second loop would bring: two connections to one broker, beside one connection to each of two.
 
 `python -m benchmarks.second_core`. Two brokers share nothing but the machine, or one Redis; so this is the most that
-several processes on one port, or a loop for every other connection, could bring. Everybody's processors are the same.
+several processes could bring. Two brokers on two threads of one process share the interpreter's lock as well: the most
+that a loop for every other connection could bring. Everybody's processors are the same.
 """
 
 import argparse
@@ -12,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -19,7 +21,7 @@ from rich.table import Table
 from benchmarks import generator, machine
 from benchmarks.peers import redis
 from benchmarks.peers.korvet import Korvet
-from benchmarks.peers.process import Peer, PeerError
+from benchmarks.peers.process import Peer, PeerError, answers, free_ports
 from benchmarks.system import empty
 
 RESULTS = Path(__file__).with_name("results")
@@ -31,6 +33,36 @@ LOADS = {
 STORES = ("embedded", "redis")
 LAYOUT = ("--config", "storage.layout=batches", "--config", "durability=written")
 TOPICS = ("one", "two")
+TWO_LOOPS = Path(__file__).with_name("peers") / "two_loops.py"
+
+
+class TwoLoops(Peer):
+    """Two brokers over files in one process, the second one at `other`."""
+
+    name = "two loops of one process"
+
+    def __init__(self, directory: Path) -> None:
+        first, second = free_ports(2)
+        super().__init__(directory, first)
+        self.other = Other(self, second)
+
+    def command(self) -> list[str]:
+        return [sys.executable, str(TWO_LOOPS), str(self.port), str(self.other.port)]
+
+    def is_ready(self) -> bool:
+        return super().is_ready() and answers(self.other.port)
+
+
+class Other(Peer):
+    """The second broker in the process of `first`."""
+
+    def __init__(self, first: TwoLoops, port: int) -> None:
+        super().__init__(first.directory, port)
+        self._first = first
+
+    @property
+    def pids(self) -> list[int]:
+        return self._first.pids
 
 
 def start(running: ExitStack, store: str, directory: Path) -> list[Korvet]:
@@ -61,28 +93,37 @@ def measure(peers: list[Peer], load: tuple[str, ...], seconds: float) -> float:
     return found
 
 
-def compare(store: str, rounds: int, seconds: float) -> list[dict[str, object]]:
+def compare(store: str, rounds: int, seconds: float) -> list[dict[str, Any]]:
     """For each load the MB/s of every round, of one broker and of two, in turns."""
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     with ExitStack() as running:
-        first, second = start(running, store, running.enter_context(empty()))
-        sides = {"one": [first, first], "two": [first, second]}
+        directory = running.enter_context(empty())
+        first, second = start(running, store, directory)
+        sides: dict[str, list[Peer]] = {"one": [first, first], "two": [first, second]}
+        if store == "embedded":
+            loops = running.enter_context(TwoLoops(directory / "loops"))
+            sides["two loops"] = [loops, loops.other]
         for title, load in LOADS.items():
             values: dict[str, list[float]] = {name: [] for name in sides}
             for number in range(rounds):
                 for name in list(sides)[:: 1 if number % 2 == 0 else -1]:
-                    values[name].append(measure([*sides[name]], load, seconds))
-            ratio = statistics.median(two / one for one, two in zip(values["one"], values["two"], strict=True))
-            rows.append({"store": store, "load": title, "values": values, "ratio": round(ratio, 3)})
+                    values[name].append(measure(sides[name], load, seconds))
+            ratios = {name: round(_ratio(values["one"], values[name]), 3) for name in sides if name != "one"}
+            rows.append({"store": store, "load": title, "values": values, "ratios": ratios})
     return rows
 
 
-def show(rows: list[dict[str, object]]) -> None:
+def _ratio(ones: list[float], others: list[float]) -> float:
+    return statistics.median(other / one for one, other in zip(ones, others, strict=True))
+
+
+def show(rows: list[dict[str, Any]]) -> None:
     table = Table(title="Two connections: two brokers beside one", title_justify="left")
-    for name in ("store", "load", "two / one"):
+    for name in ("store", "load", "two processes / one", "two loops of a process / one"):
         table.add_column(name)
     for row in rows:
-        table.add_row(str(row["store"]), str(row["load"]), f"{row['ratio']:.2f}")
+        ratios = [f"{row['ratios'][name]:.2f}" if name in row["ratios"] else "" for name in ("two", "two loops")]
+        table.add_row(row["store"], row["load"], *ratios)
     Console(width=100).print(table)
 
 
