@@ -296,7 +296,7 @@ class Schema:
     def encode(self, /, values: Mapping[str, Any], version: SupportsIndex) -> bytes:
         """
         The bytes of a message. What is missing in `values` becomes its default; tagged fields that equal it are left out;
-        fields of other versions are left out.
+        fields of other versions are left out. A struct within it may be a tuple: its first fields, in the table's order.
 
         `UNSUPPORTED_VERSION`; `BAD_VALUE` with the path of the field, also for a key that no version has.
         """

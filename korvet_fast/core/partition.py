@@ -90,7 +90,7 @@ class Partition(Tenure):
             if stored.done():
                 stored.result()
                 mark.stored = end
-                at_once = stored is durable
+                at_once = durable is stored
             else:
                 mark.expect(end, stored)
                 at_once = False
@@ -98,8 +98,9 @@ class Partition(Tenure):
                 durable.result()
         except (Stale, StoreError) as failure:
             raise self._doubt(failure) from None
-        if base != at and self.start == at:
-            self.start = base  # the log was empty
+        start = self.start
+        if base != at and start == at:
+            start = self.start = base  # the log was empty
         self.end = end
         self.size += size
         self._unsaved += size
@@ -107,13 +108,10 @@ class Partition(Tenure):
             self._state.producers.add(numbers, base, time, self._host.clock.monotonic())
         if self._unsaved >= SAVE_EVERY and (self._saving is None or self._saving.done()):
             self._saving = self._host.start(self.save())
+        mark.add(base, end, size, None if at_once else durable)
         stamp = now if config.log_append_time else -1
-        if at_once:
-            mark.put(base, end, size)
-            return base, stamp, self.start, None
-        mark.add(base, end, size, durable)
         awaited = durable if acks == -1 else stored
-        return base, stamp, self.start, None if awaited.done() else awaited
+        return base, stamp, start, None if at_once or awaited.done() else awaited
 
     def _next(self, end: int, now: int) -> int:
         """The offset of a batch for a log that ends at `end`, at `now` ms, where offsets are not dense."""

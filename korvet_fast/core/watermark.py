@@ -40,33 +40,34 @@ class Watermark:
         self._recent: list[tuple[int, int]] = []  # (base offset, bytes written before it), rising
         self._rounds: list[Round] = []
 
-    def add(self, base: int, end: int, size: int, durable: "asyncio.Future[None]") -> None:
-        """`size` bytes were appended as `base` <= offset < `end`, to be read when `durable` ends."""
-        rounds = self._rounds
-        # The store shares one future between many appends: one callback for all of them.
-        if durable.done() or (rounds and rounds[-1].future is durable):
-            self.put(base, end, size)
-        else:
-            self._count(base, size)
-            rounds.append(Round(durable, end, self._written))
-            durable.add_done_callback(self._settle)
+    def add(self, base: int, end: int, size: int, durable: "asyncio.Future[None] | None") -> None:
+        """`size` bytes were appended as `base` <= offset < `end`, to be read when `durable` ends.
 
-    def put(self, base: int, end: int, size: int) -> None:
-        """As `add`, for what is durable as soon as what was appended before it is."""
-        written = self._count(base, size)
-        if self._rounds:
-            last = self._rounds[-1]
-            last.end, last.written = end, written
-        else:
-            self._rise(end, written)
-
-    def _count(self, base: int, size: int) -> int:
+        None: as soon as what was appended before may be read.
+        """
         recent, before = self._recent, self._written
         recent.append((base, before))
         if len(recent) > _MOST:
             del recent[:_RECENT]
         written = self._written = before + size
-        return written
+        if durable is None and not self._rounds and not self.watches:
+            self._visible = written
+            if end > self.offset:
+                self.offset = end
+        else:
+            self._await(end, written, durable)
+
+    def _await(self, end: int, written: int, durable: "asyncio.Future[None] | None") -> None:
+        rounds = self._rounds
+        done = durable is None or durable.done()
+        # The store shares one future between many appends: one callback for all of them.
+        if rounds and (done or rounds[-1].future is durable):
+            rounds[-1].end, rounds[-1].written = end, written
+        elif durable is None or done:
+            self._rise(end, written)
+        else:
+            rounds.append(Round(durable, end, written))
+            durable.add_done_callback(self._settle)
 
     def expect(self, end: int, stored: "asyncio.Future[None]") -> None:
         """An append that ends at `end` is on its way: note when the store has it."""
@@ -89,8 +90,7 @@ class Watermark:
             self._rise(done.end, done.written)
 
     def _rise(self, end: int, written: int) -> None:
-        more = written - self._visible
-        self._visible = written
+        more, self._visible = written - self._visible, written
         if end > self.offset:
             self.offset = end
         for watch in self.watches:

@@ -30,6 +30,10 @@ class Encoder:
             self.parts.append(_Own(data))
 
     def struct(self, rows: tuple[Row, ...], values: object, path: str) -> None:
+        if isinstance(values, tuple):  # its first fields, in the order of the table
+            if len(values) > len(rows):
+                raise _bad(f"{path}.{len(rows)}", "there is no such field")
+            values = {row.name: value for row, value in zip(rows, values, strict=False)}
         if not isinstance(values, Mapping):
             raise _bad(path, "a struct is needed")
         here = [row for row in rows if row.lives_in(self.version, self.flexible)]

@@ -44,9 +44,17 @@ def values_of(draw: st.DrawFn, fields: tuple[Field, ...], version: int) -> dict[
     return found
 
 
+@st.composite
+def first_of(draw: st.DrawFn, fields: tuple[Field, ...], version: int) -> tuple[Any, ...]:
+    """Values for a struct: its first fields in their order, and now and then one too many."""
+    given = draw(st.integers(0, len(fields) + 1))
+    return tuple(draw(value_of(field, version)) for field in fields[:given]) + (7,) * (given > len(fields))
+
+
 def value_of(field: Field, version: int) -> st.SearchStrategy[Any]:
     kind = field.kind.removeprefix("[]")
-    single = values_of(field.fields, version) if kind in ("", "{}") else VALUES[kind]
+    structs = st.one_of(values_of(field.fields, version), first_of(field.fields, version))
+    single = structs if kind in ("", "{}") else VALUES[kind]
     value = st.lists(single, max_size=3) if field.kind.startswith("[]") else single
     return st.one_of(st.none(), value, value) if version >= field.nullable else value
 

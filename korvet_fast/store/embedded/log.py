@@ -105,10 +105,10 @@ class Log:
         alone = len(entries) == 1
         size = len(data) if alone else sum(len(entry.data) for entry in entries)
         position = segment.size
-        limit, span = piece
-        if position and (position + size > limit or timestamp - segment.first_time > span):
-            segment = self.roll()
-            position = 0
+        if position:
+            limit, span = piece
+            if position + size > limit or timestamp - segment.first_time > span:
+                segment, position = self.roll(), 0
         try:
             if segment.index is None:
                 segment.grow(self.interval)

@@ -19,7 +19,7 @@ from korvet_fast.core.partition import Appended, Facts, Partition
 from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.errors import CodecError, KorvetError
 from korvet_fast.wire.dialect import Hangup
-from korvet_fast.wire.kafka.faults import blame_records, translate
+from korvet_fast.wire.kafka.faults import NONE, blame_records, translate
 from korvet_fast.wire.kafka.session import Session, Values
 
 EXPANDED: Final = 1 << 28  # bytes a batch may decompress to; the codec's 64 x compressed + 1 MiB is mostly less
@@ -35,8 +35,8 @@ class Part:
 
     __slots__ = ("appended", "checking", "data", "facts", "partition", "row")
 
-    def __init__(self, row: Values, partition: Partition) -> None:
-        self.row = row
+    def __init__(self, index: int, partition: Partition) -> None:
+        self.row: Values = {"index": index, "base_offset": -1}
         self.partition = partition
         self.data: bytearray | memoryview = bytearray()
         self.facts: Facts | None = None
@@ -51,14 +51,13 @@ async def produce(session: Session, request: Values, version: int) -> Values | N
     parts: list[Part] = []
     late = session.turn is not None  # others have to be appended first
     for topic in request["topic_data"]:
-        name, rows = topic["name"], []
+        name = topic["name"]
+        rows: list[Values | tuple[int, ...]] = []
         found = broker.find_led(name)
         led, light = ((), 0) if found is None else (found.partitions, _measure(found.config, version))
         many = len(led)
         for asked in topic["partition_data"]:
             index, data = asked["index"], asked["records"]
-            row: Values = {"index": index, "base_offset": -1}
-            rows.append(row)
             try:
                 if refusal is not None:
                     raise refusal
@@ -70,38 +69,42 @@ async def produce(session: Session, request: Values, version: int) -> Values | N
                 else:
                     heavy = _weigh(partition, data, version)
                     if heavy or late:
-                        parts.append(_begin(session, Part(row, partition), data, heavy))
+                        part = _begin(session, Part(index, partition), data, heavy)
+                        parts.append(part)
+                        rows.append(part.row)
                         late = True
                         continue
                     data, facts = _check(data, partition)
                 appended = partition.append(data, facts, acks, now)
                 base, time, start, done = appended
                 if done is None:
-                    row["base_offset"], row["log_append_time_ms"], row["log_start_offset"] = base, time, start
+                    rows.append((index, NONE, base, time, start))
                 else:
-                    part = Part(row, partition)
+                    part = Part(index, partition)
                     part.appended = appended
                     parts.append(part)
+                    rows.append(part.row)
             except CodecError as error:
-                _fail(row, blame_records(error))
+                rows.append(_fail({"index": index, "base_offset": -1}, blame_records(error)))
             except KorvetError as error:
-                _fail(row, error)
+                rows.append(_fail({"index": index, "base_offset": -1}, error))
         responses.append({"name": name, "partition_responses": rows})
     if late:
         await _take_turn(session, parts, acks)
     if parts:
         await _settle(parts, request["timeout_ms"])
     if acks == 0:
-        failed = next((row for topic in responses for row in topic["partition_responses"] if "error_code" in row), None)
-        if failed is not None:
-            # Nothing can be said without a reply; a closed connection makes the producer look again, as Kafka does.
-            raise Hangup(f"a produce with acks=0 failed: {failed['error_message']}")
+        for row in (row for topic in responses for row in topic["partition_responses"]):
+            if isinstance(row, dict) and "error_message" in row:
+                # Nothing can be said without a reply; a closed connection makes the producer look again, as in Kafka.
+                raise Hangup(f"a produce with acks=0 failed: {row['error_message']}")
         return None
     return {"responses": responses}
 
 
-def _fail(row: Values, error: KorvetError) -> None:
+def _fail(row: Values, error: KorvetError) -> Values:
     row["error_code"], row["error_message"] = translate(error)
+    return row
 
 
 def _refuse(request: Values) -> KorvetError | None:

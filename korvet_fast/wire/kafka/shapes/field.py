@@ -16,7 +16,8 @@ class Field(NamedTuple):
     `kind`: bool int8 int16 uint16 int32 uint32 int64 float64 uuid string bytes records; `[]` and a kind for an array
     of it (`[]int32`); `[]` alone for an array of structs and `{}` for one struct (their rows in `fields`);
     `legacy_string` is never compact (client_id in headers); `tags` is a bare section of tagged fields (headers).
-    In Python: int, bool, float, str, bytes (uuid: 16 of them), memoryview (records), list, dict.
+    In Python: int, bool, float, str, bytes (uuid: 16 of them), memoryview (records), list, dict. Where many structs are
+    written, each may be a tuple of its first fields instead, in the order of the rows.
 
     `since`..`until`: versions it is in, both included. `nullable`: first version where null is legal.
     `default`: value when absent from the version or from the given values; None only where nullable, otherwise

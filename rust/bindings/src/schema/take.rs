@@ -7,6 +7,13 @@ use pyo3::types::{PyBool, PyBoolMethods, PyDict, PyList, PyMapping, PyString, Py
 
 use crate::buffer::Lent;
 
+/// A struct.
+pub(super) enum Fields<'py> {
+    Named(Bound<'py, PyDict>),
+    /// The first of them, in the order of the table.
+    First(Bound<'py, PyTuple>),
+}
+
 /// Reads Python values.
 pub(super) struct Take<'a, 'py> {
     py: Python<'py>,
@@ -37,7 +44,7 @@ fn fitting<T>(py: Python<'_>, result: PyResult<T>) -> PyResult<Option<T>> {
 
 impl<'py> Source for Take<'_, 'py> {
     type Value = Bound<'py, PyAny>;
-    type Struct = Bound<'py, PyDict>;
+    type Struct = Fields<'py>;
     type Lent = Lent<'py>;
     type Failure = PyErr;
 
@@ -93,27 +100,45 @@ impl<'py> Source for Take<'_, 'py> {
 
     fn open(&self, value: &Self::Value) -> PyResult<Option<Self::Struct>> {
         if let Ok(dict) = value.cast::<PyDict>() {
-            return Ok(Some(dict.clone()));
+            return Ok(Some(Fields::Named(dict.clone())));
+        }
+        if let Ok(tuple) = value.cast::<PyTuple>() {
+            return Ok(Some(Fields::First(tuple.clone())));
         }
         match value.cast::<PyMapping>() {
             Ok(mapping) => {
                 let dict = PyDict::new(self.py);
                 dict.update(mapping)?;
-                Ok(Some(dict))
+                Ok(Some(Fields::Named(dict)))
             }
             Err(_) => Ok(None),
         }
     }
 
-    fn field(&self, of: &Self::Struct, slot: usize) -> PyResult<Option<Self::Value>> {
-        of.get_item(&self.keys[slot])
+    fn field(&self, of: &Self::Struct, slot: usize, place: Option<usize>) -> PyResult<Option<Self::Value>> {
+        match of {
+            Fields::Named(dict) => dict.get_item(&self.keys[slot]),
+            Fields::First(tuple) => {
+                place.filter(|place| *place < tuple.len()).map(|place| tuple.get_item(place)).transpose()
+            }
+        }
     }
 
     fn size(&self, of: &Self::Struct) -> usize {
-        of.len()
+        match of {
+            Fields::Named(dict) => dict.len(),
+            Fields::First(tuple) => tuple.len(),
+        }
     }
 
     fn stranger(&self, of: &Self::Struct, slots: &[usize]) -> PyResult<Option<String>> {
+        let of = match of {
+            Fields::Named(dict) => dict,
+            Fields::First(tuple) => {
+                let fields = slots.len() - 1; // one is for unknown tags
+                return Ok((tuple.len() > fields).then(|| format!("{fields}")));
+            }
+        };
         for key in of.keys() {
             let mut known = false;
             for slot in slots {

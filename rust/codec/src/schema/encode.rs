@@ -39,8 +39,13 @@ pub trait Source {
     fn items(&self, value: &Self::Value) -> Given<Vec<Self::Value>, Self::Failure>;
     /// A struct.
     fn open(&self, value: &Self::Value) -> Given<Self::Struct, Self::Failure>;
-    /// One of its fields, if it is there.
-    fn field(&self, of: &Self::Struct, slot: usize) -> Result<Option<Self::Value>, Self::Failure>;
+    /// One of its fields, if it is there. `place`: which of them, in the order of the table; none for unknown tags.
+    fn field(
+        &self,
+        of: &Self::Struct,
+        slot: usize,
+        place: Option<usize>,
+    ) -> Result<Option<Self::Value>, Self::Failure>;
     /// How many fields it has.
     fn size(&self, of: &Self::Struct) -> usize;
     /// A field of it that is none of `slots`.
@@ -106,7 +111,7 @@ impl<S: Source> Encode<'_, S> {
         let whole = given(self.source.open(value), "a struct")?;
         let mut found = 0;
         for step in &plan.steps {
-            match self.source.field(&whole, step.slot).map_err(Stop::Foreign)? {
+            match self.source.field(&whole, step.slot, Some(step.place)).map_err(Stop::Foreign)? {
                 Some(value) => {
                     found += 1;
                     self.step(out, step, &value).map_err(|stop| stop.within(&format!(".{}", step.name)))?;
@@ -209,7 +214,10 @@ impl<S: Source> Encode<'_, S> {
         let mut found = 0;
         let mut section = Vec::new();
         for step in &plan.tagged {
-            let Some(value) = self.source.field(whole, step.slot).map_err(Stop::Foreign)? else { continue };
+            let Some(value) = self.source.field(whole, step.slot, Some(step.place)).map_err(Stop::Foreign)?
+            else {
+                continue;
+            };
             found += 1;
             let mut body = Parts::new(usize::MAX);
             self.step(&mut body, step, &value).map_err(|stop| stop.within(&format!(".{}", step.name)))?;
@@ -217,7 +225,7 @@ impl<S: Source> Encode<'_, S> {
                 section.push((step.tag, Body::Written(body.bytes)));
             }
         }
-        if let Some(value) = self.source.field(whole, TAGGED_SLOT).map_err(Stop::Foreign)? {
+        if let Some(value) = self.source.field(whole, TAGGED_SLOT, None).map_err(Stop::Foreign)? {
             found += 1;
             let place = |error: Error| error.within("._tagged");
             let tags =

@@ -23,6 +23,8 @@ pub(super) struct Plan {
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) slot: usize,
+    /// Which of its struct's fields it is, versions or not.
+    pub(super) place: usize,
     pub(super) name: Box<str>,
     pub(super) tag: u32,
     pub(super) form: Form,
@@ -53,8 +55,8 @@ impl Plan {
     pub(super) fn new(fields: &[Field], version: i16, flexible: bool, slots: &mut usize) -> Result<Self> {
         let mut plan =
             Self { steps: Vec::new(), tagged: Vec::new(), absent: Vec::new(), flexible, smallest: 0 };
-        for field in fields {
-            let step = Step::new(field, version, flexible, slots)
+        for (place, field) in fields.iter().enumerate() {
+            let step = Step::new(field, place, version, flexible, slots)
                 .map_err(|error| error.within(&format!(".{}", field.name)))?;
             let here = (field.since..=field.until).contains(&version);
             if !here || (field.tag.is_some() && !flexible) {
@@ -79,7 +81,7 @@ impl Plan {
 }
 
 impl Step {
-    fn new(field: &Field, version: i16, flexible: bool, slots: &mut usize) -> Result<Self> {
+    fn new(field: &Field, place: usize, version: i16, flexible: bool, slots: &mut usize) -> Result<Self> {
         let slot = *slots;
         *slots += 1;
         let (array, kind) = Kind::parse(&field.kind)?;
@@ -120,6 +122,7 @@ impl Step {
         write_default(&mut written, &form, nullable, &initial);
         Ok(Self {
             slot,
+            place,
             name: field.name.as_str().into(),
             tag: field.tag.unwrap_or_default(),
             form,

@@ -124,7 +124,7 @@ impl Source for Shape<'_> {
     fn open(&self, value: &Value) -> Result<Option<Self::Struct>, Infallible> {
         give!(value, Value::Struct(fields) => fields.clone())
     }
-    fn field(&self, of: &Self::Struct, slot: usize) -> Result<Option<Value>, Infallible> {
+    fn field(&self, of: &Self::Struct, slot: usize, _: Option<usize>) -> Result<Option<Value>, Infallible> {
         Ok(of.get(&self.schema.names()[slot]).cloned())
     }
     fn size(&self, of: &Self::Struct) -> usize {
