@@ -1,9 +1,12 @@
 """Files on disk: descriptors within a limit, writes that land whole, directories that remember them."""
 
+import errno
 import os
 import resource
 from collections import OrderedDict
 from pathlib import Path
+
+from korvet_fast.store.embedded.cache import is_cached
 
 
 class Handle:
@@ -18,6 +21,22 @@ class Handle:
     def __del__(self) -> None:
         if self.fd >= 0:
             os.close(self.fd)
+
+    def caches(self, position: int, length: int) -> bool:
+        """See `File.caches`."""
+        return is_cached(self.fd, position, length)
+
+    def read(self, position: int, length: int) -> bytes:
+        """See `File.read`."""
+        parts = []
+        while length:
+            part = os.pread(self.fd, length, position)
+            if not part:
+                raise OSError(errno.EIO, f"the file ends before byte {position + length}")
+            parts.append(part)
+            position += len(part)
+            length -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 class Files:
