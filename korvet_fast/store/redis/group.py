@@ -103,14 +103,7 @@ class Group:
         first = entries[0].timestamp
         latest = first if len(entries) == 1 else max(entry.timestamp for entry in entries)
         end = entries[-1].last + 1
-        row = self.rows[-1] if self.rows else None
-        if row is not None and row.size + size <= self.limit[0] and first - row.began <= self.limit[1]:
-            row.end = end
-            row.size += size
-            row.count += number
-            row.latest = max(row.latest, latest)
-        else:
-            self.rows.append(Stretch(self.end, end, size, number, latest, first))
+        self.rows.append(Stretch(self.end, end, size, number, latest, first))
         self.size += size
         self.number += number
         self.time = max(self.time, latest)

@@ -1,14 +1,15 @@
 """One connection for the hot path: packed commands out, whole replies in, matched in order.
 
-All that is sent in one turn of the loop leaves in one write. A reply is matched to its call by nothing but its turn,
-so a connection that is cut, or that answers too late, is never used again: all its calls fail, none gets a neighbour's
-reply.
+All that is sent in one turn of the loop leaves in one write, unless somebody pushes. A reply is matched to its call by
+nothing but its turn, so a connection that is cut, or that answers too late, is never used again: all its calls fail,
+none gets a neighbour's reply.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeAlias, cast
 
 from korvet_fast._native import Replies, pack
 from korvet_fast.core.types import Buffer
@@ -16,10 +17,12 @@ from korvet_fast.errors import CodecError, StoreError
 
 REPLY_LIMIT = 512 * 1024 * 1024  # bytes of one reply; Redis' own limit for a string
 UNSENT_LIMIT = 256 * 1024 * 1024  # bytes that wait for the server to take them; more are refused
-CROWDED, CLEARED = 4 * 1024 * 1024, 1024 * 1024  # bytes unsent: from here on wait, from here on go on
 WINDOW = 256 * 1024  # bytes read at a time
 
 _ASKING = pack([["ASKING"]])
+
+# Told how a call ended: its replies, or why there are none.
+Ended: TypeAlias = "Callable[[list[Buffer], StoreError | None], object]"
 
 
 class LaneDown(StoreError):
@@ -33,12 +36,12 @@ class LaneLost(StoreError):
 class _Call:
     """Some commands sent, and the replies to them so far."""
 
-    __slots__ = ("due", "expected", "future", "replies")
+    __slots__ = ("due", "ended", "expected", "replies")
 
-    def __init__(self, future: "asyncio.Future[list[Buffer]]", expected: int, due: float) -> None:
-        self.future = future
+    def __init__(self, expected: int, due: float, ended: Ended) -> None:
         self.expected = expected
         self.due = due
+        self.ended = ended
         self.replies: list[Buffer] = []
 
 
@@ -58,8 +61,6 @@ class Lane(asyncio.BufferedProtocol):
         self._size = 0  # bytes of that
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._room: asyncio.Future[None] | None = None  # ended when there is room again
-        self._choked = False
         self._why = ""  # why the connection ended
 
     @property
@@ -77,60 +78,52 @@ class Lane(asyncio.BufferedProtocol):
         """Whether only single commands and transactions can be sent, as on an `Asking`."""
         return False
 
-    @property
-    def crowded(self) -> bool:
-        """Whether so much is unsent that a caller that can should wait for `room`."""
-        return self._choked or self._size > CROWDED
-
-    async def room(self) -> None:
-        """Wait until what is unsent has become less, or the connection is lost."""
-        if self.crowded and self.up:
-            if self._room is None:
-                self._room = self._loop.create_future()
-            await asyncio.shield(self._room)
-
-    def send(
-        self, packed: Buffer | Sequence[Buffer], replies: int = 1, *, joined: bool = False
-    ) -> "asyncio.Future[list[Buffer]]":
-        """Send commands, as `pack` makes them (or parts of them), that get `replies` replies in all.
+    def send(self, packed: Buffer, replies: int = 1) -> "asyncio.Future[list[Buffer]]":
+        """Send commands, as `pack` makes them, that get `replies` replies in all.
 
         The future gives the replies as they came, each a whole one in RESP (`_native.reply` reads it), errors among
-        them; `joined`, all of them in one buffer (`_native.replies`). It fails with `LaneLost`. Raises `LaneDown`. The
-        parts must not be changed before the future ends.
+        them. It fails with `LaneLost`. Raises `LaneDown`. What is sent must not be changed before the future ends.
         """
-        parts = (packed,) if isinstance(packed, bytes | bytearray | memoryview) else packed
-        size = sum(map(len, parts))
-        transport = self._transport
-        if transport is None:
-            raise LaneDown(self.why)
-        if self._size + size + transport.get_write_buffer_size() > UNSENT_LIMIT:
-            raise LaneDown(f"{self.name} does not take what it is sent: {UNSENT_LIMIT >> 20} MiB wait")
-        future = self._loop.create_future()
-        if joined:
-            self._replies.join(replies)
-        else:
-            for _ in range(replies):  # what is joined is counted in the order of the calls, so these count too
-                self._replies.join(1)
-        self._calls.append(_Call(future, 1 if joined else replies, self._loop.time() + self._timeout))
-        if not self._gathered:
-            self._loop.call_soon(self._flush)
-        self._gathered.extend(parts)
-        self._size += size
-        if self._timer is None:
-            self._timer = self._loop.call_at(self._calls[0].due, self._expire)
+        future: asyncio.Future[list[Buffer]] = self._loop.create_future()
+        self._enter((packed,), [1] * replies, partial(_end, future))
         return future
 
-    def close(self, why: str) -> None:
-        """End the connection. What is under way fails with `LaneLost`, what has not left yet with `LaneDown`."""
-        self._end(why)
+    def post(self, parts: Sequence[Buffer], replies: int, ended: Ended) -> None:
+        """As `send`, of commands in parts; all replies come in one buffer (`_native.replies`), and without a future.
 
-    def _flush(self) -> None:
-        if self._transport is not None:
+        Never ends before this returns.
+        """
+        self._enter(parts, [replies], ended)
+
+    def push(self) -> None:
+        """Send now, not at the end of the turn."""
+        if self._transport is not None and self._gathered:
             gathered, self._gathered = self._gathered, []
             self._size = 0
             self._written = len(self._calls)
             self._transport.writelines(gathered)
-            self._release()
+
+    def _enter(self, parts: Sequence[Buffer], groups: list[int], ended: Ended) -> None:
+        transport = self._transport
+        if transport is None:
+            raise LaneDown(self.why)
+        size = sum(map(len, parts))
+        if self._size + size + transport.get_write_buffer_size() > UNSENT_LIMIT:
+            raise LaneDown(f"{self.name} does not take what it is sent: {UNSENT_LIMIT >> 20} MiB wait")
+        for group in groups:  # what is joined is counted in the order of the calls
+            self._replies.join(group)
+        due = self._loop.time() + self._timeout
+        self._calls.append(_Call(len(groups), due, ended))
+        if not self._gathered:
+            self._loop.call_soon(self.push)
+        self._gathered.extend(parts)
+        self._size += size
+        if self._timer is None:
+            self._timer = self._loop.call_at(due, self._expire)
+
+    def close(self, why: str) -> None:
+        """End the connection. What is under way fails with `LaneLost`, what has not left yet with `LaneDown`."""
+        self._end(why)
 
     def _expire(self) -> None:
         self._timer = None
@@ -156,21 +149,14 @@ class Lane(asyncio.BufferedProtocol):
         self._gathered = []
         self._size = 0
         for number, call in enumerate(calls):
-            if not call.future.done():
-                call.future.set_exception(LaneLost(why) if number < written else LaneDown(why))
-        self._choked = False
-        self._release()
-
-    def _release(self) -> None:
-        if self._room is not None and not self.crowded:
-            self._room.set_result(None)
-            self._room = None
+            # In a turn of its own: whoever closes the lane finishes first.
+            self._loop.call_soon(call.ended, [], LaneLost(why) if number < written else LaneDown(why))
 
     # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(CROWDED, CLEARED)
+        self._transport.set_write_buffer_limits(0)  # else what is written waits for the turn's end
 
     def get_buffer(self, _: int) -> memoryview:
         return self._window
@@ -193,8 +179,7 @@ class Lane(asyncio.BufferedProtocol):
             if len(call.replies) == call.expected:
                 calls.popleft()
                 self._written -= 1
-                if not call.future.done():
-                    call.future.set_result(call.replies)
+                call.ended(call.replies, None)
 
     def eof_received(self) -> None:
         self._end(f"{self.name} closed the connection")
@@ -202,12 +187,13 @@ class Lane(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._end(f"the connection to {self.name} was lost" + (f": {error}" if error else ""))
 
-    def pause_writing(self) -> None:
-        self._choked = True
 
-    def resume_writing(self) -> None:
-        self._choked = False
-        self._release()
+def _end(future: "asyncio.Future[list[Buffer]]", replies: list[Buffer], error: StoreError | None) -> None:
+    if not future.done():  # else nobody waits any more
+        if error is None:
+            future.set_result(replies)
+        else:
+            future.set_exception(error)
 
 
 class Asking:
@@ -230,24 +216,18 @@ class Asking:
         """Whether only single commands and transactions can be sent."""
         return True
 
-    @property
-    def crowded(self) -> bool:
-        """As `Lane.crowded`."""
-        return self._lane.crowded
-
-    async def room(self) -> None:
-        """As `Lane.room`."""
-        await self._lane.room()
-
-    def send(
-        self, packed: Buffer | Sequence[Buffer], replies: int = 1, *, joined: bool = False
-    ) -> "asyncio.Future[list[Buffer]]":
-        """As `Lane.send`, for one command or (`joined`) one transaction, through which an ASKING before MULTI holds.
-
-        Raises `LaneDown` for anything else: that has to wait until the slot has moved.
-        """
-        if replies != 1 and not joined:
+    def send(self, packed: Buffer, replies: int = 1) -> "asyncio.Future[list[Buffer]]":
+        """As `Lane.send`, for one command. Raises `LaneDown` for more: they have to wait until the slot has moved."""
+        if replies != 1:
             raise LaneDown(f"TRYAGAIN the slot is moving to {self.name}")
+        self._ask()
+        return self._lane.send(packed)
+
+    def post(self, parts: Sequence[Buffer], replies: int, ended: Ended) -> None:
+        """As `Lane.post`, for one transaction, through which an ASKING before MULTI holds."""
+        self._ask()
+        self._lane.post(parts, replies, ended)
+
+    def _ask(self) -> None:
         asked = self._lane.send(_ASKING)
         asked.add_done_callback(lambda ended: ended.exception())  # the command tells what went wrong
-        return self._lane.send(packed, replies, joined=joined)

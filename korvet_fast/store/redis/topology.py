@@ -117,6 +117,11 @@ class Topology:
             raise LaneDown(lane.why)
         return lane
 
+    def push(self) -> None:
+        """Have everything that was given to lanes sent now."""
+        for lane in self._lanes.values():
+            lane.push()
+
     async def connect(self, master: Endpoint, patience: float = 0.0) -> Lane:
         """Another connection to a master, which the caller closes. `patience` as `connect.connect`. `LaneDown`."""
         return await connect(self.url, master, self._context, patience)

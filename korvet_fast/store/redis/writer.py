@@ -1,4 +1,8 @@
-"""Appending: what is appended to a log in one turn of the loop is one transaction of Redis, and some are under way.
+"""Appending: what is appended to a log at a time is one transaction of Redis, and some are under way.
+
+Usually that is what one turn of the loop brings. But producers send again when they are answered, so all would come at
+once, and Redis and we would wait for each other in turn: when half of what was awaited has come (all of it, if that is
+little), it is sent.
 
 A transaction is MULTI, a guard, XADDs, CLOSE, EXEC (scripts.py): all of it or nothing, and nothing unless the log is
 ours and ends where we think. Outcomes are told in the order of the log. Whatever is not a plain success is looked into
@@ -26,6 +30,7 @@ from korvet_fast.store.redis.topology import Topology
 DEPTH = 4  # transactions of one log that are sent before the first is answered; more wait, and go together
 LARGEST = 128 << 10  # bytes of a transaction, and
 MOST = 500  # appends in it; further ones go into the next
+LITTLE = 32 << 10  # bytes on their way that are not worth two transactions
 PRODUCERS = 20_000  # of one log whose heads are kept
 
 _TAKEN = "ERR The ID specified in XADD is equal or smaller"
@@ -40,6 +45,9 @@ class Writer:
         self._durability = durability
         self._loop = asyncio.get_running_loop()
         self._due: list[Log] = []  # with something to send at the end of this turn
+        self._fresh = 0  # appends in this turn
+        self._flying = self._bytes = 0  # appends sent and not answered, and what they hold
+        self._enough = 1  # so many in a turn are sent before it ends
         self.resolver = Resolver(topology, calls, marks, self._settle, self._send)
 
     def append(self, log: Log, entries: Sequence[Entry], at: int, need: tuple[bool, int], piece: Piece) -> Appending:
@@ -57,8 +65,6 @@ class Writer:
             log.groups.append(group)
             log.open = group
             self._due.append(log)
-            if len(self._due) == 1:
-                self._loop.call_soon(self._flush)
         else:
             log.layout.put(group, log.key, log.form, entries)
         if log.form.single:
@@ -67,6 +73,11 @@ class Writer:
         if group.size >= LARGEST or len(group.entries) >= MOST:
             log.open = None
         log.end = group.end
+        self._fresh += 1
+        if self._fresh == 1:
+            self._loop.call_soon(self._end_turn)
+        if self._fresh == self._enough:
+            self._send_due()
         return Appending(group.stored, group.durable)
 
     def _begin(self, log: Log, need: tuple[bool, int], piece: Piece) -> Group:
@@ -90,10 +101,16 @@ class Writer:
             self._settle(log, group)
         return Appending(group.stored, group.durable)
 
-    def _flush(self) -> None:
+    def _end_turn(self) -> None:
+        self._fresh = 0
+        self._send_due()
+        self._enough = self._flying if self._bytes < LITTLE else (self._flying + 1) // 2
+
+    def _send_due(self) -> None:
         due, self._due = self._due, []
         for log in due:
             self._send(log)
+        self._topology.push()
 
     def _send(self, log: Log) -> None:
         """Send what may be sent now."""
@@ -109,19 +126,21 @@ class Writer:
                 log.open = None
             try:
                 parts, commands = log.layout.pack(group, _close(log, group))
-                answer = self._topology.lane(log.key).send(parts, commands, joined=True)
+                self._topology.lane(log.key).post(parts, commands, partial(self._arrive, log, group))
             except StoreError as error:
                 self.resolver.take(log, Trouble(error.detail, lost=True))
                 return
             group.sent, group.refused = True, False
             log.flying += 1
-            answer.add_done_callback(partial(self._arrive, log, group))
+            self._flying += len(group.entries)
+            self._bytes += group.size
             if log.flying >= DEPTH:
                 return
 
-    def _arrive(self, log: Log, group: Group, answer: "asyncio.Future[list[Buffer]]") -> None:
+    def _arrive(self, log: Log, group: Group, answer: list[Buffer], error: StoreError | None) -> None:
         """A transaction was answered, or lost."""
-        error = answer.exception()
+        self._flying -= len(group.entries)
+        self._bytes -= group.size
         if group.stored.done():  # the server's history broke meanwhile
             return
         log.flying -= 1
@@ -129,7 +148,7 @@ class Writer:
             group.unknown = not isinstance(error, LaneDown)
             self.resolver.take(log, Trouble(str(error), lost=True))
             return
-        raw = cast(bytearray, answer.result()[0])
+        raw = cast(bytearray, answer[0])
         if raw.endswith(_DONE) and b"\r\n-" not in raw:
             if log.trouble is None:
                 log.groups.popleft()

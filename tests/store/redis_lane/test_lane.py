@@ -9,6 +9,7 @@ import pytest
 from faults.redis.proxy import RedisProxy
 from korvet_fast._native import ReplyError, pack, replies, reply
 from korvet_fast.core.types import Buffer
+from korvet_fast.errors import StoreError
 from korvet_fast.store.redis import lane as lanes
 from korvet_fast.store.redis.connect import connect
 from korvet_fast.store.redis.lane import Asking, Lane, LaneDown, LaneLost
@@ -71,10 +72,11 @@ async def test_replies_come_in_the_order_of_the_calls(redis_server: RedisServer)
 async def test_replies_may_come_as_one_buffer(redis_server: RedisServer) -> None:
     async with lane_to(redis_server.port) as lane:
         alone = lane.send(echo("a") + echo("b"), 2)
-        joined = lane.send(echo("c") + pack([["NOSUCH"]]) + echo("d"), 3, joined=True)
+        ended: asyncio.Future[list[Buffer]] = asyncio.get_running_loop().create_future()
+        lane.post([echo("c"), pack([["NOSUCH"]]) + echo("d")], 3, lambda answer, error: ended.set_result(answer))
         last = lane.send(echo("e"))
         assert said(await alone) == [b"a", b"b"]
-        (raw,) = await joined
+        (raw,) = await ended
         first, error, third = replies(raw)
         assert (first, third) == (b"c", b"d")
         assert isinstance(error, ReplyError)
@@ -85,7 +87,45 @@ async def test_parts_of_a_command_go_out_as_one(redis_server: RedisServer) -> No
     blob = bytes(300_000)
     head, tail = b"*2\r\n$4\r\nECHO\r\n$300000\r\n", b"\r\n"
     async with lane_to(redis_server.port) as lane:
-        assert said(await lane.send([head, memoryview(blob), tail])) == [blob]
+        ended: asyncio.Future[list[Buffer]] = asyncio.get_running_loop().create_future()
+        lane.post([head, memoryview(blob), tail], 1, lambda answer, error: ended.set_result(answer))
+        assert said(await ended) == [blob]
+
+
+async def test_what_is_pushed_leaves_before_the_turn_ends() -> None:
+    seen = asyncio.Queue[bytes]()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1000):
+            seen.put_nowait(data)
+
+    async with fake(talk) as lane:
+        first = lane.send(b"1")
+        lane.push()
+        lane.push()
+        second = lane.send(b"2")
+        third = lane.send(b"3")
+        lane.close("that was all")
+        assert await seen.get() == b"1"
+        for call, kind in ((first, LaneLost), (second, LaneDown), (third, LaneDown)):
+            with pytest.raises(kind, match="that was all"):
+                await call
+
+
+async def test_who_posted_hears_of_a_loss_when_the_turn_is_over(redis_server: RedisServer) -> None:
+    heard: list[tuple[list[Buffer], StoreError | None]] = []
+    async with lane_to(redis_server.port) as lane:
+        lane.post([echo("a")], 1, lambda answer, error: heard.append((answer, error)))
+        lane.push()
+        lane.post([echo("b")], 1, lambda answer, error: heard.append((answer, error)))
+        lane.close("gone")
+        with pytest.raises(LaneDown, match="gone"):
+            lane.post([echo("c")], 1, lambda answer, error: heard.append((answer, error)))
+        lane.push()
+        assert not heard
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert [(answer, type(error)) for answer, error in heard] == [([], LaneLost), ([], LaneDown)]
 
 
 async def test_an_error_is_a_reply(redis_server: RedisServer) -> None:
@@ -188,46 +228,33 @@ async def test_a_server_that_says_what_it_must_not(said: bytes, words: str) -> N
             assert isinstance(call.exception(), LaneLost)
 
 
-async def test_a_server_that_takes_nothing_crowds_the_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_takes_nothing_is_sent_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lanes, "UNSENT_LIMIT", 64 << 20)
     take = asyncio.Event()
+    taken = asyncio.Event()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await take.wait()
         left = 60 << 20
         while left > 0:
             left -= len(await reader.read(1 << 20))
+        taken.set()
+        await reader.read()
 
     async with fake(talk) as lane:
-        assert not lane.crowded
         call = lane.send(bytes(60 << 20))
-        assert lane.crowded
-        with pytest.raises(LaneDown, match="does not take what it is sent: 64 MiB wait"):
-            lane.send(bytes(8 << 20))
-        waiting = asyncio.ensure_future(lane.room())
-        await asyncio.sleep(0.01)
-        assert not waiting.done()
+        for _ in range(2):  # gathered, and then given to the transport
+            with pytest.raises(LaneDown, match="does not take what it is sent: 64 MiB wait"):
+                lane.send(bytes(8 << 20))
+            lane.push()
         take.set()
-        await waiting
-        assert not lane.crowded
-        again = asyncio.ensure_future(lane.room())
-        await again
+        await taken.wait()
+        again = lane.send(bytes(8 << 20))
+        lane.close("that was all")
+        with pytest.raises(LaneDown, match="that was all"):
+            await again
     with pytest.raises(LaneLost):
         await call
-
-
-async def test_who_waits_for_room_is_let_go_when_the_lane_is_lost() -> None:
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        pass
-
-    async with fake(talk) as lane:
-        call = lane.send(bytes(60 << 20))
-        waiting = asyncio.ensure_future(lane.room())
-        await asyncio.sleep(0.01)
-        lane.close("gone")
-        await waiting
-        with pytest.raises(LaneLost, match="gone"):
-            await call
 
 
 async def test_asking_goes_before_each_command() -> None:
@@ -241,8 +268,7 @@ async def test_asking_goes_before_each_command() -> None:
 
     async with fake(talk) as lane:
         asking = Asking(lane)
-        assert (asking.asking, lane.asking, asking.up, asking.crowded) == (True, False, True, False)
-        await asking.room()
+        assert (asking.asking, lane.asking, asking.up) == (True, False, True)
         assert said(await asking.send(pack([["INCR", "n"]]))) == [7]
         with pytest.raises(LaneDown, match="TRYAGAIN the slot is moving"):
             asking.send(pack([["INCR", "n"], ["INCR", "n"]]), 2)

@@ -1,0 +1,71 @@
+"""Which appends share a transaction, and when it is sent. Appends of one transaction share their futures."""
+
+import asyncio
+from itertools import groupby
+
+from faults.redis.proxy import RedisProxy
+from store.redis_log.place import LOG, Place, log_of
+from store.scene import Scene
+
+
+def append(scene: Scene, at: int, count: int, size: int) -> tuple[list[object], list[int]]:
+    """So many appends in one turn: the future of each, and after each how many transactions are under way."""
+    log = log_of(scene)
+    futures: list[object] = []
+    sent = []
+    for number in range(at, at + count):
+        futures.append(scene.append(LOG, number, 1, size=size).stored)
+        sent.append(log.flying)
+    return futures, sent
+
+
+def together(futures: list[object]) -> list[int]:
+    """How many appends there are in each transaction."""
+    return [len(list(same)) for _, same in groupby(futures, id)]
+
+
+async def flow(scene: Scene, proxy: RedisProxy, at: int, count: int, size: int) -> tuple[list[int], list[int]]:
+    """As `append`, until all are there; nothing is answered in that turn."""
+    proxy.hold()
+    futures, sent = append(scene, at, count, size)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    proxy.release()
+    await scene.store.append(LOG, (), log_of(scene).end, sync=False).durable
+    return together(futures), sent
+
+
+async def test_half_of_what_was_awaited_is_sent_before_the_turn_ends(own_place: Place, proxy: RedisProxy) -> None:
+    async with own_place.scene(proxy.url) as scene:
+        await scene.attach(LOG)
+        assert await flow(scene, proxy, 0, 5, 10_000) == ([1, 4], [1, 1, 1, 1, 1])  # nothing was awaited
+        assert await flow(scene, proxy, 5, 5, 10_000) == ([3, 2], [0, 0, 1, 1, 1])
+        assert await flow(scene, proxy, 10, 4, 10_000) == ([3, 1], [0, 0, 1, 1])
+        assert await flow(scene, proxy, 14, 4, 10_000) == ([2, 2], [0, 1, 1, 1])
+        assert await scene.read_all(LOG) == list(range(18))
+
+
+async def test_what_is_little_is_sent_together(own_place: Place, proxy: RedisProxy) -> None:
+    async with own_place.scene(proxy.url) as scene:
+        await scene.attach(LOG)
+        assert await flow(scene, proxy, 0, 5, 100) == ([1, 4], [1, 1, 1, 1, 1])
+        assert await flow(scene, proxy, 5, 5, 100) == ([5], [0, 0, 0, 0, 1])
+        assert await flow(scene, proxy, 10, 2, 100) == ([2], [0, 0])
+        assert await scene.read_all(LOG) == list(range(12))
+
+
+async def test_appends_of_many_logs_are_counted_together(own_place: Place, proxy: RedisProxy) -> None:
+    names = [f"orders:{number}" for number in range(4)]
+    async with own_place.scene(proxy.url) as scene:
+        for name in names:
+            await scene.attach(name)
+        for number in range(3):
+            proxy.hold()
+            appendings = [scene.append(name, number, 1, size=10_000) for name in names]
+            flying = [scene.store._logs[name].flying for name in names]
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            proxy.release()
+            for appending in appendings:
+                await appending.stored
+            assert flying == ([1, 1, 0, 0] if number else [1, 0, 0, 0])
