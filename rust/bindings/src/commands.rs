@@ -3,6 +3,7 @@
 use korvet_codec::resp::{self, Part};
 use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyInt, PyString};
 use pyo3::{Borrowed, type_hint_identifier, type_hint_union};
 
@@ -10,15 +11,19 @@ use crate::buffer::{Input, LEND_FROM, Lent};
 
 /// One argument of a command.
 pub(crate) enum Argument<'py> {
-    Text(String),
-    Bytes(Lent<'py>),
+    Text(PyBackedStr),
+    Number(String),
+    Bytes(Bound<'py, PyBytes>),
+    Buffer(Lent<'py>),
 }
 
 impl AsRef<[u8]> for Argument<'_> {
     fn as_ref(&self) -> &[u8] {
         match self {
-            Self::Text(text) => text.as_bytes(),
-            Self::Bytes(bytes) => bytes.as_ref(),
+            Self::Text(text) => text.as_ref(),
+            Self::Number(digits) => digits.as_bytes(),
+            Self::Bytes(bytes) => bytes.as_bytes(),
+            Self::Buffer(buffer) => buffer.as_ref(),
         }
     }
 }
@@ -34,12 +39,20 @@ impl<'py> FromPyObject<'_, 'py> for Argument<'py> {
 
     fn extract(obj: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if let Ok(text) = obj.cast::<PyString>() {
-            return Ok(Self::Text(text.to_str()?.to_owned()));
+            return text.to_owned().try_into().map(Self::Text);
+        }
+        if let Ok(bytes) = obj.cast::<PyBytes>() {
+            return Ok(Self::Bytes(bytes.to_owned()));
+        }
+        if obj.is_exact_instance_of::<PyInt>()
+            && let Ok(number) = obj.extract::<i64>()
+        {
+            return Ok(Self::Number(number.to_string()));
         }
         if obj.is_instance_of::<PyInt>() {
-            return Ok(Self::Text(obj.str()?.to_str()?.to_owned()));
+            return obj.str()?.try_into().map(Self::Text);
         }
-        obj.extract().map(Self::Bytes)
+        obj.extract().map(Self::Buffer)
     }
 }
 
@@ -57,8 +70,9 @@ pub(crate) fn pack<'py>(py: Python<'py>, commands: Vec<Vec<Argument<'py>>>) -> P
 pub(crate) fn pack_parts<'py>(py: Python<'py>, commands: Vec<Vec<Argument<'py>>>) -> Vec<Bound<'py, PyAny>> {
     let part = |part| match part {
         Part::Packed(bytes) => PyBytes::new(py, &bytes).into_any(),
-        Part::Argument(Argument::Text(text)) => PyBytes::new(py, text.as_bytes()).into_any(),
-        Part::Argument(Argument::Bytes(bytes)) => bytes.object().clone(),
+        Part::Argument(Argument::Bytes(bytes)) => bytes.clone().into_any(),
+        Part::Argument(Argument::Buffer(buffer)) => buffer.object().clone(),
+        Part::Argument(text) => PyBytes::new(py, text.as_ref()).into_any(),
     };
     resp::parts(&commands, LEND_FROM).into_iter().map(part).collect()
 }
