@@ -48,6 +48,7 @@ async def prepare(wire: Wire) -> list[Case]:
     place = {"partition_index": 0, "committed_offset": 5, "committed_metadata": ""}
     commit = {"topics": [{"name": "one", "partitions": [place]}]}
     cases = [
+        case("Produce 1 KB", PRODUCE, produce_to("one", [kilobyte])),
         case("Produce 16 KB", PRODUCE, produce_to("one", [batch(16 << 10)]), 60),
         case(f"Produce {MANY} partitions, 1 KB each", PRODUCE, produce_to("many", [kilobyte] * MANY)),
         case("Fetch 64 KB", FETCH, fetch_from("one", 1), 50),

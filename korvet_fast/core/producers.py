@@ -7,7 +7,7 @@ A sequence number counts records of one producer id, from 0 to 2^31-1 and then f
 import struct
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from korvet_fast.errors import KorvetError
 
@@ -15,7 +15,6 @@ KEPT = 5  # batches a client may have in flight, and so may repeat
 MOST = 20_000  # producers of one partition; beyond it, who was silent longest is forgotten
 _WRAP = 1 << 31
 _COUNTABLE = 1 << 30  # half of the numbers: beyond it, before and after cannot be told apart
-_make: Final = tuple.__new__  # of a NamedTuple, in half the time
 
 # What is looked at in a batch (`_native.Batch.numbers`): producer id, its epoch, the first sequence, how many records.
 Numbers: TypeAlias = tuple[int, int, int, int]
@@ -32,15 +31,18 @@ class Stored(NamedTuple):
 
 
 class Producer:
-    """A producer's last batches. `before` counts sequences stored, without a gap, ahead of the oldest batch kept."""
+    """A producer's last batches, each as a `Stored` has it, and the sequence that follows them.
 
-    __slots__ = ("batches", "before", "epoch", "seen")
+    `before` counts sequences stored, without a gap, ahead of the oldest batch kept.
+    """
+
+    __slots__ = ("batches", "before", "epoch", "following", "seen")
 
     def __init__(self, epoch: int, seen: float) -> None:
         self.epoch = epoch
         self.seen = seen
-        self.before = 0
-        self.batches: deque[Stored] = deque()
+        self.before = self.following = 0
+        self.batches: deque[tuple[int, int, int, int, int]] = deque()
 
 
 class Producers:
@@ -66,20 +68,20 @@ class Producers:
         known = self._known.get(producer_id)
         if known is None:
             return None
+        expected = known.following
+        if epoch == known.epoch and first == expected:
+            return None
         if epoch != known.epoch:
             if epoch < known.epoch:
                 raise KorvetError("INVALID_PRODUCER_EPOCH", f"epoch {epoch}, but {known.epoch} is known")
             if first != 0:
                 raise KorvetError("OUT_OF_ORDER_SEQUENCE_NUMBER", f"new epoch {epoch} begins at {first}, not at 0")
             return None
-        expected = (known.batches[-1].last + 1) % _WRAP
-        if first == expected:
-            return None
         last = (first + count - 1) % _WRAP
         for stored in known.batches:
-            if stored.first == first and stored.last == last:
-                return stored
-        back = (known.batches[0].first - first) % _WRAP
+            if stored[:2] == (first, last):
+                return Stored(*stored)
+        back = (known.batches[0][0] - first) % _WRAP
         if count <= back <= known.before:
             raise KorvetError("DUPLICATE_SEQUENCE_NUMBER", f"sequences {first} to {last} were stored before")
         raise KorvetError("OUT_OF_ORDER_SEQUENCE_NUMBER", f"sequence {first}, but {expected} is next")
@@ -88,23 +90,24 @@ class Producers:
         """The batch is in the log from `base_offset` on. `seen`: when, for `expire`."""
         producer_id, epoch, first, count = numbers
         known = self._known.get(producer_id)
-        if known is None or known.epoch != epoch or first != (known.batches[-1].last + 1) % _WRAP:
+        if known is None or known.epoch != epoch or first != known.following:
             known = self._known[producer_id] = Producer(epoch, seen)
             if len(self._known) > MOST:
                 self._known.popitem(last=False)
         elif len(known.batches) == KEPT:
-            oldest = known.batches.popleft()
-            known.before = min(known.before + oldest.last_offset - oldest.base_offset + 1, _COUNTABLE)
-        more = count - 1
-        known.batches.append(_make(Stored, (first, (first + more) % _WRAP, base_offset, base_offset + more, timestamp)))
+            _, _, oldest, end, _ = known.batches.popleft()
+            known.before = min(known.before + end - oldest + 1, _COUNTABLE)
+        known.following = (first + count) % _WRAP
+        last = base_offset + count - 1
+        known.batches.append((first, (first + count - 1) % _WRAP, base_offset, last, timestamp))
         known.seen = seen
         self._known.move_to_end(producer_id)
 
     def forget(self, offset: int) -> None:
         """The batches from `offset` on are not in the log after all."""
         for producer_id, known in list(self._known.items()):
-            while known.batches and known.batches[-1].base_offset >= offset:
-                known.batches.pop()
+            while known.batches and known.batches[-1][2] >= offset:
+                known.following = known.batches.pop()[0]
             if not known.batches:
                 del self._known[producer_id]
 
@@ -131,4 +134,5 @@ class Producers:
             known = producers._known[producer_id] = Producer(next(numbers), seen)
             known.before, many = next(numbers), next(numbers)
             known.batches.extend(Stored(*(next(numbers) for _ in range(5))) for _ in range(many))
+            known.following = (known.batches[-1][1] + 1) % _WRAP
         return producers

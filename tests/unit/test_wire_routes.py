@@ -86,6 +86,8 @@ def test_api_versions_tells_the_table(tmp_path: Path, version: int) -> None:
             client = await server.connect()
             answer = await client.ask(API_VERSIONS, version, client_software_name="x", client_software_version="1")
             told = {row["api_key"]: (row["min_version"], row["max_version"]) for row in answer["api_keys"]}
+            again = await client.ask(API_VERSIONS, version, client_software_name="y", client_software_version="2")
+            assert again == answer | {"correlation_id": again["correlation_id"]}  # it is kept, but for this number
             assert answer["error_code"] == 0
             assert told == {
                 key: (route.lowest if key else 0, route.highest) for key, route in ROUTES.items()

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Executor
+from dataclasses import dataclass, field
 from struct import Struct
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from korvet_fast.core.broker import Broker
 from korvet_fast.errors import CodecError
@@ -41,7 +42,8 @@ def _decode(message: Message, frame: bytearray, version: int) -> Values:
         raise
 
 
-class Route(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Route:
     """An API as served. `advertised`: the lowest version told to clients, if it is not `lowest`."""
 
     message: Message
@@ -51,7 +53,22 @@ class Route(NamedTuple):
     advertised: int | None = None
 
 
-class Service(NamedTuple):
+def offer(routes: Mapping[int, Route]) -> Values:
+    """What an ApiVersions answer tells of these routes."""
+    return {
+        "api_keys": [
+            {
+                "api_key": key,
+                "min_version": route.lowest if route.advertised is None else route.advertised,
+                "max_version": route.highest,
+            }
+            for key, route in sorted(routes.items())
+        ]
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
     """What all connections of one listener share."""
 
     broker: Broker
@@ -59,6 +76,7 @@ class Service(NamedTuple):
     routes: Mapping[int, Route]
     workers: Executor  # for checking large batches beside the loop
     metadata: dict[tuple[int, int], tuple[int, bytes]]  # see api/metadata.py
+    versions: dict[int, bytes] = field(default_factory=dict)  # see api/api_versions.py
 
 
 class Session:
@@ -85,7 +103,7 @@ class Session:
         message = route.message
         if not route.lowest <= version <= route.highest:
             if key == API_VERSIONS:
-                return await self._offer_versions(route, correlation_id)
+                return self._offer_versions(route, correlation_id)
             raise Hangup(f"{message.name} version {version} is not served")
         try:
             request = _decode(message, frame, version)
@@ -113,9 +131,7 @@ class Session:
         self.closed = True
         self.hurry()
 
-    async def _offer_versions(self, route: Route, correlation_id: int) -> Reply:
+    def _offer_versions(self, route: Route, correlation_id: int) -> Reply:
         # A client that is newer than we are learns what it may use from a version 0 answer (KIP-511).
-        answer = await route.handler(self, {}, 0)
-        assert isinstance(answer, dict)
-        answer |= {"correlation_id": correlation_id, "error_code": UNSUPPORTED_VERSION}
+        answer = offer(self.service.routes) | {"correlation_id": correlation_id, "error_code": UNSUPPORTED_VERSION}
         return route.message.response.frame(answer, 0)

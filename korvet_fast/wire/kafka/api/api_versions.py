@@ -1,4 +1,4 @@
-"""ApiVersions (key 18), versions 0-4: what may be asked, straight from the table of routes.
+"""ApiVersions (key 18), versions 0-4: what may be asked, from the table of routes, encoded once for each version.
 
 0 the ranges; 1 throttle time; 2 nothing new; 3 flexible, names the client's software (not used); 4 nothing new here.
 The response header stays version 0 for ever, and an unknown version is answered with a version 0 body and
@@ -6,17 +6,17 @@ UNSUPPORTED_VERSION (`Session` sees to that). Missing on purpose: supported and 
 producer changes its transaction protocol as soon as it sees one it knows.
 """
 
-from korvet_fast.wire.kafka.session import Session, Values
+from korvet_fast.wire.dialect import Reply
+from korvet_fast.wire.kafka.session import Session, Values, offer
+from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS
+
+_CORRELATION_AT, _CORRELATION_END = 4, 8  # the correlation id in a response, its length prefix included
 
 
-async def api_versions(session: Session, request: Values, version: int) -> Values:
-    return {
-        "api_keys": [
-            {
-                "api_key": key,
-                "min_version": route.lowest if route.advertised is None else route.advertised,
-                "max_version": route.highest,
-            }
-            for key, route in sorted(session.service.routes.items())
-        ]
-    }
+async def api_versions(session: Session, request: Values, version: int) -> Reply:
+    kept = session.service.versions
+    reply = kept.get(version)
+    if reply is None:
+        reply = kept[version] = b"".join(API_VERSIONS.response.frame(offer(session.service.routes), version))
+    correlation_id = request["correlation_id"].to_bytes(4, "big", signed=True)
+    return [reply[:_CORRELATION_AT] + correlation_id + reply[_CORRELATION_END:]]
