@@ -15,7 +15,7 @@ from broker_process import BrokerProcess
 from compat.group_scene import PARTITIONS, PATIENCE, MemberProcess, Scene, play
 from compat.java_tools import CONSUMER, Tools, java
 from member_history import check_members
-from redis_server import RedisServer
+from redis_server import PROGRAMS, RedisServer
 
 CLIENTS = ["confluent", "java_41"]
 SETTINGS = (
@@ -166,6 +166,7 @@ def test_administrators_see_a_group_and_its_members(broker: BrokerProcess, topic
         admin.delete_consumer_groups([scene.group], request_timeout=PATIENCE)[scene.group].result()
 
 
+@pytest.mark.parametrize("redis_program", PROGRAMS[:1], indirect=True)  # groups on both: test_groups_redis.py
 def test_coordinators_over_redis_die_in_turn_and_nobody_loses_a_partition(
     redis_server: RedisServer, topic: str, tmp_path: Path
 ) -> None:

@@ -102,19 +102,19 @@ async def test_a_server_that_is_stopped_is_given_up(redis_server: RedisServer) -
 async def test_a_server_that_loads_is_waited_for(redis_server: RedisServer) -> None:
     """F13: it answers INFO, and nothing else."""
     redis_server.call("CONFIG", "SET", "appendfsync", "no")
-    redis_server.call("DEBUG", "POPULATE", 600)
+    redis_server.call("DEBUG", "POPULATE", 400)
     redis_server.call("BGREWRITEAOF")
     redis_server.wait_for("persistence", aof_rewrite_in_progress="0", aof_rewrite_scheduled="0")
     redis_server.options |= {"key-load-delay": 10_000, "loading-process-events-interval-bytes": 1024}
     async with scene(redis_server.url) as there:
         redis_server.stop()
         redis_server.start(loaded=False)
-        there.within = 3.0
+        there.within = 1.5
         with pytest.raises(StoreError, match="is loading its data"):
             await there.lose("k")
         there.within = 20.0
         await there.lose("k")
-        assert await there.ask("k", "DBSIZE") == 600
+        assert await there.ask("k", "DBSIZE") == 400
         assert there.topology.generation == 1
 
 
