@@ -18,7 +18,7 @@ from benchmarks.requests.discard import Discard
 from benchmarks.requests.measure import Figure, measure
 from benchmarks.requests.reference import NOMINAL
 from benchmarks.requests.wire import Wire, open_wire
-from korvet_fast.store.interface import WHOLE, Entry, Stale
+from korvet_fast.store.interface import WHOLE, Entry, Page, Stale
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
 from korvet_fast.wire.kafka.shapes.groups import HEARTBEAT
 from korvet_fast.wire.kafka.shapes.produce import PRODUCE
@@ -94,7 +94,7 @@ def test_the_store_discards_all_but_the_first_batch_and_where_a_log_ends() -> No
         store.append("t:0", [Entry(b"first", 0, 4, 7)], 0, sync=True)
         appending = store.append("t:0", [Entry(b"second", 5, 5, 8)], 5, sync=False)
         assert appending.stored.done() and appending.durable.done()
-        assert (await store.read("t:0", 0, 1, 6)) == ([b"first"], 6)
+        assert (await store.read("t:0", 0, 1, 6)) == Page([b"first"], 6)
         assert (await store.attach("t:0", WHOLE, epoch=3, floor=0)).bounds.end == 6
         with pytest.raises(Stale):
             store.append("t:0", [Entry(b"third", 5, 5, 9)], 5, sync=False)
