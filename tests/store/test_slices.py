@@ -27,26 +27,26 @@ def whole(page: Page) -> bytes:
 async def test_a_large_read_is_a_slice(tmp_path: Path) -> None:
     store = EmbeddedStore(tmp_path / "s")
     await store.open()
-    await fill(store, LOG, *[10] * 40, size=1000)
-    size = len(make_entry(0, 10, size=1000).data)
+    await fill(store, LOG, *[10] * 40, size=2000)
+    size = len(make_entry(0, 10, size=2000).data)
     page = await store.read(LOG, 0, MIB, LIMIT, slices=True)
     assert page.data == [] and page.next == 400 and page.slice is not None
     assert (page.slice.position, len(page.slice)) == (0, 40 * size)
-    page = await store.read(LOG, 20, 15 * size + 1, 399, slices=True)
-    assert page.slice is not None and page.next == 170
-    assert (page.slice.position, len(page.slice)) == (2 * size, 15 * size)
-    page = await store.read(LOG, 35, MIB, 300, slices=True)  # in the middle of a batch
-    assert page.slice is not None and page.next == 300
+    page = await store.read(LOG, 20, 30 * size + 1, 399, slices=True)
+    assert page.slice is not None and page.next == 320
+    assert (page.slice.position, len(page.slice)) == (2 * size, 30 * size)
+    page = await store.read(LOG, 35, MIB, 330, slices=True)  # in the middle of a batch
+    assert page.slice is not None and page.next == 330
     assert page.slice.position == 4 * size and [batch.base_offset for batch in headers(page.data[0], True)] == [30]
     assert (await store.read(LOG, 0, MIB, LIMIT)).slice is None  # nobody asked for one
-    assert (await store.read(LOG, 0, 100_000, LIMIT, slices=True)).slice is None  # too small
+    assert (await store.read(LOG, 0, 500_000, LIMIT, slices=True)).slice is None  # too small
     await store.close()
 
 
 async def test_what_is_not_cached_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = EmbeddedStore(tmp_path / "s")
     await store.open()
-    await fill(store, LOG, *[10] * 40, size=1000)
+    await fill(store, LOG, *[10] * 40, size=2000)
     monkeypatch.setattr("korvet_fast.store.embedded.files.is_cached", lambda *_: False)
     page = await store.read(LOG, 0, MIB, LIMIT, slices=True)
     assert page.slice is None and page == await store.read(LOG, 0, MIB, LIMIT)
@@ -56,12 +56,26 @@ async def test_what_is_not_cached_is_read(tmp_path: Path, monkeypatch: pytest.Mo
 async def test_a_slice_outlives_its_log(tmp_path: Path) -> None:
     store = EmbeddedStore(tmp_path / "s", open_files=1)
     await store.open()
-    await fill(store, LOG, *[10] * 40, size=1000)
+    await fill(store, LOG, *[10] * 40, size=2000)
     page = await store.read(LOG, 0, MIB, LIMIT, slices=True)
     assert page.slice is not None
     await store.drop(LOG)
     await fill(store, "other:0", 1)
     assert [batch.base_offset for batch in headers(whole(page), True)] == list(range(0, 400, 10))
+    await store.close()
+
+
+async def test_slices_in_use_keep_only_so_many_files_open(tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path / "s", open_files=2)
+    await store.open()
+    pages = []
+    for number in range(6):
+        await fill(store, f"orders:{number}", *[10] * 40, size=2000)
+        pages.append(await store.read(f"orders:{number}", 0, MIB, LIMIT, slices=True))
+    assert [page.slice is not None for page in pages] == [True] * 3 + [False] * 3
+    assert len({whole(page) for page in pages}) == 1
+    pages.clear()
+    assert (await store.read("orders:0", 0, MIB, LIMIT, slices=True)).slice is not None
     await store.close()
 
 

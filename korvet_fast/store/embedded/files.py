@@ -5,6 +5,7 @@ import os
 import resource
 from collections import OrderedDict
 from pathlib import Path
+from weakref import WeakSet
 
 from korvet_fast.store.embedded.cache import is_cached
 
@@ -45,9 +46,15 @@ class Files:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._open: OrderedDict[Path, Handle] = OrderedDict()
+        self._let_go: WeakSet[Handle] = WeakSet()  # somebody else may still use them
 
     def __len__(self) -> int:
         return len(self._open)
+
+    @property
+    def strained(self) -> bool:
+        """Whether as many files as may be kept open are only open because somebody else still uses them."""
+        return len(self._let_go) >= self.limit
 
     def open(self, path: Path) -> Handle:
         """The open file at `path`, which exists. Raises `OSError`."""
@@ -56,13 +63,15 @@ class Files:
             self._open.move_to_end(path)
             return handle
         if len(self._open) >= self.limit:
-            self._open.popitem(last=False)
+            self._let_go.add(self._open.popitem(last=False)[1])
         handle = self._open[path] = Handle(path)
         return handle
 
     def forget(self, path: Path) -> None:
         """Let go of the file at `path`, which is about to be removed or renamed."""
-        self._open.pop(path, None)
+        handle = self._open.pop(path, None)
+        if handle is not None:
+            self._let_go.add(handle)
 
     def clear(self) -> None:
         """Let go of all files."""

@@ -26,7 +26,7 @@ from korvet_fast.store.interface import Page
 
 _SEARCH = 64 << 10  # bytes read at once when looking for a time
 _LEAST = 4 << 10  # bytes read at once at least
-_SLICE = 128 << 10  # bytes from which on a slice costs less than reading
+_SLICE = 512 << 10  # bytes from which on a slice costs less than reading, measured; at 64 KiB it costs more
 _INDEX_ROWS = 1 << 20  # rows of indexes kept in memory, 24 bytes each
 _INDEX_ITSELF = 32  # rows that an index without any weighs as much as
 
@@ -127,7 +127,7 @@ class Reader:
             row = index.last_within(limit, start + max_bytes)
             following, stop = index.at(row) if row >= 0 else (offset, start)
         length = stop - start
-        if length < _SLICE or not (handle := self._open(segment)).caches(start, length):
+        if length < _SLICE or self._files.strained or not (handle := self._open(segment)).caches(start, length):
             return None
         return Page(data, following, Slice(handle, start, length))
 
