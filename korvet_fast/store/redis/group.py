@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from korvet_fast.core.types import Buffer
 from korvet_fast.errors import StoreError
-from korvet_fast.store.interface import Entry, Piece
+from korvet_fast.store.interface import Appending, Entry, Piece
 from korvet_fast.store.redis.pieces import GRAIN, Stretch
 from korvet_fast.store.redis.state import Totals
 
@@ -30,6 +30,7 @@ class Group:
 
     __slots__ = (
         "after",
+        "appending",
         "commands",
         "durable",
         "end",
@@ -79,8 +80,14 @@ class Group:
         self.unknown = False  # it was sent, and the answer was lost
         self.refused = False  # it was sent, and the answer says that nothing of it was carried out
         self.stored = self.durable = Shared()
+        self.appending = Appending(self.stored, self.durable)  # what everybody gets whose append it is
         self.kept = False  # as durable as was asked for, or `refusal` says why not
         self.refusal: StoreError | None = None
+
+    def promise_durable(self) -> None:
+        """What is stored is not durable yet."""
+        self.durable = Shared()
+        self.appending = Appending(self.stored, self.durable)
 
     @property
     def mark(self) -> bytes:
@@ -106,6 +113,7 @@ class Group:
         self.rows.append(Stretch(self.end, end, size, number, latest, first))
         self.size += size
         self.number += number
-        self.time = max(self.time, latest)
+        if latest > self.time:
+            self.time = latest
         self.entries += entries
         self.end = end

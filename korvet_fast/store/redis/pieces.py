@@ -31,7 +31,8 @@ class Stretch:
         self.end = other.end
         self.size += other.size
         self.count += other.count
-        self.latest = max(self.latest, other.latest)
+        if other.latest > self.latest:
+            self.latest = other.latest
 
     def copy(self) -> "Stretch":
         """As it is now."""

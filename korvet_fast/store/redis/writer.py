@@ -19,7 +19,7 @@ from korvet_fast.core.types import Buffer
 from korvet_fast.errors import OutcomeUnknown, StoreError
 from korvet_fast.store.interface import LARGE, Appending, Detached, Entry, Piece, Stale
 from korvet_fast.store.redis.calls import Calls
-from korvet_fast.store.redis.group import Group, Shared, Word
+from korvet_fast.store.redis.group import Group, Word
 from korvet_fast.store.redis.lane import LaneDown
 from korvet_fast.store.redis.log import HEAD, HEADS, Log, Marks, Trouble
 from korvet_fast.store.redis.resolver import Resolver
@@ -78,14 +78,14 @@ class Writer:
             self._loop.call_soon(self._end_turn)
         if self._fresh == self._enough:
             self._send_due()
-        return Appending(group.stored, group.durable)
+        return group.appending
 
     def _begin(self, log: Log, need: tuple[bool, int], piece: Piece) -> Group:
         """A group that comes next."""
         group = Group(need, piece, log.end, log.last_mark(), log.last_totals())
         before = log.groups[-1] if log.groups else None
         if group.waits or log.rounds or (before is not None and before.durable is not before.stored):
-            group.durable = Shared()  # without `sync` too: durability has no holes
+            group.promise_durable()  # without `sync` too: durability has no holes
         _open(log, group)
         return group
 
@@ -93,13 +93,13 @@ class Writer:
         """What is there already is to become durable."""
         group = self._begin(log, need, LARGE)
         if group.durable is group.stored:
-            group.durable = Shared()
+            group.promise_durable()
         if log.groups:
             log.groups.append(group)
             log.open = None
         else:
             self._settle(log, group)
-        return Appending(group.stored, group.durable)
+        return group.appending
 
     def _end_turn(self) -> None:
         self._fresh = 0
@@ -176,7 +176,8 @@ class Writer:
                 self._keep_heads(log, group)
         group.stored.set_result(None)
         if group.durable is group.stored:
-            log.durable = max(log.durable, group.end)
+            if group.end > log.durable:
+                log.durable = group.end
         else:
             self._make_durable(log, group)
         while log.groups and not log.groups[0].entries:
