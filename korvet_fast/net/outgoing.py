@@ -68,10 +68,10 @@ class Outgoing:
                 return self.abort()
             self._drop(sent)
             look = True
-            if not taken:
-                self._read()
-            elif sent < taken:
+            if sent < taken:
                 self._wait()
+            elif not taken and self._parts:
+                self._read()
         if self._closing and not self._parts:
             transport.close()
         return None

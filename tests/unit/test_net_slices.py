@@ -249,8 +249,10 @@ def test_what_left_the_page_cache_is_read_on_another_thread(path: Path) -> None:
 def test_a_disk_that_cannot_be_read_ends_the_connection(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with scene() as here:
-            here.dialect.file = Evicted(path, OSError(errno.EIO, "Input/output error"))
+            here.dialect.file = file = Evicted(path, OSError(errno.EIO, "Input/output error"))
+            file.gate.clear()
             with await ask_slowly(here, b"slice 0 %d" % SIZE) as peer:
+                file.gate.set()
                 assert len(await receive(peer, SIZE)) < SIZE
             await here.until(lambda: not here.server.connections)
 
