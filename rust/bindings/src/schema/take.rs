@@ -48,6 +48,11 @@ pub(super) enum Fields<'py> {
     First(Bound<'py, PyTuple>),
 }
 
+#[inline(never)] // dicts are the rule, and their way is to stay short
+fn first<'py>(tuple: &Bound<'py, PyTuple>, place: Option<usize>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    place.filter(|place| *place < tuple.len()).map(|place| tuple.get_item(place)).transpose()
+}
+
 /// Reads Python values.
 pub(super) struct Take<'a, 'py> {
     py: Python<'py>,
@@ -158,12 +163,11 @@ impl<'py> Source for Take<'_, 'py> {
         }
     }
 
+    #[inline]
     fn field(&self, of: &Self::Struct, slot: usize, place: Option<usize>) -> PyResult<Option<Self::Value>> {
         match of {
             Fields::Named(dict) => dict.get_item(&self.keys[slot]),
-            Fields::First(tuple) => {
-                place.filter(|place| *place < tuple.len()).map(|place| tuple.get_item(place)).transpose()
-            }
+            Fields::First(tuple) => first(tuple, place),
         }
     }
 
