@@ -29,11 +29,13 @@ test-rust: checks
 test-python:
 	$(PY) -m pytest -p no:benchmark -n 4 --dist worksteal $(SPARK_TESTS:%=--ignore=%)
 
-# In one process: they share one Spark, which takes all processors by itself.
+# Each of the two processes has a Spark of its own.
 SPARK_TESTS := tests/compat/spark tests/faults/spark
+# A test's Spark lives for a minute: compiling its code well would be half of the work.
+test-spark: export JDK_JAVA_OPTIONS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 
 test-spark: develop tools tools-spark  ## Spark's tests: over both stores, beside its Kafka connector, its older versions, killed in the middle
-	$(PY) -m pytest -p no:benchmark $(SPARK_TESTS)
+	$(PY) -m pytest -p no:benchmark -n 2 --dist loadfile $(SPARK_TESTS)
 
 lint: develop  ## ruff, mypy, import-linter, stubtest, rustfmt, clippy: all must be clean
 	@$(MAKE) --no-print-directory checks
