@@ -32,7 +32,7 @@ test-python:
 # Each of the two processes has a Spark of its own.
 SPARK_TESTS := tests/compat/spark tests/faults/spark
 # A test's Spark lives for a minute: compiling its code well would be half of the work.
-test-spark: export JDK_JAVA_OPTIONS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+test-spark: export JDK_JAVA_OPTIONS := -XX:TieredStopAtLevel=1
 
 test-spark: develop tools tools-spark  ## Spark's tests: over both stores, beside its Kafka connector, its older versions, killed in the middle
 	$(PY) -m pytest -p no:benchmark -n 2 --dist loadfile $(SPARK_TESTS)
