@@ -114,7 +114,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._start(frame, weight)
         self._send()
         self.go_on()  # requests that ended at once have made room for those that wait
-        if self._active - before < LIVELY and not self._outgoing.slow:
+        if self._active - before < LIVELY:
             self._wakefulness.prolong()  # for one that only sends a heartbeat now and then it would be a waste
         return None
 

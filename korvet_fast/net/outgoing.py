@@ -33,7 +33,6 @@ class Outgoing:
         self._parts: deque[Part] = deque()
         self._size = 0  # bytes of the parts
         self._reading = self._closing = False
-        self.slow = False  # what was sent last is so long that the peer's next request takes its time
 
     @property
     def pending(self) -> bool:
@@ -47,8 +46,7 @@ class Outgoing:
 
     def send(self, parts: list[Part]) -> None:
         """Send these after everything else."""
-        self.slow = Slice in map(type, parts)
-        if not (self._parts or self.slow):
+        if not self._parts and Slice not in map(type, parts):
             self._transport.writelines(parts)  # type: ignore[arg-type]
             return
         self._parts += parts
