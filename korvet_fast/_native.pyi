@@ -303,7 +303,7 @@ class Schema:
     def frame(self, /, values: Mapping[str, Any], version: SupportsIndex) -> list[Any]:
         """
         As `encode`, behind a 32-bit length, and cut in parts: records of 4 KiB and more are the very objects given.
-        So is, in a list of records, what is no buffer but stands for `length` bytes. `OUT_OF_RANGE` above 2 GiB.
+        `OUT_OF_RANGE` above 2 GiB.
         """
     @property
     def name(self, /) -> str:

@@ -90,9 +90,9 @@ class Unruly:
             raise self.refuse_cut
         return await self.store.cut(log, **what)
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, slices: bool = False) -> Any:
+    async def read(self, log: str, start: int, max_bytes: int, limit: int) -> Any:
         self.reads += 1
-        return await self.store.read(log, start, max_bytes, limit, slices=slices)
+        return await self.store.read(log, start, max_bytes, limit)
 
 
 class World:

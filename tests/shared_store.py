@@ -206,7 +206,7 @@ class SharedStore:
         self.attached.clear()
         self._forked(why)
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, slices: bool = False) -> Page:
+    async def read(self, log: str, start: int, max_bytes: int, limit: int) -> Page:
         self.reading += 1
         self.most = max(self.most, self.reading)
         await self._answer()

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterable
 
 from korvet_fast._native import Frames
-from korvet_fast.core.types import File, Slice
 from korvet_fast.wire.dialect import Hangup, Reply
 
 LIMIT = 32 << 20
@@ -16,9 +15,7 @@ def frame(payload: bytes) -> bytes:
 
 
 class ToyDialect:
-    """Counts what was started; `gates` are what `wait NAME` waits for, `file` is what `slice` gives slices of."""
-
-    file: File
+    """Counts what was started; `gates` are what `wait NAME` waits for."""
 
     def __init__(self) -> None:
         self.started: list[bytes] = []
@@ -40,9 +37,7 @@ class ToyDialect:
 
 
 class ToySession:
-    """Commands: echo TEXT, wait NAME, poll (until closed), long N (a reply of N bytes), slice AT SIZE, none, hang, bug,
-    late-bug.
-    """
+    """Commands: echo TEXT, wait NAME, poll (until closed), long N (a reply of N bytes), none, hang, bug, late-bug."""
 
     def __init__(self, dialect: ToyDialect) -> None:
         self.dialect = dialect
@@ -58,9 +53,6 @@ class ToySession:
             await asyncio.wait([self.closing])
         elif command == b"long":
             return list(_pieces(int(rest)))
-        elif command == b"slice":
-            at, size = map(int, rest.split())
-            return [(size + 2).to_bytes(4, "big") + b"<", Slice(self.dialect.file, at, size), b">"]
         elif command == b"none":
             return []
         elif command == b"hang":

@@ -77,7 +77,7 @@ class Discard:
         self._bounds[log] = Bounds(0, end, end, len(self._first[log]), entries[-1].timestamp)
         return self._appended
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, slices: bool = False) -> Page:
+    async def read(self, log: str, start: int, max_bytes: int, limit: int) -> Page:
         if start != 0 or log not in self._first:
             return Page([], start)
         return Page([self._first[log]], self._bounds[log].end)

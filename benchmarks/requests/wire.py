@@ -12,7 +12,6 @@ from korvet_fast.core.broker import Broker
 from korvet_fast.core.types import Address, Buffer
 from korvet_fast.net.connection import WINDOW, Connection, Shared
 from korvet_fast.net.limits import Admission, Limits
-from korvet_fast.net.pipe import Pipe
 from korvet_fast.net.pool import Pool
 from korvet_fast.net.quiet import Quiet
 from korvet_fast.net.wakefulness import Wakefulness
@@ -76,11 +75,7 @@ class Wire(asyncio.Transport):
     abort = close
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self if name == "socket" else default
-
-    def fileno(self) -> int:
-        """Of no socket: the store that discards has no slices of files, which alone would go past the transport."""
-        return -1
+        return default
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Nothing is ever kept."""
@@ -110,11 +105,10 @@ async def open_wire() -> AsyncIterator[Wire]:
     dialect = KafkaDialect(broker)
     loop = asyncio.get_running_loop()
     pool = Pool(Admission().pool, lambda: None)
-    window, pipe = memoryview(bytearray(WINDOW)), Pipe()
-    shared = Shared(window, pipe, pool, Limits(), Quiet(loop.time), _Drowsy(), lambda _: None)
+    window = memoryview(bytearray(WINDOW))
+    shared = Shared(window, pool, Limits(), Quiet(loop.time), _Drowsy(), lambda _: None)
     try:
         yield Wire(shared, dialect)
     finally:
-        pipe.close()
         dialect.close()
         await broker.close()

@@ -91,18 +91,18 @@ class Extent:
         if not self.led or not self.removed <= offset <= self.end:
             self._miss(offset)
 
-    async def read(self, offset: int, max_bytes: int, *, slices: bool = False) -> Page:
+    async def read(self, offset: int, max_bytes: int) -> Page:
         """Whole durable batches from the one that holds `offset`, or the next one; at least one if there is one.
 
-        `slices` as in `Store.read`. Raises `StoreError`, or `KorvetError` as `check`.
+        Raises `StoreError`, or `KorvetError` as `check`.
         """
         if not self.led or not self.removed <= offset <= self.end:
             self._miss(offset)
         limit = self._mark.offset
         if offset >= limit:
             return Page([], offset)
-        page = await self._host.store.read(self.log, offset, max_bytes, limit, slices=slices)
-        if not page.data and page.slice is None:
+        page = await self._host.store.read(self.log, offset, max_bytes, limit)
+        if not page.data:
             self._bare, self._bare_end = offset, limit
         return page
 

@@ -14,8 +14,6 @@ from typing import NamedTuple, cast
 from korvet_fast.core.eager import run
 from korvet_fast.errors import CodecError
 from korvet_fast.net.limits import Limits
-from korvet_fast.net.outgoing import Outgoing
-from korvet_fast.net.pipe import Pipe
 from korvet_fast.net.pool import Pool
 from korvet_fast.net.quiet import Quiet
 from korvet_fast.net.wakefulness import Wakefulness
@@ -24,7 +22,6 @@ from korvet_fast.wire.dialect import Dialect, Hangup, Reply
 log = logging.getLogger(__name__)
 
 WINDOW = 256 * 1024  # bytes read at a time, into one buffer shared by all connections of a loop
-UNREADABLE = "what was to be sent to %s cannot be read; its connection is closed: %s"
 UNEXPECTED = "a request of %s ended in an unexpected error; its connection is closed"
 LIVELY = 0.01  # seconds between two reads of a peer that works request by request
 UNSENT_HIGH, UNSENT_LOW = 1024 * 1024, 256 * 1024  # bytes the peer has not taken: stop and go on starting requests
@@ -34,7 +31,6 @@ class Shared(NamedTuple):
     """What the connections of one server share."""
 
     window: memoryview
-    pipe: Pipe
     pool: Pool
     limits: Limits
     quiet: Quiet
@@ -58,7 +54,6 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, dialect: Dialect, shared: Shared) -> None:
         self._dialect = dialect
         self._window = shared.window
-        self._pipe = shared.pipe
         self._pool = shared.pool
         self._limits = shared.limits
         self._quiet = shared.quiet
@@ -71,7 +66,7 @@ class Connection(asyncio.BufferedProtocol):
         self._working = 0  # weight of the requests started and not answered
         self._unfinished = 0  # bytes of the frame that is still arriving
         self._spoken = self._closing = self._lost = self._ending = self._paused = False
-        self._starting = self._sending = self._blocked = False
+        self._starting = self._sending = False
         self._active = self._loop.time()
         self._frame_began: float | None = None
         self._choked: float | None = None  # since when the peer takes nothing
@@ -81,7 +76,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._outgoing = Outgoing(self._transport, self._pipe, self._see_unsent, self._fail)
+        self._transport.set_write_buffer_limits(UNSENT_HIGH, UNSENT_LOW)
         peer = self._transport.get_extra_info("peername")
         self.peer = str(peer[0]) if peer else ""
         self._session = self._dialect.session(self.peer)
@@ -124,15 +119,17 @@ class Connection(asyncio.BufferedProtocol):
         self._note_unfinished(0, False)
         self._session.close()
         self.go_on()
-        return not self._closing or self._outgoing.pending
+        return not self._closing
 
     def pause_writing(self) -> None:
-        self._blocked = True
+        self._choked = self._loop.time()
+        self._note_unsent(self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        self._blocked = False
-        self._outgoing.go_on()
-        self._see_unsent()
+        if not self._closing:
+            self._choked = None
+            self._note_unsent(0)
+            self.go_on()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._closing = self._lost = True
@@ -180,7 +177,7 @@ class Connection(asyncio.BufferedProtocol):
     def abort(self) -> None:
         """Close without finishing anything."""
         self._closing = True
-        self._outgoing.abort()
+        self._transport.abort()
 
     def go_on(self) -> None:
         """After something ended: start what waited for room, read on if that is allowed."""
@@ -278,9 +275,7 @@ class Connection(asyncio.BufferedProtocol):
             done += slots.popleft().weight
             parts += reply
         if parts and not self._closing:
-            self._outgoing.send(parts)
-            if self._blocked or self._outgoing.pending:
-                self._see_unsent()
+            self._transport.writelines(parts)
         if done:
             self._working -= done
             self._pool.end(done)
@@ -299,25 +294,10 @@ class Connection(asyncio.BufferedProtocol):
         self._pool.take(unsent - self._unsent)
         self._unsent = unsent
 
-    def _see_unsent(self) -> None:
-        """Stop starting requests while the peer takes too little of its replies."""
-        unsent = self._outgoing.unsent
-        if self._choked is None:
-            if unsent > UNSENT_HIGH:
-                self._choke(unsent)
-        elif unsent <= UNSENT_LOW and not self._closing:
-            self._choked = None
-            self._note_unsent(0)
-            self.go_on()
-
-    def _choke(self, unsent: int) -> None:
-        self._choked = self._loop.time()
-        self._note_unsent(unsent)
-
     def _check_choked(self, now: float, patience: float) -> None:
         """Cut off a peer that took nothing of its replies for so many seconds."""
         assert self._choked is not None
-        unsent = self._outgoing.unsent
+        unsent = self._transport.get_write_buffer_size()
         if unsent < self._unsent:
             self._choked = now
             self._note_unsent(unsent)
@@ -335,17 +315,9 @@ class Connection(asyncio.BufferedProtocol):
             self._close()
 
     def _close(self) -> None:
-        """Close once what was handed over is sent."""
+        """Close once what was handed to the transport is sent."""
         if not self._closing:
             self._closing = True
-            if self._outgoing.pending and not self._paused:
-                self._paused = True
-                self._transport.pause_reading()
-            self._outgoing.close()
+            self._transport.close()
             if self._choked is None:
-                self._choke(self._outgoing.unsent)  # so that `check` sees whether the peer takes the rest
-
-    def _fail(self, reason: str) -> None:
-        """What the peer was told of cannot be sent."""
-        self._closing = True
-        log.error(UNREADABLE, self.peer, reason)
+                self.pause_writing()  # so that `check` sees whether the peer takes the rest

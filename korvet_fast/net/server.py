@@ -8,7 +8,6 @@ from collections import Counter
 
 from korvet_fast.net.connection import WINDOW, Connection, Shared
 from korvet_fast.net.limits import Admission, Limits
-from korvet_fast.net.pipe import Pipe
 from korvet_fast.net.pool import Pool
 from korvet_fast.net.quiet import Quiet
 from korvet_fast.net.wakefulness import Wakefulness
@@ -44,9 +43,8 @@ class Server:
         self._quiet = Quiet(self._loop.time)
         self.pool = Pool(admission.pool, self._relieve)
         self._relieving = False
-        self._pipe = Pipe()
         self._shared = Shared(
-            memoryview(bytearray(WINDOW)), self._pipe, self.pool, limits, self._quiet, Wakefulness(), self._forget
+            memoryview(bytearray(WINDOW)), self.pool, limits, self._quiet, Wakefulness(), self._forget
         )
         self.connections: dict[Connection, str] = {}  # and the peer's address
         self._of_ip: Counter[str] = Counter()
@@ -78,7 +76,6 @@ class Server:
                 connection.abort()
             await self._empty.wait()
         self._timer.cancel()
-        self._pipe.close()
 
     async def _accept(self, listener: socket.socket, dialect: Dialect) -> None:
         # A loop of our own: it must outlive every error of accept, and decides who may come in.

@@ -14,7 +14,7 @@ from asyncio import Future
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from korvet_fast.core.types import Buffer, Slice
+from korvet_fast.core.types import Buffer
 from korvet_fast.errors import StoreError
 
 ENTRIES: Final = "entries"  # a layout: every record is an entry of its own
@@ -74,7 +74,6 @@ class Page(NamedTuple):
 
     data: list[Buffer]
     next: int
-    slice: Slice | None = None  # more of them behind `data`, left where they are
 
 
 class Bounds(NamedTuple):
@@ -192,12 +191,11 @@ class Store(Protocol):
         this append, whatever earlier ones were told. A log that is `single` takes one entry at a time.
         """
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, slices: bool = False) -> Page:
+    async def read(self, log: str, start: int, max_bytes: int, limit: int) -> Page:
         """Whole batches from the one that contains `start`, or the next one above, up to `limit` (an offset, excluded).
 
         About `max_bytes` at most, but always one whole batch if there is one. An unknown log reads empty.
-        `next` is the offset after the last batch, or `start` if there was none. `slices`: it is only to be sent, so
-        a slice of a file may be part of it.
+        `next` is the offset after the last batch, or `start` if there was none.
         """
 
     async def bounds(self, log: str) -> Bounds:

@@ -3,9 +3,9 @@
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
-from korvet_fast.core.types import Buffer, Part
+from korvet_fast.core.types import Buffer
 
-Reply = list[Part]  # parts to send, in order; empty where the protocol gives no answer (acks=0)
+Reply = list[Buffer]  # parts to send, in order; empty where the protocol gives no answer (acks=0)
 
 
 class Hangup(Exception):

@@ -14,10 +14,7 @@ LONGEST_TEXT = (1 << 15) - 1
 
 
 class Encoder:
-    """One message being written. Records of `lend_from` bytes and more become parts of their own, not copied.
-
-    None does with `LONGEST`; what only stands for bytes is refused then.
-    """
+    """One message being written. Records of `lend_from` bytes and more become parts of their own, not copied."""
 
     def __init__(self, version: int, flexible: bool, lend_from: int) -> None:
         self.version = version
@@ -104,23 +101,18 @@ class Encoder:
                 self.struct(row.fields, value, path)
 
     def _records(self, value: object, path: str) -> None:
-        """One buffer, or a list of them, and of what stands for bytes, to be written in order under one length."""
-        sizes: list[int] = []
-        for part in value if isinstance(value, list) else [value]:
-            if is_buffer(part):
-                sizes.append(memoryview(part).nbytes)
-            elif isinstance(value, list) and isinstance(length := getattr(part, "length", None), int) and length >= 0:
-                if self.lend_from == LONGEST:
-                    raise _bad(path, "these records lie somewhere else")
-                sizes.append(length)
-            else:
+        """One buffer, or a list of them to be written one after another under one length."""
+        buffers: list[Bytes] = []
+        for buffer in value if isinstance(value, list) else [value]:
+            if not is_buffer(buffer):
                 raise _bad(path, "a buffer or a list of buffers is needed")
-        self._length(sum(sizes), self.flexible, 4, path)
-        for part, size in zip(value if isinstance(value, list) else [value], sizes, strict=True):
-            if is_buffer(part) and size < self.lend_from:
-                self.write(bytes(part))
+            buffers.append(buffer)
+        self._length(sum(memoryview(buffer).nbytes for buffer in buffers), self.flexible, 4, path)
+        for buffer in buffers:
+            if memoryview(buffer).nbytes < self.lend_from:
+                self.write(bytes(buffer))
             else:
-                self.parts.append(part)
+                self.parts.append(buffer)
 
     def _tagged(self, rows: list[Row], values: Mapping[str, Any], path: str) -> None:
         """The section that ends a flexible struct. A field that is as if it had not been given is left out."""

@@ -5,7 +5,7 @@ from typing import Any, final
 
 from korvet_fast.errors import CodecError
 from korvet_reference.decoding import Decoder
-from korvet_reference.encoding import LONGEST, Encoder, is_buffer
+from korvet_reference.encoding import LONGEST, Encoder
 from korvet_reference.reader import Reader
 from korvet_reference.table import NEVER, check_elements, read_table
 from korvet_reference.varint import Bytes
@@ -42,14 +42,11 @@ class Schema:
         """The bytes of a message; what is missing becomes its default. Raises UNSUPPORTED_VERSION, BAD_VALUE."""
         return b"".join(self._write(values, version, LONGEST))
 
-    def frame(self, values: Mapping[str, Any], version: int) -> list[Any]:
-        """As `encode`, behind a 32-bit length, in parts: records of 4 KiB and more are the very objects given.
-
-        So is, in a list of records, what is no buffer but stands for `length` bytes.
-        """
+    def frame(self, values: Mapping[str, Any], version: int) -> list[Bytes]:
+        """As `encode`, behind a 32-bit length, in parts: records of 4 KiB and more are the very objects given."""
         # Records stand behind their own length, so the first part is never theirs.
         first, *parts = self._write(values, version, LEND_FROM) or [b""]
-        size = len(first) + sum(map(_size, parts))
+        size = len(first) + sum(memoryview(part).nbytes for part in parts)
         if size >= 1 << 31:
             raise CodecError("OUT_OF_RANGE", f"a frame of {size} bytes")
         return [size.to_bytes(4, "big") + first, *parts]
@@ -63,7 +60,3 @@ class Schema:
         encoder = Encoder(version, version >= self._flexible, lend_from)
         encoder.struct(self._rows, values, f"{self.name} v{version}")
         return encoder.parts
-
-
-def _size(part: Any) -> int:
-    return memoryview(part).nbytes if is_buffer(part) else int(part.length)

@@ -140,22 +140,3 @@ def test_a_fetch_goes_on_while_produces_wait(tmp_path: Path) -> None:
             assert (await client.reply())["responses"] == []
 
     run(scenario)
-
-
-def test_large_answers_come_from_files_as_they_were_produced(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with kafka_server(tmp_path) as server:
-            client = await server.connect()
-            await client.create("t", 2)
-            batches = [make_batch(bytes([number]) * 50_000) for number in range(30)]
-            for batch in batches:
-                for index in range(2):
-                    await client.produce("t", batch, index=index)
-            for version in (4, 12):
-                for offset in range(0, 30, 7):
-                    row = await client.fetch("t", offset, version=version)
-                    values = read_values(row["records"])
-                    assert len(values) >= min(20, 30 - offset)
-                    assert values == [bytes([offset + number]) * 50_000 for number in range(len(values))]
-
-    run(scenario)

@@ -98,8 +98,8 @@ class Faulty:
         await self._plan.wait()
         return result
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, slices: bool = False) -> Page:
-        return await self._call(lambda: self._inner.read(log, start, max_bytes, limit, slices=slices))
+    async def read(self, log: str, start: int, max_bytes: int, limit: int) -> Page:
+        return await self._call(lambda: self._inner.read(log, start, max_bytes, limit))
 
     async def bounds(self, log: str) -> Bounds:
         return await self._call(lambda: self._inner.bounds(log))

@@ -1,6 +1,6 @@
 """Message shapes, decoded and encoded: the product's own and made-up ones."""
 
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -109,32 +109,6 @@ def test_large_records_are_handed_on(impl: ModuleType) -> None:
     parts = shape.frame({"batches": [small, large, small]}, 0)
     assert [len(part) for part in parts] == [4 + 4 + 4095, 4096, 4095]
     assert parts[1] is large
-
-
-def test_what_stands_for_records_is_handed_on(impl: ModuleType) -> None:
-    away = SimpleNamespace(length=10)
-    shape = schema(impl, Field("batches", "records"), Field("after", "int8"))
-    parts = shape.frame({"batches": [b"abc", away], "after": 7}, 0)
-    assert [bytes(part) if part is not away else part for part in parts] == [
-        (4 + 3 + 10 + 1).to_bytes(4, "big") + (13).to_bytes(4, "big") + b"abc",
-        away,
-        b"\7",
-    ]
-
-
-@pytest.mark.parametrize(
-    "records", [SimpleNamespace(length=10), [SimpleNamespace(length="10")], [SimpleNamespace(length=-1)], ["text"]]
-)
-def test_what_has_no_length_stands_for_no_records(impl: ModuleType, records: object) -> None:
-    with pytest.raises(CodecError) as caught:
-        schema(impl, Field("batches", "records")).frame({"batches": records}, 0)
-    assert caught.value.code == "BAD_VALUE"
-
-
-def test_only_a_frame_may_have_records_that_lie_somewhere_else(impl: ModuleType) -> None:
-    with pytest.raises(CodecError) as caught:
-        schema(impl, Field("batches", "records")).encode({"batches": [SimpleNamespace(length=10_000)]}, 0)
-    assert caught.value.code == "BAD_VALUE"
 
 
 ROWS = {

@@ -14,7 +14,6 @@ from korvet_fast.core.partition import Partition
 from korvet_fast.core.types import LATEST
 from korvet_fast.core.watch import Watch
 from korvet_fast.errors import KorvetError
-from korvet_fast.store.interface import Page
 
 Body = Callable[[World, Partition], Coroutine[Any, Any, None]]
 
@@ -52,7 +51,7 @@ def test_offsets_are_dense_and_what_is_read_is_what_was_written(tmp_path: Path) 
         assert partition.high_watermark == 5
         assert await read_all(partition) == [b"a", b"b", b"c", b"d", b"e"]
         assert await read_all(partition, 2) == [b"b", b"c", b"d", b"e"]
-        assert await partition.read(5, 100) == Page([], 5)
+        assert (await partition.read(5, 100)) == ([], 5)
         page = await partition.read(0, 1)
         assert [read_values(part) for part in page.data] == [[b"a"]]
         assert page.next == 1
@@ -93,8 +92,8 @@ def test_consumers_read_what_is_durable_and_no_more(tmp_path: Path) -> None:
         assert first.done is held[0]
         assert second.done is None
         assert (partition.end, partition.high_watermark) == (2, 0)
-        assert await partition.read(0, 100) == Page([], 0)
-        assert await partition.read(1, 100) == Page([], 1)
+        assert (await partition.read(0, 100)) == ([], 0)
+        assert (await partition.read(1, 100)) == ([], 1)
         held[0].set_result(None)
         await settle(first)
         assert partition.high_watermark == 1

@@ -1,13 +1,9 @@
 """Files on disk: descriptors within a limit, writes that land whole, directories that remember them."""
 
-import errno
 import os
 import resource
 from collections import OrderedDict
 from pathlib import Path
-from weakref import WeakSet
-
-from korvet_fast.store.embedded.cache import is_cached
 
 
 class Handle:
@@ -23,22 +19,6 @@ class Handle:
         if self.fd >= 0:
             os.close(self.fd)
 
-    def caches(self, position: int, length: int) -> bool:
-        """See `File.caches`."""
-        return is_cached(self.fd, position, length)
-
-    def read(self, position: int, length: int) -> bytes:
-        """See `File.read`."""
-        parts = []
-        while length:
-            part = os.pread(self.fd, length, position)
-            if not part:
-                raise OSError(errno.EIO, f"the file ends before byte {position + length}")
-            parts.append(part)
-            position += len(part)
-            length -= len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
 
 class Files:
     """Keeps the files used last open, at most `limit` of them. Belongs to the event loop's thread."""
@@ -46,15 +26,9 @@ class Files:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._open: OrderedDict[Path, Handle] = OrderedDict()
-        self._let_go: WeakSet[Handle] = WeakSet()  # somebody else may still use them
 
     def __len__(self) -> int:
         return len(self._open)
-
-    @property
-    def strained(self) -> bool:
-        """Whether as many files as may be kept open are only open because somebody else still uses them."""
-        return len(self._let_go) >= self.limit
 
     def open(self, path: Path) -> Handle:
         """The open file at `path`, which exists. Raises `OSError`."""
@@ -63,15 +37,13 @@ class Files:
             self._open.move_to_end(path)
             return handle
         if len(self._open) >= self.limit:
-            self._let_go.add(self._open.popitem(last=False)[1])
+            self._open.popitem(last=False)
         handle = self._open[path] = Handle(path)
         return handle
 
     def forget(self, path: Path) -> None:
         """Let go of the file at `path`, which is about to be removed or renamed."""
-        handle = self._open.pop(path, None)
-        if handle is not None:
-            self._let_go.add(handle)
+        self._open.pop(path, None)
 
     def clear(self) -> None:
         """Let go of all files."""

@@ -50,20 +50,8 @@ class Index:
 
     def position(self, offset: int) -> int:
         """A position at or before the batch that holds `offset`, or the next one above it."""
-        row = self.row(offset)
+        row = bisect_right(self._offsets, offset) - 1
         return self._positions[row] if row >= 0 else 0
-
-    def row(self, offset: int) -> int:
-        """The number of the last row at or below `offset`; -1 if that is before the first."""
-        return bisect_right(self._offsets, offset) - 1
-
-    def at(self, row: int) -> tuple[int, int]:
-        """Offset and position of a row."""
-        return self._offsets[row], self._positions[row]
-
-    def last_within(self, offset: int, position: int) -> int:
-        """The number of the last row up to `offset` and up to `position`; -1 if there is none."""
-        return min(bisect_right(self._offsets, offset), bisect_right(self._positions, position)) - 1
 
     def time_position(self, ms: int) -> int:
         """A position at or before the first batch with a record at or after `ms`."""

@@ -2,9 +2,6 @@
 
 A read that had to wait may find that the log was cut meanwhile; it then begins anew. Not mmap, though it saves a
 copy: a page that is not cached would stop the loop, and a file cut short or a bad sector would end the process.
-
-What is only to be sent need not be read at all, if the index says where batches begin and the page cache has it: see
-`Slice`. The index has a row for each batch of 4 KiB and more.
 """
 
 import asyncio
@@ -16,7 +13,7 @@ from concurrent.futures import Executor
 from typing import TypeVar
 
 from korvet_fast._native import Batch, headers, reserve, span
-from korvet_fast.core.types import Buffer, Slice
+from korvet_fast.core.types import Buffer
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.files import Files, Handle
 from korvet_fast.store.embedded.index import Index
@@ -26,7 +23,6 @@ from korvet_fast.store.interface import Page
 
 _SEARCH = 64 << 10  # bytes read at once when looking for a time
 _LEAST = 4 << 10  # bytes read at once at least
-_SLICE = 512 << 10  # bytes from which on a slice costs less than reading, measured; at 64 KiB it costs more
 _INDEX_ROWS = 1 << 20  # rows of indexes kept in memory, 24 bytes each
 _INDEX_ITSELF = 32  # rows that an index without any weighs as much as
 
@@ -38,7 +34,7 @@ class _Cut(Exception):
 
 
 class Reader:
-    """Reads logs. What it hands out are views of the buffers it read into, or slices of files."""
+    """Reads logs. What it hands out are views of the buffers it read into."""
 
     def __init__(self, files: Files, pool: Executor) -> None:
         self._files = files
@@ -47,11 +43,11 @@ class Reader:
         self._indexes: OrderedDict[Segment, tuple[int, Index]] = OrderedDict()  # with the size they are of
         self._rows = 0  # that all of these weigh as much as
 
-    async def read(self, log: Log, start: int, max_bytes: int, limit: int, *, slices: bool) -> Page:
+    async def read(self, log: Log, start: int, max_bytes: int, limit: int) -> Page:
         """See `Store.read`."""
         while True:
             try:
-                return await self._read(log, start, max_bytes, limit, slices)
+                return await self._read(log, start, max_bytes, limit)
             except _Cut:
                 continue
 
@@ -63,7 +59,7 @@ class Reader:
             except _Cut:
                 continue
 
-    async def _read(self, log: Log, start: int, max_bytes: int, limit: int, slices: bool) -> Page:
+    async def _read(self, log: Log, start: int, max_bytes: int, limit: int) -> Page:
         data: list[Buffer] = []
         offset = max(start, log.start)
         limit = min(limit, log.end)
@@ -73,8 +69,6 @@ class Reader:
             if offset >= segment.end:  # between two segments; there is one above, or `limit` would be reached
                 offset = log.segments[number + 1].base
                 continue
-            if slices and max_bytes >= _SLICE and (page := await self._slice(log, segment, offset, max_bytes, limit)):
-                return Page(data + page.data, page.next, page.slice)
             piece, following = await self._read_segment(log, segment, offset, max_bytes, limit)
             if piece is None or (data and len(piece) > max_bytes):
                 break
@@ -103,33 +97,6 @@ class Reader:
             if found and found[-1].last_offset >= offset:
                 return None, offset
             position, length = _beyond(segment, position, data, found, size)
-
-    async def _slice(self, log: Log, segment: Segment, offset: int, max_bytes: int, limit: int) -> Page | None:
-        """The same without reading it, up to a batch that has a row in the index; None where that does not pay."""
-        index = await self._find_index(log, segment)
-        data: list[Buffer] = []
-        row = index.row(offset)
-        first, start = index.at(row) if row >= 0 else (segment.base, 0)
-        if first != offset:  # the slice begins at the next row; what comes before is small, or one batch
-            if row + 1 == len(index):
-                return None
-            first, position = index.at(row + 1)
-            before = await self._fetch(log, segment, start, position - start)
-            begin, end, following = span(before, offset, limit, max_bytes)
-            if following != first:
-                return None
-            data.append(before[begin:end])
-            max_bytes -= end - begin
-            offset, start = first, position
-        if segment.end <= limit and segment.size - start <= max_bytes:
-            following, stop = segment.end, segment.size
-        else:
-            row = index.last_within(limit, start + max_bytes)
-            following, stop = index.at(row) if row >= 0 else (offset, start)
-        length = stop - start
-        if length < _SLICE or self._files.strained or not (handle := self._open(segment)).caches(start, length):
-            return None
-        return Page(data, following, Slice(handle, start, length))
 
     async def _find_time(self, log: Log, ms: int, start: int) -> Page:
         start = max(start, log.start)
@@ -173,8 +140,8 @@ class Reader:
         """`length` bytes of a segment, all of which are there. Raises `StoreError`."""
         data = reserve(length)
         got = 0
-        handle = self._open(segment)
         try:
+            handle = self._files.open(segment.path)
             if self._flags:
                 got = os.preadv(handle.fd, [data], position, self._flags)
         except BlockingIOError:
@@ -186,12 +153,6 @@ class Reader:
         if got < length:
             await self._in_thread(log, _read_rest, handle, data, position, got)
         return memoryview(data)
-
-    def _open(self, segment: Segment) -> Handle:
-        try:
-            return self._files.open(segment.path)
-        except OSError as error:
-            raise StoreError(f"{segment.path}: {error.strerror}") from error
 
     async def _in_thread(self, log: Log, work: Callable[..., _Result], *arguments: object) -> _Result:
         version = log.version

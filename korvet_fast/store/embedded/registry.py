@@ -49,7 +49,7 @@ class Registry:
         """Read the log of changes. Raises `StoreError` if it is damaged."""
         offset = self._log.start
         while offset < self._log.end:
-            page = await reader.read(self._log, offset, _PAGE, self._log.end, slices=False)
+            page = await reader.read(self._log, offset, _PAGE, self._log.end)
             for piece in page.data:
                 self._replay(piece)
             offset = page.next

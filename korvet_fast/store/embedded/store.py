@@ -202,12 +202,12 @@ class EmbeddedStore:
             raise StoreError(f"{directory} cannot be made: {error.strerror}") from error
         return log
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, slices: bool = False) -> Page:
+    async def read(self, log: str, start: int, max_bytes: int, limit: int) -> Page:
         """See `Store.read`."""
         state = self._logs.get(log)
         if state is None:
             return Page([], start)
-        return await self._reader.read(state, start, max_bytes, limit, slices=slices)
+        return await self._reader.read(state, start, max_bytes, limit)
 
     async def bounds(self, log: str) -> Bounds:
         """See `Store.bounds`."""

@@ -141,7 +141,7 @@ class RedisStore:
             raise Detached(f"{log} is not attached")
         return self._writer.append(state, entries, at, (sync, copies), piece)
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, slices: bool = False) -> Page:
+    async def read(self, log: str, start: int, max_bytes: int, limit: int) -> Page:
         """See `Store.read`."""
         state = self._logs.get(log)
         if state is None:

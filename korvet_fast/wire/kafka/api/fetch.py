@@ -139,12 +139,12 @@ async def _read(part: Part, left: int) -> int:
         row["records"] = b""  # it may have been read beside those before it
         return 0
     try:
-        page = await part.partition.read(part.offset, min(part.max_bytes, left), slices=True)
+        data = (await part.partition.read(part.offset, min(part.max_bytes, left))).data
     except KorvetError as error:
         row["error_code"], _ = translate(error)
         return 0
-    row["records"] = records = page.data if page.slice is None else [*page.data, page.slice]
-    return sum(map(len, records))
+    row["records"] = data
+    return sum(map(len, data))
 
 
 def _describe(row: Values, partition: Partition) -> None:

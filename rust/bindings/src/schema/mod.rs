@@ -14,7 +14,7 @@ use crate::error::{OrRaise, raise, stopped};
 use crate::hint::Values;
 use make::Make;
 use table::Row;
-use take::{Part, Take};
+use take::Take;
 
 /// A message shape, compiled once from a table of fields.
 ///
@@ -89,14 +89,14 @@ impl Schema {
     }
 
     /// As `encode`, behind a 32-bit length, and cut in parts: records of 4 KiB and more are the very objects given.
-    /// So is, in a list of records, what is no buffer but stands for `length` bytes. `OUT_OF_RANGE` above 2 GiB.
+    /// `OUT_OF_RANGE` above 2 GiB.
     fn frame<'py>(
         &self,
         py: Python<'py>,
         values: Values<'py>,
         version: i16,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let mut parts: Parts<Part<'py>> = Parts::new(LEND_FROM);
+        let mut parts = Parts::new(LEND_FROM);
         parts.leave_length();
         self.write(py, &values.0, version, &mut parts)?;
         parts.seal().or_raise(py)?;
@@ -123,7 +123,7 @@ impl Schema {
         py: Python<'py>,
         values: &Bound<'py, PyAny>,
         version: i16,
-        parts: &mut Parts<Part<'py>>,
+        parts: &mut Parts<Lent<'py>>,
     ) -> PyResult<()> {
         let take = Take::new(py, &self.keys);
         self.schema.encode(values, version, &take, parts).map_err(|stop| stopped(py, stop))

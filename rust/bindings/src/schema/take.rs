@@ -1,45 +1,11 @@
 //! Encoding: what the codec needs, taken out of dicts, lists and scalars.
 
-use korvet_codec::schema::{Lend, Source};
+use korvet_codec::schema::Source;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBoolMethods, PyDict, PyList, PyMapping, PyString, PyTuple};
 
 use crate::buffer::Lent;
-
-/// A buffer, or an object that stands for so many bytes.
-pub(super) enum Part<'py> {
-    Buffer(Lent<'py>),
-    Slice(Bound<'py, PyAny>, usize),
-}
-
-impl<'py> Part<'py> {
-    pub(super) fn into_object(self) -> Bound<'py, PyAny> {
-        match self {
-            Part::Buffer(lent) => lent.into_object(),
-            Part::Slice(object, _) => object,
-        }
-    }
-}
-
-impl AsRef<[u8]> for Part<'_> {
-    fn as_ref(&self) -> &[u8] {
-        match self {
-            Part::Buffer(lent) => lent.as_ref(),
-            Part::Slice(..) => &[],
-        }
-    }
-}
-
-impl Lend for Part<'_> {
-    fn elsewhere(&self) -> Option<usize> {
-        match self {
-            Part::Buffer(_) => None,
-            Part::Slice(_, length) => Some(*length),
-        }
-    }
-}
 
 /// A struct.
 pub(super) enum Fields<'py> {
@@ -63,15 +29,6 @@ impl<'a, 'py> Take<'a, 'py> {
     pub(super) fn new(py: Python<'py>, keys: &'a [Py<PyString>]) -> Self {
         Self { py, keys }
     }
-
-    /// One of several records: a buffer, or what has a `length` instead.
-    fn part(&self, value: Bound<'py, PyAny>) -> PyResult<Option<Part<'py>>> {
-        if let Some(lent) = fitting(self.py, value.extract())? {
-            return Ok(Some(Part::Buffer(lent)));
-        }
-        let Some(length) = value.getattr_opt(intern!(self.py, "length"))? else { return Ok(None) };
-        Ok(fitting(self.py, length.extract())?.map(|length| Part::Slice(value, length)))
-    }
 }
 
 /// None where a conversion says that the value is of the wrong type or size, or is text with half a character in it;
@@ -93,7 +50,7 @@ fn fitting<T>(py: Python<'_>, result: PyResult<T>) -> PyResult<Option<T>> {
 impl<'py> Source for Take<'_, 'py> {
     type Value = Bound<'py, PyAny>;
     type Struct = Fields<'py>;
-    type Lent = Part<'py>;
+    type Lent = Lent<'py>;
     type Failure = PyErr;
 
     fn is_null(&self, value: &Self::Value) -> bool {
@@ -119,18 +76,18 @@ impl<'py> Source for Take<'_, 'py> {
         }
     }
 
-    fn bytes(&self, value: &Self::Value) -> PyResult<Option<Part<'py>>> {
-        Ok(fitting(self.py, value.extract())?.map(Part::Buffer))
+    fn bytes(&self, value: &Self::Value) -> PyResult<Option<Lent<'py>>> {
+        fitting(self.py, value.extract())
     }
 
-    fn records(&self, value: &Self::Value) -> PyResult<Option<Vec<Part<'py>>>> {
+    fn records(&self, value: &Self::Value) -> PyResult<Option<Vec<Lent<'py>>>> {
         match value.cast::<PyList>() {
-            Ok(parts) => parts.iter().map(|part| self.part(part)).collect(),
+            Ok(buffers) => buffers.iter().map(|buffer| self.bytes(&buffer)).collect(),
             Err(_) => Ok(self.bytes(value)?.map(|lent| vec![lent])),
         }
     }
 
-    fn tags(&self, value: &Self::Value) -> PyResult<Option<Vec<(u32, Part<'py>)>>> {
+    fn tags(&self, value: &Self::Value) -> PyResult<Option<Vec<(u32, Lent<'py>)>>> {
         let Ok(tags) = value.cast::<PyDict>() else { return Ok(None) };
         let one = |(tag, body): (Self::Value, Self::Value)| {
             let tag = fitting(self.py, tag.extract())?;

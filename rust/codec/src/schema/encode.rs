@@ -8,16 +8,6 @@ use crate::{Code, Error, Result, Stop, varint};
 /// What a source gives when asked for a kind: None if the value is of another kind.
 type Given<T, F> = Result<Option<T>, F>;
 
-/// Bytes that can be handed on as they are, or what stands for records whose bytes lie somewhere else.
-pub trait Lend: AsRef<[u8]> {
-    /// How many bytes lie somewhere else; None if these are the bytes.
-    fn elsewhere(&self) -> Option<usize> {
-        None
-    }
-}
-
-impl Lend for Vec<u8> {}
-
 /// Gives the values of a message one by one.
 pub trait Source {
     /// A value of any kind.
@@ -25,7 +15,7 @@ pub trait Source {
     /// A struct.
     type Struct;
     /// Bytes that can be handed on as they are.
-    type Lent: Lend;
+    type Lent: AsRef<[u8]>;
     /// Why the source itself may fail.
     type Failure;
 
@@ -71,9 +61,8 @@ pub struct Parts<L> {
     lend_from: usize,
 }
 
-impl<L: Lend> Parts<L> {
-    /// Nothing yet. Records of `lend_from` bytes and more will be lent, smaller ones copied; none is lent
-    /// from `usize::MAX` on, so there may be none that lie somewhere else.
+impl<L: AsRef<[u8]>> Parts<L> {
+    /// Nothing yet. Records of `lend_from` bytes and more will be lent, smaller ones copied.
     #[must_use]
     pub fn new(lend_from: usize) -> Self {
         Self { bytes: Vec::with_capacity(256), lent: Vec::new(), lent_size: 0, lend_from }
@@ -100,19 +89,14 @@ impl<L: Lend> Parts<L> {
         (self.bytes, self.lent)
     }
 
-    fn lend(&mut self, lent: L) -> Result<()> {
-        let bytes = lent.as_ref();
-        let size = lent.elsewhere();
-        if size.is_some() && self.lend_from == usize::MAX {
-            return Error::fail(Code::BadValue, "these records lie somewhere else");
-        }
-        if size.is_none() && bytes.len() < self.lend_from {
-            self.bytes.extend_from_slice(bytes);
+    fn lend(&mut self, lent: L) {
+        let size = lent.as_ref().len();
+        if size < self.lend_from {
+            self.bytes.extend_from_slice(lent.as_ref());
         } else {
-            self.lent_size += size.unwrap_or(bytes.len());
+            self.lent_size += size;
             self.lent.push((self.bytes.len(), lent));
         }
-        Ok(())
     }
 }
 
@@ -195,10 +179,10 @@ impl<S: Source> Encode<'_, S> {
             }
             Form::Records { compact } => {
                 let buffers = given(source.records(value), "a buffer or a list of buffers")?;
-                let size = buffers.iter().map(|lent| lent.elsewhere().unwrap_or(lent.as_ref().len())).sum();
+                let size = buffers.iter().map(|lent| lent.as_ref().len()).sum();
                 write_length(&mut out.bytes, *compact, bounded(size, i32::MAX as usize - 1)?);
                 for lent in buffers {
-                    out.lend(lent)?;
+                    out.lend(lent);
                 }
             }
             Form::Tags => {
@@ -285,7 +269,7 @@ fn ordered<L>(mut tags: Vec<(u32, Body<L>)>) -> Result<Vec<(u32, Body<L>)>> {
     }
 }
 
-fn write_tags<L: Lend>(out: &mut Parts<L>, tags: Vec<(u32, Body<L>)>) -> Result<()> {
+fn write_tags<L: AsRef<[u8]>>(out: &mut Parts<L>, tags: Vec<(u32, Body<L>)>) -> Result<()> {
     varint::write_u32(&mut out.bytes, bounded(tags.len(), i32::MAX as usize)? as u32);
     for (tag, body) in tags {
         varint::write_u32(&mut out.bytes, tag);

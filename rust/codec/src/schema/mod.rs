@@ -13,7 +13,7 @@ mod value;
 mod write;
 
 pub use decode::Sink;
-pub use encode::{Lend, Parts, Source};
+pub use encode::{Parts, Source};
 pub use table::{Field, Initial, NEVER, TAGGED};
 pub use value::{Shape, Value};
 
