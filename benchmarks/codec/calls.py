@@ -51,6 +51,7 @@ def prepare(count: int) -> dict[str, Call]:
         "Schema.decode": _with_schema(lambda schema: lambda: schema.decode(encoded, VERSION, ELEMENTS)),
         "Schema.encode": _with_schema(lambda schema: lambda: schema.encode(request, VERSION)),
         "Schema.frame": _with_schema(lambda schema: lambda: schema.frame(request, VERSION)),
+        "admit": lambda impl: lambda: impl.admit(batch, LIMIT),
         "check": lambda impl: lambda: impl.check(batch, LIMIT),
         "check (lz4)": lambda impl: lambda: impl.check(lz4, LIMIT),
         "headers": lambda impl: lambda: impl.headers(log, False),
