@@ -39,7 +39,7 @@ def _run(peer: Peer, mode: str, load: Load, seconds: float, *arguments: str) -> 
         if mode == "end-to-end":
             return java.end_to_end(peer, "t", records, size)
         return java.produce(peer, "t", records, size) | java.consume(peer, "t", records)
-    timed = ("--seconds", str(seconds), *arguments)
+    timed = ("--seconds", str(seconds), "--warm-up", str(seconds / 2), *arguments)
     figures = generator.load(peer, mode, "t", *load.arguments, *timed)
     if load.alone:
         alone = generator.load(peer, mode, "t", *load.alone, *timed)
@@ -161,10 +161,11 @@ class Field:
         return columns
 
 
-NO_DELAY = "group.initial.rebalance.delay.ms=0"  # as in Kafka's properties: the tools form groups of one
+# As it is with Kafka here: groups of one form at once, and all connections may come from one address.
+LIKE_KAFKA = ("group.initial.rebalance.delay.ms=0", "max.connections.per.ip=10000")
 ALONE: dict[str, Callable[[Path], Peer]] = {
     "kafka": Kafka,
-    "embedded": lambda directory: Korvet(directory, NO_DELAY),
+    "embedded": lambda directory: Korvet(directory, *LIKE_KAFKA),
     "bare": Bare,
 }
 

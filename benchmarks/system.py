@@ -126,6 +126,8 @@ def read_options() -> argparse.Namespace:
 def main() -> int:
     options = read_options()
     rows: list[report.Row] = []
+    began = time.monotonic()
+    failure = None
     try:
         if "redis" in options.peers:
             options.redis_server = options.redis_server or redis.find_program()
@@ -133,12 +135,15 @@ def main() -> int:
         described = machine.describe("kafka" in options.peers, options.redis_server)
         for load, found in results(options):
             rows += found
-            print(f"  {load.title}", file=sys.stderr)
+            print(f"{time.monotonic() - began:5.0f} s  {load.title}", file=sys.stderr)
     except PeerError as error:
-        print(error, file=sys.stderr)
+        failure = error
+    if rows:
+        result = report.result(described, options.rounds, options.seconds, rows)
+        print(report.table(result))
+    if failure is not None:
+        print(failure, file=sys.stderr)
         return 1
-    result = report.result(described, options.rounds, options.seconds, rows)
-    print(report.table(result))
     if options.peers == list(PEERS) and not options.only:
         print(f"\nwritten to benchmarks/results/{report.save(result).name}")
     return 0
