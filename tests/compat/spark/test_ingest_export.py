@@ -140,15 +140,14 @@ def await_that(true: Callable[[], bool], what: str) -> None:
 @pytest.mark.timeout(600)  # three times Spark is started
 def test_the_commands(broker: BrokerProcess, tmp_path: Path) -> None:
     """Ingest; follow and be killed; there is more; follow again and be asked to end."""
-    topics.create(broker.bootstrap, "flights", 3)
+    topic = tmp_path.name  # another one where the test is run again
+    topics.create(broker.bootstrap, topic, 3)
     lines = [f"{'ABC'[number % 3]},{number}\n" for number in range(2000)]
     (tmp_path / "a.csv").write_text("carrier,delay\n" + "".join(lines))
     where = ("--bootstrap", broker.bootstrap, "--master", "local[2]", "--conf", "spark.driver.memory=512m")
-    said = run(tmp_path, "ingest", "a.csv", "--topic", "flights", "--key", "carrier", *where)
-    assert "2,000 rows (0.1 MB) to topic flights in " in said
-    follow = command(
-        "export", "flights", "--to", "parquet", "out", "--follow", "--every", "0.2", "--most", "700", *where
-    )
+    said = run(tmp_path, "ingest", "a.csv", "--topic", topic, "--key", "carrier", *where)
+    assert f"2,000 rows (0.1 MB) to topic {topic} in " in said
+    follow = command("export", topic, "--to", "parquet", "out", "--follow", "--every", "0.2", "--most", "700", *where)
     place = tmp_path / "out"
 
     with subprocess.Popen(follow, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as first:
@@ -157,7 +156,7 @@ def test_the_commands(broker: BrokerProcess, tmp_path: Path) -> None:
         first.kill()
     psutil.wait_procs(java, WITHIN)
     more = ((number % 3, None, b'{"delay":%d}' % number, None) for number in range(2000, 3000))
-    topics.send(broker.bootstrap, "flights", "none", more)
+    topics.send(broker.bootstrap, topic, "none", more)
 
     def rows() -> list[int]:
         done = {int(note.name) for note in (place / "_checkpoint" / "commits").glob("[0-9]*")}
