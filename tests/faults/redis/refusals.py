@@ -1,6 +1,7 @@
 """Errors that a Redis server has answered with, by its own count."""
 
 import time
+from collections.abc import Callable
 
 from redis_server import RedisServer
 
@@ -11,10 +12,15 @@ def refusals(server: RedisServer, *codes: str) -> int:
     return sum(int(found.get(f"errorstat_{code}", "count=0").removeprefix("count=")) for code in codes)
 
 
-def wait_for_refusal(server: RedisServer, *codes: str, since: int = 0) -> int:
-    """Until the server has answered with one of these errors more than `since` times; returns how often it has."""
+def wait_for_more(count: Callable[[], int], since: int, otherwise: str) -> int:
+    """Until what is counted is more than `since`; returns how much it is. Fails with `otherwise` after 20 s."""
     deadline = time.monotonic() + 20
-    while (found := refusals(server, *codes)) <= since:
-        assert time.monotonic() < deadline, f"nobody meets {codes}"
+    while (found := count()) <= since:
+        assert time.monotonic() < deadline, otherwise
         time.sleep(0.005)
     return found
+
+
+def wait_for_refusal(server: RedisServer, *codes: str) -> None:
+    """Until the server has answered with one of these errors."""
+    wait_for_more(lambda: refusals(server, *codes), 0, f"nobody meets {codes}")

@@ -1,11 +1,11 @@
 """A slot of a Redis Cluster moves to another node, key by key, while records are written (reliability F19)."""
 
-import time
 from collections.abc import Callable
+from functools import partial
 
 from broker_process import BrokerProcess
 from faults.redis.load import Load, create_topic
-from faults.redis.refusals import refusals
+from faults.redis.refusals import refusals, wait_for_more
 from redis_cluster import Cluster
 from redis_server import RedisServer
 
@@ -23,21 +23,12 @@ def test_a_slot_moves_under_load(serve: Callable[..., BrokerProcess], redis_clus
             met = _count_met(source, target)
             for key in redis_cluster.move(slot, target):
                 if key:
-                    met = _wait_until_met(source, target, since=met)
+                    met = wait_for_more(partial(_count_met, source, target), met, "nobody meets the move")
                 else:
                     load.wait_for(20)  # both nodes know, and the source still has everything
             load.wait_for(50)
         assert redis_cluster.owner(slot) is target
     assert load.check(broker.port) == set()
-
-
-def _wait_until_met(source: RedisServer, target: RedisServer, since: int) -> int:
-    """Until the broker has met the move more than `since` times; returns how often it has."""
-    deadline = time.monotonic() + 20
-    while (found := _count_met(source, target)) <= since:
-        assert time.monotonic() < deadline, "nobody meets the move"
-        time.sleep(0.005)
-    return found
 
 
 def _count_met(source: RedisServer, target: RedisServer) -> int:
