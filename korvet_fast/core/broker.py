@@ -46,6 +46,7 @@ class Broker:
         self.groups = Coordinator(self._host, settings, self.cluster, self.topics)
         self._following: asyncio.Task[None] | None = None
         self._unsettled = False
+        self._behind = False  # something was seen that is still to be followed
         self._producer_ids = ProducerIds(self._host)
         self._restored = 0  # `Host.forks`, as of the last time that the registry was told what it forgot
         self._stop = asyncio.Event()
@@ -81,8 +82,8 @@ class Broker:
                 host.start(self.cluster.run())
             await self.topics.open()
             await self.cluster.serve()
-            if host.store.shared:
-                await self._follow()
+            if self._following is not None:
+                await asyncio.wait([self._following])
             await self.groups.open()
         except BaseException:
             await self.cluster.close()
@@ -201,8 +202,15 @@ class Broker:
     def _follow_soon(self, changed: bool) -> None:
         """See what the other brokers do, in the background; `changed`: there are others now than before."""
         self._unsettled = self._unsettled or changed
+        self._behind = True
         if self._following is None or self._following.done():
-            self._following = self._host.start(self._follow())
+            self._following = self._host.start(self._catch_up())
+
+    async def _catch_up(self) -> None:
+        """Follow, and again if something was seen meanwhile: what was followed may have been older."""
+        while self._behind:
+            self._behind = False
+            await self._follow()
 
     async def _follow(self) -> None:
         """Follow what the other brokers do to topics, and take over what falls to this one."""

@@ -72,13 +72,14 @@ class Topics:
         What a store that is not shared holds is all taken over.
         """
         host = self._host
-        self._seen = await host.store.changed(_PREFIX)
-        for key, packed in (await host.store.scan(_PREFIX)).items():
-            topic = self._read(key.removeprefix(_PREFIX), packed)
-            if Document.unpack(packed).deleting:
-                await self._drop(topic)
-            else:
-                self._enter(topic)
+        async with self._changing:  # the cluster is looked at already, and what is seen there may `refresh`
+            self._seen = await host.store.changed(_PREFIX)
+            for key, packed in (await host.store.scan(_PREFIX)).items():
+                topic = self._read(key.removeprefix(_PREFIX), packed)
+                if Document.unpack(packed).deleting:
+                    await self._drop(topic)
+                else:
+                    self._enter(topic)
         if not host.store.shared:
             states = await host.store.scan("state/")
             await each(self._all(), lambda partition: partition.open(states.get(f"state/{partition.log}")))

@@ -12,6 +12,7 @@ from core_world import BLIND, StillClock, read_all, send
 from kafka_server import METADATA, kafka_server, run
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
+from korvet_fast.core.cluster.claims import PREFIX as CLAIMS
 from korvet_fast.core.types import Address
 from korvet_fast.errors import KorvetError
 from korvet_fast.wire.kafka.dialect import KafkaDialect
@@ -29,9 +30,14 @@ class One:
     def __init__(self, server: Server, port: int) -> None:
         self.address = Address("127.0.0.1", port)
         self.broker = Broker(SharedStore(server), read_settings(BLIND), StillClock())
+        self.broker.cluster.look_soon = self.broker._host.look = lambda: None
 
     async def look(self) -> None:
         await self.broker.cluster.look()
+        await self.follow()
+
+    async def follow(self) -> None:
+        """Until what was seen has been followed."""
         while self.broker._following is not None and not self.broker._following.done():
             await asyncio.wait([self.broker._following])
 
@@ -189,6 +195,32 @@ def test_topics_that_another_broker_made_are_led_and_those_it_removed_are_gone()
             await first.broker.topics.delete(made)
             await second.look()
             assert second.broker.topics.get("made") is None
+
+    over(body)
+
+
+def test_what_is_seen_while_something_else_is_followed_is_followed_too() -> None:
+    async def body(server: Server, first: One) -> None:
+        async with start(server, 9002) as second:
+            await first.look()
+            await second.follow()
+            store = second.broker._host.store
+            known, held, go = store.changed, asyncio.Event(), asyncio.Event()
+
+            async def changed(prefix: str) -> int:
+                if prefix == CLAIMS and not go.is_set():
+                    held.set()
+                    await go.wait()
+                return await known(prefix)
+
+            store.changed = changed  # type: ignore[method-assign]
+            await second.broker.cluster.look()
+            await held.wait()  # it has looked for topics already
+            await first.broker.topics.create("made", PARTITIONS, DENSE)
+            await second.broker.cluster.look()
+            go.set()
+            await second.follow()
+            assert second.broker.topics.get("made") is not None
 
     over(body)
 
