@@ -49,10 +49,12 @@ class _Slot:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """The asyncio protocol of one socket."""
+    """The asyncio protocol of one socket. `peer`: the address at the other end, where it is known."""
 
-    def __init__(self, dialect: Dialect, shared: Shared) -> None:
+    def __init__(self, dialect: Dialect, shared: Shared, peer: str = "") -> None:
+        self.peer = peer
         self._dialect = dialect
+        self._session = dialect.session(peer)
         self._window = shared.window
         self._pool = shared.pool
         self._limits = shared.limits
@@ -77,9 +79,6 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(UNSENT_HIGH, UNSENT_LOW)
-        peer = self._transport.get_extra_info("peername")
-        self.peer = str(peer[0]) if peer else ""
-        self._session = self._dialect.session(self.peer)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._window

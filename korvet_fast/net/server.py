@@ -92,17 +92,17 @@ class Server:
                 self._quiet.warn("refused", f"refused a connection of {ip}: {refusal}")
                 newcomer.close()
                 continue
-            if (wait := self._turnstile.enter(self._loop.time())) > 0:
-                await asyncio.sleep(wait)
             await self._admit(newcomer, ip, dialect)
 
     async def _admit(self, newcomer: socket.socket, ip: str, dialect: Dialect) -> None:
-        newcomer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection = Connection(dialect, self._shared)
-        self.connections[connection] = ip
-        self._of_ip[ip] += 1
-        self._empty.clear()
+        connection = Connection(dialect, self._shared, ip)
         try:
+            if (wait := self._turnstile.enter(self._loop.time())) > 0:
+                await asyncio.sleep(wait)
+            newcomer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.connections[connection] = ip
+            self._of_ip[ip] += 1
+            self._empty.clear()
             await self._loop.connect_accepted_socket(lambda: connection, newcomer)
         except BaseException as error:
             newcomer.close()

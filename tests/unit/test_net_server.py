@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from korvet_fast.net.connection import Connection
 from korvet_fast.net.limits import Admission, Limits
 from korvet_fast.net.pool import Pool
 from korvet_fast.net.quiet import LONGEST, Quiet, printable
@@ -82,6 +83,28 @@ def test_without_descriptors_old_connections_live_and_new_ones_wait() -> None:
             await here.until(lambda: len(here.server.connections) == 6)
             for newcomer in newcomers:
                 newcomer.close()
+
+    run(scenario)
+
+
+def test_the_drain_closes_a_newcomer_that_waits_to_be_let_in() -> None:
+    async def scenario() -> None:
+        async with scene(Admission(rate=1)) as here:
+            newcomers = [await here.connect() for _ in range(3)]
+            await here.until(lambda: len(here.server.connections) == 2)
+            await asyncio.sleep(0)  # the third is accepted, and has to wait for nearly a second
+            await here.server.drain(5.0)
+            assert [await newcomer.ended() for newcomer in newcomers] == [b""] * 3
+
+    run(scenario)
+
+
+def test_memory_may_be_short_while_somebody_is_coming_in() -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            coming = Connection(here.dialect, here.server._shared)
+            coming.hurry(0.0, shed=True)  # has no socket yet
+            coming.check(0.0)
 
     run(scenario)
 
