@@ -25,7 +25,7 @@ async def attach(calls: Calls, marks: Marks, log: Log, epoch: int, floor: int) -
         raise StoreError(f"{log.name} is laid out as {answer.decode()}, not as {name_form(log.form)}")
     state = read_state(answer, log.form)
     heads = await _read_heads(calls, log) if log.form.single else OrderedDict()
-    end = min(max(state.end, floor), LAST)
+    end = min(max(state.end, floor, log.reach), LAST)
     words: list[str | int] = ["end", end]
     if end > state.top:
         words += ["jump", end, "top", state.top]
@@ -37,6 +37,7 @@ async def attach(calls: Calls, marks: Marks, log: Log, epoch: int, floor: int) -
     log.fence = fence
     log.epochs = epochs
     log.end = end
+    log.reach = 0
     log.mark = b"%d" % end
     log.durable = 0
     log.totals = state.totals

@@ -91,12 +91,14 @@ return out
 
 LOOK = _LOOK
 
-# Take the log over. Arguments: form, fence, epoch at least.
+# Take the log over. Arguments: form, fence, epoch at least. Carried out again, it does nothing more.
 ATTACH = f"""
-local h = redis.call('HMGET', KEYS[2], 'form', 'epoch')
+local h = redis.call('HMGET', KEYS[2], 'form', 'epoch', 'fence')
 if h[1] and h[1] ~= ARGV[1] then return h[1] end
-local epoch = math.max(tonumber(h[2] or '-1') + 1, tonumber(ARGV[3]))
-redis.call('HSET', KEYS[2], 'form', ARGV[1], 'fence', ARGV[2], 'epoch', string.format('%.0f', epoch))
+if h[3] ~= ARGV[2] then
+  local epoch = math.max(tonumber(h[2] or '-1') + 1, tonumber(ARGV[3]))
+  redis.call('HSET', KEYS[2], 'form', ARGV[1], 'fence', ARGV[2], 'epoch', string.format('%.0f', epoch))
+end
 {_LOOK}"""
 
 # Set fields of the state, if the log is still ours. Arguments: fence, then names and values.

@@ -95,6 +95,7 @@ class RedisStore:
 
     def _fork(self, sentence: str) -> None:
         for log in self._logs.values():
+            log.reach = max(log.reach, log.end)
             self._writer.resolver.break_off(log, sentence)
         self._follower.begin_anew()
         for forked in self._listeners:
