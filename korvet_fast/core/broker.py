@@ -245,15 +245,15 @@ class Broker:
         self._host.epoch = _ROOM + max(self._host.epoch, known, self._claims.highest)
         for partition in led:
             partition.fork(why)
-        self._host.start(self._take_over_anew())
+        self._host.returning = self._host.start(self._return())
+        self._host.start(self._recover())
 
-    async def _take_over_anew(self) -> None:
-        """What is still ours: in this history, others may have taken over."""
+    async def _return(self) -> None:
+        """Find out what is still ours: in this history, others may have taken over, or have never heard of us."""
         await self._restore()
         await self.cluster.tend()
         if self._following is not None:
             await asyncio.wait([self._following])
-        await self._recover()
 
     async def _restore(self) -> None:
         """Tell the registry again what it forgot with a history that broke."""

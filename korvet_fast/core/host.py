@@ -31,7 +31,8 @@ class Host:
 
     `version` grows with every change of what clients are told about topics and their leaders. `look` says that
     somebody else leads what this broker did: it is time to see who is there. `forks` counts the times that the server's
-    history broke: what was put into the registry before may not be there any more.
+    history broke: what was put into the registry before may not be there any more. `returning` finds out what is still
+    ours then; no log is taken over before it has ended.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -41,6 +42,7 @@ class Host:
         self.draining = False
         self.version = 0
         self.forks = 0
+        self.returning: asyncio.Task[None] | None = None
         self.losses: deque[Loss] = deque(maxlen=_REMEMBERED)
         self.doubtful: set[Tenure] = set()  # those that have to look again where their log ends
         self.look: Callable[[], None] = _nothing
@@ -62,6 +64,11 @@ class Host:
         """Wait until nothing runs in the background."""
         while self._tasks:
             await asyncio.wait(self._tasks)
+
+    async def know_ours(self) -> None:
+        """Wait until it is known what is ours in the server's present history."""
+        while self.returning is not None and not self.returning.done():
+            await asyncio.wait([self.returning])
 
     def report_loss(self, name: str, first: int, end: int) -> None:
         """Records `first` <= offset < `end` of a log are gone: say so, and remember it."""

@@ -253,7 +253,10 @@ class Tenure(Extent):
         raise StoreError(detail) if name == "KAFKA_STORAGE_ERROR" else KorvetError(name, detail)
 
     async def _recover(self) -> None:
-        while self.led and self._refusal is not None:
+        while True:
+            await self._host.know_ours()
+            if not self.led or self._refusal is None:
+                return
             doubts = self._doubts
             try:
                 await self._look_again()
