@@ -72,36 +72,36 @@ class History:
     ) -> set[Sent]:
         """Hold the run against what the topic holds at the end: partition -> (offset, value), rising.
 
-        `may_lose`: places that the broker has reported as lost; elsewhere everything acknowledged must be there.
+        `may_lose`: places that the broker has reported as lost; elsewhere everything acknowledged must be there. What
+        was there may come back when a former master is one again, and a copy of it may stand elsewhere: one that was
+        sent before, and of which the broker could not say what became of it.
         `never`: what was refused must not be there (only where the refusal was definite).
         Returns the acknowledged values that are gone. Raises `AssertionError` with every rule that was broken.
         """
         final = {partition: [(offset, read_value(value)) for offset, value in rows] for partition, rows in log.items()}
         there = {value for rows in final.values() for _, value in rows}
         lost = self.acknowledged.keys() - there
+        told = set(may_lose)
         broken = [
             *(
                 f"{value}, acknowledged at {self.acknowledged[value]}, is lost"
-                for value in self._unreported(lost, may_lose)
+                for value in sorted(lost)
+                if self.acknowledged[value] not in told
             ),
             *(
                 f"{value} was refused ({self.refused[value]}) and is there"
                 for value in self.refused.keys() & there
                 if never
             ),
-            *self._misplaced(final),
+            *self._misplaced(final, told),
             *self._out_of_order(final),
             *self._reused(final),
-            *self._misread(final),
+            *self._misread(final, told),
         ]
         assert not broken, f"{len(broken)} rules broken:\n" + "\n".join(broken[:20])
         return lost
 
-    def _unreported(self, lost: set[Sent], may_lose: Iterable[Place]) -> list[Sent]:
-        allowed = set(may_lose)
-        return sorted(value for value in lost if self.acknowledged[value] not in allowed)
-
-    def _misplaced(self, final: Final) -> Iterable[str]:
+    def _misplaced(self, final: Final, may_lose: set[Place]) -> Iterable[str]:
         """Everything stands where it was sent and where its producer was told; idempotent producers' records once."""
         for partition, rows in final.items():
             places: dict[Sent, set[int]] = defaultdict(set)
@@ -113,7 +113,7 @@ class History:
                 if len(offsets) > 1 and value.producer in self.once:
                     yield f"{value} stands at {sorted(offsets)} of partition {partition}"
                 told = self.acknowledged.get(value, (partition, -1))
-                if told[1] >= 0 and told[1] not in offsets:
+                if told[1] >= 0 and told[1] not in offsets and told not in may_lose:
                     yield f"{value}, acknowledged at {told}, stands at {sorted(offsets)} of partition {partition}"
 
     def _out_of_order(self, final: Final) -> Iterable[str]:
@@ -141,7 +141,7 @@ class History:
             if said.setdefault(place, value) != value:
                 yield f"{place} was {said[place]} and is {value}"
 
-    def _misread(self, final: Final) -> Iterable[str]:
+    def _misread(self, final: Final, may_lose: set[Place]) -> Iterable[str]:
         """A consumer sees rising offsets and skips nothing that is there between its first and its last."""
         for consumer, claims in self.read.items():
             for partition, rows in final.items():
@@ -150,7 +150,12 @@ class History:
                     yield f"{consumer} went back in partition {partition}"
                 known = set(seen)
                 skipped = [
-                    value for offset, value in rows if seen and seen[0] <= offset <= seen[-1] and offset not in known
+                    value
+                    for offset, value in rows
+                    if seen
+                    and seen[0] <= offset <= seen[-1]
+                    and offset not in known
+                    and (partition, offset) not in may_lose
                 ]
                 if skipped:
                     yield f"{consumer} did not see {skipped[:3]} ({len(skipped)}) of partition {partition}"

@@ -83,6 +83,15 @@ def test_a_loss_that_was_reported_is_returned() -> None:
     assert history.check(log, may_lose=[(0, 40)]) == {Sent("a", 4)}
 
 
+def test_what_was_reported_as_lost_may_come_back_and_a_copy_of_it_may_stand_elsewhere() -> None:
+    for harm in (skip, move):
+        history, log = good()
+        harm(history, log)
+        assert history.check(log, may_lose=[(0, 20), (0, 40)]) == set()
+        with pytest.raises(AssertionError):
+            history.check(log, may_lose=[(0, 10)])
+
+
 def test_what_was_refused_for_good_is_not_there() -> None:
     history, log = good()
     history.note_sent(Sent("b", 0), 0, once=False)

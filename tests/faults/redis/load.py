@@ -2,14 +2,14 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from history import History, Sent
+from history import History, Place, Sent
 from kafka_server import run
 from korvet_fast.wire.kafka.faults import CODES
 from raw_connection import connect, find_leaders, read_places
@@ -179,9 +179,13 @@ class Load:
                 self.reader.enough.set()
                 self.reader.join(30)
 
-    def check(self, port: int, **rules: Any) -> set[Sent]:
-        """The history against what the broker on this port has; nothing was refused. Returns what was lost."""
+    def check(self, port: int, may_lose: Callable[[], Iterable[Place]] = tuple) -> set[Sent]:
+        """The history against what the broker on this port has; nothing was refused. Returns what was lost.
+
+        `may_lose`: places that it has told to be lost; asked when all is read, as it tells before it answers.
+        """
         assert not self.history.refused, list(self.history.refused.items())[:3]
-        lost = self.history.check(read_log(port, self.topic), **rules)
+        log = read_log(port, self.topic)
+        lost = self.history.check(log, may_lose=may_lose())
         assert not self.reader.errors, self.reader.errors[:3]
         return lost

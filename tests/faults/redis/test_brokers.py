@@ -10,6 +10,7 @@ import pytest
 from broker_process import BrokerProcess
 from faults.redis.load import Load, create_topic
 from faults.redis.proxy import RedisProxy
+from faults.redis.replicas import attach
 from kafka_server import run
 from raw_connection import connect, find_leaders
 from redis_server import RedisServer
@@ -119,8 +120,7 @@ def test_two_masters_at_once(serve: Serve, start_redis: StartRedis) -> None:
         RedisProxy(old.port) as cut_off,
         RedisProxy(old.port) as moved,
     ):
-        new.call("REPLICAOF", "127.0.0.1", link.port)
-        new.wait_for("replication", master_link_status="up")
+        attach(new, old, link.port)
         copy.follow(new)
         stale, fresh = serve(cut_off.url, *QUICK), serve(moved.url, *QUICK)
         create_topic(stale.bootstrap, "load", PARTITIONS, min_insync_replicas="2")

@@ -1,12 +1,13 @@
 """Another server takes a dead master's place (reliability F15, F16): losses are told, offsets never reused."""
 
 import re
-import time
 from collections.abc import Callable
+from functools import partial
 
 from broker_process import BrokerProcess
 from faults.redis.load import Load, create_topic
 from faults.redis.proxy import RedisProxy
+from faults.redis.replicas import attach, read_lengths, wait_for_more, wait_for_stream
 from history import Place
 from kafka_server import METADATA, run
 from raw_connection import connect
@@ -16,6 +17,8 @@ from redis_server import RedisServer
 Serve = Callable[..., BrokerProcess]
 StartRedis = Callable[..., RedisServer]
 LOST = re.compile(r":(\d+): records were lost: offsets (\d+) to (\d+)")
+
+ROOM = 1000  # epochs left out when a history breaks (core/broker.py)
 
 
 def reported(broker: BrokerProcess) -> set[Place]:
@@ -27,30 +30,25 @@ def reported(broker: BrokerProcess) -> set[Place]:
     return places
 
 
-def replicate(master: RedisServer, replica: RedisServer, link: RedisProxy) -> None:
-    """`replica` follows `master` through `link`."""
-    replica.call("REPLICAOF", "127.0.0.1", link.port)
-    replica.wait_for("replication", role="slave", master_link_status="up")
-
-
 def test_two_copies_survive_a_stalled_link(serve: Serve, start_redis: StartRedis) -> None:
     """F15 with min.insync.replicas=2: what the replica does not have is not acknowledged."""
     master, replica, spare = (start_redis(appendonly="yes") for _ in range(3))
     with RedisProxy(master.port, frames=False) as link, RedisProxy(master.port) as door:
-        replicate(master, replica, link)
+        attach(replica, master, link.port)
         broker = serve(door.url)
         create_topic(broker.bootstrap, "load", 2, min_insync_replicas="2")
         load = Load(broker.bootstrap)
         with load.running():
             load.wait_for(100)
             link.hold()
-            while master.call("XLEN", "korvet:load:0") == replica.call("XLEN", "korvet:load:0"):
-                time.sleep(0.005)  # until more is written to the master, and to nobody else
+            wait_for_more(master, read_lengths(replica))  # written there, and to nobody else
             master.kill()
             replica.promote()
             spare.follow(replica)
+            copied = read_lengths(replica)
             door.target = replica.port
             door.reset_all()
+            wait_for_more(replica, copied)
             load.wait_for(100)
         assert load.check(broker.port) == set()
 
@@ -59,7 +57,7 @@ def test_one_copy_is_lost_and_told(serve: Serve, start_redis: StartRedis) -> Non
     """F15 without it: what was acknowledged and never copied is gone, and the broker says exactly what."""
     master, replica = (start_redis(appendonly="yes") for _ in range(2))
     with RedisProxy(master.port, frames=False) as link, RedisProxy(master.port) as door:
-        replicate(master, replica, link)
+        attach(replica, master, link.port)
         broker = serve(door.url)
         create_topic(broker.bootstrap, "load", 2)
         load = Load(broker.bootstrap)
@@ -69,49 +67,59 @@ def test_one_copy_is_lost_and_told(serve: Serve, start_redis: StartRedis) -> Non
             load.wait_for(100)
             master.kill()
             replica.promote()
+            copied = read_lengths(replica)
             door.target = replica.port
             door.reset_all()
+            wait_for_more(replica, copied)
             load.wait_for(100)
-        told = reported(broker)
-        lost = load.check(broker.port, may_lose=told)
+        lost = load.check(broker.port, may_lose=partial(reported, broker))
         assert len(lost) >= 300
-        assert {load.history.acknowledged[value] for value in lost} <= told
 
 
 def test_a_sentinel_failover_under_load(serve: Serve, redis_sentinels: Sentinels) -> None:
-    """F16: the new master is found, epochs rise, and what the replica did not have is told."""
+    """F16: the new master is found, epochs rise once, and what the replica did not have is told."""
+    wait_for_stream(redis_sentinels.master, redis_sentinels.replica)
     broker = serve(redis_sentinels.url)
     create_topic(broker.bootstrap, "load", 2)
     load = Load(broker.bootstrap)
     with load.running():
         load.wait_for(100)
-        before = epochs(broker)
         old = redis_sentinels.master
         old.kill()
-        redis_sentinels.wait_for_other(old)
+        master = redis_sentinels.wait_for_other(old)
+        wait_for_more(master, read_lengths(master))
         load.wait_for(200)
-    load.check(broker.port, may_lose=reported(broker))
-    assert [b < a for b, a in zip(before, epochs(broker), strict=True)] == [True, True]
+    load.check(broker.port, may_lose=partial(reported, broker))
+    assert epochs(broker) == [ROOM] * 2
 
 
 def test_an_operators_failover_under_load(serve: Serve, redis_sentinels: Sentinels) -> None:
-    """F16 with the old master alive: the broker leaves it, though its connection is whole."""
+    """F16 with the old master alive: the broker leaves it, though its connection is whole.
+
+    Until then the old one takes writes, which are acknowledged, lost and told.
+    """
+    wait_for_stream(redis_sentinels.master, redis_sentinels.replica)
     broker = serve(redis_sentinels.url)
     create_topic(broker.bootstrap, "load", 2)
     load = Load(broker.bootstrap)
     with load.running():
         load.wait_for(100)
         master = redis_sentinels.failover()
-        deadline = time.monotonic() + 30
-        while not master.call("XLEN", "korvet:load:0"):  # the old one takes writes until it hears of it
-            assert time.monotonic() < deadline, "nothing is written to the new master"
-            load.wait_for(20)
+        wait_for_more(master, read_lengths(master))
         load.wait_for(200)
-    load.check(broker.port, may_lose=reported(broker))
+    load.check(broker.port, may_lose=partial(reported, broker))
+    breaks = count_breaks(broker)
+    assert breaks
+    assert epochs(broker) == [ROOM * breaks] * 2
+
+
+def count_breaks(broker: BrokerProcess) -> int:
+    """How often it has told that the history of Redis broke: Sentinels that are slow may turn back and try again."""
+    return sum('"error", "logger": "korvet_fast.core.broker"' in line for line in broker.log)
 
 
 def epochs(broker: BrokerProcess) -> list[int]:
-    """The leader epochs of the topic's two partitions."""
+    """The leader epochs of the topic's two partitions, which were led for the first time under epoch 0."""
     found: list[int] = []
 
     async def ask() -> None:
