@@ -27,7 +27,7 @@ test-rust: checks
 	MAKEFLAGS= cargo test --workspace --quiet
 
 test-python:
-	$(PY) -m pytest -p no:benchmark -n 4 --dist worksteal $(SPARK_TESTS:%=--ignore=%)
+	$(PY) -m pytest -p no:benchmark -n 6 --dist worksteal $(SPARK_TESTS:%=--ignore=%)
 
 # Each of the two processes has a Spark of its own.
 SPARK_TESTS := tests/compat/spark tests/faults/spark
@@ -48,8 +48,9 @@ checks:
 	$(PY) -m mypy.stubtest korvet_fast._native
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	@# clippy links nothing, so libFuzzer need not be compiled: it is said to be there
-	@for crate in rust/fuzz benchmarks/load; do \
+	@# clippy links nothing, so libFuzzer need not be compiled: it is said to be there; with the workspace's own
+	@# setting of debug, what the crates have in common with it is not compiled again
+	@export CARGO_PROFILE_DEV_DEBUG=line-tables-only; for crate in rust/fuzz benchmarks/load; do \
 	  cargo fmt --manifest-path $$crate/Cargo.toml --check && \
 	  CUSTOM_LIBFUZZER_PATH=$(CURDIR)/target/libFuzzer.a cargo clippy --manifest-path $$crate/Cargo.toml --target-dir target --all-targets --quiet -- -D warnings || exit 1; \
 	done
