@@ -53,7 +53,8 @@ class Partition(Tenure):
 
         `acks` as in Kafka: 0, 1 or -1. `now`: the time in ms. Raises `StoreError`, or `KorvetError`: MESSAGE_TOO_LARGE,
         INVALID_RECORD, INVALID_TIMESTAMP, NOT_ENOUGH_REPLICAS, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION
-        (deleted meanwhile), and what `Producers.check` raises. Nothing is stored then, as far as is known.
+        (deleted meanwhile), and what `Producers.check` raises; where several copies are asked for, what is waited for
+        ends with that. Nothing is stored then, as far as is known.
         """
         if self._refusal is not None:
             self._refuse()
@@ -65,8 +66,15 @@ class Partition(Tenure):
             raise _object(flags)
         if acks == -1 and config.strict:
             self._check_copies()
-        if numbers is not None and (before := self._state.producers.check(numbers)) is not None:
-            return self._repeat(before, acks)
+        if numbers is not None:
+            try:
+                before = self._state.producers.check(numbers)
+            except KorvetError as error:
+                if config.copies == 1:
+                    raise
+                return -1, -1, self.start, self._deny(error)
+            if before is not None:
+                return self._repeat(before, acks)
         at = self.end
         base = self._next(at, now) if self.single else at
         if config.log_append_time:
@@ -121,6 +129,17 @@ class Partition(Tenure):
         why = self._host.store.refusal(self.log, self.config.sync, self.config.copies)
         if why is not None:
             raise KorvetError("NOT_ENOUGH_REPLICAS", why)
+
+    def _deny(self, error: KorvetError) -> "asyncio.Future[Any]":
+        """Ends with `error` once it is confirmed, or with why it is not: what came before may be known elsewhere."""
+
+        async def work() -> None:
+            await self.confirm()
+            raise error
+
+        denying = asyncio.get_running_loop().create_task(work())
+        denying.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody has to be waiting
+        return denying
 
     def _repeat(self, before: Stored, acks: int) -> Appended:
         """Answer a repetition as the first time: same offset, and not before what acks asks for is reached."""

@@ -187,6 +187,21 @@ class Tenure(Extent):
             self._refuse()
         return self._state.epochs.find_end(epoch, self.start, self.end)
 
+    async def confirm(self) -> None:
+        """Make sure that what is known here is so for everybody, before a client is told what it cannot take back.
+
+        A broker that is cut off with a former master knows one history, and whoever leads by now another. It finds no
+        replicas, if the topic asks for them. Raises `KorvetError` NOT_LEADER_OR_FOLLOWER then.
+        """
+        sync, copies = self.config.sync, self.config.copies
+        if copies == 1:
+            return
+        try:
+            await self._host.store.append(self.log, (), self.end, sync=sync, copies=copies).durable
+        except (Stale, StoreError) as failure:
+            why = self.explain(failure).detail
+            raise KorvetError(_NOT_LED, f"it is not certain that {self.log} is led here: {why}") from None
+
     def _take(self, bounds: Bounds) -> None:
         super()._take(bounds)
         self._state.epochs.trim(self.start)

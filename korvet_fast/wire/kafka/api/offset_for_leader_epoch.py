@@ -19,6 +19,8 @@ async def offset_for_leader_epoch(session: Session, request: Values, version: in
             try:
                 partition = session.broker.partition(topic["topic"], asked["partition"])
                 check_epoch(partition, asked["current_leader_epoch"])
+                if asked["leader_epoch"] > partition.leader_epoch:
+                    await partition.confirm()
                 row["leader_epoch"], row["end_offset"] = partition.epoch_end(asked["leader_epoch"])
             except KorvetError as error:
                 row["error_code"], _ = translate(error)
