@@ -88,7 +88,8 @@ class Writer(threading.Thread):
         def delivered(error: KafkaError | None, message: Message) -> None:
             if error is None:
                 self.acknowledged += 1
-                history.note_acknowledged(value, (partition, message.offset()))
+                offset = message.offset()  # none for what was stored long before
+                history.note_acknowledged(value, (partition, -1 if offset is None else offset))
             else:
                 history.note_refused(value, str(error))
 
