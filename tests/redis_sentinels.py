@@ -101,7 +101,8 @@ class Sentinels:
                     self.watchers[0].call("SENTINEL", "FAILOVER", NAME)
                     asked = time.monotonic()
                 except redis.ResponseError as refused:
-                    if "INPROG" not in str(refused):
+                    # One is on its way, or the replica has not been heard lately, as on a busy machine.
+                    if not any(passing in str(refused) for passing in ("INPROG", "NOGOODSLAVE")):
                         raise
             time.sleep(0.05)
         return self.wait_for_other(old)

@@ -23,6 +23,9 @@ def setup_cache() -> dict[str, tuple[float, float]]:
     return {figure.case.name: (figure.ratio, figure.allocations) for figure in figures}
 
 
+setup_cache.timeout = 600  # type: ignore[attr-defined]
+
+
 class Requests:
     """One request in flight, over a store that discards."""
 
