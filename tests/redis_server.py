@@ -64,7 +64,7 @@ class _Claims:
             return False
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
-        except OSError:
+        except (BlockingIOError, PermissionError):  # as the system names what another process has locked
             return False
         self._own.add(port)
         return True
