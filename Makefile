@@ -27,7 +27,7 @@ test-rust: checks
 	MAKEFLAGS= cargo test --workspace --quiet
 
 test-python:
-	$(PY) -m pytest -p no:benchmark -n 6 --dist worksteal $(SPARK_TESTS:%=--ignore=%)
+	$(PY) -m pytest -p no:benchmark -n 5 --dist worksteal $(SPARK_TESTS:%=--ignore=%)
 
 # Each of the two processes has a Spark of its own.
 SPARK_TESTS := tests/compat/spark tests/faults/spark
