@@ -27,6 +27,7 @@ class Tenure(Extent):
 
     __slots__ = (
         "_doubts",
+        "_forked",
         "_gap",
         "_recovery",
         "_refusal",
@@ -47,6 +48,7 @@ class Tenure(Extent):
         # Why nothing is appended, as a fault and a sentence; None where all is well.
         self._refusal: tuple[str, str] | None = (_NOT_LED, f"{self.log} is not led here")
         self._doubts = 0  # counts the reasons to ask the store
+        self._forked = False  # the server's history broke, and nobody has looked yet what the new one has
         self._reported = ""
         self._recovery: asyncio.Task[None] | None = None
 
@@ -81,6 +83,9 @@ class Tenure(Extent):
 
     def resign(self, why: str) -> None:
         """Lead no more; clients are told NOT_LEADER_OR_FOLLOWER. What is under way is left to its end."""
+        if self._forked:
+            text = "%s: given up before it was known whether all is there still that had been stored below offset %d"
+            logger.error(text, self.log, self._stored)
         self._let_go((_NOT_LED, why))
 
     def leave(self) -> None:
@@ -116,6 +121,7 @@ class Tenure(Extent):
         """Stand where the store says. Clients rely on all below `stored`; the state is that after `known`."""
         host, state = self._host, self._state
         bounds, epoch, top, headers, epochs = attached
+        self._forked = False
         if top < stored:
             host.report_loss(self.log, max(top, self.start, bounds.removed), stored)
         if top < known and not host.store.shared:
@@ -185,6 +191,8 @@ class Tenure(Extent):
         """
         if self._refusal is not None and self._refusal[0] == _NOT_LED:
             self._refuse()
+        if self._state.epochs.last < self.leader_epoch or self.leader_epoch < 0:
+            raise KorvetError(_NOT_LED, f"{self.log} is being taken over")
         return self._state.epochs.find_end(epoch, self.start, self.end)
 
     async def confirm(self) -> None:
@@ -224,6 +232,7 @@ class Tenure(Extent):
     def fork(self, why: str) -> None:
         """The server's history broke: the log has to be taken over anew (`retry`) before anything is appended."""
         if self.led:
+            self._forked = True
             self._reported = why  # by the broker, for all its partitions
             self._ask((_NOT_LED, why))
 

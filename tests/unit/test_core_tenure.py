@@ -10,7 +10,7 @@ from batches import make_batch
 from core_world import Appended, SharedWorld, put, read_all, run_shared, send, settle
 from korvet_fast.core.host import Loss
 from korvet_fast.core.partition import Partition
-from korvet_fast.errors import KorvetError
+from korvet_fast.errors import KorvetError, StoreError
 from shared_store import Server
 
 DENSE = {"storage_layout": "batches"}
@@ -234,6 +234,24 @@ def test_a_history_that_lost_nothing_only_has_a_new_epoch() -> None:
     over(body)
 
 
+def test_who_gives_a_log_up_before_looking_what_was_lost_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever leads next does not know what clients were told."""
+
+    async def body(world: SharedWorld) -> None:
+        partition = world.partition
+        await send(partition, b"a", b"b")
+        partition.resign("another broker leads")
+        assert "given up before" not in caplog.text
+        await partition.lead()
+        world.server.fork("another server")
+        partition.resign("nobody knows this broker there")
+        assert "t:0: given up before it was known whether all is there still that had been stored below offset 2" in (
+            caplog.text
+        )
+
+    over(body)
+
+
 def test_a_server_that_lost_everything_is_not_written_at_offset_0_again() -> None:
     async def body(world: SharedWorld) -> None:
         partition, epoch = world.partition, world.partition.leader_epoch
@@ -285,6 +303,30 @@ def test_a_server_that_does_not_answer_is_asked_again_until_it_does(caplog: pyte
 
     over(body)
     assert "t:0: the server is down" in caplog.text
+
+
+def test_who_could_not_take_a_log_over_again_tells_nothing_of_its_epochs() -> None:
+    """An answer would look like a truncated log: what was known of them is gone, and not yet learned anew."""
+
+    async def body(world: SharedWorld) -> None:
+        partition, store = world.partition, world.store
+        await send(partition, b"a")
+        epoch, attach = partition.leader_epoch, store.attach
+        partition.resign("another broker leads")
+
+        async def fail(*_: Any, **__: Any) -> Any:
+            raise StoreError("another program took it over at the same time")
+
+        store.attach = fail  # type: ignore[method-assign]
+        await partition.lead()
+        assert partition.led
+        with pytest.raises(KorvetError, match="NOT_LEADER_OR_FOLLOWER"):
+            partition.epoch_end(epoch)
+        store.attach = attach  # type: ignore[method-assign]
+        await partition.retry()
+        assert partition.epoch_end(epoch) == (epoch, 1)
+
+    over(body)
 
 
 def test_a_topic_made_while_the_server_goes_down_is_led_as_soon_as_it_is_back() -> None:
