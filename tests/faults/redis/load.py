@@ -1,5 +1,6 @@
 """Load on one topic by real clients while things break: writers, a reader, and the history they write."""
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from history import History, Place, Sent
-from kafka_server import run
+from kafka_server import RawClient, fault, run
 from korvet_fast.wire.kafka.faults import CODES
 from raw_connection import connect, find_leaders, read_places
 
@@ -38,13 +39,22 @@ def read_log(port: int, topic: str) -> dict[int, list[tuple[int, bytes]]]:
 
     async def scenario() -> None:
         async with connect(port) as client:
-            leaders = await find_leaders(client, topic)
-        for index, leader in enumerate(leaders):
-            async with connect(leader) as client:
-                found[index] = await read_places(client, topic, index)
+            for index in range(len(await find_leaders(client, topic))):
+                found[index] = await read_partition(client, topic, index)
 
     run(scenario)
     return found
+
+
+async def read_partition(client: RawClient, topic: str, index: int) -> list[tuple[int, bytes]]:
+    """(offset, value) of all that consumers may read, asked of the leader whom `client` is told of, once it is one."""
+    while True:
+        leader = (await find_leaders(client, topic))[index]
+        if leader != -1:
+            async with connect(leader) as there:
+                if fault(await there.fetch(topic, 0, index=index)) != "NOT_LEADER_OR_FOLLOWER":
+                    return await read_places(there, topic, index)
+        await asyncio.sleep(0.02)  # another one is taking it over
 
 
 class Writer(threading.Thread):

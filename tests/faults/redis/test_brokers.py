@@ -135,7 +135,7 @@ def test_two_masters_at_once(serve: Serve, start_redis: StartRedis) -> None:
             moved.reset_all()
             wait_for_leaders(fresh, [fresh])
             wait_for_leaders(stale, [stale])
-            load.wait_for(50)
+            load.wait_for(50, 60)  # the stale one keeps those who ask it waiting, ten seconds each time
             old.kill()
             cut_off.target = new.port
             cut_off.reset_all()
