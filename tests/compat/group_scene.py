@@ -155,6 +155,8 @@ class Scene:
         lines = [
             f"{one.client}: {[line for line in one.said if 'read' not in line]} {one.errors}" for one in self.members
         ]
+        unread = sorted(self.sent - set(self.read))
+        lines.append(f"of {len(self.sent)} records sent {len(unread)} are unread: {unread[:20]}")
         return "\n".join([*lines, *self.broker.log[-20:]])
 
     def wait_shared(self, *members: MemberProcess) -> None:

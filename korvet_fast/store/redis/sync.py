@@ -40,6 +40,7 @@ class Durability:
         self._queues: dict[tuple[Endpoint, Need], _Queue] = {}
         self._due = asyncio.Event()
         self._probing: asyncio.Task[None] | None = None
+        self._closed = False
 
     async def open(self) -> None:
         """Look at all masters. Raises `StoreError` if one must not be used (it might evict, or is too old)."""
@@ -51,6 +52,7 @@ class Durability:
 
     async def close(self) -> None:
         """Who still waits gets `StoreError`."""
+        self._closed = True
         queues, self._queues = self._queues, {}
         for queue in queues.values():
             await queue.close()
@@ -99,7 +101,7 @@ class Durability:
         self._due.set()
 
     async def _keep_looking(self) -> None:
-        while True:
+        while not self._closed:  # a look that is cancelled may end with an error of the connection instead
             try:
                 async with asyncio.timeout(PROBE):
                     await self._due.wait()

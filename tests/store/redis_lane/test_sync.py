@@ -112,6 +112,23 @@ async def test_one_round_serves_all_who_wait(start_redis: Callable[..., RedisSer
         assert server.call("PTTL", "{korvet:orders:0}:@sync") > 0
 
 
+async def test_a_look_that_fails_when_it_is_cancelled_was_the_last(
+    redis_server: RedisServer, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looking = asyncio.Event()
+
+    async def look(_: object) -> None:
+        looking.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise StoreError("the connection was lost") from None
+
+    async with durability_of(redis_server.url):
+        monkeypatch.setattr(sync, "look", look)
+        await looking.wait()
+
+
 async def test_a_replica_that_has_it_counts(start_redis: Callable[..., RedisServer], quick: None) -> None:
     server, replica = start_redis(appendonly="yes"), start_redis(appendonly="yes")
     async with durability_of(server.url) as (durability, there):
