@@ -42,6 +42,7 @@ class RedisProxy:
         self.resets = 0
         self.trace: list[bytes] = []  # the names of all commands, as they came
         self.links: set[Link] = set()
+        self._accepting = 0  # connections that are no links yet
         self._cuts: list[Cut] = []
         self._lock = threading.Lock()
         self._ready = threading.Event()
@@ -110,18 +111,21 @@ class RedisProxy:
         await self._end.wait()
         server.close()
         self._open.set()
-        for link in list(self.links):
-            link.end()
-        while self.links:
+        while self.links or self._accepting:
+            for link in list(self.links):
+                link.end()
             await asyncio.sleep(0)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.accepted += 1
+        self._accepting += 1
         try:
             ends = await asyncio.open_connection("127.0.0.1", self.target)
         except OSError:
             reset(writer)
             return
+        finally:
+            self._accepting -= 1
         link = Link(self, (reader, writer), ends)
         self.links.add(link)
         try:
