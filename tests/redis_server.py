@@ -237,7 +237,21 @@ class RedisServer:
     def follow(self, master: "RedisServer") -> None:
         """Become a replica, and wait until everything is copied."""
         self.call("REPLICAOF", *master.address)
+        self.wait_for_stream(master)
+
+    def wait_for_stream(self, master: "RedisServer") -> None:
+        """Until this replica gets what the master writes.
+
+        When its link is up it has been filled; the master may hold back what it writes for a second more, and whoever
+        is promoted in that time has nothing of it.
+        """
         self.wait_for("replication", role="slave", master_link_status="up")
+        master.call("PUBLISH", "replicas", "")  # they are told, and nothing is kept
+        written = int(master.info("replication")["master_repl_offset"])
+        deadline = time.monotonic() + READY_WITHIN
+        while int(self.info("replication")["slave_repl_offset"]) < written:
+            assert time.monotonic() < deadline, "the replica gets nothing"
+            time.sleep(0.005)
 
     def promote(self) -> None:
         """Become a master with what is there."""

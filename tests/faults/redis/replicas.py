@@ -2,30 +2,15 @@
 
 import time
 
-from redis_server import READY_WITHIN, RedisServer
+from redis_server import RedisServer
 
 Lengths = list[int]  # of the topic's streams, by partition
-
-
-def wait_for_stream(master: RedisServer, replica: RedisServer) -> None:
-    """Until the replica gets what the master writes.
-
-    When its link is up it has been filled; the master may hold back what it writes for a second more, and whoever is
-    promoted in that time has nothing of it.
-    """
-    master.call("PUBLISH", "replicas", "")  # they are told, and nothing is kept
-    written = int(master.info("replication")["master_repl_offset"])
-    deadline = time.monotonic() + READY_WITHIN
-    while int(replica.info("replication")["slave_repl_offset"]) < written:
-        assert time.monotonic() < deadline, "the replica gets nothing"
-        time.sleep(0.005)
 
 
 def attach(replica: RedisServer, master: RedisServer, port: int) -> None:
     """`replica` follows `master` through the proxy on this port, and gets what is written there."""
     replica.call("REPLICAOF", "127.0.0.1", port)
-    replica.wait_for("replication", role="slave", master_link_status="up")
-    wait_for_stream(master, replica)
+    replica.wait_for_stream(master)
 
 
 def read_lengths(server: RedisServer, partitions: int = 2) -> Lengths:

@@ -7,7 +7,7 @@ from functools import partial
 from broker_process import BrokerProcess
 from faults.redis.load import Load, create_topic
 from faults.redis.proxy import RedisProxy
-from faults.redis.replicas import attach, read_lengths, wait_for_more, wait_for_stream
+from faults.redis.replicas import attach, read_lengths, wait_for_more
 from history import Place
 from kafka_server import METADATA, run
 from raw_connection import connect
@@ -82,7 +82,7 @@ def test_one_copy_is_lost_and_told(serve: Serve, start_redis: StartRedis) -> Non
 
 def test_a_sentinel_failover_under_load(serve: Serve, redis_sentinels: Sentinels) -> None:
     """F16: the new master is found, epochs rise once, and what the replica did not have is told."""
-    wait_for_stream(redis_sentinels.master, redis_sentinels.replica)
+    redis_sentinels.replica.wait_for_stream(redis_sentinels.master)
     broker = serve(redis_sentinels.url)
     create_topic(broker.bootstrap, "load", 2)
     load = Load(broker.bootstrap)
@@ -102,7 +102,7 @@ def test_an_operators_failover_under_load(serve: Serve, redis_sentinels: Sentine
 
     Until then the old one takes writes, which are acknowledged, lost and told.
     """
-    wait_for_stream(redis_sentinels.master, redis_sentinels.replica)
+    redis_sentinels.replica.wait_for_stream(redis_sentinels.master)
     broker = serve(redis_sentinels.url)
     create_topic(broker.bootstrap, "load", 2)
     load = Load(broker.bootstrap)
