@@ -125,7 +125,7 @@ bench-check: develop tools  ## the same, compared with an earlier commit (BASE=c
 bench-check-ten: develop tools  ## an unchanged tree compared with itself, ten times in a row
 	KORVET_TEST_CHECKS=10 $(PY) -m pytest -q -p no:benchmark tests/compat/test_bench_check.py -k unchanged
 
-bench-spark: wheel-install tools tools-spark  ## Spark over ours, beside its own Kafka connector over ours and over Apache Kafka
+bench-spark: $(VENV)/.deps wheel-install tools tools-spark  ## Spark over ours, beside its own Kafka connector over ours and over Apache Kafka
 	$(PY) -m benchmarks.spark
 
 COMMITS ?= 4
@@ -134,7 +134,7 @@ asv: develop tools  ## speed over the last commits (COMMITS=4) as graphs in .cac
 	$(PY) -m benchmarks.history --commits $(COMMITS)
 	KORVET_TEST_ASV_PAGE=$(CURDIR)/.cache/asv/html $(PY) -m pytest -q -p no:benchmark tests/compat/test_asv.py
 
-bench-system: wheel-install tools  ## the system: against Apache Kafka and raw Redis on this machine, in turns, one table in a quarter of an hour
+bench-system: $(VENV)/.deps wheel-install tools  ## the system: against Apache Kafka and raw Redis on this machine, in turns, one table in a quarter of an hour
 	$(PY) -m benchmarks.system --rounds 2 --seconds 0.8
 
 FUZZ_SECONDS ?= 60
