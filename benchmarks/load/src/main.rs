@@ -32,7 +32,7 @@ pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Kafka refuses to create more than just under 10,000 in one request.
 const PARTITIONS_AT_ONCE: i32 = 5_000;
-const LEADERS_WITHIN: Duration = Duration::from_secs(120);
+const CHANGED_WITHIN: Duration = Duration::from_secs(120);
 
 /// A batch's compression; the number is the one in the batch's attributes.
 #[derive(Clone, Copy)]
@@ -74,10 +74,7 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Outcome<String> {
     match options.mode {
         Mode::Create => create(options),
-        Mode::Delete => {
-            topics::delete_topic(&mut Connection::open(&options.broker)?, &options.topic)?;
-            Ok("{}".to_owned())
-        }
+        Mode::Delete => delete(options),
         Mode::Produce => produce(options),
         Mode::Fetch => measure(options, 0, |_, schedule| fetch::read(options, schedule)),
         Mode::Pipe => pipe(options),
@@ -106,16 +103,37 @@ fn create(options: &Options) -> Outcome<String> {
         partitions = options.partitions.min(partitions + PARTITIONS_AT_ONCE);
         topics::create_partitions(&mut connection, &options.topic, partitions)?;
     }
-    while let Err(error) =
-        requests::list_offsets(&mut connection, &options.topic, options.partitions, requests::LATEST)
-    {
-        let new = error.downcast_ref::<requests::Refused>().is_some_and(requests::Refused::is_new_topic);
-        if !new || started.elapsed() > LEADERS_WITHIN {
-            return Err(error);
+    wait(&mut connection, options, options.partitions, false)?;
+    Ok(format!("{{\"seconds\": {:.3}}}", started.elapsed().as_secs_f64()))
+}
+
+fn delete(options: &Options) -> Outcome<String> {
+    let mut connection = Connection::open(&options.broker)?;
+    topics::delete_topic(&mut connection, &options.topic)?;
+    // Kafka answers before it is done, and who makes the topic anew would still meet the old one.
+    wait(&mut connection, options, 1, true)?;
+    Ok("{}".to_owned())
+}
+
+/// Until the broker leads so many partitions of the topic, or (`gone`) knows none of it.
+fn wait(connection: &mut Connection, options: &Options, partitions: i32, gone: bool) -> Outcome<()> {
+    let started = Instant::now();
+    loop {
+        let refused = match requests::list_offsets(connection, &options.topic, partitions, requests::LATEST) {
+            Ok(_) => None,
+            Err(error) => Some(error.downcast::<requests::Refused>()?),
+        };
+        if refused.as_ref().map_or(!gone, |refused| gone && refused.is_unknown_topic()) {
+            return Ok(());
+        }
+        if started.elapsed() > CHANGED_WITHIN
+            || refused.as_ref().is_some_and(|refused| !refused.is_new_topic())
+        {
+            return Err(refused
+                .map_or_else(|| format!("{} is still there", options.topic).into(), |refused| refused as _));
         }
         thread::sleep(Duration::from_millis(10));
     }
-    Ok(format!("{{\"seconds\": {:.3}}}", started.elapsed().as_secs_f64()))
 }
 
 /// Run `work` on every connection, and on `beside` more, and say what came of it.

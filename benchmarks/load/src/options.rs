@@ -9,7 +9,7 @@ korvet-load MODE --broker HOST:PORT --topic NAME [--name value]...
 
 Modes
   create    create the topic and wait until every partition has a leader: --partitions N  --config name=value (repeatable)
-  delete    delete the topic
+  delete    delete the topic and wait until it is gone
   produce   send one pre-encoded batch again and again
   fetch     read partition 0 from first to last, again and again
   pipe      produce to partition 0 and read what comes at its end, on one connection more: what was read counts

@@ -30,6 +30,10 @@ impl Refused {
     pub fn is_new_topic(&self) -> bool {
         matches!(self.code, 3 | 5 | 6)
     }
+
+    pub fn is_unknown_topic(&self) -> bool {
+        self.code == 3
+    }
 }
 
 impl fmt::Display for Refused {
