@@ -21,12 +21,17 @@ def over(body: Callable[[SharedWorld], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(run())
 
 
-async def come_back(world: SharedWorld, keys: dict[str, bytes]) -> None:
+async def forget(world: SharedWorld, keys: dict[str, bytes]) -> None:
     """The server lost its streams, and has this registry."""
     world.server.streams.clear()
     world.server.keys = keys
     world.server.fork("the server came back with another history")
     await world.broker._restore()
+
+
+async def come_back(world: SharedWorld, keys: dict[str, bytes]) -> None:
+    """The same, and the broker, which is the only one, leads again."""
+    await forget(world, keys)
     await lead(world)
 
 
@@ -82,7 +87,7 @@ def test_changes_that_others_made_after_the_break_are_kept() -> None:
             found = other.broker.topics.get("t")
             assert found is not None
             await other.broker.topics.alter(found, {"retention.ms": "5"})
-            await come_back(world, world.server.keys)
+            await forget(world, world.server.keys)
             topic = world.broker.topics.get("t")
             assert topic is not None
             assert topic.config.retention_ms == 5
