@@ -17,6 +17,7 @@ __all__ = [
     "ArrowPage",
     "Batch",
     "Column",
+    "FileMapping",
     "Flusher",
     "Frames",
     "Replies",
@@ -130,6 +131,27 @@ class Column:
         """A read-only view, for those who ask by method (PEP 688)."""
     def __len__(self, /) -> int:
         """How many numbers, or bytes."""
+
+@final
+class FileMapping:
+    """
+    A stretch of a file, mapped for reading; it may reach beyond the file's end, for what is yet to be written.
+
+    It is unmapped when the last view of it has gone; the file may be closed, renamed and removed before.
+    """
+    def __new__(cls, /, fd: SupportsIndex, position: SupportsIndex, size: SupportsIndex) -> FileMapping:
+        """
+        `size` bytes from `position` on, a multiple of the page size, of the open file `fd`.
+
+        Raises `MemoryError` if the process may not map as much, `OSError` for what else the kernel says.
+        """
+    def cached(self, /, start: SupportsIndex, end: SupportsIndex) -> memoryview | None:
+        """
+        A view of bytes `start` to `end`, counted from the mapping's start; None if not all of them are in the page cache.
+
+        What is there is not waited for when it is read, unless memory becomes so short meanwhile that it is dropped. Bytes
+        beyond the file's end are not there. `BAD_VALUE` for bytes outside of the mapping; raises `OSError`.
+        """
 
 @final
 class Flusher:

@@ -1,9 +1,17 @@
-"""Files on disk: descriptors within a limit, writes that land whole, directories that remember them."""
+"""Files on disk: descriptors and mappings within limits, writes that land whole, directories that remember them."""
 
+import errno
 import os
 import resource
 from collections import OrderedDict
 from pathlib import Path
+
+from korvet_fast._native import FileMapping
+
+_WINDOWS = 16  # mapped at once
+_STEP = (
+    16 << 20
+)  # bytes between two windows' starts; each is twice as long, so that no read of this size leaves it
 
 
 class Handle:
@@ -26,6 +34,7 @@ class Files:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._open: OrderedDict[Path, Handle] = OrderedDict()
+        self._windows: OrderedDict[tuple[Path, int], FileMapping] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -41,13 +50,42 @@ class Files:
         handle = self._open[path] = Handle(path)
         return handle
 
+    def view(self, path: Path, position: int, length: int) -> memoryview | None:
+        """Bytes of the file at `path` as they lie in the page cache; None if they cannot be had so. Raises `OSError`.
+
+        Nobody may cut the file within them while the view is in use. What was mapped last stays so, and counts to what
+        the process has resident: about 256 MiB at most.
+        """
+        if length > _STEP:
+            return None
+        number, start = divmod(position, _STEP)
+        window = self._windows.get((path, number))
+        if window is None:
+            if len(self._windows) >= _WINDOWS:
+                self._windows.popitem(last=False)
+            try:
+                window = FileMapping(self.open(path).fd, number * _STEP, 2 * _STEP)
+            except MemoryError:
+                return None  # the process may not map as much
+            except OSError as error:
+                if error.errno != errno.ENODEV:  # the file system maps nothing
+                    raise
+                return None
+            self._windows[path, number] = window
+        else:
+            self._windows.move_to_end((path, number))
+        return window.cached(start, start + length)
+
     def forget(self, path: Path) -> None:
         """Let go of the file at `path`, which is about to be removed or renamed."""
         self._open.pop(path, None)
+        for key in [key for key in self._windows if key[0] == path]:
+            del self._windows[key]
 
     def clear(self) -> None:
         """Let go of all files."""
         self._open.clear()
+        self._windows.clear()
 
 
 def default_limit() -> int:

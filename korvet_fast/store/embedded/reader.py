@@ -1,7 +1,7 @@
 """Reading a log: from the page cache without leaving the loop, from the disk in a thread.
 
-A read that had to wait may find that the log was cut meanwhile; it then begins anew. Not mmap, though it saves a
-copy: a page that is not cached would stop the loop, and a file cut short or a bad sector would end the process.
+A large read that finds all of its bytes in the page cache hands them out as they lie there, mapped; a small one costs
+less as a copy. A read that had to wait may find that the log was cut meanwhile; it then begins anew.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from korvet_fast.store.interface import Page
 
 _SEARCH = 64 << 10  # bytes read at once when looking for a time
 _LEAST = 4 << 10  # bytes read at once at least
+_MAPPED = 64 << 10  # bytes from which on a read is worth more mapped than copied
 _INDEX_ROWS = 1 << 20  # rows of indexes kept in memory, 24 bytes each
 _INDEX_ITSELF = 32  # rows that an index without any weighs as much as
 
@@ -138,9 +139,14 @@ class Reader:
 
     async def _fetch(self, log: Log, segment: Segment, position: int, length: int) -> memoryview:
         """`length` bytes of a segment, all of which are there. Raises `StoreError`."""
-        data = reserve(length)
+        data = bytearray()
         got = 0
         try:
+            if length >= _MAPPED:
+                view = self._files.view(segment.path, position, length)
+                if view is not None:
+                    return view
+            data = reserve(length)
             handle = self._files.open(segment.path)
             if self._flags:
                 got = os.preadv(handle.fd, [data], position, self._flags)

@@ -14,6 +14,7 @@ mod frames;
 mod hint;
 mod ids;
 mod legacy;
+mod mapping;
 mod names;
 mod resp;
 mod schema;
@@ -44,6 +45,8 @@ mod _native {
     use crate::ids::{pack_ids, unpack_ids};
     #[pymodule_export]
     use crate::legacy::{lift, lower};
+    #[pymodule_export]
+    use crate::mapping::FileMapping;
     #[pymodule_export]
     use crate::names::match_names;
     #[pymodule_export]
