@@ -53,6 +53,7 @@ class Broker:
     def __init__(self, peer: Peer, *settings: str) -> None:
         self.peer = peer
         self._settings = settings
+        self._filled: Load | None = None  # whose topic is there
 
     def create(self, load: Load) -> Figures:
         """Make the topic."""
@@ -61,13 +62,22 @@ class Broker:
         return generator.load(self.peer, "create", "t", "--partitions", str(load.partitions), *configs)
 
     def measure(self, load: Load, seconds: float, watch: Watch = nullcontext) -> Figures:
-        self.create(load)
-        if load.fill:
-            generator.load(self.peer, "produce", "t", *load.fill)
+        if self._filled != load:
+            self._clear()
+            self.create(load)
+            self._filled = load
+            if load.fill:
+                generator.load(self.peer, "produce", "t", *load.fill)
         with watch():
             figures = _run(self.peer, load.mode, load, seconds)
-        generator.load(self.peer, "delete", "t")
+        if not load.kept:
+            self._clear()
         return figures
+
+    def _clear(self) -> None:
+        if self._filled is not None:
+            generator.load(self.peer, "delete", "t")
+            self._filled = None
 
 
 class Copier:

@@ -63,7 +63,8 @@ class Figure:
 class Load:
     """One run of the generator against each of `peers`, in a topic made for it.
 
-    `fill`: produce this before it is measured. `alone`: measure once more with these arguments as well; those figures
+    `fill`: produce this before it is measured. `kept`: a broker's topic serves every round, as it takes long to make
+    and the rounds do not change it much. `alone`: measure once more with these arguments as well; those figures
     are called alone_... `always`: the Redis server flushes before it answers. `durability`: of our topics; Kafka never
     waits for the disk by default. `partitions`: of the topic. `share`: of the requests a second that Kafka answers at
     most, sent when they are due. `java`: records and their bytes for Kafka's own tools, which then do the measuring.
@@ -75,6 +76,7 @@ class Load:
     mode: str = "produce"
     durability: str = "written"
     fill: tuple[str, ...] = ()
+    kept: bool = False
     alone: tuple[str, ...] = ()
     peers: tuple[str, ...] = ("kafka", "embedded", "redis")
     always: bool = False
