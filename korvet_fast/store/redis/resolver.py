@@ -98,6 +98,7 @@ class Resolver:
             for group in log.groups:
                 group.sent = group.unknown = False
         log.trouble = None
+        log.resolving = None  # what is sent now may meet the next trouble at once
         self._send(log)
 
     def _step_down(self, log: Log, end: int) -> None:

@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from faults.redis.proxy import RedisProxy
 from korvet_fast.errors import OutcomeUnknown, StoreError
 from korvet_fast.store.interface import Detached, Stale
+from korvet_fast.store.redis.scripts import REGAIN
 from korvet_fast.store.redis.writer import DEPTH
 from store.redis_log.place import LOG, Place, log_of
 from store.scene import Scene
@@ -57,6 +59,31 @@ async def test_resets_at_random(own_place: Place, proxy: RedisProxy, seed: int) 
         assert proxy.resets > 0
         assert await scene.read_all(LOG) == list(range(1500))
         assert own_place.call("XLEN", own_place.key) == 1500
+
+
+async def test_lost_again_as_soon_as_it_is_known(
+    own_place: Place, proxy: RedisProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is gone when what was found missing is to be sent again: that is looked into as well."""
+    async with own_place.scene(proxy.url) as scene:
+        await scene.attach(LOG)
+        calls, cuts = scene.store._calls, 0
+        ask = calls.run
+
+        async def run(script: str, *given: Any, **options: Any) -> Any:
+            nonlocal cuts
+            answer = await ask(script, *given, **options)
+            if script == REGAIN and cuts < 2:
+                cuts += 1
+                scene.store._topology.lane(own_place.key).close("it was cut")
+            return answer
+
+        monkeypatch.setattr(calls, "run", run)
+        proxy.cut_request(b"XADD", 0)
+        futures = await append_all(scene, 0, 12)
+        await asyncio.wait_for(asyncio.gather(*futures), 30)
+        assert cuts == 2
+        assert await scene.read_all(LOG) == list(range(12))
 
 
 async def test_late_copy(own_place: Place, proxy: RedisProxy) -> None:
