@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from batches import make_batch
 from korvet_fast import _native
-from korvet_fast.errors import OutcomeUnknown, StoreError
+from korvet_fast.errors import OutcomeUnknown, StoreError, TooFewCopies
 from korvet_fast.store.interface import (
     BATCHES,
     ENTRIES,
@@ -41,6 +41,7 @@ class Stream:
     end: int = 0  # as the last append by a broker left it
     top: int = 0  # after the last record there ever was
     removed: int = 0
+    durable: int | None = None  # all of it, if this is not told
     epochs: list[tuple[int, int]] = field(default_factory=list)
 
     @property
@@ -48,7 +49,8 @@ class Stream:
         end = max(self.end, self.top)
         start = self.entries[0].first if self.entries else end
         latest = max((entry.timestamp for entry in self.entries), default=-1)
-        return Bounds(start, end, end, sum(len(entry.data) for entry in self.entries), latest, self.removed)
+        durable = end if self.durable is None else self.durable
+        return Bounds(start, end, durable, sum(len(entry.data) for entry in self.entries), latest, self.removed)
 
 
 class Server:
@@ -100,6 +102,7 @@ class SharedStore:
         self.server = server
         self.held: list[Callable[[], None]] | None = None
         self.refuses: str | None = None  # what `refusal` answers
+        self.lacking = False  # replicas: nothing becomes durable
         self.attached: dict[str, tuple[int, int]] = {}  # log -> epoch, the end that the next append will find
         self.forms: dict[str, Form] = {}
         self.reading = self.most = 0  # reads under way, and how many were at the most
@@ -154,7 +157,10 @@ class SharedStore:
         stored: Future[None] = loop.create_future()
         appending = Appending(stored, loop.create_future())
         if not entries:
-            loop.call_soon(self._end, appending, None)
+            if not self.lacking:
+                loop.call_soon(self._end, appending, None)
+            else:
+                self._end(appending, None)
             return appending
         self._under_way.append(appending)
         (entry,) = entries
@@ -192,10 +198,10 @@ class SharedStore:
         for future in appending:
             if future.done():
                 continue
-            if error is None:
+            if error is None and (not self.lacking or future is appending.stored):
                 future.set_result(None)
             else:
-                future.set_exception(error)
+                future.set_exception(error or TooFewCopies("there are no replicas"))
                 future.exception()
         if appending in self._under_way:
             self._under_way.remove(appending)

@@ -4,6 +4,7 @@ Offsets may have gaps: where other programs write (layout `entries`) they follow
 not filled again.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
 
@@ -151,11 +152,16 @@ class Extent:
         self._await_durable()
 
     def _await_durable(self) -> None:
-        """What was written by others, or before, is readable once it is durable: an append of nothing tells when."""
+        """What was written by others, or before, is readable once it is durable."""
         if self.high_watermark < self.end:
-            sync, copies = self.config.sync, self.config.copies
-            durable = self._host.store.append(self.log, (), self.end, sync=sync, copies=copies).durable
-            self._mark.add(self.end, self.end, 0, durable)
+            self._ask_durable()
+
+    def _ask_durable(self) -> "asyncio.Future[None]":
+        """An append of nothing tells when all is. Raises `Stale` or `Detached`."""
+        sync, copies = self.config.sync, self.config.copies
+        durable = self._host.store.append(self.log, (), self.end, sync=sync, copies=copies).durable
+        self._mark.add(self.end, self.end, 0, durable)
+        return durable
 
     def follow(self) -> None:
         """From now on, wake those who wait here when another program writes."""

@@ -29,6 +29,7 @@ class Tenure(Extent):
         "_doubts",
         "_forked",
         "_gap",
+        "_held",
         "_recovery",
         "_refusal",
         "_reported",
@@ -43,6 +44,7 @@ class Tenure(Extent):
         self.leader_epoch = -1
         self._state = State(self.log)
         self._gap = (-1, 0)  # (end, top): with the log ending at `end`, its last record was below `top`
+        self._held = -1  # `Host.forks` when the log was taken over; -1 while it is not
         self._unsaved = 0  # bytes appended since the state was saved
         self._saving: asyncio.Task[None] | None = None
         # Why nothing is appended, as a fault and a sentence; None where all is well.
@@ -66,15 +68,18 @@ class Tenure(Extent):
         if not self._deleted:  # meanwhile
             self.led = True
             self._refusal = None
+            self._mark.settle()  # what failed while it was not led yet
 
     async def _take_over(self, saved: bytes | None) -> None:
-        stored = self._stored
+        stored, forks = self._stored, self._host.forks
         self._state.load(saved, self._host.clock.monotonic())
         known = self._state.saved_end
         await self._hold(await self._attach(max(self._mark.stored, known)), max(stored, known), known)
+        self._held = forks
 
     async def lead(self) -> None:
         """Take the log over as `open` does; if the store fails, try again whenever somebody asks."""
+        self._held = -1
         try:
             await self.open(await self._host.store.load(self._state.key))
         except StoreError as error:
@@ -115,6 +120,7 @@ class Tenure(Extent):
         host = self._host
         # Where nobody else can take the log over, epochs count the starts of the broker.
         epoch = max(self.leader_epoch, self._state.epochs.last) + 1 if host.store.shared else 0
+        self._held = -1
         return await host.store.attach(self.log, self.config.form, epoch=max(host.epoch, epoch), floor=floor)
 
     async def _hold(self, attached: Attached, stored: int, known: int) -> None:
@@ -286,6 +292,8 @@ class Tenure(Extent):
                 await self._look_again()
             except StoreError as error:
                 self._report(error.detail)
+                if isinstance(error, TooFewCopies):  # whatever it was before: it is led here
+                    self._refusal = (_name_refusal(error), error.detail)
                 return
             except Stale as stale:
                 self._doubt(stale)
@@ -296,20 +304,34 @@ class Tenure(Extent):
                 self._reported = ""
 
     async def _look_again(self) -> None:
-        """Take the log over anew, and stand where it ends. Raises `StoreError`; all is in doubt then as before."""
+        """Stand where the log ends, with all of it durable. Raises `StoreError`; all is in doubt then as before."""
         mark, state, store = self._mark, self._state, self._host.store
         await mark.wait()
         mark.forget_rounds()
         if self.leader_epoch < 0:
             await self._take_over(await store.load(state.key))
+        elif self._held == self._host.forks and self.end <= max(mark.stored, self._gap[0]):
+            await self._keep()
         else:
             # What was not acknowledged may be in the log or not: the log says.
             stored, known = self._stored, min(self.high_watermark, self.top)
             state.producers.forget(known)
+            forks = self._host.forks
             await self._hold(await self._attach(mark.stored), stored, known)
+            self._held = forks
         await mark.wait()
         if self.high_watermark < self.end:
             raise StoreError(f"what {self.log} holds above offset {self.high_watermark} cannot be made durable")
+
+    async def _keep(self) -> None:
+        """All that was appended is in the log: nothing is missing but that it is kept as it should be. `StoreError`."""
+        if (why := self._host.store.refusal(self.log, self.config.sync, self.config.copies)) is not None:
+            raise TooFewCopies(why)
+        held, self._held = self._held, -1
+        durable = self._ask_durable()  # fails if the log is not ours any more, or ends elsewhere
+        self._held = held
+        await asyncio.wait([durable])
+        durable.result()
 
     def _see(self, bounds: Bounds) -> None:
         if self._refusal is None:  # in doubt, the bounds are asked for in their turn

@@ -59,7 +59,7 @@ class Watermark:
 
     def _await(self, end: int, written: int, durable: "asyncio.Future[None] | None") -> None:
         rounds = self._rounds
-        done = durable is None or durable.done()
+        done = durable is None or _ended_well(durable)
         # The store shares one future between many appends: one callback for all of them.
         if rounds and (done or rounds[-1].future is durable):
             rounds[-1].end, rounds[-1].written = end, written
@@ -67,7 +67,7 @@ class Watermark:
             self._rise(end, written)
         else:
             rounds.append(Round(durable, end, written))
-            durable.add_done_callback(self._settle)
+            durable.add_done_callback(self.settle)
 
     def expect(self, end: int, stored: "asyncio.Future[None]") -> None:
         """An append that ends at `end` is on its way: note when the store has it."""
@@ -77,7 +77,8 @@ class Watermark:
         if not stored.cancelled() and stored.exception() is None:
             self.stored = max(self.stored, end)
 
-    def _settle(self, _: "asyncio.Future[None]") -> None:
+    def settle(self, _: "asyncio.Future[None] | None" = None) -> None:
+        """Rise by what has become durable since, or fail for what has not."""
         while self._rounds and self._rounds[0].future.done():
             done = self._rounds[0]
             if done.future.cancelled():
@@ -143,3 +144,7 @@ class Watermark:
         if not self._recent or offset < self._recent[0][0]:
             return None
         return self._visible - next(before for base, before in reversed(self._recent) if base <= offset)
+
+
+def _ended_well(durable: "asyncio.Future[None]") -> bool:
+    return durable.done() and not durable.cancelled() and durable.exception() is None

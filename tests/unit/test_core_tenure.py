@@ -390,3 +390,95 @@ def test_acks_all_asks_the_store_whether_it_can_keep_the_promise() -> None:
         assert await send(world.partition, b"a") == 1
 
     over(body, durability="fsync", **DENSE)
+
+
+def lack(world: SharedWorld, lacking: bool) -> None:
+    """Whether replicas are lacking that the topic asks for, and the store knows it."""
+    world.store.lacking = lacking
+    world.store.refuses = "there are no replicas now" if lacking else None
+
+
+async def tend(world: SharedWorld) -> None:
+    """What runs by itself every second, some times."""
+    for _ in range(3):
+        await world.broker._tend()
+
+
+@pytest.mark.parametrize("configs", [DENSE, {"storage_layout": "entries"}])
+@pytest.mark.parametrize("acks", [1, -1])
+def test_what_has_too_few_copies_is_not_shown_and_no_reason_to_take_the_log_over(
+    configs: dict[str, str], acks: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body(world: SharedWorld) -> None:
+        partition = world.partition
+        first = await send(partition, b"a")
+        epoch = partition.leader_epoch
+        lack(world, True)
+        if acks == -1:
+            world.store.refuses = None  # the store has not seen it yet
+        answered = await outcome(partition, put(partition, make_batch([b"b"]), acks))
+        assert answered == ("NOT_ENOUGH_REPLICAS_AFTER_APPEND" if acks == -1 else first + 1) or configs != DENSE
+        await tend(world)
+        with pytest.raises(KorvetError, match="NOT_ENOUGH_REPLICAS: there are no replicas"):
+            put(partition, make_batch(), 1)
+        assert partition.high_watermark == first + 1
+        assert await read_all(partition, first) == [b"a"]
+        lack(world, False)
+        await tend(world)
+        assert await read_all(partition, first) == [b"a", b"b"]
+        await send(partition, b"c")
+        assert partition.leader_epoch == epoch
+
+    over(body, min_insync_replicas="2", **configs)
+    assert caplog.text.count("there are no replicas") < 4
+
+
+def test_a_new_history_without_replicas_is_taken_over_once_and_shown_when_they_are_back() -> None:
+    async def body(world: SharedWorld) -> None:
+        partition, epoch = world.partition, world.partition.leader_epoch
+        await send(partition, b"a")
+        hold(world, b"b")
+        world.store.lacking = True
+        await deliver(world)
+        assert (partition.high_watermark, partition.end) == (1, 2)
+        lack(world, True)
+        world.server.stream("t:0").durable = 1
+        world.server.fork("a replica took over")
+        await tend(world)
+        new = partition.leader_epoch
+        assert new > epoch
+        await tend(world)
+        assert partition.leader_epoch == new
+        assert (partition.high_watermark, partition.end) == (1, 2)
+        assert partition.epoch_end(epoch) == (epoch, 2)
+        with pytest.raises(KorvetError, match="NOT_ENOUGH_REPLICAS: there are no replicas"):
+            put(partition, make_batch(), 1)
+        lack(world, False)
+        await tend(world)
+        assert await read_all(partition) == [b"a", b"b"]
+        assert await send(partition, b"c") == 2
+        assert partition.leader_epoch == new
+
+    over(body, min_insync_replicas="2", **DENSE)
+
+
+def test_who_takes_over_what_has_too_few_copies_shows_it_when_it_has_enough() -> None:
+    async def run() -> None:
+        server = Server()
+        async with run_shared(server) as old:
+            await old.create(min_insync_replicas="2", **DENSE)
+            await send(old.partition, b"a")
+            async with run_shared(server) as new:
+                partition = new.partition
+                partition.resign("it takes it over once more")
+                partition._mark.reset(0)
+                server.stream("t:0").durable = 0
+                lack(new, True)
+                await partition.lead()
+                await tend(new)
+                assert (partition.high_watermark, partition.end) == (0, 1)
+                lack(new, False)
+                await tend(new)
+                assert await read_all(partition) == [b"a"]
+
+    asyncio.run(run())

@@ -122,6 +122,23 @@ def test_a_failed_append_is_never_shown(cancel: bool) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("behind", [False, True])
+def test_what_has_failed_already_is_not_shown_either(behind: bool) -> None:
+    async def run() -> None:
+        watched = Watched()
+        first, second = future(), future()
+        second.set_exception(StoreError("no replica"))
+        if behind:
+            watched.mark.add(0, 5, 100, first)
+        watched.mark.add(5, 7, 10, second)
+        first.set_result(None)
+        await turn()
+        assert watched.mark.offset == (5 if behind else 0)
+        assert set(watched.failures) == {second.exception()}
+
+    asyncio.run(run())
+
+
 def test_bytes_are_counted_exactly_near_the_end_and_unknown_far_from_it() -> None:
     async def run() -> None:
         mark = Watched().mark

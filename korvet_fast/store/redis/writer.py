@@ -16,7 +16,7 @@ from typing import cast
 
 from korvet_fast._native import ReplyError, replies
 from korvet_fast.core.types import Buffer
-from korvet_fast.errors import OutcomeUnknown, StoreError
+from korvet_fast.errors import OutcomeUnknown, StoreError, TooFewCopies
 from korvet_fast.store.interface import LARGE, Appending, Detached, Entry, Piece, Stale
 from korvet_fast.store.redis.calls import Calls
 from korvet_fast.store.redis.group import Group, Word
@@ -197,7 +197,7 @@ class Writer:
             try:
                 round_ = self._durability.wait(log.key, *group.need)
             except StoreError as error:
-                group.refusal = OutcomeUnknown(error.detail)  # it is stored
+                group.refusal = TooFewCopies(error.detail)  # it is stored
         if round_ is None:
             group.kept = True
             self._tell_durable(log)
