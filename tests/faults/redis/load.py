@@ -156,6 +156,7 @@ class Load:
         self.topic = topic
         self.partitions = partitions
         self.history = History()
+        self.settings = settings
         self.writers = [Writer(self, name, idempotent=name != "plain", **settings) for name in ("one", "two", "plain")]
         self.reader = Reader(self)
 
@@ -166,6 +167,11 @@ class Load:
         while any(writer.acknowledged < target for writer, target in zip(self.writers, targets, strict=True)):
             assert time.monotonic() < deadline, "the producers make no progress"
             time.sleep(0.005)
+
+    def add_writer(self, name: str) -> None:
+        """One more, idempotent, while it runs: the others may have as much on its way as they ever send."""
+        self.writers.append(Writer(self, name, idempotent=True, **self.settings))
+        self.writers[-1].start()
 
     @contextmanager
     def running(self) -> Iterator["Load"]:

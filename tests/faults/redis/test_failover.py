@@ -41,6 +41,7 @@ def test_two_copies_survive_a_stalled_link(serve: Serve, start_redis: StartRedis
         with load.running():
             load.wait_for(100)
             link.hold()
+            load.add_writer("late")
             wait_for_more(master, read_lengths(replica))  # written there, and to nobody else
             master.kill()
             replica.promote()
