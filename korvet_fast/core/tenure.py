@@ -36,6 +36,7 @@ class Tenure(Extent):
         "_saving",
         "_state",
         "_unsaved",
+        "_waits",
         "leader_epoch",
     )
 
@@ -53,6 +54,7 @@ class Tenure(Extent):
         self._forked = False  # the server's history broke, and nobody has looked yet what the new one has
         self._reported = ""
         self._recovery: asyncio.Task[None] | None = None
+        self._waits = False  # it has not asked the store yet
 
     # -- taking over and letting go ------------------------------------------------------------------------------
 
@@ -110,7 +112,9 @@ class Tenure(Extent):
     async def drop(self) -> None:
         """Leave, and remove everything."""
         self.leave()
-        running = [task for task in (self._saving, self._recovery) if task is not None and not task.done()]
+        # What is ours may not be known before the change is over that this is a part of.
+        works = (self._saving, None if self._waits else self._recovery)
+        running = [task for task in works if task is not None and not task.done()]
         if running:
             await asyncio.wait(running)
         await self._host.store.drop(self.log)
@@ -283,8 +287,10 @@ class Tenure(Extent):
         raise StoreError(detail) if name == "KAFKA_STORAGE_ERROR" else KorvetError(name, detail)
 
     async def _recover(self) -> None:
-        while True:
+        while self.led:
+            self._waits = True
             await self._host.know_ours()
+            self._waits = False
             if not self.led or self._refusal is None:
                 return
             doubts = self._doubts

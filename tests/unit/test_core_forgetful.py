@@ -109,3 +109,23 @@ def test_a_server_that_is_not_there_yet_is_told_later(caplog: pytest.LogCaptureF
 
     over(body)
     assert "cannot be told yet" in caplog.text
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_a_topic_is_deleted_while_the_history_breaks(turns: int) -> None:
+    """The deletion has to be over before it is known what is ours, and a log that waits for that is dropped."""
+
+    async def body(world: SharedWorld) -> None:
+        await world.broker.topics.create("other", 1, {})
+        topic = world.broker.topics.get("t")
+        assert topic is not None
+        deleting = asyncio.create_task(world.broker.topics.delete(topic))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        world.server.fork("the server was restarted")
+        await asyncio.wait_for(deleting, 10)
+        assert world.broker._host.returning is not None
+        await asyncio.wait_for(world.broker._host.returning, 10)
+        assert "t:0" not in world.server.streams
+
+    over(body)
