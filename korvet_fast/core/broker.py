@@ -82,8 +82,7 @@ class Broker:
                 host.start(self.cluster.run())
             await self.topics.open()
             await self.cluster.serve()
-            if self._following is not None:
-                await asyncio.wait([self._following])
+            await self._be_followed()
             await self.groups.open()
         except BaseException:
             await self.cluster.close()
@@ -207,10 +206,17 @@ class Broker:
             self._following = self._host.start(self._catch_up())
 
     async def _catch_up(self) -> None:
-        """Follow, and again if something was seen meanwhile: what was followed may have been older."""
-        while self._behind:
-            self._behind = False
-            await self._follow()
+        """Follow, and once more if something was seen meanwhile: what was followed may have been older."""
+        self._behind = False
+        await self._follow()
+        if self._behind:
+            self._following = self._host.start(self._catch_up())
+
+    async def _be_followed(self) -> None:
+        """Until what was seen by now has been followed, however fast the next is seen."""
+        for _ in range(2 if self._behind else 1):
+            if self._following is not None:
+                await asyncio.wait([self._following])
 
     async def _follow(self) -> None:
         """Follow what the other brokers do to topics, and take over what falls to this one."""
@@ -252,8 +258,7 @@ class Broker:
         """Find out what is still ours: in this history, others may have taken over, or have never heard of us."""
         await self._restore()
         await self.cluster.tend()
-        if self._following is not None:
-            await asyncio.wait([self._following])
+        await self._be_followed()
 
     async def _restore(self) -> None:
         """Tell the registry again what it forgot with a history that broke."""

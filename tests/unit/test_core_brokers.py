@@ -240,3 +240,32 @@ def test_clients_are_told_of_no_leader_that_their_listener_does_not_reach(tmp_pa
                 dialect.close()
 
     run(scenario)
+
+
+def test_looks_that_come_faster_than_they_are_followed_hold_nothing_up() -> None:
+    """With a server far away: each time the others are followed, something new is seen meanwhile."""
+
+    async def scenario() -> None:
+        server = Server()
+        one = One(server, 9001)
+        follow = one.broker._follow
+
+        async def follow_slowly() -> None:
+            one.broker._follow_soon(False)
+            await follow()
+
+        one.broker._follow = follow_slowly  # type: ignore[method-assign]
+        try:
+            await asyncio.wait_for(one.broker.open([one.address]), 10)
+            topic = await one.broker.topics.create("t", 1, DENSE)
+            await send(topic.partitions[0], b"before")
+            server.fork("another server")
+            assert one.broker._host.returning is not None
+            await asyncio.wait_for(asyncio.shield(one.broker._host.returning), 10)
+            await topic.partitions[0].retry()
+            await send(topic.partitions[0], b"after")
+        finally:
+            one.broker._follow = follow  # type: ignore[method-assign]
+            await one.broker.close()
+
+    asyncio.run(scenario())
