@@ -6,7 +6,9 @@ import socket
 import struct
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 READY_WITHIN = 180.0
@@ -29,10 +31,11 @@ def free_ports(count: int) -> list[int]:
 class Peer:
     """One program as a child process, its output in `directory`/log.
 
-    `ready_seconds`: from its start until `is_ready`.
+    `ready_seconds`: from its start until `is_ready`. `environment`: variables it has beside ours.
     """
 
     name = ""
+    environment: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, directory: Path, port: int) -> None:
         self.directory = directory
@@ -71,7 +74,10 @@ class Peer:
         self.prepare()
         started = time.monotonic()
         with (self.directory / "log").open("ab") as log:
-            self._process = subprocess.Popen(self.command(), stdout=log, stderr=log, cwd=self.directory)
+            environment = {**os.environ, **self.environment}
+            self._process = subprocess.Popen(
+                self.command(), stdout=log, stderr=log, cwd=self.directory, env=environment
+            )
         while not self.is_ready():
             if self._process.poll() is not None or time.monotonic() > started + READY_WITHIN:
                 self.stop()
