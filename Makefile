@@ -135,7 +135,7 @@ asv: develop tools  ## speed over the last commits (COMMITS=4) as graphs in .cac
 	KORVET_TEST_ASV_PAGE=$(CURDIR)/.cache/asv/html $(PY) -m pytest -q -p no:benchmark tests/compat/test_asv.py
 
 bench-system: $(VENV)/.deps wheel-install tools  ## the system: against Apache Kafka and raw Redis on this machine, in turns, one table in a quarter of an hour
-	$(PY) -m benchmarks.system --rounds 2 --seconds 0.8
+	$(PY) -m benchmarks.system --rounds 2 --seconds 0.7
 
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := frames schema resp batch messages decompress stream
