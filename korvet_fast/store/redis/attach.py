@@ -45,7 +45,7 @@ async def attach(calls: Calls, marks: Marks, log: Log, epoch: int, floor: int) -
     log.pieces.clear()
     log.first = None
     log.foreign = state.foreign
-    bounds = await learn(calls, log, state)
+    bounds = await learn(calls, log, state._replace(end=end))
     return Attached(bounds, state.epoch, state.top, _join(heads), tuple(epochs))
 
 

@@ -47,7 +47,8 @@ def _bounds(log: Log, state: State, removed: int, cut: int) -> Bounds:
         end = log.end
         durable = max(state.start, min(log.durable, end))
     if not state.first:
-        start = end if log.form.single else state.start
+        # Not `end`: an append on its way, which Redis had not seen then, lies below that.
+        start = state.end if log.form.single else state.start
         return Bounds(start, end, max(durable, start), 0, -1, removed)
     rows = log.pieces.rows
     if not state.foreign:

@@ -2,8 +2,12 @@
 
 import asyncio
 from itertools import groupby
+from typing import Any
+
+import pytest
 
 from faults.redis.proxy import RedisProxy
+from korvet_fast.store.redis.scripts import LOOK, TRIM
 from store.redis_log.place import LOG, Place, log_of
 from store.scene import Scene
 
@@ -69,3 +73,32 @@ async def test_appends_of_many_logs_are_counted_together(own_place: Place, proxy
             for appending in appendings:
                 await appending.stored
             assert flying == ([1, 1, 0, 0] if number else [1, 0, 0, 0])
+
+
+@pytest.mark.parametrize("script", [LOOK, TRIM], ids=["asked", "cut"])
+async def test_an_empty_log_begins_with_what_is_on_its_way(
+    own_place: Place, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    """Redis says where an empty log begins before an append arrives there, and is heard after that was sent."""
+    async with own_place.scene() as scene:
+        await scene.attach(LOG)
+        await scene.fill(LOG, 3)
+        if script is LOOK:
+            await scene.cut(LOG, start=3)
+        calls = scene.store._calls
+        run, appending = calls.run, []
+
+        async def run_before_an_append(asked: str, *given: Any, **options: Any) -> Any:
+            answer = asyncio.ensure_future(run(asked, *given, **options))
+            await asyncio.sleep(0)
+            if asked is script:
+                appending.append(scene.append(LOG, 3, 2))
+            return await answer
+
+        monkeypatch.setattr(calls, "run", run_before_an_append)
+        there = await (scene.bounds(LOG) if script is LOOK else scene.cut(LOG, start=3))
+        assert there.start == 3
+        monkeypatch.undo()
+        await appending[0].durable
+        assert (await scene.bounds(LOG)).start == 3
+        assert await scene.read_all(LOG, 3) == [3, 4]
