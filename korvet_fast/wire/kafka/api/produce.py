@@ -23,7 +23,7 @@ from korvet_fast.wire.kafka.faults import NONE, blame_records, translate
 from korvet_fast.wire.kafka.session import Session, Values
 
 EXPANDED: Final = 1 << 28  # bytes a batch may decompress to; the codec's 64 x compressed + 1 MiB is mostly less
-HEAVY: Final = 256 * 1024  # from this size on a batch is checked on another thread
+HEAVY: Final = 1536 * 1024  # from this size on a batch is checked on another thread
 HEAVY_COMPRESSED: Final = 16 * 1024  # and from this size if it is compressed; the codec lets go of the GIL above it too
 _ATTRIBUTES = 22  # where in a batch the low byte of the attributes is
 _ZSTD = 4
