@@ -125,6 +125,19 @@ class Scene:
         self.members.append(MemberProcess(client, **wanted | options))
         return self.members[-1]
 
+    def gather(self, *clients: str, **options: Any) -> list[MemberProcess]:
+        """Members, one in each of these clients; the first has read and committed before the others come.
+
+        Where nothing is committed a client asks where a partition begins. librdkafka (2.16.1) asks again, and reads
+        all of it again, if a rebalance overtook its first question and the answer to that comes late.
+        """
+        first, *others = clients
+        members = [self.member(first, **options)]
+        self.send()
+        self.wait_read()
+        members += [self.member(client, **options) for client in others]
+        return members
+
     def send(self, count: int = 60) -> None:
         if self._producer is None:
             settings = {"bootstrap.servers": self.bootstrap, "reconnect.backoff.max.ms": 200}

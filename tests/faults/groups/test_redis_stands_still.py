@@ -26,7 +26,7 @@ def test_a_group_waits_for_redis_and_goes_on(
     brokers = [serve(redis_server.url, *SETTINGS) for _ in range(2)]
     with play(brokers[0], topic) as scene:
         scene.bootstrap = ",".join(one.bootstrap for one in brokers)
-        members = [scene.member(client, session=30_000) for client in ("confluent", "kafka_python", "aiokafka")]
+        members = scene.gather("confluent", "kafka_python", "aiokafka", session=30_000)
         scene.wait_shared(*members)
         scene.send()
         scene.wait_read()

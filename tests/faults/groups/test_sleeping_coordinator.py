@@ -51,8 +51,7 @@ def test_groups_go_on_without_it_and_with_it(serve: Callable[..., BrokerProcess]
         scenes = [ending.enter_context(play(other, topic)) for topic in topics[: len(GROUPS)]]
         for scene, (protocol, clients) in zip(scenes, GROUPS.items(), strict=True):
             scene.bootstrap = ",".join(broker.bootstrap for broker in brokers)
-            for client in clients:
-                scene.member(client, protocol=protocol, session=30_000)
+            scene.gather(*clients, protocol=protocol, session=30_000)
         for scene in scenes:
             scene.wait_shared(*scene.members)
             scene.send()
