@@ -12,6 +12,7 @@ from redis.crc import key_slot
 
 from korvet_fast._native import ReplyError, pack, reply
 from korvet_fast.errors import StoreError
+from korvet_fast.store.redis.background import begin
 from korvet_fast.store.redis.ids import find_offset, pack_id
 from korvet_fast.store.redis.lane import Lane
 from korvet_fast.store.redis.log import Log
@@ -84,7 +85,7 @@ class _Ear:
         key = watch.log.key
         self._watches.setdefault(key, []).append(watch)
         if self._working is None or self._working.done():
-            self._working = self._loop.create_task(self._work())
+            self._working = begin(self._work())
         elif self._armed and self._armed.get(key, watch.end + 1) > watch.end and self._timer is None:
             self._timer = self._loop.call_later(_CALM, self._interrupt)
 

@@ -10,6 +10,7 @@ import logging
 from contextlib import suppress
 
 from korvet_fast.errors import StoreError
+from korvet_fast.store.redis.background import begin
 from korvet_fast.store.redis.calls import Calls
 from korvet_fast.store.redis.ids import pack_id
 from korvet_fast.store.redis.log import Log
@@ -58,7 +59,7 @@ class Mirror:
         """See `Store.show`."""
         self._latest[log.key, group] = log, offset
         if self._working is None or self._working.done():
-            self._working = asyncio.get_running_loop().create_task(self._work())
+            self._working = begin(self._work())
 
     async def close(self) -> None:
         """Show what there is to show, if that is quickly done."""

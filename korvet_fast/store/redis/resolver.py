@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from korvet_fast.errors import OutcomeUnknown, StoreError
 from korvet_fast.store.interface import Stale
+from korvet_fast.store.redis.background import begin
 from korvet_fast.store.redis.calls import BUDGET, Calls
 from korvet_fast.store.redis.group import Group
 from korvet_fast.store.redis.ids import find_end, pack_id
@@ -48,7 +49,7 @@ class Resolver:
     def go_on(self, log: Log) -> None:
         """See to the trouble once every answer has come that will come."""
         if log.trouble is not None and not log.flying and (log.resolving is None or log.resolving.done()):
-            log.resolving = self._loop.create_task(self._resolve(log, log.trouble))
+            log.resolving = begin(self._resolve(log, log.trouble))
 
     async def _resolve(self, log: Log, trouble: Trouble) -> None:
         deadline = log.deadline

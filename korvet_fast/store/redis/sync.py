@@ -12,6 +12,7 @@ from functools import partial
 
 from korvet_fast._native import ReplyError, pack, reply
 from korvet_fast.errors import StoreError, TooFewCopies
+from korvet_fast.store.redis.background import begin
 from korvet_fast.store.redis.durability import Need, Server, check, count_replicas, need, probe, refusal, summarise
 from korvet_fast.store.redis.identity import Identity, read_identity, read_info
 from korvet_fast.store.redis.lane import Lane
@@ -48,7 +49,7 @@ class Durability:
         for master, server in self._servers.items():
             check(server, master)
         self._topology.listen(self._look_soon)
-        self._probing = asyncio.create_task(self._keep_looking())
+        self._probing = begin(self._keep_looking())
 
     async def close(self) -> None:
         """Who still waits gets `StoreError`."""
@@ -143,7 +144,7 @@ class _Queue:
         elif self._history is None or history is None or not history.continues(self._history):
             self._history = None  # some of them were answered in a history that is over
         if self._working is None or self._working.done():
-            self._working = asyncio.create_task(self._work())
+            self._working = begin(self._work())
         return self._next
 
     async def close(self) -> None:

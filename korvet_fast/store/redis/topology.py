@@ -13,6 +13,7 @@ from redis.crc import key_slot
 
 from korvet_fast._native import ReplyError, pack, reply
 from korvet_fast.errors import SettingError, StoreError
+from korvet_fast.store.redis.background import begin
 from korvet_fast.store.redis.clients import Clients
 from korvet_fast.store.redis.connect import connect, make_context
 from korvet_fast.store.redis.discovery import SLOTS, Shard, find_masters
@@ -68,7 +69,7 @@ class Topology:
         if why:
             await self.close()
             raise StoreError(why)
-        self._watching = asyncio.create_task(self._watch())
+        self._watching = begin(self._watch())
 
     async def close(self) -> None:
         """Hang up. Calls and repairs under way fail."""
@@ -212,7 +213,7 @@ class Topology:
         if self._closed:
             raise StoreError("the store is closed")
         if self._looking is running:
-            self._looking = asyncio.create_task(self._look())
+            self._looking = begin(self._look())
         looking = self._looking
         assert looking is not None
         done, _ = await asyncio.wait([looking], timeout=within)
