@@ -185,10 +185,13 @@ class Frames:
     Cuts a byte stream into frames: a signed 32-bit big-endian length, then that many bytes.
 
     Keeps the unfinished remainder. Memory grows as bytes arrive, never from the announced length alone: at most
-    max(64 KiB, 2 x received) is reserved. One copy per frame.
+    max(64 KiB, 2 x received) is reserved. One copy per frame, and of a large one only of what came first: the rest may be
+    read into its place (`rest`).
     """
     def __new__(cls, /, limit: SupportsIndex) -> Frames:
         """Frames of at most `limit` bytes each."""
+    def advance(self, /, count: SupportsIndex) -> bytearray | None:
+        """So many bytes were put into what `rest` gave: the frame, if it is whole now. `BAD_VALUE` for more than fit."""
     def feed(self, /, data: Buffer) -> list[bytearray]:
         """
         All frames that `data` completes, without their length prefix.
@@ -204,6 +207,12 @@ class Frames:
     @property
     def pending(self, /) -> int:
         """Bytes of the unfinished frame held now, length prefix included."""
+    def rest(self, /) -> memoryview | None:
+        """
+        Where to put the bytes that come next, 64 KiB or more of the unfinished frame; None where `feed` is to have them.
+
+        What was put there is told by `advance`, before anything else is asked; the view must be gone before the next `rest`.
+        """
 
 @final
 class Replies:

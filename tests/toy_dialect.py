@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable
+from hashlib import sha256
 
 from korvet_fast._native import Frames
 from korvet_fast.wire.dialect import Hangup, Reply
@@ -37,7 +38,10 @@ class ToyDialect:
 
 
 class ToySession:
-    """Commands: echo TEXT, wait NAME, poll (until closed), long N (a reply of N bytes), none, hang, bug, late-bug."""
+    """Commands: echo TEXT, digest BYTES, wait NAME, poll (until closed), none, hang, bug, late-bug.
+
+    And long N: a reply of N bytes.
+    """
 
     def __init__(self, dialect: ToyDialect) -> None:
         self.dialect = dialect
@@ -55,6 +59,8 @@ class ToySession:
             return list(_pieces(int(rest)))
         elif command == b"none":
             return []
+        elif command == b"digest":
+            return [frame(sha256(rest).digest())]
         elif command == b"hang":
             raise Hangup("it was asked to hang up\nand did")
         elif command == b"bug":

@@ -67,6 +67,7 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting: deque[bytearray] = deque()  # whole frames not started yet
         self._working = 0  # weight of the requests started and not answered
         self._unfinished = 0  # bytes of the frame that is still arriving
+        self._rest: memoryview | None = None  # the place in it that is read into
         self._spoken = self._closing = self._lost = self._ending = self._paused = False
         self._starting = self._sending = False
         self._active = self._loop.time()
@@ -81,19 +82,19 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(UNSENT_HIGH, UNSENT_LOW)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._window
+        self._rest = self._frames.rest() if self._unfinished else None
+        return self._window if self._rest is None else self._rest
 
     def buffer_updated(self, size: int) -> None:
         if self._closing:
             return None
-        data = self._window[:size]
         before, self._active = self._active, self._loop.time()
         if not self._spoken:
             self._spoken = True
-            if (other := self._dialect.mistaken(bytes(data[:16]))) is not None:
+            if (other := self._dialect.mistaken(bytes(self._window[: min(size, 16)]))) is not None:
                 return self._hang_up("mistaken", other)
         try:
-            frames = self._frames.feed(data)
+            frames = self._take(size)
         except CodecError as error:
             return self._hang_up("frame", str(error))
         self._note_unfinished(self._frames.pending, bool(frames))
@@ -111,6 +112,14 @@ class Connection(asyncio.BufferedProtocol):
         if self._active - before < LIVELY:
             self._wakefulness.prolong()  # for one that only sends a heartbeat now and then it would be a waste
         return None
+
+    def _take(self, size: int) -> list[bytearray]:
+        """The frames that are whole with what was read last. Raises `CodecError`."""
+        if self._rest is None:
+            return self._frames.feed(self._window[:size])
+        self._rest = None
+        frame = self._frames.advance(size)
+        return [] if frame is None else [frame]
 
     def eof_received(self) -> bool:
         # The peer may only have closed its sending half: what it asked is answered, without waiting for anything new.

@@ -13,12 +13,20 @@ class Hangup(Exception):
 
 
 class Frames(Protocol):
-    """Cuts a byte stream into frames; `feed` raises `CodecError` for a length that is not legal."""
+    """Cuts a byte stream into frames; `feed` raises `CodecError` for a length that is not legal.
+
+    `rest` is where the bytes that come next may be put instead, if they belong to a large frame; `advance` says how
+    many were.
+    """
 
     @property
     def pending(self) -> int: ...
 
     def feed(self, data: Buffer) -> list[bytearray]: ...
+
+    def rest(self) -> memoryview | None: ...
+
+    def advance(self, count: int) -> bytearray | None: ...
 
 
 class Session(Protocol):

@@ -6,6 +6,7 @@ from korvet_fast.errors import CodecError
 from korvet_reference.varint import Bytes
 
 PREFIX = 4
+EAGER = DIRECT = 64 * 1024
 
 
 @final
@@ -17,6 +18,7 @@ class Frames:
         self._held = bytearray()
         self._size: int | None = None
         self._dead: CodecError | None = None
+        self._rest = bytearray()
 
     @property
     def pending(self) -> int:
@@ -43,6 +45,25 @@ class Frames:
             frames.append(self._held[PREFIX:end])
             del self._held[:end]
             self._size = None
+
+    def rest(self) -> memoryview | None:
+        """Where to put the next bytes, 64 KiB or more of the unfinished frame; None where `feed` is to have them."""
+        received = len(self._held) - PREFIX
+        if self._size is None or received <= 0:
+            return None
+        missing = min(self._size, max(EAGER, 2 * received)) - received
+        self._rest = bytearray(max(missing, 0))
+        return memoryview(self._rest) if missing >= DIRECT else None
+
+    def advance(self, count: int) -> bytearray | None:
+        """So many bytes were put into what `rest` gave: the frame, if it is whole now.
+
+        Raises BAD_VALUE for more than fit.
+        """
+        if count > len(self._rest):
+            raise CodecError("BAD_VALUE", f"there is no room for {count} bytes")
+        put, self._rest = self._rest[:count], bytearray()
+        return next(iter(self.feed(put)), None)
 
     def _length(self) -> int:
         length = int.from_bytes(self._held[:PREFIX], "big", signed=True)

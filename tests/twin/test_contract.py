@@ -13,8 +13,8 @@ import korvet_reference as reference
 
 STUB = Path(korvet_fast.__file__).with_name("_native.pyi")
 DUNDERS = {"__len__", "__init__", "__new__"}
-# Threads, and memory as it is: there is nothing to compare. Python's own regular expressions are of another language.
-UNPAIRED = {"Flusher", "reserve", "match_names"}
+# Threads, files, and memory as it is: nothing to compare. Python's own regular expressions are of another language.
+UNPAIRED = {"FileMapping", "Flusher", "reserve", "match_names"}
 
 
 def contract() -> dict[str, ast.stmt]:

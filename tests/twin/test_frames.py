@@ -67,6 +67,55 @@ def test_the_limit_may_change_between_frames(impl: ModuleType) -> None:
         frames.feed(b"\0\0\0\4")
 
 
+def put(data: bytes, steps: list[tuple[bool, int]]) -> Any:
+    """As `fed`, but where the step says so the bytes are put into their place, if there is one."""
+
+    def call(impl: ModuleType) -> tuple[list[bytearray], list[tuple[int, int]]]:
+        frames, found, seen = impl.Frames(1 << 20), [], []
+        left = memoryview(data)
+        for direct, step in steps:
+            place = frames.rest() if direct else None
+            now = left[: step if place is None else min(step, len(place))]
+            left = left[len(now) :]
+            if place is None:
+                found += frames.feed(now)
+            else:
+                place[: len(now)] = now
+                whole = frames.advance(len(now))
+                found += [] if whole is None else [whole]
+            seen.append((frames.pending, -1 if place is None else len(place)))
+            del place  # the next one may be elsewhere
+        return found, seen
+
+    return call
+
+
+@given(
+    st.lists(st.integers(0, 300).map(lambda kib: kib << 10), max_size=3),
+    st.lists(st.tuples(st.booleans(), st.integers(1, 200_000)), max_size=30),
+)
+@examples(100)
+def test_bytes_put_into_their_place(sizes: list[int], steps: list[tuple[bool, int]]) -> None:
+    bodies = [bytes([index + 1]) * size for index, size in enumerate(sizes)]
+    data = b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
+    kind, (_, (found, _)) = agree(put(data, steps))
+    assert kind == "value"
+    assert found == ("list", bodies[: len(found[1])])
+
+
+def test_more_bytes_than_there_is_room_for(impl: ModuleType) -> None:
+    frames = impl.Frames(1 << 20)
+    assert frames.rest() is None
+    frames.feed((1 << 20).to_bytes(4, "big") + bytes(100_000))
+    place = frames.rest()
+    assert len(place) == 100_000
+    with pytest.raises(CodecError, match="BAD_VALUE"):
+        frames.advance(100_001)
+    del place
+    assert frames.advance(100_000) is None
+    assert frames.pending == 200_004
+
+
 def test_a_frame_belongs_to_the_caller(impl: ModuleType) -> None:
     frame = impl.Frames(10).feed(b"\0\0\0\2ab")[0]
     frame[0] = ord("x")

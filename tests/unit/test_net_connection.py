@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import random
 import socket
 import struct
+from hashlib import sha256
 
 import pytest
 
@@ -62,6 +64,45 @@ def test_frames_may_arrive_in_any_pieces() -> None:
                 peer.writer.write(bytes([byte]))
                 await peer.writer.drain()
             assert await peer.reply() == b"echo slowly"
+
+    run(scenario)
+
+
+def test_large_frames_arrive_whole_however_they_are_cut() -> None:
+    async def scenario() -> None:
+        chance = random.Random(7)
+        async with scene() as here:
+            peer = await here.connect()
+            bodies = [chance.randbytes(size) for size in (1, 70_000, 1_000_000, 0, 300_000, 5_000_000, 140_000, 3)]
+            stream = memoryview(b"".join(frame(b"digest " + body) for body in bodies))
+            while stream:
+                step = chance.choice([1, 5, 1_000, 66_000, 150_000, 700_000])
+                peer.writer.write(stream[:step])
+                await peer.writer.drain()
+                stream = stream[step:]
+            assert [await peer.reply() for _ in bodies] == [sha256(body).digest() for body in bodies]
+
+    run(scenario)
+
+
+def test_a_large_frame_is_read_into_its_place() -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            peer = await here.connect()
+            assert await peer.ask(b"echo here") == b"echo here"
+            data = frame(b"digest " + bytes(MIB))
+            peer.writer.write(data[: MIB // 2])
+            (connection,) = here.server.connections
+            window = connection.get_buffer(-1)
+            await here.until(lambda: here.server.pool.used == MIB // 2)
+            place = connection.get_buffer(-1)
+            assert isinstance(place.obj, bytearray)
+            assert place.obj is not window.obj
+            assert len(place) == MIB // 2 - len(data[:4])  # as much again as there is of it
+            del place  # it would hold the frame in its size
+            peer.writer.write(data[MIB // 2 :])
+            assert await peer.reply() == sha256(bytes(MIB)).digest()
+            assert connection.get_buffer(-1).obj is window.obj
 
     run(scenario)
 

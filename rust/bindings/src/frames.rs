@@ -2,15 +2,16 @@
 
 use korvet_codec::frames::Piece;
 use pyo3::prelude::*;
-use pyo3::types::PyByteArray;
+use pyo3::types::{PyByteArray, PyMemoryView};
 
-use crate::buffer::Input;
+use crate::buffer::{Input, cut};
 use crate::error::OrRaise;
 
 /// Cuts a byte stream into frames: a signed 32-bit big-endian length, then that many bytes.
 ///
 /// Keeps the unfinished remainder. Memory grows as bytes arrive, never from the announced length alone: at most
-/// max(64 KiB, 2 x received) is reserved. One copy per frame.
+/// max(64 KiB, 2 x received) is reserved. One copy per frame, and of a large one only of what came first: the rest may be
+/// read into its place (`rest`).
 #[pyclass(module = "korvet_fast._native")]
 pub(crate) struct Frames {
     frames: korvet_codec::frames::Frames,
@@ -62,6 +63,25 @@ impl Frames {
             }
         }
         Ok(whole)
+    }
+
+    /// Where to put the bytes that come next, 64 KiB or more of the unfinished frame; None where `feed` is to have them.
+    ///
+    /// What was put there is told by `advance`, before anything else is asked; the view must be gone before the next `rest`.
+    fn rest<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyMemoryView>>> {
+        let Some(frame) = &self.open else { return Ok(None) };
+        let Some(place) = self.frames.rest() else { return Ok(None) };
+        let frame = frame.bind(py);
+        if frame.len() < place.end {
+            frame.resize(place.end)?;
+        }
+        cut(PyMemoryView::from(frame)?.as_any(), place).map(Some)
+    }
+
+    /// So many bytes were put into what `rest` gave: the frame, if it is whole now. `BAD_VALUE` for more than fit.
+    fn advance<'py>(&mut self, py: Python<'py>, count: usize) -> PyResult<Option<Bound<'py, PyByteArray>>> {
+        let whole = self.frames.advance(count).or_raise(py)?;
+        Ok(if whole { self.open.take().map(|frame| frame.into_bound(py)) } else { None })
     }
 }
 

@@ -1,9 +1,14 @@
 //! Length-prefixed frames out of a byte stream: a signed 32-bit big-endian length, then that many bytes.
 
+use std::ops::Range;
+
 use crate::{Code, Error, Result};
 
 /// A frame of up to this size may be reserved before any of it has arrived.
 pub const EAGER: usize = 64 * 1024;
+
+/// Fewer missing bytes than this are not worth reading into their place.
+pub const DIRECT: usize = 64 * 1024;
 
 const PREFIX: usize = 4;
 
@@ -83,6 +88,32 @@ impl Frames {
         Ok(Some(Piece { bytes, at, room: self.room, last }))
     }
 
+    /// Where in the unfinished frame the next bytes may be put without [`Frames::next`]: none, or [`DIRECT`] or more.
+    ///
+    /// The holder should be as large as the range's end, which keeps the rule of [`Piece::room`].
+    pub fn rest(&mut self) -> Option<Range<usize>> {
+        if self.received == 0 {
+            return None;
+        }
+        self.room = self.size.min(EAGER.max(2 * self.received));
+        (self.room - self.received >= DIRECT).then_some(self.received..self.room)
+    }
+
+    /// `count` bytes have been put where [`Frames::rest`] said; whether the frame is whole.
+    ///
+    /// `BAD_VALUE` for more than there was room for.
+    pub fn advance(&mut self, count: usize) -> Result<bool> {
+        if self.received == 0 || count > self.room - self.received {
+            return Err(Error::new(Code::BadValue, format!("there is no room for {count} bytes")));
+        }
+        self.received += count;
+        let last = self.received == self.size;
+        if last {
+            (self.prefixed, self.received) = (0, 0);
+        }
+        Ok(last)
+    }
+
     fn begin(&mut self) -> Result<()> {
         let length = i32::from_be_bytes(self.prefix);
         let error = match usize::try_from(length) {
@@ -150,6 +181,55 @@ mod tests {
             prop_assert_eq!(holder.whole, bodies);
             prop_assert_eq!(frames.pending(), 0);
         }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_put_into_its_place_is_as_what_is_fed(
+            sizes in prop::collection::vec(prop_oneof![0_usize..300, 60_000_usize..600_000], 1..5),
+            steps in prop::collection::vec((any::<bool>(), 1_usize..300_000), 1..40),
+        ) {
+            let bodies: Vec<Vec<u8>> =
+                sizes.iter().enumerate().map(|(at, size)| (0..*size).map(|n| (n + at) as u8).collect()).collect();
+            let (mut frames, mut holder) = (Frames::new(600_000), Holder::default());
+            let data = stream(&bodies);
+            let mut left = &data[..];
+            for (direct, step) in steps.into_iter().cycle() {
+                if left.is_empty() {
+                    break;
+                }
+                let place = if direct { frames.rest() } else { None };
+                let (now, later) = left.split_at(step.min(left.len()).min(place.as_ref().map_or(step, Range::len)));
+                left = later;
+                if let Some(place) = place {
+                    prop_assert!(place.len() >= DIRECT && place.end <= EAGER.max(2 * place.start));
+                    holder.open.resize(place.end.max(holder.open.len()), 0);
+                    holder.open[place.start..place.start + now.len()].copy_from_slice(now);
+                    if frames.advance(now.len()).unwrap() {
+                        holder.whole.push(std::mem::take(&mut holder.open));
+                    }
+                } else {
+                    holder.feed(&mut frames, now).unwrap();
+                }
+            }
+            prop_assert_eq!(holder.whole, bodies);
+            prop_assert_eq!(frames.pending(), 0);
+        }
+    }
+
+    #[test]
+    fn no_more_is_taken_than_there_is_room_for() {
+        let (mut frames, mut holder) = (Frames::new(1 << 20), Holder::default());
+        assert_eq!(frames.rest(), None);
+        assert_eq!(frames.advance(1).unwrap_err().code, Code::BadValue);
+        holder.feed(&mut frames, &(1_i32 << 20).to_be_bytes()).unwrap();
+        assert_eq!(frames.rest(), None); // nothing has arrived that would deserve room
+        holder.feed(&mut frames, &vec![1; 100_000]).unwrap();
+        assert_eq!(frames.rest(), Some(100_000..200_000));
+        assert_eq!(frames.advance(100_001).unwrap_err().code, Code::BadValue);
+        assert!(!frames.advance(100_000).unwrap());
+        assert_eq!(frames.pending(), 200_004);
+        assert_eq!(frames.rest(), Some(200_000..400_000));
     }
 
     #[test]
