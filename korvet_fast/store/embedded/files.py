@@ -9,9 +9,7 @@ from pathlib import Path
 from korvet_fast._native import FileMapping
 
 _WINDOWS = 16  # mapped at once
-_STEP = (
-    16 << 20
-)  # bytes between two windows' starts; each is twice as long, so that no read of this size leaves it
+_STEP = 16 << 20  # bytes between two windows' starts; each is twice as long, so that no read of this size leaves it
 
 
 class Handle:

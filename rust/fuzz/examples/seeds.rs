@@ -16,7 +16,10 @@ fn main() -> io::Result<()> {
     let top = Path::new(&top);
     let batches: Vec<_> = Compression::ALL.into_iter().map(batch).collect();
 
-    write(top, "frames", &[seed(1, &[0, 0, 0, 3, 1, 2, 3, 0, 0, 0, 0]), seed(200, &[0, 1, 0, 0, 9])])?;
+    // The last one is large enough to be put into its place.
+    let large = [&300_000_u32.to_be_bytes()[..], &vec![7; 300_000], &[0, 0, 0, 1, 8]].concat();
+    let frames = [seed(1, &[0, 0, 0, 3, 1, 2, 3, 0, 0, 0, 0]), seed(200, &[0, 1, 0, 0, 9]), seed(20, &large)];
+    write(top, "frames", &frames)?;
     write(top, "schema", &schemas())?;
     write(top, "resp", &replies())?;
     write(top, "batch", &batches.iter().map(|batch| seed(3, batch)).collect::<Vec<_>>())?;

@@ -7,10 +7,18 @@ use libfuzzer_sys::fuzz_target;
 
 const LIMIT: usize = 1 << 20;
 
-fn cut(data: &[u8], step: usize) -> Result<(Vec<Vec<u8>>, usize)> {
+fn cut(data: &[u8], step: usize, direct: bool) -> Result<(Vec<Vec<u8>>, usize)> {
     let (mut frames, mut open, mut whole) = (Frames::new(LIMIT), Vec::new(), Vec::new());
     for chunk in data.chunks(step) {
         let mut rest = chunk;
+        if let Some(place) = if direct { frames.rest() } else { None } {
+            let now = rest.split_off(..place.len().min(rest.len())).unwrap_or_default();
+            open.resize(place.end, 0);
+            open[place.start..place.start + now.len()].copy_from_slice(now);
+            if frames.advance(now.len())? {
+                whole.push(std::mem::take(&mut open));
+            }
+        }
         while let Some(piece) = frames.next(&mut rest)? {
             assert!(piece.room <= EAGER.max(2 * (piece.at + piece.bytes.len())));
             open.resize(piece.room, 0);
@@ -25,8 +33,9 @@ fn cut(data: &[u8], step: usize) -> Result<(Vec<Vec<u8>>, usize)> {
 
 fuzz_target!(|data: &[u8]| {
     let Some((&step, stream)) = data.split_first() else { return };
-    let whole = cut(stream, stream.len().max(1));
-    assert_eq!(whole, cut(stream, usize::from(step).max(1)));
+    let whole = cut(stream, stream.len().max(1), false);
+    assert_eq!(whole, cut(stream, usize::from(step).max(1), false));
+    assert_eq!(whole, cut(stream, usize::from(step).max(1) << 12, true));
     match whole {
         Ok((frames, pending)) => {
             let size: usize = frames.iter().map(|frame| frame.len() + 4).sum();
