@@ -1,57 +1,35 @@
 """Leading a partition: taking its log over, finding its end again after a failure, and letting go.
 
 In doubt: an append failed, or the server's history broke, so nothing is appended until the store has said where the
-log ends. What clients were told was stored keeps its offsets for ever: the next append goes above them, even where the
-records are gone.
+log ends.
 """
 
 import asyncio
 import logging
 
-from korvet_fast.core.epochs import Epoch, Epochs
-from korvet_fast.core.extent import Extent
+from korvet_fast.core.epochs import Epoch
+from korvet_fast.core.history import History
 from korvet_fast.core.host import Host
-from korvet_fast.core.state import State
 from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.core.watermark import Watermark
 from korvet_fast.errors import KorvetError, OutcomeUnknown, StoreError, TooFewCopies
-from korvet_fast.store.interface import Attached, Bounds, Detached, Stale
+from korvet_fast.store.interface import Bounds, Detached, Stale
 
 logger = logging.getLogger(__name__)
 
 _NOT_LED = "NOT_LEADER_OR_FOLLOWER"
 
 
-class Tenure(Extent):
-    """`leader_epoch` rises whenever the log is taken over anew; it is -1 before the first time."""
+class Tenure(History):
+    """What `History` says of it, and whether this broker leads it."""
 
-    __slots__ = (
-        "_doubts",
-        "_forked",
-        "_gap",
-        "_held",
-        "_recovery",
-        "_refusal",
-        "_reported",
-        "_saving",
-        "_state",
-        "_unsaved",
-        "_waits",
-        "leader_epoch",
-    )
+    __slots__ = ("_doubts", "_recovery", "_refusal", "_reported", "_waits")
 
     def __init__(self, host: Host, topic: str, index: int, config: TopicConfig) -> None:
         super().__init__(host, topic, index, config, Watermark(self._doubt))
-        self.leader_epoch = -1
-        self._state = State(self.log)
-        self._gap = (-1, 0)  # (end, top): with the log ending at `end`, its last record was below `top`
-        self._held = -1  # `Host.forks` when the log was taken over; -1 while it is not
-        self._unsaved = 0  # bytes appended since the state was saved
-        self._saving: asyncio.Task[None] | None = None
         # Why nothing is appended, as a fault and a sentence; None where all is well.
         self._refusal: tuple[str, str] | None = (_NOT_LED, f"{self.log} is not led here")
         self._doubts = 0  # counts the reasons to ask the store
-        self._forked = False  # the server's history broke, and nobody has looked yet what the new one has
         self._reported = ""
         self._recovery: asyncio.Task[None] | None = None
         self._waits = False  # it has not asked the store yet
@@ -71,13 +49,6 @@ class Tenure(Extent):
             self.led = True
             self._refusal = None
             self._mark.settle()  # what failed while it was not led yet
-
-    async def _take_over(self, saved: bytes | None) -> None:
-        stored, forks = self._stored, self._host.forks
-        self._state.load(saved, self._host.clock.monotonic())
-        known = self._state.saved_end
-        await self._hold(await self._attach(max(self._mark.stored, known)), max(stored, known), known)
-        self._held = forks
 
     async def lead(self) -> None:
         """Take the log over as `open` does; if the store fails, try again whenever somebody asks."""
@@ -120,79 +91,6 @@ class Tenure(Extent):
         await self._host.store.drop(self.log)
         await self._state.drop(self._host.store)
 
-    async def _attach(self, floor: int) -> Attached:
-        host = self._host
-        # Where nobody else can take the log over, epochs count the starts of the broker.
-        epoch = max(self.leader_epoch, self._state.epochs.last) + 1 if host.store.shared else 0
-        self._held = -1
-        return await host.store.attach(self.log, self.config.form, epoch=max(host.epoch, epoch), floor=floor)
-
-    async def _hold(self, attached: Attached, stored: int, known: int) -> None:
-        """Stand where the store says. Clients rely on all below `stored`; the state is that after `known`."""
-        host, state = self._host, self._state
-        bounds, epoch, top, headers, epochs = attached
-        self._forked = False
-        if top < stored:
-            host.report_loss(self.log, max(top, self.start, bounds.removed), stored)
-        if top < known and not host.store.shared:
-            state.producers.forget(top)
-        # Else no offset is used again, and what was acknowledged counts for its producer even if it is lost: the
-        # producer goes on with what comes after it.
-        self.leader_epoch = epoch
-        self._gap = (bounds.end, top)
-        self._bare, self._bare_end = top, bounds.end
-        self._looked = host.clock.monotonic()
-        self.start, self.end, self.size, self.removed = bounds.start, bounds.end, bounds.size, bounds.removed
-        self._mark.reset(min(max(self.high_watermark, bounds.durable), bounds.end))
-        self._await_durable()
-        if self.single and top >= known:
-            state.count_producers(headers, host.clock.monotonic())
-        elif known < top:
-            self._unsaved = await state.catch_up(host.store, max(known, bounds.start), top, host.clock.monotonic())
-        if self.single:
-            state.epochs = Epochs(list(epochs))  # its records do not tell
-        else:
-            state.epochs.add(epoch, bounds.end)
-        host.version += 1
-        if state.saved_end > top:
-            # The saved copy has what is gone. The log will grow past its end, and it would be believed then.
-            await self._save()
-
-    # -- what is known of producers and epochs -------------------------------------------------------------------
-
-    @property
-    def top(self) -> int:
-        """The offset after the last record: `end`, unless there is a gap below it."""
-        end, top = self._gap
-        return top if end == self.end else self.end
-
-    @property
-    def _stored(self) -> int:
-        """The offset after the last record that clients can rely on."""
-        return min(self._mark.stored, self.top)
-
-    @property
-    def is_saved(self) -> bool:
-        """Whether the registry knows the present state."""
-        return self._state.saved_end == self.top
-
-    async def save(self) -> None:
-        """Put producers and epochs into the registry, so that the next opening reads only what comes after."""
-        if self.led:
-            await self._save()
-
-    async def _save(self) -> None:
-        end, top = self.end, self.top
-        packed = self._state.pack(top)
-        self._unsaved = 0
-        await self._mark.wait()
-        if end <= self.high_watermark and not self._deleted:
-            await self._state.save(self._host.store, packed, top)
-
-    def expire_producers(self, before: float) -> None:
-        """Forget idempotent producers last heard of earlier than `before` (monotonic seconds)."""
-        self._state.producers.expire(before)
-
     def epoch_end(self, epoch: int) -> Epoch:
         """(epoch, end offset) of the largest leader epoch up to `epoch`; (-1, -1) if it is newer than the present.
 
@@ -219,10 +117,6 @@ class Tenure(Extent):
         except (Stale, StoreError) as failure:
             why = self.explain(failure).detail
             raise KorvetError(_NOT_LED, f"it is not certain that {self.log} is led here: {why}") from None
-
-    def _take(self, bounds: Bounds) -> None:
-        super()._take(bounds)
-        self._state.epochs.trim(self.start)
 
     # -- doubt ---------------------------------------------------------------------------------------------------
 
