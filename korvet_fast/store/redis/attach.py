@@ -37,7 +37,6 @@ async def attach(calls: Calls, marks: Marks, log: Log, epoch: int, floor: int) -
     log.fence = fence
     log.epochs = epochs
     log.end = end
-    log.reach = 0
     log.mark = b"%d" % end
     log.durable = 0
     log.totals = state.totals
