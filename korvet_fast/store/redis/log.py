@@ -82,7 +82,7 @@ class Log:
         self.epochs: list[tuple[int, int]] = []  # see `Attached.epochs`
         self.end = 0  # where the next append goes
         self.mark = b""  # what the state has as its end
-        self.reach = 0  # where all that was sent ended when a history broke last: that one may come back, with all of it
+        self.reach = 0  # where all that was sent ended when a history broke: it may come back, with all of that
         self.durable = 0  # known to be, below here
         self.totals = Totals()
         self.heads: OrderedDict[int, bytes] = OrderedDict()  # of idempotent producers; who came last, last
