@@ -6,7 +6,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from aiokafka.errors import BrokerResponseError, KafkaError
+from aiokafka.errors import BrokerResponseError, KafkaConnectionError, KafkaError
 
 from compat.clients.lines import Options, Running, Unsupported, tell
 
@@ -39,19 +39,35 @@ def run(asked: Options) -> None:
     asyncio.run(_run(asked))
 
 
+async def _start(asked: Options) -> AIOKafkaConsumer:
+    """aiokafka gives up if no broker answers when it starts, where others go on trying: so it is started again."""
+    attempts = 100
+    while True:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=asked.bootstrap,
+            group_id=asked.group,
+            group_instance_id=asked.instance or None,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            session_timeout_ms=asked.session,
+            heartbeat_interval_ms=300,
+            partition_assignment_strategy=(_ASSIGNORS[asked.strategy],),
+        )
+        try:
+            await consumer.start()
+        except KafkaConnectionError:
+            await consumer.stop()
+            attempts -= 1
+            if not attempts:
+                raise
+            await asyncio.sleep(0.1)
+        else:
+            return consumer
+
+
 async def _run(asked: Options) -> None:
     running = Running()
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=asked.bootstrap,
-        group_id=asked.group,
-        group_instance_id=asked.instance or None,
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        session_timeout_ms=asked.session,
-        heartbeat_interval_ms=300,
-        partition_assignment_strategy=(_ASSIGNORS[asked.strategy],),
-    )
-    await consumer.start()
+    consumer = await _start(asked)
     consumer.subscribe([asked.topic], listener=_Listener())
     while running:
         pages = await consumer.getmany(timeout_ms=200, max_records=20)
