@@ -9,28 +9,44 @@ PY := $(BIN)/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-rust test-python test-spark lint checks format stubs diagrams develop native wheel wheel-install tools programs jars tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix kill-loop rolling-restarts group-invariants vectors check-toolchain
+.PHONY: help demo demo-spark test test-rust test-python test-spark test-bench lint checks format stubs diagrams develop native wheel wheel-install tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.tools-demo wheel  ## build and install the wheel, send 336,776 flights through the broker, compare every value (STORE=redis: over Redis)
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
-	@$(PY) -m benchmarks.demo $(STORE)
+	@$(PY) -m examples.flights $(STORE)
 
-test:  ## lint and every test but Spark's: Rust, Python, real clients, faults (KORVET_TEST_REQUIRE=all forbids skips)
+test:  ## lint and every test but Spark's and the benchmarks': Rust, Python, real clients, faults (KORVET_TEST_REQUIRE=all forbids skips)
 	@$(MAKE) --no-print-directory -j 4 develop tools
 	@$(MAKE) --no-print-directory -j 2 test-rust test-python
+	@$(MAKE) --no-print-directory test-fuzz-live
 
 # Side by side: most Python tests wait, for servers and for clients.
 test-rust: checks
-	MAKEFLAGS= cargo test --workspace --quiet
+	MAKEFLAGS= cargo test --workspace --locked --quiet
 
 test-python:
-	$(PY) -m pytest -p no:benchmark -n 5 --dist worksteal $(SPARK_TESTS:%=--ignore=%)
+	$(PY) -m pytest -p no:benchmark -n 5 --dist worksteal $(SPARK_TESTS:%=--ignore=%) $(ALONE:%=--ignore=%) --ignore=$(BENCH_TESTS)
+
+# These measure how long others wait, so nothing else runs beside them.
+ALONE := tests/abuse/test_abuse.py tests/abuse/test_fuzz_live.py
+
+test-fuzz-live:
+	$(PY) -m pytest -p no:benchmark tests/abuse/test_fuzz_live.py
+
+# They count instructions and build extensions: minutes of both processors, for who changes the benchmarks.
+BENCH_TESTS := tests/bench
+
+test-bench: develop tools  ## the tests of the tools that measure: what counts, compares and draws
+	$(PY) -m pytest -p no:benchmark -n 2 --dist worksteal $(BENCH_TESTS)
+
+test-abuse: develop tools  ## every known attack for two seconds, and all together, beside well-behaved clients, over both stores
+	$(PY) -m pytest -s -p no:benchmark tests/abuse/test_abuse.py
 
 # Each of the two processes has a Spark of its own.
-SPARK_TESTS := tests/compat/spark tests/faults/spark
+SPARK_TESTS := tests/compat/spark tests/faults/spark tests/examples/spark
 # A test's Spark lives for a minute: compiling its code well would be half of the work.
 test-spark: export JDK_JAVA_OPTIONS := -XX:TieredStopAtLevel=1
 
@@ -47,57 +63,78 @@ checks:
 	$(BIN)/lint-imports
 	$(PY) -m mypy.stubtest korvet_fast._native
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	@# clippy links nothing, so libFuzzer need not be compiled: it is said to be there; with the workspace's own
 	@# setting of debug, what the crates have in common with it is not compiled again
 	@export CARGO_PROFILE_DEV_DEBUG=line-tables-only; for crate in rust/fuzz benchmarks/load; do \
 	  cargo fmt --manifest-path $$crate/Cargo.toml --check && \
-	  CUSTOM_LIBFUZZER_PATH=$(CURDIR)/target/libFuzzer.a cargo clippy --manifest-path $$crate/Cargo.toml --target-dir target --all-targets --quiet -- -D warnings || exit 1; \
+	  CUSTOM_LIBFUZZER_PATH=$(CURDIR)/target/libFuzzer.a cargo clippy --manifest-path $$crate/Cargo.toml --target-dir target --all-targets --locked --quiet -- -D warnings || exit 1; \
 	done
 
 format:  ## rewrite Python and Rust in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	cargo fmt --all
+	@for crate in rust/fuzz benchmarks/load; do cargo fmt --manifest-path $$crate/Cargo.toml; done
 
 develop: $(VENV)/.deps native  ## build the extension into the tree, so that edited Python runs at once
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
 
 # Apart from installing it, so that make -j compiles while pip fetches.
 native: $(VENV)/.pip check-toolchain
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet --skip-install
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet --skip-install
 
 wheel: $(VENV)/.pip check-toolchain  ## build the wheel people install, into dist/
 	@rm -rf dist
-	@$(BIN)/maturin build --release --quiet --out dist
+	@$(BIN)/maturin build --release --locked --quiet --out dist
 	@ls dist
 
 check-toolchain:
 	@command -v cargo >/dev/null || { echo "Missing: a Rust toolchain (cargo). Install one, 1.89 or newer, and run this again."; exit 1; }
 	@command -v cc >/dev/null || { echo "Missing: a C compiler (cc). Install gcc or clang and run this again."; exit 1; }
 
-$(VENV)/.pip:
+# With hashes, and nothing that is not named there: what was tested is what is installed.
+INSTALL := $(PY) -m pip install --quiet --require-hashes --requirement
+
+$(VENV)/.pip: requirements/build.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Missing: Python 3.11 or newer. Name one with make PYTHON=python3.12 ..."; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --upgrade "pip>=25.1" "maturin>=1.9,<2"
+	@$(INSTALL) $<
 	@touch $@
 
-$(VENV)/.tools-demo: $(VENV)/.pip pyproject.toml
-	@$(BIN)/pip install --quiet "click>=8.1" "redis[hiredis]>=8" "rich>=13" "uvloop>=0.21"
-	@$(BIN)/pip install --quiet --group demo
+$(VENV)/.tools-demo: requirements/demo.txt $(VENV)/.pip
+	@$(INSTALL) $<
 	@touch $@
 
-$(VENV)/.tools-demo-spark: $(VENV)/.tools-demo
+$(VENV)/.tools-demo-spark: requirements/demo-spark.txt $(VENV)/.tools-demo
 	@command -v java >/dev/null || { echo "Missing: Java 17 or newer, for Spark. Install a JDK and run this again."; exit 1; }
 	@echo "installing PySpark, 450 MB"
-	@$(BIN)/pip install --quiet --group demo-spark
+	@$(INSTALL) $<
 	@touch $@
 
-$(VENV)/.deps: $(VENV)/.pip pyproject.toml | check-toolchain
+$(VENV)/.deps: requirements/develop.txt $(VENV)/.pip | check-toolchain
 	@echo "installing what the tests and checks need"
-	@$(BIN)/pip install --quiet "click>=8.1" "redis[hiredis]>=8" "rich>=13" "uvloop>=0.21"
-	@$(BIN)/pip install --quiet --group lint --group test --group demo --group demo-spark
+	@$(INSTALL) $<
 	@touch $@
+
+$(VENV)/.locks: requirements/locks.txt $(VENV)/.pip
+	@$(INSTALL) $<
+	@touch $@
+
+LOCK = $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
+  --custom-compile-command "make locks" --output-file
+
+locks: $(VENV)/.locks  ## lock the Python packages anew (requirements/), in the newest versions that pyproject.toml allows
+	@$(LOCK) requirements/develop.txt pyproject.toml --group lint --group test --group demo --group demo-spark
+	@$(LOCK) requirements/demo.txt pyproject.toml --group demo --constraint requirements/develop.txt
+	@$(LOCK) requirements/demo-spark.txt pyproject.toml --group demo --group demo-spark --constraint requirements/develop.txt
+	@$(LOCK) requirements/build.txt --group build
+	@$(LOCK) requirements/locks.txt --group locks --constraint requirements/develop.txt
+	@for wanted in requirements/*.in; do $(LOCK) $${wanted%.in}.txt $$wanted || exit 1; done
+
+audit: $(VENV)/.locks check-toolchain  ## ask the databases of known holes about everything that is locked, and look at the licences
+	@command -v cargo-deny >/dev/null || cargo install --locked --quiet cargo-deny
+	@PATH="$(CURDIR)/$(BIN):$$PATH" .ci/audit
 
 stubs: $(VENV)/.deps  ## write korvet_fast/_native.pyi anew from the Rust doc comments
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin generate-stubs --quiet --out build/stubs
@@ -111,7 +148,7 @@ vectors: develop tools  ## record real clients' requests again, against Apache K
 
 bench: develop  ## the codec: plain Python, the same compiled by Cython, Rust, side by side; then criterion
 	$(PY) -m benchmarks.codec
-	cargo bench --package korvet-benches
+	cargo bench --locked --package korvet-benches
 
 bench-requests: develop  ## each API from bytes in to bytes out over a store that discards, against its budget
 	$(PY) -m benchmarks.requests
@@ -123,7 +160,7 @@ bench-check: develop tools  ## the same, compared with an earlier commit (BASE=c
 	$(PY) -m benchmarks.check $(if $(BASE),--base $(BASE))
 
 bench-check-ten: develop tools  ## an unchanged tree compared with itself, ten times in a row
-	KORVET_TEST_CHECKS=10 $(PY) -m pytest -q -p no:benchmark tests/compat/test_bench_check.py -k unchanged
+	KORVET_TEST_CHECKS=10 $(PY) -m pytest -q -p no:benchmark tests/bench/test_bench_check.py -k unchanged
 
 bench-spark: $(VENV)/.deps wheel-install tools tools-spark  ## Spark over ours, beside its own Kafka connector over ours and over Apache Kafka
 	$(PY) -m benchmarks.spark
@@ -132,7 +169,7 @@ COMMITS ?= 4
 
 asv: develop tools  ## speed over the last commits (COMMITS=4) as graphs in .cache/asv/html, opened in a browser
 	$(PY) -m benchmarks.history --commits $(COMMITS)
-	KORVET_TEST_ASV_PAGE=$(CURDIR)/.cache/asv/html $(PY) -m pytest -q -p no:benchmark tests/compat/test_asv.py
+	KORVET_TEST_ASV_PAGE=$(CURDIR)/.cache/asv/html $(PY) -m pytest -q -p no:benchmark tests/bench/test_asv.py
 
 bench-system: $(VENV)/.deps wheel-install tools  ## the system: against Apache Kafka and raw Redis on this machine, in turns, one table in a quarter of an hour
 	$(PY) -m benchmarks.system --rounds 2 --seconds 0.7
@@ -143,7 +180,7 @@ FUZZ_TARGETS := frames schema resp batch messages decompress stream
 fuzz: check-toolchain  ## each fuzz target for a minute (FUZZ_SECONDS=60), from good input of every kind
 	@cargo +nightly --version >/dev/null 2>&1 || { echo "Missing: nightly Rust. rustup toolchain install nightly, and run this again."; exit 1; }
 	@command -v cargo-fuzz >/dev/null || cargo install --locked --quiet cargo-fuzz
-	@cargo run --quiet --manifest-path rust/fuzz/Cargo.toml --example seeds -- rust/fuzz/corpus
+	@cargo run --locked --quiet --manifest-path rust/fuzz/Cargo.toml --example seeds -- rust/fuzz/corpus
 	@for target in $(FUZZ_TARGETS); do \
 	  echo "fuzzing $$target for $(FUZZ_SECONDS) s"; \
 	  cargo +nightly fuzz run --fuzz-dir rust/fuzz $$target -- -max_total_time=$(FUZZ_SECONDS) -verbosity=0 -print_funcs=0 -print_final_stats=1; \
@@ -160,15 +197,16 @@ matrix: develop tools  ## every foreign client in every scenario over both store
 
 group-invariants: develop  ## both group protocols under whatever can happen to them, 3,000 new histories each; prints how many were tried
 	KORVET_TEST_HYPOTHESIS=thorough $(PY) -m pytest -p no:benchmark -n 2 --timeout 3600 --hypothesis-show-statistics \
-	  tests/unit/test_groups_stateful.py tests/unit/test_consumer_groups_stateful.py
+	  tests/unit/core/groups/classic/test_stateful.py tests/unit/core/groups/consumer/test_stateful.py
 
-diagrams: develop  ## draw docs/groups.md anew from the table of the group protocol
+diagrams: develop  ## draw docs/groups.md and docs/leadership.md anew from the tables in the code
 	@mkdir -p docs
 	@$(PY) -m korvet_fast.core.groups.diagram > docs/groups.md
+	@$(PY) -m korvet_fast.core.partition.diagram > docs/leadership.md
 
 demo-spark: $(VENV)/.tools-demo-spark wheel  ## the second demo: the same flights as files, through a topic and Spark, into Parquet and a picture
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
-	@$(PY) -m benchmarks.demo_spark
+	@$(PY) -m examples.flights_spark
 
 wheel-install: wheel
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
@@ -177,7 +215,7 @@ wheel-install: wheel
 TOOLS := kcat redis-server redis-cli valgrind chromium chromedriver
 PACKAGES := kcat redis-server valgrind chromium chromium-driver
 
-tools: programs jars  ## foreign programs the tests use: kcat, redis-server, valgrind and a browser from Debian, Kafka's jars from Maven
+tools: programs jars drivers  ## foreign programs the tests use: kcat, redis-server, valgrind and a browser from Debian, Kafka's jars from Maven, clients
 
 programs:
 	@command -v $(TOOLS) >/dev/null && [ "$$(command -v $(TOOLS) | wc -l)" = "$(words $(TOOLS))" ] || \
@@ -188,5 +226,15 @@ programs:
 jars: $(VENV)/.pip
 	@$(PY) -c "from benchmarks.peers.kafka import jars; jars.classpath()" || echo "Kafka's jars are not here: the tests of its Java tools will be skipped"
 
+# Before the tests: what has to be fetched and compiled for the first time would be more than a test's time.
+drivers: $(VENV)/.deps
+	@PYTHONPATH=.:tests $(PY) -m compat.drivers
+
 tools-spark: $(VENV)/.pip
 	@$(PY) -m benchmarks.peers.spark.environment || echo "Spark's other versions are not here: their tests will be skipped"
+
+abuse: develop tools  ## every known attack beside well-behaved clients, over both stores; prints the table, writes docs/abuse.md
+	KORVET_TEST_ABUSE=full $(PY) -m pytest -q -s -p no:benchmark tests/abuse/test_abuse.py
+
+fuzz-live: develop tools  ## whole requests made worse, at a live broker, for a minute (FUZZ_SECONDS=60) over each store
+	KORVET_TEST_FUZZ_SECONDS=$(FUZZ_SECONDS) $(PY) -m pytest -q -s -p no:benchmark tests/abuse/test_fuzz_live.py

@@ -19,7 +19,7 @@ from benchmarks.peers.process import Peer
 from benchmarks.peers.redis import Redis
 from benchmarks.system import empty
 from korvet_fast.client.connection import Connection, connect
-from korvet_fast.endpoint import Endpoint
+from korvet_fast.endpoint import Address
 from korvet_fast.wire.kafka.shapes.commits import OFFSET_COMMIT
 from korvet_fast.wire.kafka.shapes.groups import HEARTBEAT, JOIN_GROUP, SYNC_GROUP
 from korvet_fast.wire.kafka.shapes.topics import CREATE_TOPICS
@@ -42,7 +42,7 @@ async def measure(peer: Peer, seconds: float) -> dict[str, float]:
     async with AsyncExitStack() as open_:
 
         async def dial() -> Connection:
-            connection = await connect(Endpoint("127.0.0.1", peer.port), 60.0)
+            connection = await connect(Address("127.0.0.1", peer.port), 60.0)
             open_.push_async_callback(connection.close)
             return connection
 
@@ -59,7 +59,7 @@ async def measure(peer: Peer, seconds: float) -> dict[str, float]:
         found["s to settle"] = time.perf_counter() - began
         found["generations"] = max(member.generation for member in members)
         found["joins of a member"] = max(member.joins for member in members)
-        return found | await beat(peer, members, max(seconds, 2 * INTERVAL))
+        return found | await heartbeat(peer, members, max(seconds, 2 * INTERVAL))
 
 
 async def commit(connections: list[Connection], groups: int, seconds: float) -> dict[str, float]:
@@ -123,7 +123,7 @@ async def join(connection: Connection, group: str, crowd: Crowd) -> Member:
         crowd.note(connection, settled=False)
 
 
-async def beat(peer: Peer, members: list[Member], seconds: float) -> dict[str, float]:
+async def heartbeat(peer: Peer, members: list[Member], seconds: float) -> dict[str, float]:
     """Everybody lives for a while; what that costs the broker."""
     beats = 0
     before, began = spent(peer), time.perf_counter()

@@ -56,7 +56,8 @@ def _fetch(
         (*shape, *readers),
         (Figure("mb_per_s", "MB/s", ratios), *((_CPU,) if cpu else ())),
         mode="fetch",
-        fill=(*shape, "--seconds", "1"),
+        # As much for everybody: what is larger than fits into memory maps and caches is read more slowly.
+        fill=(*shape, "--seconds", "1", "--megabytes", "500"),
         kept=True,
         peers=peers,
     )

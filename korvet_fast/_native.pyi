@@ -15,6 +15,7 @@ from typing_extensions import Buffer, CapsuleType
 
 __all__ = [
     "ArrowPage",
+    "ArrowRecords",
     "Batch",
     "Column",
     "FileMapping",
@@ -22,31 +23,30 @@ __all__ = [
     "Frames",
     "Replies",
     "ReplyError",
-    "Rows",
     "Schema",
-    "admit",
-    "assemble",
-    "blobs",
-    "check",
-    "columns",
-    "entries",
+    "assign_offsets",
+    "batch_headers",
+    "build_batch",
+    "decode_batches",
+    "decode_records",
+    "down_convert",
+    "encode_append",
+    "encode_command_parts",
+    "encode_commands",
     "find_time",
-    "headers",
-    "lift",
-    "lower",
     "match_names",
-    "pack",
-    "pack_append",
     "pack_ids",
-    "pack_parts",
+    "parse_replies",
+    "parse_reply",
     "recompress",
-    "replies",
-    "reply",
     "reserve",
-    "restamp",
-    "span",
+    "slice_batches",
     "to_arrow",
+    "to_columns",
     "unpack_ids",
+    "up_convert",
+    "validate_batch",
+    "validate_batches",
 ]
 
 @final
@@ -68,6 +68,49 @@ class ArrowPage:
     @property
     def whole(self, /) -> bool:
         """False: there is another whole batch in the data; call again on the same data with `start` = `next`."""
+
+@final
+class ArrowRecords:
+    """
+    Records as one Arrow record batch, read in place: anything with `__arrow_c_array__`, as a `pyarrow.RecordBatch`.
+
+    Columns by name: value (needed), key, topic, partition, headers; others are not looked at. value and key are string or
+    binary, topic is string, partition int32, headers list<struct<key: string, value: binary or string>>, strings and lists
+    with offsets of 32 or 64 bits, nothing dictionary-encoded.
+    """
+    def __new__(cls, /, batch: Any, topic: str | None) -> ArrowRecords:
+        """
+        `topic`: where all rows go; None: to the topic in the column of that name.
+
+        Raises `BAD_COLUMNS` for a column that is missing or of another type, and for a topic that is null, naming the row.
+        """
+    def batches(
+        self,
+        /,
+        sequences: Mapping[str, Sequence[int]],
+        keyless: SupportsIndex,
+        compression: SupportsIndex,
+        max_bytes: SupportsIndex,
+        max_record: SupportsIndex,
+        producer_id: SupportsIndex,
+        producer_epoch: SupportsIndex,
+        now: SupportsIndex,
+    ) -> list[tuple[str, int, int, bytearray]]:
+        """
+        (topic, partition, records, version 2 batch): full batches as they fill, then the rest by topic and partition. Rows of
+        a partition keep their order.
+
+        `sequences`: topic -> the next sequence number of each partition, so many partitions it has. A row goes to the
+        partition its column `partition` names, else to Kafka's choice for its key; rows without key to partition `keyless`
+        (modulo the number of partitions), and from there to the next one each time a batch is full. A batch holds at most
+        `max_bytes` of records before compression, one record at least; `max_record` bounds a record. All have the time `now`,
+        in ms. `producer_id` and `producer_epoch` -1: no idempotent producer, and no sequence numbers in the batches.
+
+        Raises `UNKNOWN_COMPRESSION`, `BAD_VALUE` (`sequences` without one of the topics, or without partitions), and naming the
+        row `BAD_COLUMNS` (a partition that there is not, a header that is null or has no key) and `OVERSIZE`.
+        """
+    def topics(self, /) -> list[str]:
+        """The distinct topics, in order of first use."""
 
 @final
 class Batch:
@@ -104,7 +147,7 @@ class Batch:
         """All records have the time of append."""
     @property
     def max_timestamp(self, /) -> int:
-        """Largest time, in ms, as written in the header (`check` gives the true one)."""
+        """Largest time, in ms, as written in the header (`validate_batches` computes it from the records)."""
     @property
     def numbers(self, /) -> tuple[int, int, int, int] | None:
         """(producer id, its epoch, its sequence number for the first record, how many records); None for no producer."""
@@ -192,10 +235,14 @@ class Frames:
         """Frames of at most `limit` bytes each."""
     def advance(self, /, count: SupportsIndex) -> bytearray | None:
         """So many bytes were put into what `rest` gave: the frame, if it is whole now. `BAD_VALUE` for more than fit."""
-    def feed(self, /, data: Buffer) -> list[bytearray]:
+    @property
+    def announced(self, /) -> int:
+        """Length of the unfinished frame as its prefix announced it; 0 while that is not known."""
+    def feed(self, /, data: Buffer, most: SupportsIndex = ...) -> list[bytearray]:
         """
-        All frames that `data` completes, without their length prefix.
+        The frames that `data` completes, without their length prefix: the first `most` of them, if that is given.
 
+        What comes behind these is kept, and cut when `feed` is called again; `data` may be empty then.
         `NEGATIVE_LENGTH`, `OVERSIZE` (length > limit): the object is then dead and raises the same again; frames that
         the same data completed before are lost with it.
         """
@@ -206,7 +253,7 @@ class Frames:
     def limit(self, /, limit: SupportsIndex) -> None: ...
     @property
     def pending(self, /) -> int:
-        """Bytes of the unfinished frame held now, length prefix included."""
+        """Bytes held now, length prefixes included: of the unfinished frame, and of frames beyond `most`."""
     def rest(self, /) -> memoryview | None:
         """
         Where to put the bytes that come next, 64 KiB or more of the unfinished frame; None where `feed` is to have them.
@@ -254,49 +301,6 @@ class ReplyError:
         """The whole text."""
 
 @final
-class Rows:
-    """
-    Records as one Arrow record batch, read in place: anything with `__arrow_c_array__`, as a `pyarrow.RecordBatch`.
-
-    Columns by name: value (needed), key, topic, partition, headers; others are not looked at. value and key are string or
-    binary, topic is string, partition int32, headers list<struct<key: string, value: binary or string>>, strings and lists
-    with offsets of 32 or 64 bits, nothing dictionary-encoded.
-    """
-    def __new__(cls, /, batch: Any, topic: str | None) -> Rows:
-        """
-        `topic`: where all rows go; None: to the topic in the column of that name.
-
-        Raises `BAD_COLUMNS` for a column that is missing or of another type, and for a topic that is null, naming the row.
-        """
-    def batches(
-        self,
-        /,
-        sequences: Mapping[str, Sequence[int]],
-        keyless: SupportsIndex,
-        compression: SupportsIndex,
-        max_bytes: SupportsIndex,
-        max_record: SupportsIndex,
-        producer_id: SupportsIndex,
-        producer_epoch: SupportsIndex,
-        now: SupportsIndex,
-    ) -> list[tuple[str, int, int, bytearray]]:
-        """
-        (topic, partition, records, version 2 batch): full batches as they fill, then the rest by topic and partition. Rows of
-        a partition keep their order.
-
-        `sequences`: topic -> the next sequence number of each partition, so many partitions it has. A row goes to the
-        partition its column `partition` names, else to Kafka's choice for its key; rows without key to partition `keyless`
-        (modulo the number of partitions), and from there to the next one each time a batch is full. A batch holds at most
-        `max_bytes` of records before compression, one record at least; `max_record` bounds a record. All have the time `now`,
-        in ms. `producer_id` and `producer_epoch` -1: no idempotent producer, and no sequence numbers in the batches.
-
-        Raises `UNKNOWN_COMPRESSION`, `BAD_VALUE` (`sequences` without one of the topics, or without partitions), and naming the
-        row `BAD_COLUMNS` (a partition that there is not, a header that is null or has no key) and `OVERSIZE`.
-        """
-    def topics(self, /) -> list[str]:
-        """The distinct topics, in order of first use."""
-
-@final
 class Schema:
     """
     A message shape, compiled once from a table of fields.
@@ -322,7 +326,8 @@ class Schema:
         Records are views of the data. Unknown tagged fields are kept as `values["_tagged"] = {tag: bytes}`.
 
         `UNSUPPORTED_VERSION`, `TRUNCATED`, `TRAILING_BYTES`, `NEGATIVE_LENGTH`, `VARINT_OVERFLOW`, `BAD_UTF8`,
-        `UNEXPECTED_NULL`, `COUNT_EXCEEDS_INPUT`, `TOO_MANY_ELEMENTS`, `DUPLICATE_TAG`.
+        `UNEXPECTED_NULL`, `COUNT_EXCEEDS_INPUT`, `TOO_MANY_ELEMENTS`, `DUPLICATE_TAG`, `OVERSIZE` (a string beyond
+        32,767 bytes).
         """
     def encode(self, /, values: Mapping[str, Any], version: SupportsIndex) -> bytes:
         """
@@ -340,16 +345,31 @@ class Schema:
     def name(self, /) -> str:
         """What it was called when it was made; begins every error message."""
 
-def admit(records: Buffer, limit: SupportsIndex) -> tuple[int, int, int, int, tuple[int, int, int, int] | None]:
+def assign_offsets(
+    batch: Buffer,
+    base_offset: SupportsIndex,
+    leader_epoch: SupportsIndex,
+    max_timestamp: SupportsIndex | None,
+    log_append_time: SupportsIndex | None,
+) -> None:
     """
-    As `check`, of records that must be one batch; what an append asks of it: (size, count, largest time in ms, flags,
-    `numbers` as of a `Batch`).
+    Write the base offset and the leader epoch into one whole batch, in place. The checksum does not cover them.
 
-    `flags`: those of its attributes that only brokers and transactions have, 8 time of append, 16 transactional, 32
-    control; 0 of most. Raises, after everything else: `BAD_COUNT` for no batch, `TRAILING_BYTES` for several.
+    `max_timestamp` corrects the one in the header; `log_append_time` sets the timestamp type and the largest timestamp,
+    and wins over `max_timestamp`; both in ms. The checksum is computed again only if one of the two changed anything.
+    Raises `BAD_VALUE` for a read-only buffer, `BAD_OFFSET` if the last offset would not fit 64 bits, and `TRUNCATED`,
+    `BAD_MAGIC`, `BAD_LENGTH`, `TRAILING_BYTES` if this is not exactly one batch.
     """
 
-def assemble(
+def batch_headers(data: Buffer, verify: bool) -> list[Batch]:
+    """
+    The headers of the whole version 2 batches at the front of `data`.
+
+    Stops without an error at the first batch that is incomplete, is no version 2 batch, or (`verify`) fails its
+    checksum or has an offset that is not above the one before.
+    """
+
+def build_batch(
     columns: Mapping[str, Buffer],
     compression: SupportsIndex,
     base_offset: SupportsIndex,
@@ -358,53 +378,28 @@ def assemble(
     base_sequence: SupportsIndex,
 ) -> bytearray:
     """
-    Columns, as `columns` gives them, to one version 2 batch, checksum set; leader epoch -1.
+    Build one version 2 batch from columns as `to_columns` gives them. The checksum is set, the leader epoch is -1.
 
-    `offset` may be left out (then offsets are dense from `base_offset`), the three of `key` (all null) and the six of the
-    headers. -1 for producer id, epoch and sequence if there is no idempotent producer. Raises `BAD_COLUMNS` for names
-    missing or unknown and for columns that disagree, `BAD_OFFSET` for offsets that do not rise, or leave the 31 bits above
-    `base_offset`, `BAD_COUNT` for no records, `OUT_OF_RANGE` for times too far apart, `UNKNOWN_COMPRESSION`, and `OVERSIZE`
-    beyond 2 GiB.
+    `offset` may be left out (then offsets are dense from `base_offset`), the three of `key` (all null) and the six of
+    the headers. -1 for producer id, epoch and sequence if there is no idempotent producer. Raises `BAD_COLUMNS` for
+    names missing or unknown and for columns that disagree, `BAD_OFFSET` for offsets that do not rise, or leave the 31
+    bits above `base_offset`, `BAD_COUNT` for no records, `OUT_OF_RANGE` for times too far apart, `UNKNOWN_COMPRESSION`,
+    and `OVERSIZE` beyond 2 GiB.
     """
 
-def blobs(
+def decode_batches(
     reply: Buffer, bits: SupportsIndex, start: SupportsIndex, max_bytes: SupportsIndex
 ) -> tuple[list[memoryview], int, int, int]:
     """
-    A raw reply to XRANGE over entries that are whole batches, as (views of the batches, next, seen, skipped).
+    Decode a raw reply to XRANGE whose entries are whole batches: (views of the batches, next, seen, skipped).
 
-    Such an entry has the only field `batch`, with one version 2 batch, and the id of its base offset. Given are those that
-    do not end below `start`, at most `max_bytes` of them but one at least, as views of `reply`. `next` and `seen` as in
-    `entries`; `skipped`: entries that are something else. Checksums are not looked at. Raises `BAD_RESP` and `OUT_OF_RANGE`
-    as `entries`.
+    Such an entry has the only field `batch`, with one version 2 batch, and the id of its base offset: with 0 `bits`
+    that is `<base offset>-1`. The result has the batches that do not end below `start`, at most `max_bytes` of them but
+    one at least, as views of `reply`. `next` and `seen` are those of `decode_records`; `skipped` counts the other
+    entries. Checksums are not verified. Raises `BAD_RESP` and `OUT_OF_RANGE` as `decode_records`.
     """
 
-def check(records: Buffer, limit: SupportsIndex) -> list[Batch]:
-    """
-    Verify version 2 batches as a producer sends them, all of the data: length, magic, checksum, attributes, count,
-    offsets, every record's structure.
-
-    Compressed records are decompressed to be verified; `limit` bounds the bytes that one batch may become, and 64 times
-    its compressed size plus 1 MiB does too. `max_timestamp` of a result is the true one, computed from the records.
-    Raises, in this order for each batch: `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRUNCATED`, `BAD_OFFSET`, `BAD_CRC`,
-    `BAD_ATTRIBUTES` (what only a broker sets, or nobody; transactional without a producer id), `UNKNOWN_COMPRESSION`,
-    `BAD_COUNT`, `BAD_VALUE` (a producer id without epoch or sequence), `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and for each
-    record `BAD_RECORD`, `BAD_OFFSET`. No data gives an empty list.
-    """
-
-def columns(batches: Buffer, limit: SupportsIndex) -> dict[str, Column]:
-    """
-    Version 2 batches, all of the data, as columns in Arrow's layout: n records, h headers in all, times in ms.
-
-    `offset` q[n], `timestamp` q[n], `key_offsets` i[n+1], `key` B[], `key_valid` B[n] (0 or 1 each), `value_offsets`,
-    `value`, `value_valid` likewise, `header_offsets` i[n+1] (record to headers), `header_key_offsets` i[h+1],
-    `header_key` B[], `header_value_offsets` i[h+1], `header_value` B[], `header_value_valid` B[h].
-    `limit` bounds the decompressed bytes of all batches together. Control batches are skipped, checksums not looked at.
-    Raises `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `BAD_OFFSET`, `BAD_COUNT`, `BAD_RECORD`, `UNKNOWN_COMPRESSION`,
-    `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and `OVERSIZE` for a column beyond 2 GiB.
-    """
-
-def entries(
+def decode_records(
     reply: Buffer,
     bits: SupportsIndex,
     start: SupportsIndex,
@@ -413,70 +408,32 @@ def entries(
     leader_epoch: SupportsIndex,
 ) -> tuple[bytearray, int, int, int]:
     """
-    A raw reply to XRANGE as (version 2 batches one behind the other, next, seen, skipped): the records from `start` on.
+    Decode a raw reply to XRANGE whose entries are records: (version 2 batches one behind the other, next, seen, skipped).
+    The batches hold the records from `start` on.
 
-    `next`: where a read goes on, the offset behind the last entry seen, never below `start`. `seen`: entries used up;
-    fewer than there are only if the rest would go beyond `max_bytes`, which bounds the batches before compression, though
-    not the first record. `skipped`: those of them whose ids are no offsets, because the sequence has more than `bits` bits
-    or the time too many; they cannot be told to a consumer, and `next` goes past them. A new batch begins where an
-    offset is 2^31 or a time 2^63 ms away from the first in its batch. All have time of creation, and no producer.
+    `next`: the offset behind the last entry read, where the next read goes on; never below `start`. `seen`: how many
+    entries were read; all of them, unless the rest would go beyond `max_bytes`, which bounds the batches before
+    compression but not the first record. `skipped`: how many of these have an id that is no offset, because the
+    sequence has more than `bits` bits or the time has too many; no consumer can be given such an entry, and `next` goes
+    past it. A new batch begins where an offset is 2^31 or a time 2^63 ms away from the first in its batch. All batches
+    have time of creation, and no producer.
 
-    Entries of other programs: without a `timestamp` in decimal digits the id's time counts. If `headers` is a JSON object
-    its members become headers, strings as text, null as null, anything else as the JSON it is written in. Any other
-    field, and a repeated one, becomes a header of its name. Raises `BAD_RESP` for anything that is not an array of entries
-    with rising ids (an error reply too), `OUT_OF_RANGE` for more than 62 `bits`, `UNKNOWN_COMPRESSION`, and `OVERSIZE` for a
-    batch beyond 2 GiB.
+    Entries of other programs: without a `timestamp` in decimal digits the id's time counts. If `headers` is a JSON
+    object its members become headers, strings as text, null as null, anything else as the JSON it is written in. Any
+    other field, and a repeated one, becomes a header of its name. Raises `BAD_RESP` for anything that is not an array
+    of entries with rising ids (an error reply too), `OUT_OF_RANGE` for more than 62 `bits`, `UNKNOWN_COMPRESSION`, and
+    `OVERSIZE` for a batch beyond 2 GiB.
     """
 
-def find_time(batch: Buffer, ms: SupportsIndex, limit: SupportsIndex) -> tuple[int, int] | None:
+def down_convert(batches: Buffer, magic: SupportsIndex, limit: SupportsIndex) -> bytearray:
     """
-    (offset, timestamp) of the first record in this one batch whose time in ms is at or after `ms`, or None.
-
-    All records of a batch with time of append have that time. `limit` bounds the decompressed bytes. Records behind the
-    one found are not looked at. Raises `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRAILING_BYTES`, `BAD_COUNT`, `BAD_RECORD`,
-    `BAD_OFFSET` and the codes of decompression.
-    """
-
-def headers(data: Buffer, verify: bool) -> list[Batch]:
-    """
-    Headers of the whole version 2 batches at the front of data.
-
-    Stops without error at the first that is incomplete, or is no version 2 batch, or (`verify`) fails its checksum or
-    does not continue upward in offset.
-    """
-
-def lift(messages: Buffer, limit: SupportsIndex, now: SupportsIndex) -> bytearray:
-    """
-    A message set of magic 0 and 1 as one version 2 batch: not compressed, base offset 0, offsets dense.
-
-    Times in ms: a message's own, or its wrapper's if that was stamped on append; magic 0 gets `now`. `limit` bounds the
-    decompressed bytes of all wrappers together. All of the data must be messages. Raises, in this order for each
-    message: `TRUNCATED`, `BAD_LENGTH`, `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `BAD_CRC`, `UNKNOWN_COMPRESSION` (zstd
-    too), `BAD_RECORD`; for a wrapper `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, `BAD_COUNT` (nothing inside), and for
-    each message inside also `NESTED_COMPRESSION`, `BAD_MAGIC` (not the wrapper's); `OUT_OF_RANGE` for times too far
-    apart; `BAD_COUNT` for no messages at all.
-    """
-
-def lower(batches: Buffer, magic: SupportsIndex, limit: SupportsIndex) -> bytearray:
-    """
-    Version 2 batches, all of the data, as an uncompressed message set of magic 0 or 1, offsets kept.
+    Down-convert version 2 batches, all of the data, to an uncompressed message set of magic 0 or 1. Offsets are kept.
 
     Headers are lost, and in magic 0 times; control batches are skipped. `limit` bounds the decompressed bytes of all
-    batches together. Raises `BAD_VALUE` for another magic, and as `columns`.
+    batches together. Raises `BAD_VALUE` for another magic, and as `to_columns`.
     """
 
-def match_names(pattern: str, names: SupportsGetItem[int, str]) -> list[str]:
-    """
-    Those of `names` that the regular expression fits from end to end, in linear time.
-
-    The language is RE2's but for `\\Q..\\E` and classes beyond ASCII. `BAD_PATTERN` for a pattern that cannot be read (one
-    with back-references or look-around, say), or takes more than 1 MiB compiled.
-    """
-
-def pack(commands: SupportsGetItem[int, SupportsGetItem[int, Buffer | str | int]]) -> bytes:
-    """A pipeline of Redis commands as RESP arrays of bulk strings. Text becomes UTF-8, an int its digits."""
-
-def pack_append(
+def encode_append(
     key: Buffer | str | int,
     batch: Buffer,
     base: SupportsIndex,
@@ -485,17 +442,49 @@ def pack_append(
     first: SupportsGetItem[int, Buffer | str | int] | None = None,
 ) -> bytes:
     """
-    One version 2 batch as Redis commands that append its records to a stream, `XADD key id field value …` for each.
+    Encode one version 2 batch as Redis commands that append its records to a stream, `XADD key id field value …` for
+    each.
 
-    The ids are those of the offsets `base`, `base` + 1 and so on (see `pack_ids`). Fields: `key` and `value` (absent:
-    null), `timestamp` (ms; of a batch with time of append that time), `header.NAME` for each header in order, and for one
-    whose value is null `null.header.NAME` with an empty value. `first`: words that stand in front of the first record's
-    id in place of `XADD key`, as of a script that does what must go before. `limit` bounds the decompressed bytes.
+    The ids stand for the offsets `base`, `base` + 1 and so on: an id is `ms-sequence`, its offset `(ms << bits) |
+    sequence`. Fields: `key` and `value` (absent: null), `timestamp` (ms; of a batch with time of append that time),
+    `header.NAME` for each header in order, and for one whose value is null `null.header.NAME` with an empty value.
+    `first`: the arguments in front of the first record's id in place of `XADD key`, for example those of a script that
+    checks something before it adds the record. `limit` bounds the decompressed bytes.
 
     Raises `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `BAD_OFFSET`, `TRAILING_BYTES` if this is not exactly one batch;
     `BAD_ATTRIBUTES` (a control batch), `BAD_COUNT` (no records), `OUT_OF_RANGE` (`base` below 1, as no id is 0-0; offsets
     beyond 63 bits; more than 62 `bits`), the codes of decompression, and for each record `BAD_RECORD`, `BAD_OFFSET` (not
     the next offset), `TOO_MANY_ELEMENTS` (more than 3,500 headers, too many arguments for a script).
+    """
+
+def encode_command_parts(commands: SupportsGetItem[int, SupportsGetItem[int, Buffer | str | int]]) -> list[Any]:
+    """
+    As `encode_commands`, in parts: an argument of 4 KiB and more is a part of its own, and a buffer among these is the
+    very object given.
+    """
+
+def encode_commands(commands: SupportsGetItem[int, SupportsGetItem[int, Buffer | str | int]]) -> bytes:
+    """Encode a pipeline of Redis commands as RESP arrays of bulk strings. Text becomes UTF-8, an int its digits."""
+
+def find_time(
+    batch: Buffer, ms: SupportsIndex, limit: SupportsIndex, start: SupportsIndex = ...
+) -> tuple[int, int] | None:
+    """
+    (offset, timestamp) of the first record in this one batch with `start` <= offset whose time in ms is at or after `ms`,
+    or None.
+
+    All records of a batch with time of append have that time. `limit` bounds the decompressed bytes. Records behind the
+    one found are not looked at, and decompressed at most a piece of about 1 MiB with it. Raises `TRUNCATED`, `BAD_MAGIC`,
+    `BAD_LENGTH`, `TRAILING_BYTES`, `BAD_COUNT`, `BAD_RECORD`, `BAD_OFFSET` and the codes of decompression.
+    """
+
+def match_names(pattern: str, names: SupportsGetItem[int, str]) -> list[str]:
+    """
+    Those of `names` that the regular expression fits from end to end, the very objects given.
+
+    The language is RE2's but for `\\Q..\\E` and classes beyond ASCII. `BAD_PATTERN` for a pattern that cannot be read (one
+    with back-references or look-around, say), has more than 16 KiB, takes more than 512 KiB compiled, or needs more than
+    6 million steps of one or two nanoseconds on these names.
     """
 
 def pack_ids(offsets: Buffer, bits: SupportsIndex) -> Column:
@@ -506,25 +495,22 @@ def pack_ids(offsets: Buffer, bits: SupportsIndex) -> Column:
     62 bits; `BAD_VALUE` for a buffer of another format.
     """
 
-def pack_parts(commands: SupportsGetItem[int, SupportsGetItem[int, Buffer | str | int]]) -> list[Any]:
-    """As `pack`, cut in parts: a word of 4 KiB and more is a part of its own, and if it is a buffer the very object given."""
+def parse_replies(raw: Buffer) -> list[Any]:
+    """All replies of `raw`, one behind the other, as `Replies` would give them. Raises as `parse_reply`."""
+
+def parse_reply(raw: Buffer) -> Any:
+    """
+    The reply at the front of `raw`, as `Replies` would give it; what follows it is not looked at.
+
+    `TRUNCATED` if it is not all there, `BAD_RESP`, `OVERSIZE` (an array that no memory holds).
+    """
 
 def recompress(batch: Buffer, compression: SupportsIndex, limit: SupportsIndex) -> bytearray:
     """
     The same one batch with another compression; every other header field is kept, checksum and length are new.
 
-    `limit` bounds the decompressed bytes. Raises as `restamp`, `UNKNOWN_COMPRESSION`, `CORRUPT_COMPRESSION`,
+    `limit` bounds the decompressed bytes. Raises as `assign_offsets`, `UNKNOWN_COMPRESSION`, `CORRUPT_COMPRESSION`,
     `DECOMPRESSION_LIMIT`, `OVERSIZE`. With the compression it has, it comes back as it is.
-    """
-
-def replies(raw: Buffer) -> list[Any]:
-    """All replies of `raw`, one behind the other, as `Replies` would give them. Raises as `reply`."""
-
-def reply(raw: Buffer) -> Any:
-    """
-    The reply at the front of `raw`, as `Replies` would give it; what follows it is not looked at.
-
-    `TRUNCATED` if it is not all there, `BAD_RESP`, `OVERSIZE` (an array that no memory holds).
     """
 
 def reserve(size: SupportsIndex) -> bytearray:
@@ -534,29 +520,15 @@ def reserve(size: SupportsIndex) -> bytearray:
     `bytearray(size)` writes zeros first, which costs a quarter of what reading a page from the page cache does.
     """
 
-def restamp(
-    batch: Buffer,
-    base_offset: SupportsIndex,
-    leader_epoch: SupportsIndex,
-    max_timestamp: SupportsIndex | None,
-    log_append_time: SupportsIndex | None,
-) -> None:
+def slice_batches(
+    data: Buffer, start: SupportsIndex, limit: SupportsIndex, max_bytes: SupportsIndex
+) -> tuple[int, int, int]:
     """
-    Rewrite one whole batch in place: its base offset and leader epoch, which lie outside of the checksum.
-
-    `max_timestamp` mends a header that does not tell the true one; `log_append_time` sets the timestamp type and
-    `max_timestamp`, and wins over the other; both in ms. The checksum is recomputed only if one of the two changed
-    anything. Raises `BAD_VALUE` for a read-only buffer, `BAD_OFFSET` if the last offset would not fit 64 bits, and
-    `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRAILING_BYTES` if this is not exactly one batch.
-    """
-
-def span(data: Buffer, start: SupportsIndex, limit: SupportsIndex, max_bytes: SupportsIndex) -> tuple[int, int, int]:
-    """
-    (from, to, next): the positions of the whole batches that hold offsets `start` <= o < `limit`, and the offset after
-    them; (0, 0, start) if there are none.
+    (from, to, next): the slice `data[from:to]` holds the whole batches with offsets `start` <= o < `limit`, and `next`
+    is the offset after them; (0, 0, start) if there are no such batches.
 
     At most `max_bytes`, but at least one whole batch if data has it. A batch is taken only if its last offset is below
-    `limit`. Headers are walked, no checksum is looked at.
+    `limit`. Only headers are read, no checksum is verified.
     """
 
 def to_arrow(
@@ -581,13 +553,26 @@ def to_arrow(
 
     The checksum of each batch that is used is verified. Batches wholly below `start` are skipped without decompression,
     control batches too, and a last batch that is cut off is left. No further batch is taken after `max_rows` rows or
-    `max_bytes` bytes of Arrow; one is at least. `limit` bounds the decompressed bytes of one batch, and 64 times its
-    compressed size plus 1 MiB does too. `aborted`: (producer id, first offset) as an answer with isolation level
-    `read_committed` has them; the batches of those transactions are left out.
+    `max_bytes` bytes of Arrow; one is at least. `limit` bounds the decompressed bytes of one batch. `aborted`: (producer
+    id, first offset) as an answer with isolation level `read_committed` has them; the batches of those transactions are
+    left out.
 
     Raises `BAD_COLUMNS` (a name unknown or given twice), `BAD_MAGIC`, `BAD_LENGTH`, `BAD_OFFSET`, and, naming the batch's
     base offset, `BAD_CRC`, `UNKNOWN_COMPRESSION`, `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, `BAD_COUNT`, `BAD_RECORD`,
     `BAD_OFFSET`, `OUT_OF_RANGE` (a time beyond 64 bits of µs), `OVERSIZE` (a column beyond 2 GiB).
+    """
+
+def to_columns(batches: Buffer, limit: SupportsIndex) -> dict[str, Column]:
+    """
+    The records of version 2 batches as columns in Arrow's layout: n records, h headers in all, times in ms. All of the
+    data must be batches.
+
+    `offset` q[n], `timestamp` q[n], `key_offsets` i[n+1], `key` B[], `key_valid` B[n] (0 or 1 each), `value_offsets`,
+    `value`, `value_valid` likewise, `header_offsets` i[n+1] (record to headers), `header_key_offsets` i[h+1],
+    `header_key` B[], `header_value_offsets` i[h+1], `header_value` B[], `header_value_valid` B[h].
+    `limit` bounds the decompressed bytes of all batches together. Control batches are skipped, checksums not looked at.
+    Raises `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `BAD_OFFSET`, `BAD_COUNT`, `BAD_RECORD`, `UNKNOWN_COMPRESSION`,
+    `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and `OVERSIZE` for a column beyond 2 GiB.
     """
 
 def unpack_ids(ids: Buffer, bits: SupportsIndex) -> Column:
@@ -596,4 +581,42 @@ def unpack_ids(ids: Buffer, bits: SupportsIndex) -> Column:
 
     `OUT_OF_RANGE` for sequence >= 2^bits, ms >= 2^(63-bits), negatives, or more than 62 bits; `BAD_LENGTH` for half an
     id; `BAD_VALUE` for a buffer of another format.
+    """
+
+def up_convert(messages: Buffer, limit: SupportsIndex, now: SupportsIndex) -> bytearray:
+    """
+    Up-convert a message set of magic 0 and 1 to one version 2 batch: not compressed, base offset 0, offsets dense.
+
+    Times in ms: a message's own, or its wrapper's if that was stamped on append; magic 0 gets `now`. `limit` bounds the
+    decompressed bytes of all wrappers together. All of the data must be messages. Raises, in this order for each
+    message: `TRUNCATED`, `BAD_LENGTH`, `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `BAD_CRC`, `UNKNOWN_COMPRESSION` (zstd
+    too), `BAD_RECORD`; for a wrapper `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, `BAD_COUNT` (nothing inside), and for
+    each message inside also `NESTED_COMPRESSION`, `BAD_MAGIC` (not the wrapper's); `OUT_OF_RANGE` for times too far
+    apart; `BAD_COUNT` for no messages at all.
+    """
+
+def validate_batch(
+    records: Buffer, limit: SupportsIndex
+) -> tuple[int, int, int, int, tuple[int, int, int, int] | None]:
+    """
+    As `validate_batches`, of data that must be one batch. The result is what an append needs to know: (size, count,
+    largest time in ms, flags, `numbers` as of a `Batch`).
+
+    `flags`: the attributes that only brokers and transactions set: 8 time of append, 16 transactional, 32 control; 0 for
+    most batches. `DECOMPRESSION_LIMIT` is raised after no more work than `limit` bytes are, so that a caller may
+    try with little and leave the rest to a thread. Raises, after everything else: `BAD_COUNT` for no batch,
+    `TRAILING_BYTES` for several.
+    """
+
+def validate_batches(records: Buffer, limit: SupportsIndex) -> list[Batch]:
+    """
+    Validate version 2 batches as a producer sends them. All of the data must be batches. Verified are length, magic,
+    checksum, attributes, count, offsets, and the structure of every record.
+
+    Compressed records are decompressed to be verified, a piece of about 1 MiB at a time; `limit` bounds the bytes that
+    all of them may become. `max_timestamp` of a result is the true one, computed from the records. Raises, in this
+    order for each batch: `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRUNCATED`, `BAD_OFFSET`, `BAD_CRC`, `BAD_ATTRIBUTES`
+    (what only a broker sets, or nobody; transactional without a producer id), `UNKNOWN_COMPRESSION`, `BAD_COUNT`,
+    `BAD_VALUE` (a producer id without epoch or sequence), `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and for each
+    record `BAD_RECORD`, `BAD_OFFSET`. No data gives an empty list.
     """

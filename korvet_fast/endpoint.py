@@ -1,11 +1,11 @@
-"""Where a broker listens, and how people write it."""
+"""Where a broker listens, or where clients reach it; how people write that (a leaf)."""
 
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 
-class Endpoint(NamedTuple):
-    """Where a broker listens."""
+class Address(NamedTuple):
+    """A host and a TCP port."""
 
     host: str
     port: int
@@ -14,8 +14,24 @@ class Endpoint(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def read_address(text: str) -> Endpoint:
-    """`host:port` or `[v6]:port`. Raises `ValueError` with a sentence."""
+class Endpoint(NamedTuple):
+    """An address, and the scheme of the dialect that is spoken there (Kafka's EndPoint)."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def address(self) -> Address:
+        """The host and the port alone."""
+        return Address(self.host, self.port)
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.address}"
+
+
+def read_address(text: str) -> Address:
+    """Read `host:port` or `[v6]:port`. Raises `ValueError` with a sentence."""
     try:
         url = urlsplit(f"//{text}")
         host, port = url.hostname, url.port
@@ -23,13 +39,21 @@ def read_address(text: str) -> Endpoint:
         host, port = None, None
     if not host or port is None or set(text) & set("/@?#"):
         raise ValueError(f"{text!r} is not an address; write HOST:PORT, for example 127.0.0.1:9092")
-    return Endpoint(host, port)
+    return Address(host, port)
 
 
-def read_bootstrap(text: str) -> tuple[Endpoint, ...]:
-    """`127.0.0.1:9092`, or several with commas between them. Raises `ValueError` with a sentence."""
-    endpoints = tuple(read_address(part.strip()) for part in text.split(","))
-    for host, port in endpoints:
+def read_endpoint(text: str) -> Endpoint:
+    """Read `scheme://host:port`, whatever the scheme. Raises `ValueError` with a sentence."""
+    scheme, found, rest = text.partition("://")
+    if not found:
+        raise ValueError(f"{text!r} has no scheme; write kafka://HOST:PORT")
+    return Endpoint(scheme, *read_address(rest))
+
+
+def read_bootstrap(text: str) -> tuple[Address, ...]:
+    """Read `127.0.0.1:9092`, or several with commas between them. Raises `ValueError` with a sentence."""
+    addresses = tuple(read_address(part.strip()) for part in text.split(","))
+    for host, port in addresses:
         if port == 0:
             raise ValueError(f"{host}:0 is no address to connect to; give the port the broker listens on")
-    return endpoints
+    return addresses

@@ -31,12 +31,12 @@ def make_batch(
         "value_valid": b"\x01" * count,
     }
     buffers = {name: memoryview(column) for name, column in columns.items()}
-    return _native.assemble(buffers, compression, base_offset, *producer)
+    return _native.build_batch(buffers, compression, base_offset, *producer)
 
 
 def read_rows(data: bytes | bytearray | memoryview) -> list[tuple[int, bytes]]:
     """Offset and value of every record in these batches, in order."""
-    columns = _native.columns(data, 1 << 30)
+    columns = _native.to_columns(data, 1 << 30)
     ends, value = memoryview(columns["value_offsets"]), memoryview(columns["value"])
     return [(at, bytes(value[ends[n] : ends[n + 1]])) for n, at in enumerate(memoryview(columns["offset"]))]
 

@@ -69,7 +69,7 @@ class BrokerProcess:
                 if "ready kafka://" in line:
                     ready.set()
 
-    def stop(self, with_signal: int = signal.SIGTERM, within: float = 20.0) -> int:
+    def stop(self, with_signal: int = signal.SIGTERM, within: float = 60.0) -> int:
         """End the process and return its exit code."""
         if self.process is None:
             return 0

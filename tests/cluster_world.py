@@ -7,8 +7,8 @@ from typing import Any, cast
 from korvet_fast.config import read_settings
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.cluster.cluster import Cluster
-from korvet_fast.core.host import Host
-from korvet_fast.core.types import Address
+from korvet_fast.core.generation import MetadataVersion
+from korvet_fast.endpoint import Address
 from korvet_fast.errors import StoreError
 from korvet_fast.store.interface import Store
 
@@ -20,9 +20,8 @@ TOPIC = bytes(range(16))
 class Registry:
     """The registry's three verbs over a dictionary, with faults; there is nothing else in this store."""
 
-    shared = True
-
     def __init__(self) -> None:
+        self.shared = self
         self.keys: dict[str, bytes] = {}
         self.down = False  # nothing is answered
         self.refusing = False  # reads are answered, writes are not
@@ -78,10 +77,10 @@ class One:
         self.address = Address("127.0.0.1", port)
         self.news = 0
         self.runs = False
-        self.host = Host(cast(Store, registry), clock)
-        self.cluster = Cluster(self.host, read_settings(flags), self._see)
+        self.metadata = MetadataVersion()
+        self.cluster = Cluster(cast(Store, registry), clock, self.metadata, read_settings(flags), self._refreshed)
 
-    def _see(self, changed: bool) -> None:
+    def _refreshed(self, changed: bool) -> None:
         self.news += changed
 
     @property
@@ -89,14 +88,14 @@ class One:
         return [member.id for member in self.cluster.members]
 
     @property
-    def targets(self) -> list[int]:
+    def preferred_leaders(self) -> list[int]:
         """Who is to lead the partitions of some topic."""
-        return list(self.cluster.targets(TOPIC, 12))
+        return list(self.cluster.preferred_leaders(TOPIC, 12))
 
     @property
     def leads(self) -> bool:
         """Whether it would answer for partitions at all."""
-        return self.runs and self.cluster.holds() and self.cluster.id in self.ids
+        return self.runs and self.cluster.holds_lease() and self.cluster.id in self.ids
 
 
 class Scene:
@@ -125,7 +124,7 @@ class Scene:
     async def _pass(self) -> None:
         for one in self.ones:
             if one.runs:
-                await one.cluster.tend()
+                await one.cluster.poll()
 
 
 def play(scenario: Callable[[Scene], Awaitable[Any]]) -> None:

@@ -5,12 +5,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from broker_process import BrokerProcess
 from redis_cluster import Cluster
 from redis_sentinels import Sentinels
 from redis_server import PROGRAMS, RedisServer, find_program
+
+# No test asserts how fast the machine is; an example that fails is printed so that it can be run again.
+hypothesis.settings.register_profile("here", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("here")
 
 # A shell that runs the tests in the background has them ignore it, and the programs they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -57,6 +62,8 @@ def start_redis(redis_program: str, tmp_path: Path) -> Iterator[Callable[..., Re
     yield start
     for server in started:
         server.kill()
+        torn = [line for line in server.log.splitlines() if "short read" in line or "incomplete MULTI" in line]
+        print(f"Redis at {server.port} found its file torn: {torn}" if torn else "")  # shown where the test failed
 
 
 @pytest.fixture

@@ -8,15 +8,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from korvet_fast.core.groups.consumer.group import ConsumerGroup, ConsumerRules
+from korvet_fast.core.groups.config import ConsumerConfig, GroupConfig
+from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.consumer.machine import GroupState
-from korvet_fast.core.groups.consumer.members import Beat, Beaten, ConsumerMember, Part, Parts, TopicView
+from korvet_fast.core.groups.consumer.members import (
+    ConsumerMember,
+    HeartbeatRequest,
+    HeartbeatResult,
+    Partitions,
+    TopicIdPartition,
+    TopicView,
+)
 from korvet_fast.core.groups.documents import pack_group, unpack_group
-from korvet_fast.core.groups.group import Rules
 
 SESSION = 10.0
 REBALANCE = 20.0
-RULES = Rules(0.0, 5, ConsumerRules(SESSION, 5))
+CONFIG = GroupConfig(0.0, 5, ConsumerConfig(SESSION, 5))
 
 
 class Shelf:
@@ -45,8 +52,8 @@ class Shelf:
         self.version += 1
 
     @property
-    def parts(self) -> set[Part]:
-        return {Part(view.id, index) for view in self.topics.values() for index in range(view.partitions)}
+    def partitions(self) -> set[TopicIdPartition]:
+        return {TopicIdPartition(view.id, index) for view in self.topics.values() for index in range(view.partitions)}
 
 
 @dataclass(eq=False)
@@ -59,15 +66,15 @@ class Client:
     instance_id: str | None = None
     assignor: str | None = None
     epoch: int = 0
-    reads: set[Part] = field(default_factory=set)
-    goal: frozenset[Part] = frozenset()
+    reads: set[TopicIdPartition] = field(default_factory=set)
+    goal: frozenset[TopicIdPartition] = frozenset()
     uncertain: bool = True  # it has to say everything
-    said: set[Part] | None = None  # what it last said to have
+    said: set[TopicIdPartition] | None = None  # what it last said to have
     alive: bool = True
     fenced: bool = False
     waits: bool = False
     asked: int = 0  # requests: an answer that was lost is not taken for that to the next one
-    fault: str = ""
+    error: str = ""
 
     def drop(self) -> None:
         """It has nothing any more, and knows nothing of the group."""
@@ -81,11 +88,12 @@ class World:
 
     now: float = 1000.0
     shelf: Shelf = field(default_factory=Shelf)
-    group: ConsumerGroup = field(default_factory=lambda: ConsumerGroup(RULES.consumer))
+    group: ConsumerGroup = field(default_factory=lambda: ConsumerGroup(CONFIG.consumer))
     document: bytes | None = None
-    writes: list[tuple[bytes | None, list[tuple[object, Beaten]]]] = field(default_factory=list)
+    writes: list[tuple[bytes | None, list[tuple[object, HeartbeatResult]]]] = field(default_factory=list)
     clients: list[Client] = field(default_factory=list)
-    targets: dict[int, dict[str, Parts]] = field(default_factory=dict)  # what was assigned with each epoch
+    targets: dict[int, dict[str, Partitions]] = field(default_factory=dict)  # what was assigned with each epoch
+    readers: dict[TopicIdPartition, Client] = field(default_factory=dict)  # who was given each partition last
     kept: int = 0  # the largest epoch stored
     told: dict[str, int] = field(default_factory=dict)  # the largest epoch told, by member id
     unsettled: set[str] = field(default_factory=set)  # ids not heard of since the storage forked
@@ -93,7 +101,8 @@ class World:
     # -- the coordinator's part --------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        answers, self.group.answers = self.group.answers, []
+        answers = [*self.group.answers]
+        self.group.answers.clear()
         if self.group.changed:
             self.group.changed = False
             self.group.revision += 1
@@ -122,13 +131,13 @@ class World:
         self.kept = group.epoch
         target = {one.instance_id or one.id: group.target[one.id] for one in group.members}
         known = self.targets.setdefault(group.target_epoch, target)
-        same = all(known[who] == parts for who, parts in target.items() if who in known)
+        same = all(known[who] == partitions for who, partitions in target.items() if who in known)
         assert same or group.epoch > group.target_epoch, "one epoch, two targets"
 
     def load(self) -> ConsumerGroup:
         if self.document is None:
-            return ConsumerGroup(RULES.consumer)
-        group = unpack_group(self.document, RULES)[0]
+            return ConsumerGroup(CONFIG.consumer)
+        group = unpack_group(self.document, CONFIG)[0]
         assert isinstance(group, ConsumerGroup)
         return group
 
@@ -146,7 +155,7 @@ class World:
 
     def advance(self, seconds: float) -> None:
         end = self.now + seconds
-        while (due := self.group.deadline()) is not None and due <= end:
+        while (due := self.group.deadline.next()) is not None and due <= end:
             self.now = max(self.now, due)
             self.group.tick(self.now)
             self.settle()
@@ -156,15 +165,15 @@ class World:
 
     def come(self, client: Client) -> Client:
         self.clients.append(client)
-        self.beat(client)
+        self.heartbeat(client)
         return client
 
-    def beat(self, client: Client) -> None:
+    def heartbeat(self, client: Client) -> None:
         """A heartbeat, as full as it has to be."""
         full = client.uncertain or client.epoch == 0
         report = full or client.said != client.reads
         client.said = set(client.reads)
-        ask = Beat(
+        ask = HeartbeatRequest(
             client.member_id,
             client.epoch,
             client.instance_id,
@@ -194,39 +203,53 @@ class World:
 
     def leave(self, client: Client, epoch: int) -> None:
         client.reads.clear()
-        ask = Beat(client.member_id, epoch, client.instance_id)
+        ask = HeartbeatRequest(client.member_id, epoch, client.instance_id)
         self.group.heartbeat(ask, None, self.shelf, self.now)
         client.alive = False
         self.settle()
 
-    def deliver(self, answers: list[tuple[object, Beaten]]) -> None:
-        for ticket, answer in answers:
-            if not isinstance(ticket, tuple):
+    def deliver(self, answers: list[tuple[object, HeartbeatResult]]) -> None:
+        for waiter, answer in answers:
+            if not isinstance(waiter, tuple):
                 continue
-            client, number = ticket
+            client, number = waiter
             if client.waits and client.alive and client.asked == number:
                 client.waits = False
                 self.receive(client, answer)
 
-    def receive(self, client: Client, answer: Beaten) -> None:
-        client.fault = answer.fault
-        if answer.fault in ("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"):
+    def receive(self, client: Client, answer: HeartbeatResult) -> None:
+        client.error = answer.error
+        if answer.error in ("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"):
             client.drop()
-        elif answer.fault == "FENCED_INSTANCE_ID":
+        elif answer.error == "FENCED_INSTANCE_ID":
             client.drop()
             client.fenced = True
-        elif not answer.fault:
+        elif not answer.error:
             assert answer.epoch <= self.kept, "an epoch was told before it was stored"
             assert answer.epoch >= self.told.get(client.member_id, 0), "an epoch went back"
             self.told[client.member_id] = client.epoch = answer.epoch
             client.uncertain = False
             if answer.assigned is not None:
                 client.goal = answer.assigned
+                self.readers |= dict.fromkeys(answer.assigned - client.reads, client)
                 client.reads |= answer.assigned
             self.check()
 
     def commit(self, client: Client) -> str:
         return self.group.commit(client.member_id, client.epoch, knows=True)
+
+    def commit_reads(self, client: Client) -> list[str]:
+        """It commits each partition that it reads, alone; nobody else may have been given one meanwhile (KIP-1251)."""
+        names = {view.id: name for name, view in self.group.subscribed.topics.items()}
+        errors = []
+        for partition in client.reads:
+            if (name := names.get(partition.topic_id)) is None:
+                continue
+            error = self.group.commit(client.member_id, client.epoch, [(name, partition.partition)], knows=True)
+            errors.append(error)
+            if not error and not self.unsettled:
+                assert self.readers[partition] is client, "a commit over one of the partition's new owner"
+        return errors
 
     # -- what must hold ----------------------------------------------------------------------------------------------
 
@@ -240,16 +263,16 @@ class World:
         group = self.group
         assert group.epoch >= group.target_epoch
         assert (group.state is GroupState.EMPTY) == (not group.members)
-        held = [part for one in group.members for part in (*one.assigned, *one.revoking)]
+        held = [partition for one in group.members for partition in (*one.assigned, *one.revoking)]
         assert len(held) == len(set(held)), "one partition, two owners in the group"
         if self.unsettled:
             return
-        reading: dict[Part, Client] = {}
+        reading: dict[TopicIdPartition, Client] = {}
         for client in self.clients:
             if (member := self.member(client)) is None or (client.epoch == 0 and not client.reads):
                 continue
-            for part in client.reads:
-                assert reading.setdefault(part, client) is client, "one partition, two readers"
+            for partition in client.reads:
+                assert reading.setdefault(partition, client) is client, "one partition, two readers"
             if not client.waits and client.epoch == member.epoch:
                 assert client.reads <= member.assigned | member.revoking, "it reads what the group knows nothing of"
 
@@ -261,7 +284,7 @@ class World:
         for client in self.living():
             if not client.waits:
                 self.obey(client)
-                self.beat(client)
+                self.heartbeat(client)
 
     def rest(self) -> None:
         """Everybody does their part until nothing moves any more; it does so in time (G5)."""
@@ -281,7 +304,7 @@ class World:
             return True
         members = {one.id for one in self.group.members}
         refused = {"GROUP_MAX_SIZE_REACHED", "UNRELEASED_INSTANCE_ID"}
-        inside = [one for one in living if one.fault not in refused]
+        inside = [one for one in living if one.error not in refused]
         return (
             self.group.state is GroupState.STABLE
             and members == {one.member_id for one in inside}
@@ -296,8 +319,12 @@ class World:
         for one in self.group.members:
             names = {*one.names, *(self.shelf.match(one.regex) if one.regex else ())}
             wanted |= {name: view for name in names if (view := self.shelf.get(name)) is not None}
-        return wanted == self.group.seen
+        return wanted == self.group.subscribed.topics
 
-    def expected(self) -> set[Part]:
+    def expected(self) -> set[TopicIdPartition]:
         """All partitions of the topics that members want to read."""
-        return {Part(view.id, index) for view in self.group.seen.values() for index in range(view.partitions)}
+        return {
+            TopicIdPartition(view.id, index)
+            for view in self.group.subscribed.topics.values()
+            for index in range(view.partitions)
+        }

@@ -13,17 +13,17 @@ from korvet_fast import _native
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.clock import Clock
-from korvet_fast.core.partition import Partition
+from korvet_fast.core.partition.partition import Partition
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
-from korvet_fast.store.interface import LARGE, Appending, Attached, Bounds, Entry, Form, Piece
+from korvet_fast.store.types import LARGE, Appending, Bounds, RecordBatch, SegmentLimits
 from shared_store import Server, SharedStore
 
 LIMIT = 1 << 30
 BLIND = ("broker.heartbeat.interval.ms=1000000000", "broker.session.timeout.ms=2000000000")
 
 
-class Appended(NamedTuple):
+class AppendResult(NamedTuple):
     """What `Partition.append` gives, by name."""
 
     base_offset: int
@@ -62,11 +62,18 @@ class Unruly:
         return getattr(self.store, name)
 
     def append(
-        self, log: str, entries: Sequence[Entry], at: int, *, sync: bool, copies: int = 1, piece: Piece = LARGE
+        self,
+        log: str,
+        batches: Sequence[RecordBatch],
+        at: int,
+        *,
+        sync: bool,
+        copies: int = 1,
+        segment_limits: SegmentLimits = LARGE,
     ) -> Appending:
         if self.refuse is not None:
             raise self.refuse
-        appending = self.store.append(log, entries, at, sync=sync, piece=piece)
+        appending = self.store.append(log, batches, at, sync=sync, segment_limits=segment_limits)
         if self.fail:
             failed: Future[None] = asyncio.get_running_loop().create_future()
             failed.set_exception(StoreError("failed at once"))
@@ -81,18 +88,19 @@ class Unruly:
         bounds = await self.store.bounds(log)
         return bounds if self.durable is None else bounds._replace(durable=min(bounds.durable, self.durable))
 
-    async def attach(self, log: str, form: Form, *, epoch: int, floor: int) -> Attached:
-        attached = await self.store.attach(log, form, epoch=epoch, floor=floor)
-        return attached._replace(bounds=await self.bounds(log))
-
-    async def cut(self, log: str, **what: Any) -> Any:
+    async def delete_records(self, log: str, start: int) -> Any:
         if self.refuse_cut is not None:
             raise self.refuse_cut
-        return await self.store.cut(log, **what)
+        return await self.store.delete_records(log, start)
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int) -> Any:
+    async def apply_retention(self, log: str, **what: Any) -> Any:
+        if self.refuse_cut is not None:
+            raise self.refuse_cut
+        return await self.store.apply_retention(log, **what)
+
+    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> Any:
         self.reads += 1
-        return await self.store.read(log, start, max_bytes, limit)
+        return await self.store.read(log, start, max_bytes, limit, copy=copy)
 
 
 class World:
@@ -128,14 +136,14 @@ class SharedWorld:
         self.store = SharedStore(server)
         self.clock = StillClock()
         self.broker = Broker(self.store, read_settings([*flags, *BLIND]), self.clock)
-        self.broker.cluster.look_soon = self.broker._host.look = lambda: None
+        self.broker.cluster.refresh_soon = lambda: None
 
     async def seize(self) -> None:
         """Take over whatever there is."""
         for topic in self.broker.topics:
             for partition in topic.partitions:
-                if not partition.led:
-                    await partition.lead()
+                if not partition.leadership.leads:
+                    await partition.leader.become_leader()
 
     async def create(self, **configs: str) -> Partition:
         """A topic `t` of one partition with these settings (`_` for `.`)."""
@@ -170,9 +178,9 @@ async def send(partition: Partition, *values: bytes, acks: int = -1, **options: 
     return await settle(put(partition, make_batch(values, **options), acks))
 
 
-def put(partition: Partition, batch: bytearray, acks: int = 1) -> Appended:
+def put(partition: Partition, batch: bytearray, acks: int = 1) -> AppendResult:
     """Check and append, as Produce does."""
-    return Appended(*partition.append(batch, _native.admit(batch, LIMIT), acks, partition._host.clock.wall()))
+    return AppendResult(*partition.append(batch, _native.validate_batch(batch, LIMIT), acks, partition._clock.wall()))
 
 
 def put_values(partition: Partition, *values: bytes) -> int:
@@ -180,7 +188,7 @@ def put_values(partition: Partition, *values: bytes) -> int:
     return put(partition, make_batch(values)).base_offset
 
 
-async def settle(appended: Appended) -> int:
+async def settle(appended: AppendResult) -> int:
     """Wait for what acks asked for; the base offset."""
     if appended.done is None:
         return appended.base_offset

@@ -9,12 +9,12 @@ from typing import Any
 from core_world import StillClock
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
-from korvet_fast.core.groups.coordinator import Coordinator, Position
-from korvet_fast.core.groups.documents import Place
-from korvet_fast.core.groups.members import Join, Joined, Sync, Synced
+from korvet_fast.core.groups.classic.requests import JoinRequest, JoinResult, SyncRequest, SyncResult
+from korvet_fast.core.groups.coordinator import GroupCoordinator
+from korvet_fast.core.groups.documents import OffsetAndMetadata, TopicPartition
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
-from korvet_fast.store.interface import Change
+from korvet_fast.store.types import CompareAndSet
 
 GROUP = "g"
 
@@ -41,7 +41,7 @@ class SlowStore:
             raise StoreError("nothing can be read")
         return await self.store.scan(prefix)
 
-    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: Change) -> bool:
+    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: CompareAndSet) -> bool:
         if not key.startswith("groups-"):
             return await self.store.save(key, value, expected, *others)
         self.saves += 1
@@ -62,10 +62,10 @@ class Groups:
         self._ids = 0
 
     @property
-    def groups(self) -> Coordinator:
+    def coordinator(self) -> GroupCoordinator:
         return self.broker.groups
 
-    def join(self, member_id: str = "", group_id: str = GROUP, **given: Any) -> "asyncio.Future[Joined]":
+    def join(self, member_id: str = "", group_id: str = GROUP, **given: Any) -> "asyncio.Future[JoinResult]":
         self._ids += 1
         values: dict[str, Any] = {
             "instance_id": None,
@@ -73,41 +73,45 @@ class Groups:
             "client_host": "/127.0.0.1",
             "protocol_type": "consumer",
             "protocols": (("range", b"metadata"),),
-            "session": 10.0,
-            "rebalance": 30.0,
-            "fresh_id": f"m{self._ids}",
-            "twice": False,
-            "skips": True,
+            "session_timeout": 10.0,
+            "rebalance_timeout": 30.0,
+            "new_member_id": f"m{self._ids}",
+            "requires_member_id": False,
+            "supports_skipping_assignment": True,
         }
-        return self.groups.join(group_id, Join(member_id, **values | given))
+        return self.coordinator.classic.join(group_id, JoinRequest(member_id, **values | given))
 
-    def sync(self, joined: Joined, assignments: dict[str, bytes] | None = None) -> "asyncio.Future[Synced]":
-        ask = Sync(joined.member_id, None, joined.generation, None, None, assignments or {})
-        return self.groups.sync(GROUP, ask)
+    def sync(self, joined: JoinResult, assignments: dict[str, bytes] | None = None) -> "asyncio.Future[SyncResult]":
+        ask = SyncRequest(joined.member_id, None, joined.generation, None, None, assignments or {})
+        return self.coordinator.classic.sync(GROUP, ask)
 
     def tick(self, seconds: float = 0.0) -> None:
         """Let time pass, and have it noticed."""
         self.clock.seconds += seconds
-        for keeper in self.groups.keepers:
-            keeper.tick()
+        for runtime in self.coordinator.partitions.runtimes:
+            runtime.tick()
 
-    async def form(self) -> Joined:
+    async def form(self) -> JoinResult:
         """A group of one member, stable."""
         joined = await self.join()
-        assert joined.fault == ""
+        assert joined.error == ""
         assert (await self.sync(joined, {joined.member_id: b"all"})).assignment == b"all"
         return joined
 
-    async def commit(self, offset: int, joined: Joined | None = None, *, topic: str = "t", **given: Any) -> str:
+    async def commit(
+        self, offset: int, joined: JoinResult | None = None, *, topic: str = "t", retention_ms: int = -1, **given: Any
+    ) -> str:
         who = (joined.member_id, None, joined.generation) if joined else ("", None, -1)
-        place = Place(topic, 0)
-        return (await self.groups.commit(GROUP, *who, {place: Position(offset, **given)}))[place]
+        partition = TopicPartition(topic, 0)
+        offsets = {partition: OffsetAndMetadata(offset, **given)}
+        errors = await self.coordinator.offsets.commit(GROUP, *who, offsets, retention_ms=retention_ms)
+        return errors[partition]
 
     async def fetch(self, topic: str = "t") -> int:
         """The offset committed; -1 if there is none."""
-        fault, found = await self.groups.fetch(GROUP, [Place(topic, 0)])
-        assert fault == ""
-        return found[Place(topic, 0)].offset if found else -1
+        error, found = await self.coordinator.offsets.fetch(GROUP, [TopicPartition(topic, 0)])
+        assert error == ""
+        return found[TopicPartition(topic, 0)].offset if found else -1
 
 
 @asynccontextmanager

@@ -24,7 +24,7 @@ class Answer(NamedTuple):
     kind: str  # join, sync, beat, commit, fetch
     begun: float
     received: float
-    fault: str = ""
+    error: str = ""
     generation: int = -1
     member: str = ""
     leader: str = ""
@@ -41,7 +41,7 @@ def count_tenures(answers: Iterable[Answer]) -> int:
 
     A heartbeat is answered well also by one who is still loading the group, so that it says nothing about this.
     """
-    told = sorted((each for each in answers if not each.fault and each.kind != "beat"), key=lambda each: each.received)
+    told = sorted((each for each in answers if not each.error and each.kind != "beat"), key=lambda each: each.received)
 
     def count(last: Answer) -> int:
         number = 1
@@ -69,7 +69,7 @@ def check(answers: Iterable[Answer], takings: Mapping[str, int]) -> None:
 def _stale(rows: list[Answer]) -> Iterable[str]:
     """Generations that were told do not go back."""
     newest: dict[str, Answer] = {}  # by member: the largest generation that was told so far
-    told = [each for each in rows if not each.fault and each.generation >= 0]
+    told = [each for each in rows if not each.error and each.generation >= 0]
     over = sorted(told, key=lambda each: each.received)
     index = 0
     for each in sorted(told, key=lambda each: each.begun):
@@ -86,7 +86,7 @@ def _named_twice(rows: list[Answer]) -> Iterable[str]:
     """A generation has one leader."""
     leaders: dict[int, Answer] = {}
     for each in rows:
-        if not each.fault and each.leader:
+        if not each.error and each.leader:
             first = leaders.setdefault(each.generation, each)
             if first.leader != each.leader:
                 yield f"{first} and {each} are two of one generation"
@@ -100,26 +100,26 @@ def _commits(rows: list[Answer]) -> dict[int, Answer]:
 def _misread(rows: list[Answer]) -> Iterable[str]:
     """What is fetched was committed, not refused, and not overwritten for certain before the fetch began."""
     commits = _commits(rows)
-    stored = [each for each in commits.values() if not each.fault]
+    stored = [each for each in commits.values() if not each.error]
     for fetch in rows:
-        if fetch.kind != "fetch" or fetch.fault:
+        if fetch.kind != "fetch" or fetch.error:
             continue
         found = commits.get(fetch.offset)
         if found is None or before(fetch, found):
             yield f"{fetch} shows what nobody has committed"
-        elif found.fault and found.fault not in UNKNOWN:
+        elif found.error and found.error not in UNKNOWN:
             yield f"{fetch} shows what was refused: {found}"
         else:
-            lost = [each for each in stored if before(found, each) and before(each, fetch) and not found.fault]
+            lost = [each for each in stored if before(found, each) and before(each, fetch) and not found.error]
             yield from (f"{fetch} does not show {each}" for each in lost[-1:])
 
 
 def _gone_back(rows: list[Answer]) -> Iterable[str]:
     """Nobody sees an older commit after somebody has seen a newer one."""
     commits = _commits(rows)
-    seen = [each for each in rows if each.kind == "fetch" and not each.fault and each.offset in commits]
+    seen = [each for each in rows if each.kind == "fetch" and not each.error and each.offset in commits]
     for one, other in combinations(sorted(seen, key=lambda each: each.received), 2):
         older, newer = commits[other.offset], commits[one.offset]
         over = before(older, newer) or before(older, one)  # then it had been overwritten when `one` saw the other
-        if older is not newer and before(one, other) and over and not older.fault:
+        if older is not newer and before(one, other) and over and not older.error:
             yield f"{other} goes back behind {one}"

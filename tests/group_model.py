@@ -5,20 +5,24 @@ Clients do what real ones do; what they believe to own is checked against everyb
 
 from dataclasses import dataclass, field
 
+from korvet_fast.core.groups.budget import MEMBER, memory_of, memory_of_ids
+from korvet_fast.core.groups.classic.group import ClassicGroup
+from korvet_fast.core.groups.classic.machine import State
+from korvet_fast.core.groups.classic.requests import JoinRequest, JoinResult, SyncRequest, SyncResult
+from korvet_fast.core.groups.config import GroupConfig
 from korvet_fast.core.groups.documents import pack_group, unpack_group
-from korvet_fast.core.groups.group import Group, Rules
-from korvet_fast.core.groups.machine import State
-from korvet_fast.core.groups.members import Join, Joined, Sync, Synced
+from korvet_fast.errors import Errors
 
 PARTITIONS = range(6)
 LONGEST = 60.0  # session or rebalance of a client
 DELAY = 3.0
-RULES = Rules(DELAY, 5)
+CONFIG = GroupConfig(DELAY, 5)
+RANGE, BOTH, STICKY = ("range",), ("range", "sticky"), ("sticky", "range")
 
 
 @dataclass
 class Client:
-    """A consumer. `ticket`: of the request it waits for; `owned`: what it was given in `generation`."""
+    """A consumer. `waiter`: of the request it waits for; `owned`: what it was given in `generation`."""
 
     name: int
     instance_id: str | None
@@ -31,17 +35,17 @@ class Client:
     others: tuple[str, ...] = ()  # whom the leader has to assign to
     synced: bool = False
     owned: frozenset[int] = frozenset()
-    ticket: int | None = None
+    waiter: int | None = None
     fenced: bool = False
     alive: bool = True
-    fault: str = ""  # of its last request
+    error: str = ""  # of its last request
 
-    def reset(self, fault: str) -> None:
-        self.fault = fault
+    def reset(self, error: str) -> None:
+        self.error = error
         self.synced, self.owned = False, frozenset()
-        if fault in ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"):
+        if error in ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"):
             self.member_id, self.generation = "", -1
-        self.fenced = self.fenced or fault == "FENCED_INSTANCE_ID"
+        self.fenced = self.fenced or error == "FENCED_INSTANCE_ID"
 
 
 @dataclass
@@ -59,9 +63,9 @@ class World:
     """One group's whole world."""
 
     now: float = 1000.0
-    group: Group = field(default_factory=lambda: Group(RULES))
+    group: ClassicGroup = field(default_factory=lambda: ClassicGroup(CONFIG))
     document: bytes | None = None
-    writes: list[tuple[bytes | None, list[tuple[object, Joined | Synced]]]] = field(default_factory=list)
+    writes: list[tuple[bytes | None, list[tuple[object, JoinResult | SyncResult]]]] = field(default_factory=list)
     clients: list[Client] = field(default_factory=list)
     asked: dict[int, Asked] = field(default_factory=dict)
     owners: dict[tuple[int, int], str] = field(default_factory=dict)  # (generation, partition) -> who was given it
@@ -73,7 +77,8 @@ class World:
 
     def settle(self) -> None:
         """Take what the group did: answers wait behind the last write that is under way."""
-        answers, self.group.answers = self.group.answers, []
+        answers = [*self.group.answers]
+        self.group.answers.clear()
         if self.group.changed:
             self.group.changed = False
             assert self.group.state in (State.EMPTY, State.COMPLETING, State.STABLE)
@@ -99,9 +104,9 @@ class World:
         while self.writes:
             self.store_one()
 
-    def load(self) -> Group:
+    def load(self) -> ClassicGroup:
         assert self.document is not None
-        return unpack_group(self.document, RULES)[0]
+        return unpack_group(self.document, CONFIG)[0]
 
     def crash(self, *, applied: bool) -> None:
         """The coordinator is another one; `applied`: the write under way came through, though nobody was told."""
@@ -115,26 +120,26 @@ class World:
 
     def fail_write(self) -> None:
         """A write fails: whoever waits is told so, and the group goes on with what is stored."""
-        refused = [ticket for _, answers in self.writes for ticket, _ in answers]
+        refused = [waiter for _, answers in self.writes for waiter, _ in answers]
         self.writes.clear()
-        self.group.abandon("NOT_COORDINATOR")
-        self.deliver(self.group.answers + [(ticket, Joined("NOT_COORDINATOR")) for ticket in refused])
+        self.group.waiters.refuse_all(self.group.members, "NOT_COORDINATOR")
+        self.deliver(self.group.answers + [(waiter, JoinResult(Errors.NOT_COORDINATOR)) for waiter in refused])
         self.restart()
 
     def restart(self) -> None:
-        self.group = self.load() if self.document is not None else Group(RULES)
+        self.group = self.load() if self.document is not None else ClassicGroup(CONFIG)
         self.group.resume(self.now)
         self.settle()
 
     def drop(self, asked: Asked) -> None:
         asked.dropped = True
-        if asked.client.ticket is not None and self.asked[asked.client.ticket] is asked:
-            asked.client.ticket = None
+        if asked.client.waiter is not None and self.asked[asked.client.waiter] is asked:
+            asked.client.waiter = None
 
     def advance(self, seconds: float) -> None:
         """Time passes; timers go off when they are due."""
         end = self.now + seconds
-        while (due := self.group.deadline()) is not None and due <= end:
+        while (due := self.group.deadline.next()) is not None and due <= end:
             self.now = max(self.now, due)
             self.group.tick(self.now)
             self.settle()
@@ -143,16 +148,18 @@ class World:
     # -- the clients' part -------------------------------------------------------------------------------------------
 
     def ask(self, client: Client) -> int:
-        ticket = len(self.asked) + 1
-        self.asked[ticket] = Asked(client, self.now)
-        client.ticket = ticket
-        return ticket
+        waiter = len(self.asked) + 1
+        self.asked[waiter] = Asked(client, self.now)
+        client.waiter = waiter
+        return waiter
 
-    def join(self, client: Client, *, twice: bool = True, skips: bool = True) -> None:
+    def join(
+        self, client: Client, *, requires_member_id: bool = True, supports_skipping_assignment: bool = True
+    ) -> None:
         self.ids += 1
         protocols = tuple((name, b"%d" % client.name) for name in client.protocols)
         fresh = f"m{self.ids}"
-        ask = Join(
+        ask = JoinRequest(
             client.member_id,
             client.instance_id,
             "c",
@@ -162,8 +169,8 @@ class World:
             client.session,
             client.rebalance,
             fresh,
-            twice,
-            skips,
+            requires_member_id,
+            supports_skipping_assignment,
         )
         client.synced, client.owned = False, frozenset()
         self.group.join(ask, self.ask(client), self.now)
@@ -174,25 +181,25 @@ class World:
         if client.leader:
             count = len(client.others)
             assignments = {one: bytes(PARTITIONS)[turn::count] for turn, one in enumerate(client.others)}
-        ask = Sync(client.member_id, client.instance_id, client.generation, None, None, assignments)
+        ask = SyncRequest(client.member_id, client.instance_id, client.generation, None, None, assignments)
         self.group.sync(ask, self.ask(client), self.now)
         self.settle()
 
     def heartbeat(self, client: Client) -> str:
-        fault = self.group.heartbeat(client.member_id, client.instance_id, client.generation, self.now)
-        if fault and fault != "REBALANCE_IN_PROGRESS":
-            client.reset(fault)
-        client.fault = fault
+        error = self.group.heartbeat(client.member_id, client.instance_id, client.generation, self.now)
+        if error and error != "REBALANCE_IN_PROGRESS":
+            client.reset(error)
+        client.error = error
         self.settle()
-        return fault
+        return error
 
     def commit(self, client: Client) -> str:
-        fault = self.group.commit(client.member_id, client.instance_id, client.generation, self.now)
-        if not fault:
+        error = self.group.commit(client.member_id, client.instance_id, client.generation, self.now)
+        if not error:
             assert client.generation == self.group.generation
             assert client.member_id in self.group.members
         self.settle()
-        return fault
+        return error
 
     def leave(self, client: Client) -> None:
         named = "" if client.instance_id else client.member_id
@@ -204,34 +211,34 @@ class World:
         """The process ends; its connection is closed."""
         client.alive = False
         client.reset("UNKNOWN_MEMBER_ID")
-        for ticket, asked in self.asked.items():
+        for waiter, asked in self.asked.items():
             if asked.client is client and not asked.answered:
                 asked.dropped = True
-                self.group.withdraw(ticket, self.now)
-        client.ticket = None
+                self.group.withdraw(waiter, self.now)
+        client.waiter = None
         self.settle()
 
-    def deliver(self, answers: list[tuple[object, Joined | Synced]]) -> None:
-        for ticket, answer in answers:
-            assert isinstance(ticket, int)
-            asked = self.asked[ticket]
+    def deliver(self, answers: list[tuple[object, JoinResult | SyncResult]]) -> None:
+        for waiter, answer in answers:
+            assert isinstance(waiter, int)
+            asked = self.asked[waiter]
             assert not asked.answered, "two answers to one request"
             asked.answered = True
-            if not asked.dropped and asked.client.ticket == ticket:
-                asked.client.ticket = None
+            if not asked.dropped and asked.client.waiter == waiter:
+                asked.client.waiter = None
                 self.receive(asked.client, answer)
 
-    def receive(self, client: Client, answer: Joined | Synced) -> None:
-        client.fault = answer.fault
-        if isinstance(answer, Synced):
-            if answer.fault:
-                client.reset(answer.fault)
+    def receive(self, client: Client, answer: JoinResult | SyncResult) -> None:
+        client.error = answer.error
+        if isinstance(answer, SyncResult):
+            if answer.error:
+                client.reset(answer.error)
             else:
                 self.own(client, frozenset(answer.assignment))
-        elif answer.fault == "MEMBER_ID_REQUIRED":
+        elif answer.error == "MEMBER_ID_REQUIRED":
             client.member_id = answer.member_id
-        elif answer.fault:
-            client.reset(answer.fault)
+        elif answer.error:
+            client.reset(answer.error)
         else:
             client.member_id, client.generation = answer.member_id, answer.generation
             client.leader = answer.leader == answer.member_id and not answer.skip_assignment
@@ -240,7 +247,7 @@ class World:
 
     # -- what must hold ----------------------------------------------------------------------------------------------
 
-    def learn(self, client: Client, answer: Joined) -> None:
+    def learn(self, client: Client, answer: JoinResult) -> None:
         assert answer.generation <= self.kept, "a generation was told before it was stored"
         if client.leader:
             assert self.leaders.setdefault(answer.generation, (client.member_id, answer.protocol)) == (
@@ -258,9 +265,53 @@ class World:
         group = self.group
         assert group.generation >= self.kept
         assert (group.state is State.EMPTY) == (not group.members)
-        waiting = {ticket for one in group.members for ticket in (one.joining, one.syncing) if ticket is not None}
-        under_way = {ticket for _, answers in self.writes for ticket, _ in answers}
-        for ticket, asked in self.asked.items():
+        self.check_kept()
+        waiting = {waiter for one in group.members for waiter in (one.joining, one.syncing) if waiter is not None}
+        under_way = {waiter for _, answers in self.writes for waiter, _ in answers}
+        for waiter, asked in self.asked.items():
             if not asked.answered and not asked.dropped:
-                assert ticket in waiting | under_way, "nobody will answer this request"
-                assert ticket in under_way or self.now - asked.at <= LONGEST, "parked for too long"
+                assert waiter in waiting | under_way, "nobody will answer this request"
+                assert waiter in under_way or self.now - asked.at <= LONGEST, "parked for too long"
+
+    def check_kept(self) -> None:
+        """What a group keeps, so that it need not be looked for with each request, is what it is."""
+        group = self.group
+        assert group.memory == sum(
+            MEMBER
+            + memory_of_ids(one.id, one.instance_id, one.client_id, one.client_host)
+            + memory_of(sum(len(name) + len(said) for name, said in one.protocols))
+            + memory_of(len(one.assignment))
+            for one in group.members
+        )
+        times = [one.expires for one in group.members if not one.waits]
+        times += group.pending.values()
+        if times:
+            due = group.deadline.next()
+            assert due is not None
+            assert due <= min(times)
+
+
+def gather(*clients: Client) -> World:
+    """A world whose group has formed with these clients, all synced."""
+    world = World()
+    rally(world, *clients)
+    return world
+
+
+def rally(world: World, *clients: Client) -> None:
+    """These join, and sync."""
+    world.clients += [one for one in clients if one not in world.clients]
+    for client in sorted(clients, key=lambda one: one.generation):  # newcomers first: the rest can wait for them
+        world.join(client)
+        if client.error == "MEMBER_ID_REQUIRED":
+            world.join(client)
+    world.advance(2 * DELAY)
+    world.store_all()
+    for client in sorted(clients, key=lambda one: one.leader):
+        world.sync(client)
+    world.store_all()
+    assert all(one.synced for one in clients), [one.error for one in clients]
+
+
+def people(number: int, *, static: bool = False, protocols: tuple[str, ...] = BOTH) -> list[Client]:
+    return [Client(each, f"static-{each}" if static else None, protocols) for each in range(number)]

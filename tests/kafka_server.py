@@ -14,13 +14,17 @@ import uvloop
 import batches
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
-from korvet_fast.core.types import Address
+from korvet_fast.core.clock import Clock
+from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.endpoint import Address
+from korvet_fast.errors import Errors
 from korvet_fast.net.limits import Limits, read_limits
+from korvet_fast.net.serve import WORKERS
 from korvet_fast.net.server import Server
 from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.interface import Store
 from korvet_fast.wire.kafka.dialect import KafkaDialect
-from korvet_fast.wire.kafka.faults import CODES
+from korvet_fast.wire.kafka.errors import CODES
 from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 
 ELEMENTS = 1_000_000
@@ -44,9 +48,9 @@ def make_batch(*values: bytes, time_ms: int | None = None, **options: Any) -> by
     return batches.make_batch(values, times=[now] * len(values), **options)
 
 
-def fault(row: dict[str, Any]) -> str:
-    """The name of a row's error code; "" if there is none."""
-    return next((name for name, code in CODES.items() if code == row["error_code"]), "")
+def error_of(row: dict[str, Any]) -> Errors:
+    """The error of a row's code."""
+    return next((error for error, code in CODES.items() if code == row["error_code"]), Errors.NONE)
 
 
 class RawClient:
@@ -136,9 +140,13 @@ def _only(rows: list[dict[str, Any]]) -> dict[str, Any]:
 class KafkaServer:
     """The broker, its server, and where it listens."""
 
-    def __init__(self, broker: Broker, server: Server, address: Address) -> None:
+    def __init__(
+        self, broker: Broker, server: Server, address: Address, dialect: KafkaDialect, workers: FairExecutor
+    ) -> None:
         self.broker = broker
         self.server = server
+        self.dialect = dialect
+        self.workers = workers
         self.address = address
         self.clients: list[RawClient] = []
 
@@ -148,26 +156,29 @@ class KafkaServer:
 
 
 @asynccontextmanager
-async def kafka_server(data: Path | Store, *settings: str, limits: Limits | None = None) -> AsyncIterator[KafkaServer]:
+async def kafka_server(
+    data: Path | Store, *settings: str, limits: Limits | None = None, clock: Clock | None = None
+) -> AsyncIterator[KafkaServer]:
     """A broker over the embedded store in `data`, or over the store given, with `name=value` settings."""
-    broker = Broker(EmbeddedStore(data) if isinstance(data, Path) else data, read_settings(settings))
+    broker = Broker(EmbeddedStore(data) if isinstance(data, Path) else data, read_settings(settings), clock)
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
     address = Address(*listener.getsockname())
     await broker.open([address])
     try:
-        admission, from_settings = read_limits(broker.settings)
-        server = Server(admission, limits or from_settings)
-        dialect = KafkaDialect(broker)
+        server_limits, from_settings = read_limits(broker.settings)
+        server = Server(server_limits, limits or from_settings)
+        workers = FairExecutor(WORKERS, "check")
+        dialect = KafkaDialect(broker, 0, workers)
         server.listen(listener, dialect)
-        running = KafkaServer(broker, server, address)
+        running = KafkaServer(broker, server, address, dialect, workers)
         try:
             yield running
         finally:
             for client in running.clients:
                 client.writer.close()
             await server.drain(5.0)
-            dialect.close()
+            workers.shutdown()
             assert server.pool.used == 0
     finally:
         await broker.close()
@@ -177,6 +188,6 @@ def run(scenario: Callable[[], Awaitable[None]]) -> None:
     """Run one test's scenario on the loop that the product uses."""
 
     async def limited() -> None:
-        await asyncio.wait_for(scenario(), 100)
+        await asyncio.wait_for(scenario(), 250)
 
     uvloop.run(limited())

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import uvloop
 
-from korvet_fast.net.limits import Admission, Limits
+from korvet_fast.net.limits import Limits, ServerLimits
 from korvet_fast.net.server import Server
 from toy_dialect import ToyDialect, frame
 
@@ -41,9 +41,9 @@ class Peer:
 class Scene:
     """A server with the toy dialect, and peers of it."""
 
-    def __init__(self, admission: Admission, limits: Limits) -> None:
-        self.dialect = ToyDialect()
-        self.server = Server(admission, limits)
+    def __init__(self, server_limits: ServerLimits, limits: Limits, dialect: ToyDialect) -> None:
+        self.dialect = dialect
+        self.server = Server(server_limits, limits)
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.listener.setblocking(False)
         self.address = self.listener.getsockname()
@@ -64,8 +64,10 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(admission: Admission | None = None, limits: Limits | None = None) -> AsyncIterator[Scene]:
-    made = Scene(admission or Admission(), limits or Limits())
+async def scene(
+    server_limits: ServerLimits | None = None, limits: Limits | None = None, dialect: ToyDialect | None = None
+) -> AsyncIterator[Scene]:
+    made = Scene(server_limits or ServerLimits(), limits or Limits(), dialect or ToyDialect())
     try:
         yield made
     finally:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from korvet_fast.endpoint import Endpoint
+from korvet_fast.endpoint import Address
 from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS
 
@@ -24,7 +24,7 @@ def introduce(key: int, version: int, correlation: int) -> bytes:
     return frame(key, version, correlation, {"error_code": 0, "api_keys": SPOKEN})
 
 
-def ask(script: Script, work: Callable[[Endpoint], Awaitable[Any]]) -> Any:
+def ask(script: Script, work: Callable[[Address], Awaitable[Any]]) -> Any:
     """Run `work` against a server that answers ApiVersions properly first, and everything else as `script` says."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -45,6 +45,6 @@ def ask(script: Script, work: Callable[[Endpoint], Awaitable[Any]]) -> Any:
     async def main() -> Any:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         async with server:
-            return await work(Endpoint("127.0.0.1", server.sockets[0].getsockname()[1]))
+            return await work(Address("127.0.0.1", server.sockets[0].getsockname()[1]))
 
     return asyncio.run(main())

@@ -13,20 +13,20 @@ from dataclasses import dataclass, field
 from batches import make_batch
 from korvet_fast import _native
 from korvet_fast.errors import OutcomeUnknown, StoreError, TooFewCopies
-from korvet_fast.store.interface import (
+from korvet_fast.store.types import (
     BATCHES,
     ENTRIES,
     LARGE,
     Appending,
-    Attached,
     Bounds,
-    Change,
-    Detached,
-    Entry,
-    Form,
-    Page,
-    Piece,
-    Stale,
+    CompareAndSet,
+    LeadershipGrant,
+    LogFormat,
+    NotLeader,
+    OffsetConflict,
+    ReadResult,
+    RecordBatch,
+    SegmentLimits,
 )
 
 _HEAD = 61
@@ -36,21 +36,21 @@ _HEAD = 61
 class Stream:
     """A log on the server."""
 
-    entries: list[Entry] = field(default_factory=list)
+    batches: list[RecordBatch] = field(default_factory=list)
     epoch: int = 0
     end: int = 0  # as the last append by a broker left it
-    top: int = 0  # after the last record there ever was
+    last_record_end: int = 0  # after the last record there ever was
     removed: int = 0
     durable: int | None = None  # all of it, if this is not told
     epochs: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def bounds(self) -> Bounds:
-        end = max(self.end, self.top)
-        start = self.entries[0].first if self.entries else end
-        latest = max((entry.timestamp for entry in self.entries), default=-1)
+        end = max(self.end, self.last_record_end)
+        start = self.batches[0].first if self.batches else end
+        latest = max((batch.timestamp for batch in self.batches), default=-1)
         durable = end if self.durable is None else self.durable
-        return Bounds(start, end, durable, sum(len(entry.data) for entry in self.entries), latest, self.removed)
+        return Bounds(start, end, durable, sum(len(batch.data) for batch in self.batches), latest, self.removed)
 
 
 class Server:
@@ -72,44 +72,44 @@ class Server:
     def add(self, log: str, offset: int, value: bytes) -> int:
         """Another program's record, at `offset` or after the last one; where it went."""
         stream = self.stream(log)
-        first = max(offset, stream.top)
-        stream.entries.append(Entry(bytes(make_batch([value], base_offset=first)), first, first, offset >> 10))
-        stream.top = first + 1
+        first = max(offset, stream.last_record_end)
+        stream.batches.append(RecordBatch(bytes(make_batch([value], base_offset=first)), first, first, offset >> 10))
+        stream.last_record_end = first + 1
         for store in self.stores:
             store.tell(log, first)
         return first
 
-    def lose(self, log: str, top: int) -> None:
-        """Forget the records from `top` on, as a replica does that never had them."""
+    def lose(self, log: str, last_record_end: int) -> None:
+        """Forget the records from `last_record_end` on, as a replica does that never had them."""
         stream = self.stream(log)
-        stream.entries = [entry for entry in stream.entries if entry.last < top]
-        stream.end = stream.top = top
+        stream.batches = [batch for batch in stream.batches if batch.last < last_record_end]
+        stream.end = stream.last_record_end = last_record_end
 
-    def fork(self, why: str) -> None:
+    def change_history(self, why: str) -> None:
         """Everybody learns that the history broke."""
         for store in self.stores:
-            store.fork(why)
+            store.change_history(why)
 
 
 class SharedStore:
     """One program's store on a server. `held`: a list, and appends wait in it until a test calls what it holds."""
 
-    shared = True
     syncs = False
 
     def __init__(self, server: Server, layouts: tuple[str, ...] = (ENTRIES, BATCHES)) -> None:
+        self.shared = self.producers = self.groups = self
         self.layouts = layouts
         self.server = server
         self.held: list[Callable[[], None]] | None = None
-        self.refuses: str | None = None  # what `refusal` answers
+        self.refuses: str | None = None  # what `durability_error` answers
         self.lacking = False  # replicas: nothing becomes durable
         self.attached: dict[str, tuple[int, int]] = {}  # log -> epoch, the end that the next append will find
-        self.forms: dict[str, Form] = {}
+        self.log_formats: dict[str, LogFormat] = {}
         self.reading = self.most = 0  # reads under way, and how many were at the most
         self.scans: list[str] = []  # prefixes
         self._under_way: list[Appending] = []
         self._follows: list[tuple[str, int, Callable[[], None]]] = []
-        self._forked: Callable[[str], None] = lambda why: None
+        self._lost: Callable[[str], None] = lambda why: None
         server.stores.append(self)
 
     async def open(self) -> None:
@@ -118,16 +118,16 @@ class SharedStore:
     async def close(self) -> None:
         self.server.stores.remove(self)
 
-    def listen(self, forked: Callable[[str], None]) -> None:
-        self._forked = forked
+    def on_data_loss(self, lost: Callable[[str], None]) -> None:
+        self._lost = lost
 
-    def declare(self, log: str, form: Form) -> None:
-        self.forms[log] = form
+    def declare(self, log: str, log_format: LogFormat) -> None:
+        self.log_formats[log] = log_format
 
-    def refusal(self, log: str | None, sync: bool, copies: int) -> str | None:
+    def durability_error(self, log: str | None, sync: bool, copies: int) -> str | None:
         return self.refuses
 
-    async def changed(self, prefix: str) -> int:
+    async def version(self, prefix: str) -> int:
         await self._answer()
         return self.server.changes[prefix]
 
@@ -136,38 +136,54 @@ class SharedStore:
         if self.server.down:
             raise StoreError("the server is down")
 
-    async def attach(self, log: str, form: Form, *, epoch: int, floor: int) -> Attached:
+    async def acquire(
+        self, log: str, log_format: LogFormat, *, epoch: int, floor: int, durable: int = 0
+    ) -> LeadershipGrant:
         await self._answer()
         stream = self.server.stream(log)
         stream.epoch = max(stream.epoch + 1, epoch)
-        stream.end = max(stream.end, stream.top, floor)
+        stream.end = max(stream.end, stream.last_record_end, floor)
         stream.epochs = [*(each for each in stream.epochs if each[1] < stream.end), (stream.epoch, stream.end)]
         self.attached[log] = stream.epoch, stream.end
-        self.forms[log] = form
-        headers = b"".join(bytes(entry.data[:8]) + b"\0\0\0\x31" + entry.data[12:_HEAD] for entry in stream.entries)
-        attached = Attached(stream.bounds, stream.epoch, stream.top, b"")
-        return attached._replace(headers=headers, epochs=tuple(stream.epochs)) if form.single else attached
+        self.log_formats[log] = log_format
+        return LeadershipGrant(
+            stream.bounds,
+            stream.epoch,
+            stream.last_record_end,
+            tuple(stream.epochs) if log_format.entries_layout else (),
+        )
+
+    def recent_headers(self, log: str) -> bytes:
+        batches = self.server.stream(log).batches
+        return b"".join(bytes(batch.data[:8]) + b"\0\0\0\x31" + batch.data[12:_HEAD] for batch in batches)
 
     def append(
-        self, log: str, entries: Sequence[Entry], at: int, *, sync: bool, copies: int = 1, piece: Piece = LARGE
+        self,
+        log: str,
+        batches: Sequence[RecordBatch],
+        at: int,
+        *,
+        sync: bool,
+        copies: int = 1,
+        segment_limits: SegmentLimits = LARGE,
     ) -> Appending:
         if log not in self.attached:
-            raise Detached(f"{log} is not attached")
+            raise NotLeader(f"{log} is not acquired")
         loop = asyncio.get_running_loop()
         stored: Future[None] = loop.create_future()
         appending = Appending(stored, loop.create_future())
-        if not entries:
+        if not batches:
             if not self.lacking:
                 loop.call_soon(self._end, appending, None)
             else:
                 self._end(appending, None)
             return appending
         self._under_way.append(appending)
-        (entry,) = entries
+        (batch,) = batches
         epoch, expected = self.attached[log]
         assert at >= expected, "core proposes an end that is below the last append's"
-        self.attached[log] = epoch, entry.last + 1
-        kept = entry._replace(data=bytes(entry.data))
+        self.attached[log] = epoch, batch.last + 1
+        kept = batch._replace(data=bytes(batch.data))
 
         def apply() -> None:
             self._end(appending, self._apply(log, kept, epoch, expected))
@@ -178,20 +194,20 @@ class SharedStore:
             self.held.append(apply)
         return appending
 
-    def _apply(self, log: str, entry: Entry, epoch: int, expected: int) -> Exception | None:
+    def _apply(self, log: str, batch: RecordBatch, epoch: int, expected: int) -> Exception | None:
         stream = self.server.stream(log)
         if self.server.down or self.server.full:
             return StoreError("the server is down" if self.server.down else "OOM")
         if stream.epoch != epoch:
             self.attached.pop(log, None)
-            return Stale(-1, fenced=True)
+            return OffsetConflict(-1, fenced=True)
         if self.server.greedy:
-            self.server.add(log, entry.first, b"foreign")
-        if stream.end != expected or entry.first < stream.top:
+            self.server.add(log, batch.first, b"foreign")
+        if stream.end != expected or batch.first < stream.last_record_end:
             self.attached[log] = epoch, stream.end
-            return Stale(stream.bounds.end)
-        stream.entries.append(entry)
-        stream.end = stream.top = entry.last + 1
+            return OffsetConflict(stream.bounds.end)
+        stream.batches.append(batch)
+        stream.end = stream.last_record_end = batch.last + 1
         return None
 
     def _end(self, appending: Appending, error: Exception | None) -> None:
@@ -206,70 +222,69 @@ class SharedStore:
         if appending in self._under_way:
             self._under_way.remove(appending)
 
-    def fork(self, why: str) -> None:
+    def change_history(self, why: str) -> None:
         for appending in list(self._under_way):
             self._end(appending, OutcomeUnknown(why))
         self.attached.clear()
-        self._forked(why)
+        self._lost(why)
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int) -> Page:
+    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
         self.reading += 1
         self.most = max(self.most, self.reading)
         await self._answer()
         self.reading -= 1
         data: list[bytes | bytearray | memoryview] = []
         following, size = start, 0
-        for entry in self.server.stream(log).entries:
-            if entry.last < start or entry.first >= limit:
+        for batch in self.server.stream(log).batches:
+            if batch.last < start or batch.first >= limit:
                 continue
-            if data and size + len(entry.data) > max_bytes:
+            if data and size + len(batch.data) > max_bytes:
                 break
-            data.append(entry.data)
-            size += len(entry.data)
-            following = entry.last + 1
-        return Page(data, following)
+            data.append(batch.data)
+            size += len(batch.data)
+            following = batch.last + 1
+        return ReadResult(data, following)
 
     async def bounds(self, log: str) -> Bounds:
         await self._answer()
         return self.server.stream(log).bounds
 
-    async def find_time(self, log: str, ms: int, start: int = 0) -> Page:
+    async def find_time(self, log: str, ms: int, start: int = 0) -> ReadResult:
         await self._answer()
-        for entry in self.server.stream(log).entries:
-            if entry.last >= start and entry.timestamp >= ms:
-                return Page([entry.data], entry.last + 1)
-        return Page([], start)
+        for batch in self.server.stream(log).batches:
+            if batch.last >= start and batch.timestamp >= ms:
+                return ReadResult([batch.data], batch.last + 1)
+        return ReadResult([], start)
 
-    async def cut(
-        self,
-        log: str,
-        *,
-        start: int | None = None,
-        end: int | None = None,
-        older_than: int | None = None,
-        larger_than: int | None = None,
-    ) -> Bounds:
+    async def truncate(self, log: str, end: int) -> Bounds:
+        return await self.bounds(log)
+
+    async def delete_records(self, log: str, start: int) -> Bounds:
         await self._answer()
         stream = self.server.stream(log)
-        if start is not None:
-            stream.entries = [entry for entry in stream.entries if entry.last >= start]
-            stream.removed = max(stream.removed, start)
+        stream.batches = [batch for batch in stream.batches if batch.last >= start]
+        stream.removed = max(stream.removed, start)
         return stream.bounds
+
+    async def apply_retention(
+        self, log: str, *, older_than: int | None = None, larger_than: int | None = None
+    ) -> Bounds:
+        return await self.bounds(log)
 
     async def drop(self, log: str) -> None:
         await self._answer()
         self.server.streams.pop(log, None)
 
-    def show(self, log: str, group: str, offset: int | None) -> None:
+    def mirror_offset(self, log: str, group: str, offset: int | None) -> None:
         self.server.shown[log, group] = offset
 
     async def load(self, key: str) -> bytes | None:
         await self._answer()
         return self.server.keys.get(key)
 
-    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: Change) -> bool:
+    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: CompareAndSet) -> bool:
         await self._answer()
-        changes = (Change(key, value, expected), *others)
+        changes = (CompareAndSet(key, value, expected), *others)
         if any(self.server.keys.get(each.key) != each.expected for each in changes):
             return False
         self.server.changes[key[: key.find("/") + 1]] += 1
@@ -285,12 +300,14 @@ class SharedStore:
         await self._answer()
         return {key: value for key, value in sorted(self.server.keys.items()) if key.startswith(prefix)}
 
-    def follow(self, log: str, end: int, grown: Callable[[], None]) -> Callable[[], None]:
-        followed = (log, end, grown)
+    def notify(
+        self, log: str, end: int, on_append: Callable[[], None], wanted: Callable[[], bool] | None = None
+    ) -> Callable[[], None]:
+        followed = (log, end, on_append)
         self._follows.append(followed)
-        top = self.server.stream(log).top
-        if top > end:
-            asyncio.get_running_loop().call_soon(self.tell, log, top - 1)
+        last_record_end = self.server.stream(log).last_record_end
+        if last_record_end > end:
+            asyncio.get_running_loop().call_soon(self.tell, log, last_record_end - 1)
         return lambda: self._follows.remove(followed) if followed in self._follows else None
 
     def tell(self, log: str, offset: int) -> None:
@@ -302,4 +319,4 @@ class SharedStore:
 
 def first_record(batch: bytes | bytearray | memoryview) -> int:
     """The offset of a batch's first record."""
-    return int(_native.headers(batch, False)[0].base_offset)
+    return int(_native.batch_headers(batch, False)[0].base_offset)

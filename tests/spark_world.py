@@ -9,9 +9,9 @@ import pytest
 
 from batches import NOW, make_batch
 from korvet_fast import _native
-from korvet_fast.client.refusal import refusal
-from korvet_fast.endpoint import Endpoint
-from korvet_fast.spark import pages, reader, stream
+from korvet_fast.client.protocol.errors import broker_error
+from korvet_fast.endpoint import Address
+from korvet_fast.spark import fetcher, reader, stream
 from korvet_fast.spark.options import Options, Use, parse
 from korvet_fast.wire.kafka.shapes.commits import OFFSET_COMMIT
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
@@ -46,7 +46,7 @@ class Log:
         self.records = {at: time for at, time in self.records.items() if at >= offset}
 
     def read(self, offset: int, most: int) -> bytes:
-        first, end, _ = _native.span(self.data, offset, LARGEST, most)
+        first, end, _ = _native.slice_batches(self.data, offset, LARGEST, most)
         return bytes(self.data[first:end])
 
 
@@ -63,7 +63,7 @@ class World:
         self.commit_code = 0
 
     def install(self, patch: pytest.MonkeyPatch) -> "World":
-        for module in (pages, reader, stream):
+        for module in (fetcher, reader, stream):
             patch.setattr(module, "cluster", lambda bootstrap, patience: self)
         return self
 
@@ -76,13 +76,13 @@ class World:
             counts[topic] = counts.get(topic, 0) + 1
         for topic in topics or ():
             if topic not in counts:
-                raise refusal(f"topic {topic!r}", UNKNOWN)
+                raise broker_error(f"topic {topic!r}", UNKNOWN)
         return counts if topics is None else {topic: counts[topic] for topic in topics}
 
-    def by_leader(self, places: Iterable[tuple[str, int]]) -> dict[Endpoint, list[tuple[str, int]]]:
-        found: dict[Endpoint, list[tuple[str, int]]] = {}
+    def by_leader(self, places: Iterable[tuple[str, int]]) -> dict[Address, list[tuple[str, int]]]:
+        found: dict[Address, list[tuple[str, int]]] = {}
         for topic, partition in places:
-            found.setdefault(Endpoint("127.0.0.1", 1 + partition % 2), []).append((topic, partition))
+            found.setdefault(Address("127.0.0.1", 1 + partition % 2), []).append((topic, partition))
         return found
 
     def leader(self, topic: str, partition: int) -> "World":
@@ -106,7 +106,7 @@ class World:
             raise trouble
         log = self.logs.get((topic["topic"], asked["partition"]))
         row = {"error_code": trouble, "high_watermark": -1, "last_stable_offset": -1, "records": None}
-        row["aborted_transactions"] = None
+        row |= {"partition_index": asked["partition"], "aborted_transactions": None}
         if log is None:
             row["error_code"] = row["error_code"] or UNKNOWN
         elif not log.removed <= asked["fetch_offset"] <= log.end:

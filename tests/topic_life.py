@@ -7,7 +7,7 @@ from typing import Any
 from batches import read_values
 from broker_process import BrokerProcess
 from kafka_server import LIST_OFFSETS, RawClient, run
-from korvet_fast._native import headers
+from korvet_fast._native import batch_headers
 from raw_connection import connect
 
 BASE = 1_600_000_000_000  # ms; long before retention.ms would keep it, so retention is off where it is used
@@ -51,5 +51,5 @@ async def read_log_from(client: RawClient, topic: str, start: int) -> list[bytes
     """As a client reads: a batch comes whole, and what lies below the offset asked for is skipped."""
     values: list[bytes] = []
     while page := (await client.fetch(topic, start + len(values)))["records"]:
-        values += read_values(page)[start + len(values) - headers(page, False)[0].base_offset :]
+        values += read_values(page)[start + len(values) - batch_headers(page, False)[0].base_offset :]
     return values

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 
 from korvet_fast._native import Frames
-from korvet_fast.wire.dialect import Hangup, Reply
+from korvet_fast.wire.dialect import CloseConnection, FirstRequestLimits, Reply
 
 LIMIT = 32 << 20
 
@@ -22,6 +22,7 @@ class ToyDialect:
         self.started: list[bytes] = []
         self.gates: dict[bytes, asyncio.Future[None]] = {}
         self.sessions: list[ToySession] = []
+        self.first_request = FirstRequestLimits(LIMIT)
 
     def gate(self, name: bytes) -> "asyncio.Future[None]":
         return self.gates.setdefault(name, asyncio.get_running_loop().create_future())
@@ -29,11 +30,11 @@ class ToyDialect:
     def frames(self) -> Frames:
         return Frames(LIMIT)
 
-    def session(self, peer: str) -> "ToySession":
+    def session(self, peer: str, client: object = None) -> "ToySession":
         self.sessions.append(ToySession(self))
         return self.sessions[-1]
 
-    def mistaken(self, first: bytes) -> str | None:
+    def detect_protocol(self, first: bytes) -> str | None:
         return "an HTTP request" if first.startswith(b"GET ") else None
 
 
@@ -62,7 +63,7 @@ class ToySession:
         elif command == b"digest":
             return [frame(sha256(rest).digest())]
         elif command == b"hang":
-            raise Hangup("it was asked to hang up\nand did")
+            raise CloseConnection("it was asked to hang up\nand did")
         elif command == b"bug":
             raise ZeroDivisionError("a bug of the test")
         elif command == b"late-bug":
@@ -70,10 +71,10 @@ class ToySession:
             raise ZeroDivisionError("a late bug of the test")
         return [frame(bytes(frame_[:40]))]
 
-    def weigh(self, frame_: bytearray) -> int:
+    def cost(self, frame_: bytearray) -> int:
         return len(frame_)
 
-    def hurry(self) -> None:
+    def release_memory(self) -> None:
         self.close()
 
     def close(self) -> None:

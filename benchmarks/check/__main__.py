@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from benchmarks.check.count import Uncounted, count
+from benchmarks.check.renamed import today, with_earlier
 from benchmarks.check.sides import choose_base, describe, prepare_base, prepare_tree
 
 PERCENT = 3.0  # more than anything moves by itself: an unchanged call stays within 1 %
@@ -63,7 +64,8 @@ class Sides(NamedTuple):
             if not (self.source / "benchmarks" / "check").exists():
                 raise
             print(f"{error}\nso it is counted with its own benchmarks", file=sys.stderr)
-            return count(self.base, words, self.source)
+            found = count(self.base, with_earlier(words), self.source)
+            return {today(name): instructions for name, instructions in found.items()}
 
 
 def find_worse(sides: Sides, changes: list[Change], percent: float) -> list[Change]:

@@ -83,7 +83,7 @@ def _build(commit: str, source: Path) -> Path:
             shutil.copytree(ROOT / "target" / "release", target / "release", symlinks=True)
         maturin = Path(sys.executable).with_name("maturin")
         subprocess.run(
-            [maturin, "build", "--release", "--quiet", "--out", wheels],
+            [maturin, "build", "--release", "--locked", "--quiet", "--out", wheels],
             cwd=source,
             env={**os.environ, "CARGO_TARGET_DIR": str(target)},
             check=True,

@@ -22,9 +22,9 @@ Call = Callable[[Any], Callable[[], object]]  # an implementation to what is tim
 def prepare(count: int) -> dict[str, Call]:
     """Each call by name, for `count` records; frames, partitions, replies and commands count as records."""
     columns = _columns(count)
-    batch = bytes(native.assemble(columns, 0, 0, -1, -1, -1))
+    batch = bytes(native.build_batch(columns, 0, 0, -1, -1, -1))
     lz4 = _compressed(batch)
-    small = bytes(native.assemble(_columns(1), 0, 0, -1, -1, -1))
+    small = bytes(native.build_batch(_columns(1), 0, 0, -1, -1, -1))
     log = b"".join(_placed(small, offset) for offset in range(count))
     frames = (len(small).to_bytes(4, "big") + small) * count
     request = {
@@ -36,7 +36,7 @@ def prepare(count: int) -> dict[str, Call]:
         ],
     }
     encoded = PRODUCE.request.encode(request, VERSION)
-    messages = bytes(native.lower(batch, 1, LIMIT))
+    messages = bytes(native.down_convert(batch, 1, LIMIT))
     offsets = array("q", range(1 << 40, (1 << 40) + count))
     ids = bytes(native.pack_ids(offsets, BITS))
     commands = [["XADD", "korvet:orders:0", f"{place}-0", "value", VALUE] for place in range(count)]
@@ -51,31 +51,31 @@ def prepare(count: int) -> dict[str, Call]:
         "Schema.decode": _with_schema(lambda schema: lambda: schema.decode(encoded, VERSION, ELEMENTS)),
         "Schema.encode": _with_schema(lambda schema: lambda: schema.encode(request, VERSION)),
         "Schema.frame": _with_schema(lambda schema: lambda: schema.frame(request, VERSION)),
-        "admit": lambda impl: lambda: impl.admit(batch, LIMIT),
-        "check": lambda impl: lambda: impl.check(batch, LIMIT),
-        "check (lz4)": lambda impl: lambda: impl.check(lz4, LIMIT),
-        "headers": lambda impl: lambda: impl.headers(log, False),
-        "headers (verify)": lambda impl: lambda: impl.headers(log, True),
-        "span": lambda impl: lambda: impl.span(log, count // 2, count, LIMIT),
-        "restamp": lambda impl: lambda: impl.restamp(stamped, 5, 0, None, None),
+        "validate_batch": lambda impl: lambda: impl.validate_batch(batch, LIMIT),
+        "validate_batches": lambda impl: lambda: impl.validate_batches(batch, LIMIT),
+        "validate_batches (lz4)": lambda impl: lambda: impl.validate_batches(lz4, LIMIT),
+        "batch_headers": lambda impl: lambda: impl.batch_headers(log, False),
+        "batch_headers (verify)": lambda impl: lambda: impl.batch_headers(log, True),
+        "slice_batches": lambda impl: lambda: impl.slice_batches(log, count // 2, count, LIMIT),
+        "assign_offsets": lambda impl: lambda: impl.assign_offsets(stamped, 5, 0, None, None),
         "recompress (from lz4)": lambda impl: lambda: impl.recompress(lz4, 0, LIMIT),
         "find_time": lambda impl: lambda: impl.find_time(batch, last, LIMIT),
-        "columns": lambda impl: lambda: impl.columns(batch, LIMIT),
+        "to_columns": lambda impl: lambda: impl.to_columns(batch, LIMIT),
         "to_arrow": lambda impl: lambda: impl.to_arrow(batch, "orders", 0, ROW, 0, count, LIMIT, LIMIT, LIMIT),
-        "assemble": lambda impl: lambda: impl.assemble(columns, 0, 0, -1, -1, -1),
-        "Rows.batches": _with_rows(batch, count),
-        "lift": lambda impl: lambda: impl.lift(messages, LIMIT, 0),
-        "lower": lambda impl: lambda: impl.lower(batch, 1, LIMIT),
+        "build_batch": lambda impl: lambda: impl.build_batch(columns, 0, 0, -1, -1, -1),
+        "ArrowRecords.batches": _with_rows(batch, count),
+        "up_convert": lambda impl: lambda: impl.up_convert(messages, LIMIT, 0),
+        "down_convert": lambda impl: lambda: impl.down_convert(batch, 1, LIMIT),
         "pack_ids": lambda impl: lambda: impl.pack_ids(offsets, BITS),
         "unpack_ids": lambda impl: lambda: impl.unpack_ids(array("q", ids), BITS),
-        "pack_append": lambda impl: lambda: impl.pack_append("korvet:orders:0", batch, OLD << BITS, BITS, LIMIT),
-        "entries": lambda impl: lambda: impl.entries(stored, BITS, 0, LIMIT, 0, 0),
-        "blobs": lambda impl: lambda: impl.blobs(whole, BITS, 0, LIMIT),
+        "encode_append": lambda impl: lambda: impl.encode_append("korvet:orders:0", batch, OLD << BITS, BITS, LIMIT),
+        "decode_records": lambda impl: lambda: impl.decode_records(stored, BITS, 0, LIMIT, 0, 0),
+        "decode_batches": lambda impl: lambda: impl.decode_batches(whole, BITS, 0, LIMIT),
         "match_names": lambda impl: lambda: impl.match_names("orders-[0-9]*5", names),
-        "pack": lambda impl: lambda: impl.pack(commands),
-        "pack_parts": lambda impl: lambda: impl.pack_parts(commands),
-        "reply": lambda impl: lambda: impl.reply(stored),
-        "replies": lambda impl: lambda: impl.replies(replies),
+        "encode_commands": lambda impl: lambda: impl.encode_commands(commands),
+        "encode_command_parts": lambda impl: lambda: impl.encode_command_parts(commands),
+        "parse_reply": lambda impl: lambda: impl.parse_reply(stored),
+        "parse_replies": lambda impl: lambda: impl.parse_replies(replies),
         "Replies.feed": lambda impl: lambda: impl.Replies(LIMIT).feed(replies),
     }
 
@@ -92,7 +92,9 @@ def _with_rows(batch: bytes, count: int) -> Call:
         rows: Any = {"key": [b"%08d" % place for place in range(count)], "value": [VALUE] * count}
         if impl is native:
             rows = native.to_arrow(batch, "orders", 0, list(rows), 0, count, LIMIT, LIMIT, LIMIT)
-        return lambda: impl.Rows(rows, "orders").batches({"orders": [0, 0]}, 0, 0, LIMIT, LIMIT, -1, -1, 1 << 40)
+        return lambda: impl.ArrowRecords(rows, "orders").batches(
+            {"orders": [0, 0]}, 0, 0, LIMIT, LIMIT, -1, -1, 1 << 40
+        )
 
     return make
 
@@ -136,5 +138,5 @@ def _compressed(batch: bytes) -> bytes:
 
 def _placed(batch: bytes, offset: int) -> bytes:
     stamped = bytearray(batch)
-    native.restamp(stamped, offset, 0, None, None)
+    native.assign_offsets(stamped, offset, 0, None, None)
     return bytes(stamped)

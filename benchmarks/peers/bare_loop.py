@@ -19,7 +19,7 @@ class Answers(asyncio.Protocol):
     """One connection; the end offset is shared by all, and whether the topic is there."""
 
     end = 0
-    fault = 0  # UNKNOWN_TOPIC_OR_PARTITION once it is deleted
+    error_code = 0  # UNKNOWN_TOPIC_OR_PARTITION once it is deleted
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but name
@@ -45,10 +45,12 @@ class Answers(asyncio.Protocol):
         if key == 0:
             return self.produced(correlation, start)
         if key in (19, 20):
-            Answers.fault = 0 if key == 19 else 3
+            Answers.error_code = 0 if key == 19 else 3
         topic = struct.pack(">ih1s", 1, 1, b"t")
         answers = {
-            2: struct.pack(">ii", correlation, 0) + topic + struct.pack(">iihqqi", 1, 0, self.fault, -1, self.end, 0),
+            2: struct.pack(">ii", correlation, 0)
+            + topic
+            + struct.pack(">iihqqi", 1, 0, self.error_code, -1, self.end, 0),
             3: struct.pack(">iiih9sihii", correlation, 1, 0, 9, b"127.0.0.1", 0, -1, 0, 0),
             18: struct.pack(">ihi", correlation, 0, 0),
             19: struct.pack(">ii", correlation, 0) + topic + struct.pack(">hh", 0, -1),

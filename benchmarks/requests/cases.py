@@ -126,7 +126,7 @@ def batch(size: int) -> bytes:
         "value": bytes(range(100)) * count,
         "value_valid": b"\1" * count,
     }
-    return bytes(native.assemble(columns, 0, 0, -1, -1, -1))
+    return bytes(native.build_batch(columns, 0, 0, -1, -1, -1))
 
 
 def topic(name: str, partitions: int) -> dict[str, Any]:

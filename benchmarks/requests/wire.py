@@ -4,17 +4,23 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from itertools import cycle, islice
+from math import inf
 from typing import Any, Final
 
 from benchmarks.requests.discard import Discard
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
-from korvet_fast.core.types import Address, Buffer
-from korvet_fast.net.connection import WINDOW, Connection, Shared
-from korvet_fast.net.limits import Admission, Limits
+from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.core.fair_queue import FairQueue
+from korvet_fast.endpoint import Address
+from korvet_fast.net.busy_poll import BusyPoll
+from korvet_fast.net.connection import WINDOW, Connection
+from korvet_fast.net.limits import Limits, ServerLimits
 from korvet_fast.net.pool import Pool
-from korvet_fast.net.quiet import Quiet
-from korvet_fast.net.wakefulness import Wakefulness
+from korvet_fast.net.serve import WORKERS
+from korvet_fast.net.server_context import ServerContext
+from korvet_fast.rate_limited_log import RateLimitedLog
+from korvet_fast.types import Buffer
 from korvet_fast.wire.kafka.dialect import KafkaDialect
 
 PATIENCE: Final = 1_800_000  # ms: no member of a group expires while the rest is measured, however slowly
@@ -28,14 +34,14 @@ SETTINGS = (
 class Wire(asyncio.Transport):
     """Stands where a socket would: takes replies and forgets all but the last one."""
 
-    def __init__(self, shared: Shared, dialect: KafkaDialect) -> None:
+    def __init__(self, context: ServerContext[Connection], dialect: KafkaDialect) -> None:
         super().__init__()
         self._loop = asyncio.get_running_loop()
         self._frames: Iterable[bytes] = ()
         self._over: asyncio.Future[None] | None = None
         self.reply: list[Buffer] = []
         self.broken = False
-        self._connection = Connection(dialect, shared)
+        self._connection = Connection(dialect, context)
         self._connection.connection_made(self)
 
     async def ask(self, frames: Sequence[bytes], times: int = 1) -> bytes:
@@ -90,10 +96,10 @@ class Wire(asyncio.Transport):
         """See `pause_reading`."""
 
 
-class _Drowsy(Wakefulness):
+class _Drowsy(BusyPoll):
     """Without a socket there is nothing to look out for."""
 
-    def prolong(self) -> None:
+    def prolong(self, now: float) -> None:
         """Sleep."""
 
 
@@ -102,13 +108,18 @@ async def open_wire() -> AsyncIterator[Wire]:
     """A connection to a broker of this process over a store that discards."""
     broker = Broker(Discard(), read_settings(SETTINGS))
     await broker.open([Address("broker.test", 9092)])
-    dialect = KafkaDialect(broker)
+    workers = FairExecutor(WORKERS, "check")
+    dialect = KafkaDialect(broker, 0, workers)
     loop = asyncio.get_running_loop()
-    pool = Pool(Admission().pool, lambda: None)
+    pool = Pool(ServerLimits().pool, lambda: None)
     window = memoryview(bytearray(WINDOW))
-    shared = Shared(window, pool, Limits(), Quiet(loop.time), _Drowsy(), lambda _: None)
+    drowsy, ignore = _Drowsy(), lambda _: None
+    queue = FairQueue(noted=inf)  # under callgrind everything takes long
+    context: ServerContext[Connection] = ServerContext(
+        window, pool, queue, Limits(), RateLimitedLog(loop.time), drowsy, ignore, ignore
+    )
     try:
-        yield Wire(shared, dialect)
+        yield Wire(context, dialect)
     finally:
-        dialect.close()
+        workers.shutdown()
         await broker.close()

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from korvet_fast.printable import printable
+
 COMMANDS = {
     "serve": "Run a broker.",
     "topic": "Create, list, describe, alter and delete topics.",
@@ -31,6 +33,15 @@ class _Commands(click.Group):
             return None
         command: click.Command = import_module(f"korvet_fast.cli.{cmd_name}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. The sentence it failed with may hold names from elsewhere: it is made printable."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError:
+            raise  # about what the caller typed
+        except click.ClickException as error:
+            raise click.ClickException("\n".join(map(printable, error.message.split("\n")))) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

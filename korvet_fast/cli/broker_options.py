@@ -1,4 +1,4 @@
-"""What `serve` and `doctor` are told about a broker: options in, one frozen value out."""
+"""The options of a broker, for `serve` and `doctor`: options in, one frozen value out."""
 
 import os
 from collections.abc import Callable
@@ -6,25 +6,40 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
-from korvet_fast.cli.address import Listener, parse_listener
 from korvet_fast.config import Settings, read_settings
+from korvet_fast.endpoint import Endpoint, read_endpoint
 from korvet_fast.errors import SettingError
-from korvet_fast.store.redis.url import RedisUrl, parse_url
+from korvet_fast.store.redis.connection.url import RedisUrl, parse_url
+from korvet_fast.wire.dialects import DIALECTS
 
 DEFAULT_STORE = "file:./korvet-data"
-DEFAULT_LISTENER = Listener("kafka", "127.0.0.1", 9092)
+DEFAULT_LISTENER = Endpoint("kafka", "127.0.0.1", 9092)
+STORE_VARIABLE = "KORVET_STORE"
 ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 (compared with, not bound)
 
 
 class BrokerOptions(NamedTuple):
-    """A broker to be: where its data lies, where it listens, what clients are told, and its settings."""
+    """A broker to be started: its store, its listeners, the endpoints that clients are told, and its settings."""
 
     store: str  # for the log: as given, without a password
     place: Path | RedisUrl  # a directory for the embedded store, or a Redis
-    listeners: tuple[Listener, ...]
-    advertised: tuple[Listener | None, ...]  # for each listener; None: what it is bound to
+    listeners: tuple[Endpoint, ...]
+    advertised: tuple[Endpoint | None, ...]  # for each listener; None: the endpoint it is bound to
     settings: Settings
+    password_typed: bool  # a password of the store stands on the command line
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """Read `kafka://127.0.0.1:9092`. Raises `click.BadParameter`, also for a scheme that no dialect has."""
+    scheme, found, _ = text.partition("://")
+    if found and scheme not in DIALECTS:
+        raise click.BadParameter(f"{scheme}:// is not served by this version; write {_SERVED}")
+    try:
+        return read_endpoint(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def broker_options(function: Callable[[BrokerOptions], None]) -> Callable[..., None]:
@@ -39,31 +54,34 @@ def broker_options(function: Callable[[BrokerOptions], None]) -> Callable[..., N
     return command
 
 
+_SERVED = "|".join(f"{scheme}://HOST:PORT" for scheme in DIALECTS)
 _OPTIONS = (
     click.option(
         "--store",
         default=DEFAULT_STORE,
         show_default=True,
+        envvar=STORE_VARIABLE,
+        show_envvar=True,
         metavar="file:DIRECTORY|redis://HOST:PORT/DB",
         help="Where the records are kept. Also rediss://, unix://, redis+sentinel://HOST,HOST/NAME, "
-        "redis+cluster://HOST,HOST.",
+        "redis+cluster://HOST,HOST. A password does not belong here: ?password_file=FILE.",
     ),
     click.option(
         "--listen",
         "listeners",
-        type=parse_listener,
+        type=parse_endpoint,
         multiple=True,
         default=[str(DEFAULT_LISTENER)],
         show_default=True,
-        metavar="kafka://HOST:PORT",
+        metavar=_SERVED,
         help="An address to serve; port 0 is any free port. May be given more than once.",
     ),
     click.option(
         "--advertise",
         "advertised",
-        type=parse_listener,
+        type=parse_endpoint,
         multiple=True,
-        metavar="kafka://HOST:PORT",
+        metavar=_SERVED,
         help="What clients are told to connect to: one for each --listen, in the same order.",
     ),
     click.option(
@@ -81,37 +99,45 @@ _OPTIONS = (
 
 def _read(
     store: str,
-    listeners: tuple[Listener, ...],
-    advertised: tuple[Listener, ...],
+    listeners: tuple[Endpoint, ...],
+    advertised: tuple[Endpoint, ...],
     file: Path | None,
     flags: tuple[str, ...],
 ) -> BrokerOptions:
+    environment = {name: value for name, value in os.environ.items() if name != STORE_VARIABLE}
     try:
-        settings = read_settings(flags, os.environ, file)
+        settings = read_settings(flags, environment, file)
     except SettingError as error:
         raise click.UsageError(str(error)) from None
-    place = _place(store)
+    source = click.get_current_context().get_parameter_source("store")
+    place = _place(store, STORE_VARIABLE if source is ParameterSource.ENVIRONMENT else "--store")
     shown = store if isinstance(place, Path) else str(place)
-    return BrokerOptions(shown, place, listeners, _advertised(listeners, advertised), settings)
+    typed = source is ParameterSource.COMMANDLINE and isinstance(place, RedisUrl) and place.password_in_url
+    return BrokerOptions(shown, place, listeners, _advertised(listeners, advertised), settings, typed)
 
 
-def _place(store: str) -> Path | RedisUrl:
+def _place(store: str, given: str) -> Path | RedisUrl:
+    """The place of a store. `given`: the option or variable that names it. Raises `click.UsageError`."""
     scheme, colon, rest = store.partition(":")
     if colon and scheme != "file":
         try:
             return parse_url(store)
         except SettingError as error:
-            raise click.UsageError(f"--store: {error}, or file:DIRECTORY") from None
+            why = str(error) if str(error).endswith("?") else f"{error}."
+            raise click.UsageError(f"{given}: {why} (Files of its own: file:DIRECTORY)") from None
     if not colon:
-        raise click.UsageError(f"--store: {store!r} has no scheme; write file:DIRECTORY, for example {DEFAULT_STORE}")
+        raise click.UsageError(f"{given}: {store!r} has no scheme; write file:DIRECTORY, for example {DEFAULT_STORE}")
     if not rest or rest.startswith("//"):
-        raise click.UsageError(f"--store {store!r}: write file:DIRECTORY, for example file:/var/lib/korvet")
+        raise click.UsageError(f"{given} {store!r}: write file:DIRECTORY, for example file:/var/lib/korvet")
     return Path(rest)
 
 
-def _advertised(listeners: tuple[Listener, ...], given: tuple[Listener, ...]) -> tuple[Listener | None, ...]:
+def _advertised(listeners: tuple[Endpoint, ...], given: tuple[Endpoint, ...]) -> tuple[Endpoint | None, ...]:
     if given and len(given) != len(listeners):
         raise click.UsageError(f"--listen gives {len(listeners)}, --advertise {len(given)} addresses: pair them")
+    for listener, told in zip(listeners if given else (), given, strict=True):
+        if told.scheme != listener.scheme:
+            raise click.UsageError(f"--advertise {told} belongs to --listen {listener}, which has another scheme")
     for listener in given:
         if listener.port == 0 or listener.host in ANYWHERE:
             raise click.UsageError(f"--advertise {listener}: nobody can connect to that; give a host and a port")
@@ -119,6 +145,6 @@ def _advertised(listeners: tuple[Listener, ...], given: tuple[Listener, ...]) ->
         if listener.host in ANYWHERE:
             raise click.UsageError(
                 f"--listen {listener} takes connections on every address of this machine, so say which one clients "
-                "are to be told: --advertise kafka://HOST:PORT"
+                f"are to be told: --advertise {listener.scheme}://HOST:PORT"
             )
     return given or (None,) * len(listeners)

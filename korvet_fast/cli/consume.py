@@ -1,7 +1,6 @@
 """`korvet-fast consume`: the records of a topic, on standard output."""
 
 import base64
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -11,9 +10,10 @@ import click
 
 from korvet_fast.cli.session import bootstrap_option, run
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.connection import ClientError
-from korvet_fast.client.reader import Reader, Record, find_offset
-from korvet_fast.core.types import EARLIEST, LATEST
+from korvet_fast.client.consumer import Consumer, Record, find_offset
+from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.printable import printable, to_json
+from korvet_fast.types import EARLIEST, LATEST
 
 
 def _parse_start(text: str) -> str | int:
@@ -42,7 +42,8 @@ def _parse_start(text: str) -> str | int:
     type=click.Choice(["raw", "json"]),
     default="raw",
     show_default=True,
-    help="raw: the values, a line each. json: an object per record.",
+    help="raw: the values, a line each; on a terminal control characters are shown as \\x1b, a pipe or a file gets the "
+    "bytes. json: an object per record.",
 )
 @bootstrap_option
 def command(
@@ -62,23 +63,24 @@ def command(
 
     In JSON, a key, value or header that is not UTF-8 is written as {"base64": "..."}.
     """
-    form = {"raw": _raw, "json": lambda record: _json(topic, record)}[output]
+    raw = _shown if sys.stdout.isatty() else _raw
+    form = {"raw": raw, "json": lambda record: _json(topic, record)}[output]
 
     async def work(cluster: Cluster) -> None:
         positions = await _positions(cluster, topic, start, partition)
-        await _print(Reader(cluster, topic, positions), count, form)
+        await _print(Consumer(cluster, topic, positions), count, form)
 
     try:
         run(bootstrap, work)
     except KeyboardInterrupt:
-        pass  # the usual way to end it
+        pass  # people end the command with Ctrl-C
     except BrokenPipeError:
-        # The reader of our output has had enough. Python would complain again when it flushes at exit.
+        # The program that reads our output has closed it. Without this, Python reports the broken pipe again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 async def _positions(cluster: Cluster, topic: str, start: str | int, partition: int | None) -> dict[int, int]:
-    """Where to begin in each partition; one that does not hold the offset begins at its nearer end."""
+    """Where to begin in each partition. If a partition does not hold the offset, reading begins at its nearer end."""
     partitions = await cluster.partitions(topic)
     if partition is not None:
         if partition not in partitions:
@@ -96,10 +98,10 @@ async def _positions(cluster: Cluster, topic: str, start: str | int, partition: 
     return positions
 
 
-async def _print(reader: Reader, count: int | None, form: Callable[[Record], bytes]) -> None:
+async def _print(consumer: Consumer, count: int | None, form: Callable[[Record], bytes]) -> None:
     out = sys.stdout.buffer
     left = count
-    async for records in reader.pages():
+    async for records in consumer.poll():
         lines = [form(record) for record in _at_most(records, left)]
         out.write(b"".join(lines))
         out.flush()
@@ -117,6 +119,11 @@ def _raw(record: Record) -> bytes:
     return (record.value or b"") + b"\n"
 
 
+def _shown(record: Record) -> bytes:
+    """The value for a terminal: one line of printable letters; bytes that are not UTF-8 appear as \\xff."""
+    return printable(str(record.value or b"", "utf-8", "backslashreplace")).encode() + b"\n"
+
+
 def _json(topic: str, record: Record) -> bytes:
     fields = {
         "topic": topic,
@@ -127,7 +134,7 @@ def _json(topic: str, record: Record) -> bytes:
         "value": _text(record.value),
         "headers": [[name, _text(value)] for name, value in record.headers],
     }
-    return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
+    return to_json(fields).encode() + b"\n"
 
 
 def _text(data: bytes | None) -> str | dict[str, str] | None:

@@ -1,4 +1,4 @@
-"""`korvet-fast export`: a topic into files, by Spark; all at once, or following it."""
+"""`korvet-fast export`: a topic into files, by Spark: once, or on and on as records come."""
 
 import time
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ import click
 from korvet_fast.cli.session import bootstrap_option, run
 from korvet_fast.cli.spark_job import import_jobs, job_bar, pairs, spark_options, spark_session, summary
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.endpoint import Endpoint
+from korvet_fast.endpoint import Address
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from korvet_fast.spark.jobs import Follower
+    from korvet_fast.spark.jobs import StreamExport
 
 LATEST = "latest"
 LOOK = 1  # seconds between two looks at a stream
@@ -86,7 +86,7 @@ def command(
     most: int | None,
     master: str,
     conf: Mapping[str, str],
-    bootstrap: tuple[Endpoint, ...],
+    bootstrap: tuple[Address, ...],
 ) -> None:
     """Write the records of a topic to files with Spark: key, value, topic, partition, offset, timestamp, its type.
 
@@ -103,10 +103,7 @@ def command(
         raise click.UsageError("--checkpoint is where --follow notes how far it is: give --follow, or leave it out")
     options = {"subscribe": topic, "includeHeaders": str(headers).lower(), **read_bound("starting", begin)}
     options |= {**given, "kafka.bootstrap.servers": ",".join(map(str, bootstrap))}
-    if follow and end not in (None, LATEST):
-        raise click.UsageError("--follow knows --until latest only: leave --follow out to end elsewhere")
-    if not follow:
-        options |= read_bound("ending", end or LATEST)
+    options |= read_end(end, follow)
 
     async def check(cluster: Cluster) -> None:
         await cluster.partitions(topic)
@@ -117,7 +114,7 @@ def command(
         began = time.perf_counter()
         if follow:
             options |= {} if most is None else {"maxOffsetsPerTrigger": str(most)}
-            follower = jobs.Follower(directory, checkpoint or f"{directory}/_checkpoint")
+            follower = jobs.StreamExport(directory, checkpoint or f"{directory}/_checkpoint")
             watch(follower.start(spark, options, None if end == LATEST else every), follower)
             rows, size = follower.rows, follower.bytes
         else:
@@ -128,8 +125,8 @@ def command(
         click.echo(summary(rows, size, time.perf_counter() - began, f"to {directory}"), err=True)
 
 
-def watch(query: "StreamingQuery", follower: "Follower") -> None:
-    """Show how much was written until the stream ends, or Ctrl-C ends it."""
+def watch(query: "StreamingQuery", follower: "StreamExport") -> None:
+    """Print how much was written, until the stream ends or Ctrl-C ends it."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -142,6 +139,15 @@ def watch(query: "StreamingQuery", follower: "Follower") -> None:
                 bar.update(task, completed=follower.rows)
         except KeyboardInterrupt:
             query.stop()
+
+
+def read_end(text: str | None, follow: bool) -> dict[str, str]:
+    """`--until` as an option of the source; a stream has none. Raises `click.UsageError`."""
+    if not follow:
+        return read_bound("ending", text or LATEST)
+    if text not in (None, LATEST):
+        raise click.UsageError("--follow knows --until latest only: leave --follow out to end elsewhere")
+    return {}
 
 
 def read_bound(side: str, text: str) -> dict[str, str]:

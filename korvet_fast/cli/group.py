@@ -1,6 +1,5 @@
 """`korvet-fast group`: list, describe, reset and delete."""
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -10,11 +9,10 @@ import click
 from korvet_fast.cli.session import bootstrap_option, count, run
 from korvet_fast.cli.topic import draw_table
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.connection import ClientError
+from korvet_fast.client.consumer import find_offset
 from korvet_fast.client.groups import (
-    Described,
-    Listed,
-    Place,
+    GroupDescription,
+    GroupListing,
     commit,
     delete_group,
     describe_group,
@@ -22,7 +20,9 @@ from korvet_fast.client.groups import (
     find_bounds,
     list_groups,
 )
-from korvet_fast.client.reader import find_offset
+from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.client.protocol.metadata import TopicPartition
+from korvet_fast.printable import printable, to_json
 
 Bootstrap = tuple[tuple[str, int], ...]
 
@@ -66,7 +66,7 @@ def command() -> None:
 def list_command(states: tuple[str, ...], kinds: tuple[str, ...], as_json: bool, bootstrap: Bootstrap) -> None:
     """List the groups of all brokers."""
 
-    async def work(cluster: Cluster) -> list[Listed]:
+    async def work(cluster: Cluster) -> list[GroupListing]:
         return await list_groups(cluster, states, kinds)
 
     found = run(bootstrap, work)
@@ -84,7 +84,7 @@ def list_command(states: tuple[str, ...], kinds: tuple[str, ...], as_json: bool,
 def describe(names: tuple[str, ...], as_json: bool, bootstrap: Bootstrap) -> None:
     """Show where groups are: what they have committed, the end, the records in between, and who reads what."""
 
-    async def work(cluster: Cluster) -> list[Described]:
+    async def work(cluster: Cluster) -> list[GroupDescription]:
         return [await describe_group(cluster, name) for name in names]
 
     found = run(bootstrap, work)
@@ -95,7 +95,8 @@ def describe(names: tuple[str, ...], as_json: bool, bootstrap: Bootstrap) -> Non
         if number:
             click.echo()
         protocol = f", protocol {row.protocol}" if row.protocol else ""
-        click.echo(f"group {row.group}: {row.kind}, {row.state}, {count(row.members, 'member')}{protocol}")
+        line = f"group {row.group}: {row.kind}, {row.state}, {count(row.members, 'member')}{protocol}"
+        click.echo(printable(line))
         draw_table(
             ("topic", "partition", "committed", "end", "lag", "member", "host"),
             [
@@ -112,7 +113,7 @@ def describe(names: tuple[str, ...], as_json: bool, bootstrap: Bootstrap) -> Non
 
 
 class Target(NamedTuple):
-    """Where to: `word` earliest or latest, or an `offset`, or a `time` in ms."""
+    """The offsets to reset to: `word` earliest or latest, or an `offset`, or a `time` in ms."""
 
     word: str = ""
     offset: int | None = None
@@ -129,7 +130,7 @@ def _parse_target(text: str) -> Target:
     except ValueError:
         legal = "earliest, latest, an offset (0, 1, 2, ...) or a time such as 2026-01-31T12:00:00+01:00"
         raise click.BadParameter(f"{text!r} is none of: {legal}") from None
-    return Target(time=int(when.astimezone().timestamp() * 1000))  # without a zone, it is of this machine's
+    return Target(time=int(when.astimezone().timestamp() * 1000))  # a time without a zone is local time
 
 
 def _parse_topics(
@@ -206,7 +207,7 @@ def reset(
         click.echo("nothing was changed: this was a dry run", err=True)
 
 
-async def _places(cluster: Cluster, topic: tuple[str, list[int] | None]) -> list[Place]:
+async def _places(cluster: Cluster, topic: tuple[str, list[int] | None]) -> list[TopicPartition]:
     name, wanted = topic
     known = await cluster.partitions(name)
     for partition in wanted or ():
@@ -215,7 +216,7 @@ async def _places(cluster: Cluster, topic: tuple[str, list[int] | None]) -> list
     return [(name, partition) for partition in (known if wanted is None else wanted)]
 
 
-async def _find(cluster: Cluster, place: Place, target: Target) -> int:
+async def _find(cluster: Cluster, place: TopicPartition, target: Target) -> int:
     first, end = await find_bounds(cluster, place)
     if target.time is not None:
         found = await find_offset(cluster, *place, target.time)
@@ -241,7 +242,7 @@ def delete(names: Sequence[str], bootstrap: Bootstrap) -> None:
             except ClientError as error:
                 failures.append(str(error))
             else:
-                click.echo(f"deleted group {name}")
+                click.echo(f"deleted group {printable(name)}")
         if failures:
             raise ClientError("\n".join(failures))
 
@@ -253,4 +254,4 @@ def _number(value: int | None) -> str:
 
 
 def _print(value: object) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    click.echo(to_json(value, indent=2))

@@ -8,11 +8,11 @@ import click
 from korvet_fast.cli.session import bootstrap_option, run
 from korvet_fast.cli.spark_job import import_jobs, job_bar, pairs, spark_options, spark_session, summary
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.connection import ClientError
+from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.client.sender import COMPRESSIONS
-from korvet_fast.endpoint import Endpoint
+from korvet_fast.endpoint import Address
 
-PATIENCE = 10.0  # seconds for a topic to be made
+PATIENCE = 10.0  # seconds for the broker to create a topic
 FORMATS = ("parquet", "csv", "json")
 
 
@@ -59,7 +59,7 @@ def command(
     compression: str,
     master: str,
     conf: Mapping[str, str],
-    bootstrap: tuple[Endpoint, ...],
+    bootstrap: tuple[Address, ...],
 ) -> None:
     """Load FILES into a topic with Spark: Parquet, CSV with a header, or JSON lines.
 
@@ -90,14 +90,14 @@ def command(
         click.echo(summary(counted.get["rows"], counted.get["bytes"], seconds, f"to topic {topic}"), err=True)
 
 
-def await_topic(bootstrap: tuple[Endpoint, ...], topic: str) -> None:
-    """Have the topic made if there is none, and wait for it. Raises `click.ClickException`."""
-    from korvet_fast.spark.cluster import Cluster as BlockingCluster
+def await_topic(bootstrap: tuple[Address, ...], topic: str) -> None:
+    """Let the broker create the topic if it is missing, and wait for it. Raises `click.ClickException`."""
+    from korvet_fast.spark.cluster import BlockingCluster
 
     async def ask(cluster: Cluster) -> None:
         await cluster.metadata([topic], create=True)
 
-    run(bootstrap, ask)  # somebody is there
+    run(bootstrap, ask)  # fails at once, with a hint, if no broker answers
     brokers = BlockingCluster(bootstrap, PATIENCE)
     try:
         brokers.partitions([topic], create=True)

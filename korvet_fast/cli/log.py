@@ -1,20 +1,23 @@
 """The log on standard error: a line for a person on a terminal, a line of JSON otherwise."""
 
-import json
 import logging
 import sys
 from datetime import UTC, datetime
 
+from korvet_fast.printable import printable, to_json
+
+INDENT = "    "  # in front of a traceback's lines: none can be taken for a line of the log
+
 
 class Human(logging.Formatter):
-    """`12:30:01 warning  text`, and the traceback below it if there is one."""
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(level)-8s %(message)s", "%H:%M:%S")
+    """`12:30:01 warning  text`, and the traceback below it, indented, if there is one. All of it is printable."""
 
     def format(self, record: logging.LogRecord) -> str:
-        record.level = record.levelname.lower()
-        return super().format(record)
+        time = self.formatTime(record, "%H:%M:%S")
+        lines = [f"{time} {record.levelname.lower():8} {printable(record.getMessage())}"]
+        if record.exc_info:
+            lines += [INDENT + printable(line) for line in self.formatException(record.exc_info).split("\n")]
+        return "\n".join(lines)
 
 
 class JsonLines(logging.Formatter):
@@ -29,7 +32,7 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+        return to_json(line)
 
 
 def start_log() -> None:

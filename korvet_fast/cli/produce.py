@@ -11,11 +11,12 @@ import click
 
 from korvet_fast.cli.session import bootstrap_option, count, run
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.connection import ClientError
+from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.client.sender import ACKS, COMPRESSIONS, Sender
+from korvet_fast.printable import printable
 
-CHUNK = 64 * 1024  # bytes read at a time; as empty lines still a batch below the default message.max.bytes
-LONGEST_LINE = 100 << 20  # bytes: what a broker takes as one request by default
+CHUNK = 64 * 1024  # bytes read at a time; even of empty lines the batch stays below the default message.max.bytes
+LONGEST_LINE = 100 << 20  # bytes: the largest request that a broker accepts by default
 PATIENCE = 30.0  # seconds for each batch
 
 
@@ -61,13 +62,13 @@ def command(
                 await _send_lines(file, sender, advance)
         except ClientError as error:
             raise ClientError(f"{error}\nacknowledged: {count(sender.stored, 'record')}") from None
-        click.echo(f"{count(sender.stored, 'record')} stored in topic {topic}", err=True)
+        click.echo(f"{count(sender.stored, 'record')} stored in topic {printable(topic)}", err=True)
 
     run(bootstrap, work, patience=PATIENCE)
 
 
 async def _send_lines(file: BinaryIO, sender: Sender, advance: Callable[[int], None]) -> None:
-    begun: list[bytes] = []  # pieces of the line whose end has not come yet
+    begun: list[bytes] = []  # the pieces read so far of an unfinished line
     length = 0
     while chunk := await _read(file.fileno()):
         advance(len(chunk))
@@ -86,12 +87,12 @@ async def _send_lines(file: BinaryIO, sender: Sender, advance: Callable[[int], N
 
 
 async def _read(descriptor: int) -> bytes:
-    """What there is, `CHUNK` bytes at most; empty at the end. Waits in the loop, so that Ctrl-C ends it at once."""
+    """The next bytes, at most `CHUNK`; empty at the end. Waits in the event loop, where Ctrl-C ends it at once."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     try:
         loop.add_reader(descriptor, ready.set)
-    except PermissionError:  # a file on disk: always ready, and the system will not watch it
+    except PermissionError:  # the event loop cannot watch a file on disk, which is always ready
         return os.read(descriptor, CHUNK)
     try:
         await ready.wait()
@@ -102,7 +103,7 @@ async def _read(descriptor: int) -> bytes:
 
 @contextmanager
 def _progress(file: BinaryIO) -> Iterator[Callable[[int], None]]:
-    """A bar, when there is a terminal to draw it on and a person is not busy typing the input there."""
+    """Draw a progress bar if standard error is a terminal and the input is not typed there."""
     if not sys.stderr.isatty() or file.isatty():
         yield lambda size: None
         return

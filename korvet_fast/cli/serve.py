@@ -1,5 +1,6 @@
 """`korvet-fast serve`: the whole broker in one process."""
 
+import errno
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -7,14 +8,15 @@ from pathlib import Path
 import click
 import uvloop
 
-from korvet_fast.cli.address import Listener
 from korvet_fast.cli.broker_options import BrokerOptions, broker_options
+from korvet_fast.cli.exposure import find_exposures
 from korvet_fast.cli.log import start_log
 from korvet_fast.cli.memory import keep_freed
 from korvet_fast.core.broker import Broker
-from korvet_fast.core.types import Address
+from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import SettingError, StoreError
-from korvet_fast.net.serve import Door, serve
+from korvet_fast.net.listeners import Listener
+from korvet_fast.net.serve import serve
 from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.interface import Store
 
@@ -35,6 +37,7 @@ def command(options: BrokerOptions) -> None:
       korvet-fast serve --store file:/var/lib/korvet --set num.partitions=4 --set log.retention.ms=86400000
       korvet-fast serve --listen kafka://0.0.0.0:9092 --advertise kafka://broker.example.org:9092
       korvet-fast serve --store redis://localhost:6379
+      KORVET_STORE=redis://user:password@redis.example.org:6379 korvet-fast serve
       KORVET_NUM_PARTITIONS=4 korvet-fast serve --config korvet.toml
 
     Settings have Kafka's names. A flag wins over the environment, that over the file, that over the default.
@@ -42,20 +45,19 @@ def command(options: BrokerOptions) -> None:
     start_log()
     keep_freed()
     settings = options.settings
+    exposures = list(find_exposures(options))
     store, check = _make_store(options)
-    doors = [
-        Door(listener.host, listener.port, Address(told.host, told.port) if told else None)
-        for listener, told in zip(options.listeners, options.advertised, strict=True)
-    ]
+    listeners = list(map(Listener, options.listeners, options.advertised))
 
-    def ready(addresses: list[Address]) -> None:
+    def ready(endpoints: list[Endpoint]) -> None:
         check()
-        for listener, address in zip(options.listeners, addresses, strict=True):
-            where = Listener(listener.scheme, address.host, address.port)
-            log.info("ready %s store=%s", where, options.store)
+        for endpoint in endpoints:
+            log.info("ready %s store=%s", endpoint, options.store)
+        for exposure in exposures:
+            log.warning("%s", exposure.sentence)
 
     try:
-        uvloop.run(serve(Broker(store, settings), doors, ready))
+        uvloop.run(serve(Broker(store, settings), listeners, ready))
     except StoreError as error:
         raise click.ClickException(error.detail) from None
     except SettingError as error:
@@ -64,26 +66,34 @@ def command(options: BrokerOptions) -> None:
         # `serve` names the address; any other OSError would be a bug of ours, and keeps its traceback.
         if error.filename is None:
             raise
+        taken = "Is a broker running there already? " if error.errno == errno.EADDRINUSE else ""
+        what = "port" if taken else "address"
         raise click.ClickException(
-            f"cannot listen on {error.filename}: {error.strerror}. Is a broker running there already? "
-            "Another port is chosen with --listen kafka://HOST:PORT."
+            f"cannot listen on {error.filename}: {error.strerror}. {taken}"
+            f"Another {what} is chosen with --listen kafka://HOST:PORT."
         ) from None
 
 
 def _make_store(options: BrokerOptions) -> tuple[Store, Callable[[], None]]:
-    """The store, and what is to be done when it is open: say what it promises, or raise `StoreError`."""
+    """Make the store, and a check for when it is open, which logs what it promises or raises `StoreError`."""
     settings = options.settings
+    sync, copies = settings.text("durability") == "fsync", settings.number("min.insync.replicas")
     if isinstance(options.place, Path):
         interval = settings.number("log.index.interval.bytes")
-        return EmbeddedStore(options.place, index_interval_bytes=interval), lambda: None
+        files = EmbeddedStore(options.place, index_interval_bytes=interval)
+
+        def check_copies() -> None:
+            if why := files.durability_error(None, sync, copies):
+                log.warning("%s", why)
+
+        return files, check_copies
     from korvet_fast.store.redis.store import RedisStore  # redis-py takes a fifth of a second to import
 
     store = RedisStore(options.place)
-    sync, copies = settings.text("durability") == "fsync", settings.number("min.insync.replicas")
 
     def check() -> None:
         # Replicas come and go: they are asked for when something is written. What the server is set to must hold now.
-        if why := store.durability.refusal(None, sync, copies=1):
+        if why := store.durability.durability_error(None, sync, copies=1):
             raise StoreError(why)
         for line in store.durability.explain(sync, copies):
             log.info("%s", line)

@@ -1,4 +1,4 @@
-"""What the client commands share: the --bootstrap option, and running a coroutine with errors put in words."""
+"""Shared by the client commands: the option --bootstrap, and a run of a coroutine that prints errors as sentences."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,17 +6,24 @@ from typing import Any, TypeVar
 
 import click
 
-from korvet_fast.cli.address import parse_bootstrap
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.connection import ClientError, Unreachable
-from korvet_fast.endpoint import Endpoint
+from korvet_fast.client.protocol.errors import ClientError, Unreachable
+from korvet_fast.endpoint import Address, read_bootstrap
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def parse_bootstrap(text: str) -> tuple[Address, ...]:
+    """Read `127.0.0.1:9092`, or several with commas between them. Raises `click.BadParameter`."""
+    try:
+        return read_bootstrap(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 def bootstrap_option(function: F) -> F:
-    """Give a command `--bootstrap`."""
+    """Add the option `--bootstrap` to a command."""
     return click.option(
         "--bootstrap",
         type=parse_bootstrap,
@@ -28,10 +35,10 @@ def bootstrap_option(function: F) -> F:
 
 
 def run(bootstrap: tuple[tuple[str, int], ...], work: Callable[[Cluster], Awaitable[T]], patience: float = 10.0) -> T:
-    """Connect, do the work, disconnect; `patience`: seconds for each request. A `ClientError` ends in exit code 1."""
+    """Connect, run `work`, disconnect. `patience`: seconds for each request. A `ClientError` gives exit code 1."""
 
     async def connected() -> T:
-        async with Cluster([Endpoint(*each) for each in bootstrap], patience) as cluster:
+        async with Cluster([Address(*each) for each in bootstrap], patience) as cluster:
             return await work(cluster)
 
     try:
@@ -45,5 +52,5 @@ def run(bootstrap: tuple[tuple[str, int], ...], work: Callable[[Cluster], Awaita
 
 
 def count(number: int, noun: str) -> str:
-    """`1 record`, `2 records`."""
+    """A number with its noun: `1 record`, `2 records`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

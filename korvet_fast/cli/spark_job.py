@@ -1,4 +1,4 @@
-"""What `ingest` and `export` share: options, a Spark session with errors put in a sentence, progress, the summary."""
+"""Shared by `ingest` and `export`: options, a Spark session with errors as sentences, progress, the summary."""
 
 import re
 import signal
@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from korvet_fast.printable import printable
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 OURS = re.compile(r"korvet_fast\.[\w.]+: (.+)$", re.MULTILINE)
-JAVA = re.compile(r"^: [\w.$]+: (.+)$", re.MULTILINE)  # the first line of what Java threw
+JAVA = re.compile(r"^: [\w.$]+: (.+)$", re.MULTILINE)  # the first line of a Java exception
 STATE = re.compile(r" SQLSTATE: \w+$")
 CODE = re.compile(r"^\[[\w.]+\] ")
 LOOK = 0.2  # seconds between two looks at a job
 
 
 def pairs(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    """NAME=VALUE, any number of them."""
+    """Parse any number of NAME=VALUE."""
     found = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -33,7 +35,7 @@ def pairs(context: click.Context, parameter: click.Parameter, given: tuple[str, 
 
 
 def spark_options(function: F) -> F:
-    """Give a command `--master` and `--conf`."""
+    """Add the options `--master` and `--conf` to a command."""
     master = click.option(
         "--master", metavar="URL", default="local[*]", show_default=True, help="The Spark that does it."
     )
@@ -48,7 +50,7 @@ def spark_options(function: F) -> F:
 
 
 def import_jobs() -> Any:
-    """`korvet_fast.spark.jobs`; a sentence where Spark is not installed."""
+    """Import `korvet_fast.spark.jobs`. Raises `ClickException` with a sentence if Spark is not installed."""
     try:
         from korvet_fast.spark import jobs
     except ModuleNotFoundError as error:
@@ -63,11 +65,11 @@ def import_jobs() -> Any:
 
 @contextmanager
 def spark_session(name: str, master: str, settings: Mapping[str, str]) -> Iterator["SparkSession"]:
-    """A session that ends with the block; SIGTERM is taken as Ctrl-C. What fails in it ends in exit code 1."""
+    """A session that ends with the block. SIGTERM acts as Ctrl-C. An error in the block gives exit code 1."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
-    from korvet_fast.client.connection import ClientError
+    from korvet_fast.client.protocol.errors import ClientError
     from korvet_fast.errors import SettingError
 
     jobs = import_jobs()
@@ -87,7 +89,7 @@ def spark_session(name: str, master: str, settings: Mapping[str, str]) -> Iterat
 
 
 def explain(error: Exception) -> str:
-    """The sentence in what Spark made of an error: ours if there is one, else the first line of Spark's own."""
+    """The sentence inside an error of Spark: ours if it has one, otherwise the first line of Spark's own."""
     text = str(error)
     if "JAVA_GATEWAY_EXITED" in text:
         return "Spark did not start: it needs Java 17 or newer, as `java` on the path or in JAVA_HOME"
@@ -100,9 +102,10 @@ def explain(error: Exception) -> str:
 
 @contextmanager
 def job_bar(spark: "SparkSession", what: str) -> Iterator[None]:
-    """Draws how many tasks of the job run in the block are done. Ctrl-C cancels it.
+    """Draw how many tasks of the block's Spark job are done. Ctrl-C cancels the job.
 
-    The job is not on the thread that draws: on one of its own, Spark knows of no session, nor of its data sources.
+    The bar has a thread of its own, and the job stays on the caller's: on another thread Spark finds no session and no
+    data source.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -132,7 +135,7 @@ def job_bar(spark: "SparkSession", what: str) -> Iterator[None]:
 
 
 def _count_tasks(spark: "SparkSession") -> tuple[int, int]:
-    """Done, and all, of the stages at work."""
+    """How many tasks of the running stages are done, and how many there are."""
     tracker = spark.sparkContext.statusTracker()
     stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
     known = [stage for stage in stages if stage is not None]
@@ -140,9 +143,10 @@ def _count_tasks(spark: "SparkSession") -> tuple[int, int]:
 
 
 def summary(rows: int, size: int, seconds: float, where: str) -> str:
-    """`1,000 rows (1.2 MB) to topic orders in 2.0 s: 500 rows/s`."""
+    """A line such as `1,000 rows (1.2 MB) to topic orders in 2.0 s: 500 rows/s`."""
     number = f"{rows:,} row" if rows == 1 else f"{rows:,} rows"
-    return f"{number} ({size / 1e6:,.1f} MB) {where} in {seconds:,.1f} s: {rows / max(seconds, 1e-9):,.0f} rows/s"
+    rate = rows / max(seconds, 1e-9)
+    return f"{number} ({size / 1e6:,.1f} MB) {printable(where)} in {seconds:,.1f} s: {rate:,.0f} rows/s"
 
 
 def _interrupt(*_: object) -> NoReturn:

@@ -8,10 +8,10 @@ import click
 
 from korvet_fast.cli.session import bootstrap_option, count, run
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.connection import ClientError
-from korvet_fast.client.reader import find_offset
-from korvet_fast.client.refusal import check
-from korvet_fast.core.types import EARLIEST, LATEST
+from korvet_fast.client.consumer import find_offset
+from korvet_fast.client.protocol.errors import ClientError, check_error_code
+from korvet_fast.printable import printable
+from korvet_fast.types import EARLIEST, LATEST
 from korvet_fast.wire.kafka.shapes.configs import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from korvet_fast.wire.kafka.shapes.topics import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 
@@ -81,9 +81,9 @@ def create(
     async def work(cluster: Cluster) -> None:
         answer = await cluster.ask_controller(CREATE_TOPICS, {"topics": [topic], "timeout_ms": TIMEOUT_MS})
         (made,) = answer["topics"]
-        check(f"topic {name!r} was not created", made["error_code"], made["error_message"])
-        number = made["num_partitions"]  # answered from version 5 on
-        click.echo(f"created topic {name}" + (f" with {count(number, 'partition')}" if number > 0 else ""))
+        check_error_code(f"topic {name!r} was not created", made["error_code"], made["error_message"])
+        number = made["num_partitions"]  # brokers send it from version 5 of CreateTopics on
+        click.echo(f"created topic {printable(name)}" + (f" with {count(number, 'partition')}" if number > 0 else ""))
 
     run(bootstrap, work)
 
@@ -109,7 +109,7 @@ def describe(name: str, bootstrap: Bootstrap) -> None:
     async def work(cluster: Cluster) -> tuple[list[tuple[str, ...]], list[tuple[str, str]]]:
         answer = await cluster.metadata([name])
         (topic,) = answer["topics"]
-        check(f"topic {name!r}", topic["error_code"])
+        check_error_code(f"topic {name!r}", topic["error_code"])
         rows: list[tuple[str, ...]] = []
         for partition in sorted(topic["partitions"], key=lambda row: int(row["partition_index"])):
             index = partition["partition_index"]
@@ -147,14 +147,14 @@ def alter(
             resource = {"resource_type": TOPIC, "resource_name": name, "configs": changes}
             answer = await cluster.ask_controller(INCREMENTAL_ALTER_CONFIGS, {"resources": [resource]})
             (altered,) = answer["responses"]
-            check(f"topic {name!r} was not altered", altered["error_code"], altered["error_message"])
-            click.echo(f"altered {count(len(changes), 'setting')} of topic {name}")
+            check_error_code(f"topic {name!r} was not altered", altered["error_code"], altered["error_message"])
+            click.echo(f"altered {count(len(changes), 'setting')} of topic {printable(name)}")
         if partitions is not None:
             wanted = {"name": name, "count": partitions, "assignments": None}
             answer = await cluster.ask_controller(CREATE_PARTITIONS, {"topics": [wanted], "timeout_ms": TIMEOUT_MS})
             (grown,) = answer["results"]
-            check(f"topic {name!r} was given no partitions", grown["error_code"], grown["error_message"])
-            click.echo(f"topic {name} has {count(partitions, 'partition')} now")
+            check_error_code(f"topic {name!r} was given no partitions", grown["error_code"], grown["error_message"])
+            click.echo(f"topic {printable(name)} has {count(partitions, 'partition')} now")
 
     run(bootstrap, work)
 
@@ -173,11 +173,11 @@ def delete(names: tuple[str, ...], bootstrap: Bootstrap) -> None:
         failures = []
         for row in answer["responses"]:
             try:
-                check(f"topic {row['name']!r} was not deleted", row["error_code"], row["error_message"])
+                check_error_code(f"topic {row['name']!r} was not deleted", row["error_code"], row["error_message"])
             except ClientError as error:
                 failures.append(str(error))
             else:
-                click.echo(f"deleted topic {row['name']}")
+                click.echo(f"deleted topic {printable(row['name'])}")
         if failures:
             raise ClientError("\n".join(failures))
 
@@ -188,20 +188,22 @@ async def _own_configs(cluster: Cluster, name: str) -> list[tuple[str, str]]:
     resource = {"resource_type": TOPIC, "resource_name": name, "configuration_keys": None}
     answer = await cluster.ask_controller(DESCRIBE_CONFIGS, {"resources": [resource]})
     (found,) = answer["results"]
-    check(f"the settings of topic {name!r}", found["error_code"], found["error_message"])
+    check_error_code(f"the settings of topic {name!r}", found["error_code"], found["error_message"])
     return sorted((row["name"], str(row["value"])) for row in found["configs"] if row["config_source"] == OWN)
 
 
 def draw_table(titles: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
-    """A table on a terminal; otherwise one line per row, columns parted by tabs, for other programs."""
+    """Print a table on a terminal; for other programs one line per row, with tabs between the columns."""
+    shown = [tuple(map(printable, row)) for row in rows]
     if not sys.stdout.isatty():
-        for row in rows:
+        for row in shown:
             click.echo("\t".join(row))
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(*titles, box=None, header_style="bold")
-    for row in rows:
-        table.add_row(*row)
+    for row in shown:
+        table.add_row(*map(Text, row))  # rich reads a string as markup: "[red]", ":smile:"
     Console().print(table)

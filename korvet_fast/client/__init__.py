@@ -1,1 +1,1 @@
-"""A small asyncio Kafka client, for the command line."""
+"""A Kafka client: `protocol` without I/O, and a small asyncio client on top of it for the command line."""

@@ -11,13 +11,15 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
+from korvet_fast.core.fair_queue import BackgroundPace, Pace
+
 T = TypeVar("T")
 S = TypeVar("S")
 
-_AT_ONCE = 64  # works that `each` runs side by side
+_AT_ONCE = 64  # works that `gather_bounded` and `gather_paced` run side by side
 
 
-def run(
+def run_inline(
     work: Coroutine[Any, Any, T],
     end: Callable[[T | None, BaseException | None], None],
     _: "asyncio.Future[Any] | None" = None,
@@ -31,20 +33,20 @@ def run(
         end(None, error)
     else:
         if waits_for is None:  # `asyncio.sleep(0)`: only to let others go first
-            asyncio.get_running_loop().call_soon(run, work, end)
+            asyncio.get_running_loop().call_soon(run_inline, work, end)
             return
         # `await` marks a future for a task to take the mark off, so that nothing but a future is waited for.
         waits_for._asyncio_future_blocking = False
-        waits_for.add_done_callback(partial(run, work, end))
+        waits_for.add_done_callback(partial(run_inline, work, end))
 
 
-async def together(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+async def gather(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """Run all side by side, begun in order; their results in order. Raises the first exception when all have ended."""
     if len(works) == 1:
         return [await works[0]]
     side = _Side(len(works))
     for index, work in enumerate(works):
-        run(work, partial(side.end, index))
+        run_inline(work, partial(side.end, index))
     if side.left:
         side.over = asyncio.get_running_loop().create_future()
         await side.over
@@ -53,11 +55,28 @@ async def together(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     return side.results
 
 
-async def each(items: Iterable[S], work: Callable[[S], Coroutine[Any, Any, None]]) -> None:
-    """Do this with every item, some of them side by side. Raises the first exception of those begun together."""
+async def gather_paced(items: Iterable[S], work: Callable[[S], Coroutine[Any, Any, T]], pace: Pace) -> list[T]:
+    """Do this with every item, some of them side by side, and let others have their turn between; results in order."""
     rest = iter(items)
+    results = await gather(list(map(work, islice(rest, _AT_ONCE))))
     while some := list(islice(rest, _AT_ONCE)):
-        await together(list(map(work, some)))
+        if pace.due():
+            await pace.turn()
+        results += await gather(list(map(work, some)))
+    return results
+
+
+async def gather_bounded(items: Iterable[S], work: Callable[[S], Coroutine[Any, Any, None]]) -> None:
+    """Do this with every item, some of them side by side. Raises the first exception of those begun together.
+
+    Others have their turn between.
+    """
+    rest = iter(items)
+    pace = BackgroundPace()
+    while some := list(islice(rest, _AT_ONCE)):
+        await gather(list(map(work, some)))
+        if pace.due():
+            await pace.turn()
 
 
 class _Side:

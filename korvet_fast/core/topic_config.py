@@ -4,9 +4,11 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from korvet_fast.config import TOPIC_SETTINGS, Described, Settings, Source, explain_unknown, show
-from korvet_fast.errors import KorvetError, StoreError
-from korvet_fast.store.interface import BATCHES, ENTRIES, Form, Piece, Store
+from korvet_fast.config import Described, Settings, Source
+from korvet_fast.config_def import TOPIC_SETTINGS, explain_unknown, show
+from korvet_fast.errors import Errors, KorvetError, StoreError
+from korvet_fast.store.interface import Store
+from korvet_fast.store.types import BATCHES, ENTRIES, LogFormat, SegmentLimits
 
 CODECS = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}  # compression.type -> number in a batch
 LAYOUT: Final = "storage.layout"
@@ -19,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class TopicConfig:
-    """A topic's settings: its own over the broker's. `overrides`: name -> text, as given.
+    """A topic's settings: its own over the broker's. `overrides`: name -> text.
 
     `fixed`: what `fix` gave at the topic's creation. `syncs`: what durability=server asks of the store. Raises
     `KorvetError` INVALID_CONFIG. The attributes are what an append looks at, ready to use.
@@ -31,13 +33,13 @@ class TopicConfig:
         "compression",
         "copies",
         "fixed",
-        "form",
         "log_append_time",
+        "log_format",
         "max_message_bytes",
         "overrides",
-        "piece",
         "retention_bytes",
         "retention_ms",
+        "segment_limits",
         "strict",
         "sync",
     )
@@ -55,12 +57,12 @@ class TopicConfig:
         self.overrides = {name: _legal(name, text) for name, text in overrides.items()}
         self.max_message_bytes = self.number("max.message.bytes")
         codec = CODECS.get(self.text("compression.type"))  # None: as the producer sent it
-        single = fixed[LAYOUT] == ENTRIES
-        self.form = Form(int(fixed.get(BITS, 0)), single, codec or 0 if single else 0)
-        self.compression = None if single else codec
+        entries_layout = fixed[LAYOUT] == ENTRIES
+        self.log_format = LogFormat(int(fixed.get(BITS, 0)), entries_layout, codec or 0 if entries_layout else 0)
+        self.compression = None if entries_layout else codec
         self.log_append_time = self.text("message.timestamp.type") == "LogAppendTime"
         self.after_max_ms = self.number("message.timestamp.after.max.ms")
-        self.piece = Piece(self.number("segment.bytes"), self.number("segment.ms"))
+        self.segment_limits = SegmentLimits(self.number("segment.bytes"), self.number("segment.ms"))
         self.copies = self.number("min.insync.replicas")
         durability = self.text("durability")
         self.sync = durability == "fsync" or (durability == "server" and syncs)
@@ -98,7 +100,7 @@ class TopicConfig:
         """Settings that are to replace `overrides`, without those that are fixed. Raises INVALID_CONFIG for others."""
         for name, text in given.items():
             if name in TOPIC_SETTINGS and TOPIC_SETTINGS[name].fixed and text != self.fixed.get(name):
-                raise KorvetError("INVALID_CONFIG", f"{name} is fixed when a topic is created")
+                raise KorvetError(Errors.INVALID_CONFIG, f"{name} is fixed when a topic is created")
         return {name: text for name, text in given.items() if name not in self.fixed}
 
 
@@ -111,10 +113,10 @@ def fix(
     if layout == _ANY:
         layout = store.layouts[0]
     if layout not in store.layouts:
-        raise KorvetError("INVALID_CONFIG", _explain(LAYOUT, layout, store))
+        raise KorvetError(Errors.INVALID_CONFIG, _explain(LAYOUT, layout, store))
     if ENTRIES not in store.layouts:
         if BITS in own:
-            raise KorvetError("INVALID_CONFIG", _explain(BITS, own[BITS], store))
+            raise KorvetError(Errors.INVALID_CONFIG, _explain(BITS, own[BITS], store))
         return {LAYOUT: layout}, own
     bits = show(TOPIC_SETTINGS[BITS].parse(_legal(BITS, own.pop(BITS, settings.text(BITS)))))
     return {LAYOUT: layout, BITS: bits}, own
@@ -145,10 +147,9 @@ def _explain(name: str, value: str | None, store: Store) -> str:
 def _legal(name: str, text: str | None) -> str:
     row = TOPIC_SETTINGS.get(name)
     if row is None:
-        raise KorvetError("INVALID_CONFIG", f"topics have no setting {explain_unknown(name, TOPIC_SETTINGS)}")
+        raise KorvetError(Errors.INVALID_CONFIG, f"topics have no setting {explain_unknown(name, TOPIC_SETTINGS)}")
     try:
-        row.parse(text)
+        # Not the text as given: 32 KB of spaces around a number would be kept with every topic.
+        return show(row.parse(text))
     except ValueError as error:
-        raise KorvetError("INVALID_CONFIG", f"{name} {error}") from None
-    assert text is not None  # no setting takes None
-    return text
+        raise KorvetError(Errors.INVALID_CONFIG, f"{name} {error}") from None

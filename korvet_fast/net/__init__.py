@@ -1,1 +1,1 @@
-"""Floor `net`: sockets, ordering, limits. Knows a dialect only by its interface, and nothing of topics."""
+"""Floor `net`: sockets, the order of replies, limits. It knows a dialect by `wire.dialect` only, and no topics."""

@@ -1,47 +1,48 @@
-"""What connections may use, and who may have one. Times in seconds."""
+"""Limits of one connection, and of all connections of a server. Times are in seconds."""
 
 from typing import NamedTuple
 
 from korvet_fast.config import Settings
 
-FILES_BESIDE = 48  # descriptors for the system's own, the threads of the store and the listeners, besides a quarter
+FILES_BESIDE = 48  # descriptors for the interpreter, threads of the store and listeners; so is a quarter of all
 
 
 class Limits(NamedTuple):
-    """What one connection may use."""
+    """Limits of one connection."""
 
-    requests: int = 64  # under way at once
-    request_bytes: int = 64 * 1024 * 1024  # weight of requests under way; one larger request alone is allowed
-    idle: float = 600.0  # connections.max.idle.ms: without a byte from the peer and without work for it
-    frame: float = 30.0  # from the first byte of a request to its last
-    stalled: float = 30.0  # replies wait, and the peer takes none of them
-    hurried: float = 2.0  # the same, while memory is short
+    requests: int = 64  # requests under way at once
+    request_bytes: int = 64 * 1024 * 1024  # cost of all requests under way; one larger request is allowed alone
+    idle: float = 600.0  # connections.max.idle.ms: no byte from the peer and no work for it
+    frame: float = 30.0  # from the first byte of a request to its last; `rate` adds time for a large one
+    rate: int = 16 * 1024  # bytes a second that a peer has to send or to take at least
+    stalled: float = 30.0  # replies wait and the peer takes no byte of them
+    slow: float = 2.0  # while memory is short, a peer may be slower than `rate` for so long
 
 
-class Admission(NamedTuple):
-    """Who may connect. The rate is in connections a second; newcomers above it wait in the system's queue."""
+class ServerLimits(NamedTuple):
+    """Limits of all connections together. Above `rate`, newcomers wait in the system's queue."""
 
     connections: int = 10_000  # max.connections
     per_ip: int = 10_000  # max.connections.per.ip
-    rate: int = 1_000  # max.connection.creation.rate (KIP-612)
-    pool: int = 128 * 1024 * 1024  # queued.max.request.bytes
+    rate: int = 1_000  # connections a second: max.connection.creation.rate (KIP-612)
+    pool: int = 128 * 1024 * 1024  # bytes: queued.max.request.bytes
 
 
-def read_limits(settings: Settings) -> tuple[Admission, Limits]:
-    """What the settings say about connections."""
-    admission = Admission(
+def read_limits(settings: Settings) -> tuple[ServerLimits, Limits]:
+    """Read both kinds of limits from the settings."""
+    server_limits = ServerLimits(
         connections=settings.number("max.connections"),
         per_ip=settings.number("max.connections.per.ip"),
         rate=settings.number("max.connection.creation.rate"),
         pool=settings.number("queued.max.request.bytes"),
     )
-    return admission, Limits(idle=settings.number("connections.max.idle.ms") / 1000)
+    return server_limits, Limits(idle=settings.number("connections.max.idle.ms") / 1000)
 
 
-def leave_room(admission: Admission, descriptors: int) -> Admission:
-    """Fewer connections where the process has few descriptors: a flood of them must not keep the store from its files.
+def leave_room(server_limits: ServerLimits, descriptors: int) -> ServerLimits:
+    """Lower `connections` where the process has few descriptors: a flood of them must not take the files of the store.
 
     An append without a descriptor is refused, and a flush without one fails its log until the next start.
     """
     room = max(1, descriptors - descriptors // 4 - FILES_BESIDE)
-    return admission._replace(connections=min(admission.connections, room))
+    return server_limits._replace(connections=min(server_limits.connections, room))

@@ -1,100 +1,263 @@
-"""The memory that the requests of all connections take together, and who must wait when it is too much."""
+"""`queued.max.request.bytes`: the memory for requests and answers of all connections, shared fairly among them.
 
-from collections.abc import Callable
-from typing import Protocol
+Memory of at most 64 KiB is only counted: a small client never waits. A larger piece is reserved before it is filled,
+and waits for room of its kind. There are four kinds:
+
+- *frames* that arrive, wait or are at work, of up to a sixteenth of the limit each; half of the limit is theirs alone;
+- *work*, the values that requests decode into, and *answers* on the heap; an eighth each is theirs alone;
+- *large* frames; nothing is theirs alone.
+
+All kinds share the last quarter: whoever comes first has it. Work, answers and large frames get one reservation of any
+size while their kind has no other. So the pool holds at most the limit, one reservation of each of these three kinds,
+and the small pieces.
+
+Nobody waits for ever. A connection that holds frames may wait for work and answers, one that holds work only for
+answers, and one that holds answers waits for no memory: the peer takes them, or is cut off. So answers are given back
+in the end, then work, then frames. The first in the line of a kind keeps that place until there is room. The lines take
+turns by address, then by connection. A connection that holds more than a sixteenth of the limit is passed over by those
+that hold less, sixteen times at most.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+from weakref import WeakValueDictionary
+
+SMALL: Final = 64 * 1024  # a piece of so many bytes does not wait
+_PATIENCE: Final = 16  # how often a connection that holds much is passed over
 
 
-class Reader(Protocol):
-    """A connection, as the pool sees it."""
+class AddressAccount:
+    """The bytes that all connections of one address hold."""
 
-    def go_on(self) -> None:
-        """Look again what may be started and whether to read on."""
+    __slots__ = ("__weakref__", "held")
+
+    def __init__(self) -> None:
+        self.held = 0
+
+
+class Account:
+    """The bytes that one connection holds."""
+
+    __slots__ = ("address", "held")
+
+    def __init__(self, address: AddressAccount) -> None:
+        self.address = address
+        self.held = 0
+
+
+class _Waiter(NamedTuple):
+    account: Account
+    size: int
+    grant: Callable[[], None]
+
+
+class Kind:
+    """One kind of memory, and the line of connections that wait for it.
+
+    `share`: bytes that no other kind takes. `alone`: one reservation may be larger, while there is no other.
+    """
+
+    def __init__(self, share: int, fair: int, *, alone: bool) -> None:
+        self.share = share
+        self.alone = alone
+        self.used = 0
+        self._fair = fair
+        self._line: OrderedDict[AddressAccount, OrderedDict[Account, deque[_Waiter]]] = OrderedDict()
+        self._first: _Waiter | None = None  # the waiter whose turn it is; it keeps the turn until there is room
+        self._passed = 0  # grants since the first of the line had one
+
+    def __bool__(self) -> bool:
+        """Whether a connection waits."""
+        return bool(self._line)
+
+    @property
+    def beyond(self) -> int:
+        """Bytes that this kind takes beyond its share."""
+        return self.used - self.share if self.used > self.share else 0
+
+    def add(self, waiter: _Waiter) -> None:
+        """Put a waiter at the end of the line."""
+        connections = self._line.setdefault(waiter.account.address, OrderedDict())
+        connections.setdefault(waiter.account, deque()).append(waiter)
+
+    def first(self) -> _Waiter:
+        """The waiter whose turn it is."""
+        if self._first is None:
+            self._first = self._choose()
+        return self._first
+
+    def pop(self) -> None:
+        """The first has had its turn: its connection and its address go to the end of the line."""
+        assert self._first is not None
+        account, self._first = self._first.account, None
+        connections = self._line.pop(account.address)
+        waiters = connections.pop(account)
+        waiters.popleft()
+        if waiters:
+            connections[account] = waiters
+        if connections:
+            self._line[account.address] = connections
+
+    def forget(self, account: Account) -> None:
+        """Take a connection out of the line."""
+        connections = self._line.get(account.address)
+        if connections is None or connections.pop(account, None) is None:
+            return
+        if not connections:
+            del self._line[account.address]
+        if self._first is not None and self._first.account is account:
+            self._first = None
+
+    def _choose(self) -> _Waiter:
+        # Only a few can hold more than a sixteenth each, so the steps are few.
+        oldest = next(iter(self._line))
+        address = oldest
+        if self._passed < _PATIENCE:
+            address = next((one for one in self._line if one.held <= self._fair), oldest)
+        connections = self._line[address]
+        account = longest = next(iter(connections))
+        if self._passed < _PATIENCE:
+            account = next((one for one in connections if one.held <= self._fair), longest)
+        passed = address is not oldest or account is not longest
+        self._passed = self._passed + 1 if passed else 0
+        return connections[account][0]
+
+
+Charge = tuple[Kind | None, int]  # bytes that a connection holds, and their kind; None: they are only counted
 
 
 class Pool:
-    """`queued.max.request.bytes`: requests that arrive or wait, the weight of those at work, replies not taken.
-
-    While too much is held, sockets are not read and requests are not started, with two exceptions, without which
-    everybody could wait for each other for ever: one reader, the first that found the pool full, may finish the
-    request that it holds a part of, and one request may always be at work. So at most `limit`, one arriving request and
-    the weight of one request are held. `relieve` is called when somebody has to wait: long polls can be answered early.
-    """
+    """The pool. `relieve` is called when a connection has to wait, and when more than the limit is held."""
 
     def __init__(self, limit: int, relieve: Callable[[], None]) -> None:
         self.limit = limit
-        self.used = 0
-        self.working = 0
+        self.fair = limit // 16
+        self.used = 0  # all bytes held, also those that are only counted
+        self.frames = Kind(limit // 2, self.fair, alone=False)
+        self.large = Kind(0, self.fair, alone=True)
+        self.work = Kind(limit // 8, self.fair, alone=True)
+        self.answers = Kind(limit // 8, self.fair, alone=True)
+        self._kinds = (self.answers, self.work, self.frames, self.large)
+        self._common = limit // 4
+        self._roomy = limit // 4  # while no more is used, answers have room
         self._relieve = relieve
-        self.favoured: Reader | None = None  # the one who may read although the pool is full
-        self._waiting: dict[Reader, None] = {}
-        self._waking = False
+        self._addresses: WeakValueDictionary[str, AddressAccount] = WeakValueDictionary()
+        self._readers: dict[Callable[[], None], None] = {}
+        self._waiting = False  # a connection waits: for memory, or to read on
+        self._granting = self._again = False
 
     @property
-    def crowded(self) -> bool:
-        """Whether somebody waits."""
-        return bool(self._waiting)
+    def short(self) -> bool:
+        """Whether a connection waits, or more than the limit is held."""
+        return self._waiting or self.used > self.limit
 
-    def take(self, size: int) -> None:
-        """So many bytes more arrived, or (negative) are held no longer."""
+    def open(self, address: str) -> Account:
+        """Open the account of a connection from this address."""
+        known = self._addresses.get(address)
+        if known is None:
+            known = self._addresses[address] = AddressAccount()
+        return Account(known)
+
+    def take(self, account: Account, size: int) -> None:
+        """Count bytes without waiting for them; negative: they are held no longer."""
+        account.held += size
+        account.address.held += size
         self.used += size
-        if size < 0:
-            self._wake()
+        if size > 0:
+            if self.used > self.limit:
+                self._relieve()
+        elif self._waiting:
+            self._grant()
 
-    def begin(self, weight: int) -> None:
-        """A request is at work from now on."""
-        self.used += weight
-        self.working += weight
-        if self._waiting:
-            self._relieve()
+    def hold(self, account: Account, kind: Kind, size: int) -> None:
+        """Count bytes of this kind, whether there is room or not."""
+        kind.used += size
+        self.take(account, size)
 
-    def end(self, weight: int) -> None:
-        """A request is at work no longer."""
-        self.working -= weight
-        self.take(-weight)
+    def of_frame(self, size: int) -> Kind:
+        """The kind of memory that a frame of this size takes."""
+        return self.frames if size <= self.fair else self.large
 
-    def has_room(self, weight: int) -> bool:
-        """Whether a request of this weight may be started; if not, the connection must `wait`."""
-        return not self.working or self.used + weight <= self.limit
+    def reserve(self, account: Account, kind: Kind, size: int, grant: Callable[[], None]) -> bool:
+        """Hold `size` bytes from now on (True), or from when `grant` is called (False).
 
-    def admits(self, reader: Reader, *, unfinished: bool) -> bool:
-        """Whether `reader` may read on; if not, it waits. `unfinished`: it holds the first part of a request."""
-        if self.favoured is reader and not unfinished:
-            self._favour_nobody()
-        if self.used <= self.limit or self.favoured is reader:
+        `grant` is called in the middle of another connection's work, so it must do little.
+        """
+        if not kind and self._fits(kind, size):
+            self.hold(account, kind, size)
             return True
-        if self.favoured is None and unfinished:
-            self.favoured = reader
-            return True
-        self.wait(reader)
+        kind.add(_Waiter(account, size, grant))
+        self._waiting = True
+        self._relieve()
         return False
 
-    def wait(self, reader: Reader) -> None:
-        """Have `reader` look again when there may be room."""
-        self._waiting[reader] = None
-        self._relieve()
+    def give_back(self, account: Account, charges: Iterable[Charge]) -> None:
+        """Free all of these bytes."""
+        for kind, size in charges:
+            if kind is not None:
+                kind.used -= size
+            self.take(account, -size)
 
-    def forget(self, reader: Reader) -> None:
-        """The connection is gone."""
-        self._waiting.pop(reader, None)
-        if self.favoured is reader:
-            self._favour_nobody()
+    def answer_room(self) -> int:
+        """How many bytes an answer may have that does not wait; 64 KiB at least.
 
-    def _favour_nobody(self) -> None:
-        self.favoured = None
-        for reader in list(self._waiting):
-            if self.favoured is None and reader in self._waiting:
-                del self._waiting[reader]
-                reader.go_on()
+        Two sixteenths of the limit while little is held: a Fetch reads more of its partitions side by side then.
+        """
+        if self.used <= self._roomy:
+            return 2 * self.fair if self.used <= self.fair else self.fair
+        free = self.answers.share - self.answers.used + self._common - self._beyond()
+        return max(SMALL, min(self.fair, free // 4))
 
-    def _wake(self) -> None:
-        """Let those who wait look again, each once, as long as one of them might have room."""
-        if self._waking or not self._waiting:
+    def may_read(self, account: Account, again: Callable[[], None]) -> bool:
+        """Whether a connection may read on; if not, `again` is called when it may ask again."""
+        if self.used <= self.limit or account.held <= SMALL:
+            return True
+        self._readers[again] = None
+        self._waiting = True
+        return False
+
+    def forget(self, account: Account, again: Callable[[], None]) -> None:
+        """The connection is lost and waits for nothing. It still gives back the bytes it holds."""
+        self._readers.pop(again, None)
+        for kind in self._kinds:
+            kind.forget(account)
+        if self._waiting:
+            self._grant()
+
+    def _beyond(self) -> int:
+        return sum(kind.beyond for kind in self._kinds)
+
+    def _fits(self, kind: Kind, size: int) -> bool:
+        if kind.used + size <= kind.share or (kind.alone and not kind.used):
+            return True
+        more = kind.used + size - max(kind.share, kind.used)
+        return self._beyond() + more <= self._common
+
+    def _grant(self) -> None:
+        """Grant what there is room for now."""
+        self._again = True
+        if self._granting:
             return
-        self._waking = True
-        for reader in list(self._waiting):
-            if self.used > self.limit and self.working:
-                break
-            if reader in self._waiting:
-                del self._waiting[reader]
-                reader.go_on()
-        self._waking = False
+        self._granting = True
+        while self._again:
+            self._again = False
+            for kind in self._kinds:
+                self._grant_kind(kind)
+            self._wake_readers()
+        self._granting = False
+        self._waiting = bool(self._readers) or any(self._kinds)
+
+    def _grant_kind(self, kind: Kind) -> None:
+        while kind and self._fits(kind, (first := kind.first()).size):
+            kind.pop()
+            self.hold(first.account, kind, first.size)
+            first.grant()
+
+    def _wake_readers(self) -> None:
+        room = self.limit - self.used
+        while self._readers and room >= 0:
+            again = next(iter(self._readers))
+            del self._readers[again]
+            room -= SMALL
+            again()

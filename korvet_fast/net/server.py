@@ -1,66 +1,61 @@
-"""Listeners of a broker, their connections, and who may connect."""
+"""The server: it accepts connections within their quotas, and closes those that are slow while memory is short."""
 
 import asyncio
 import errno
 import logging
 import socket
-from collections import Counter
 
-from korvet_fast.net.connection import WINDOW, Connection, Shared
-from korvet_fast.net.limits import Admission, Limits
+from korvet_fast.core.fair_queue import FairQueue
+from korvet_fast.net.busy_poll import BusyPoll
+from korvet_fast.net.connection import WINDOW, Connection
+from korvet_fast.net.limits import Limits, ServerLimits
 from korvet_fast.net.pool import Pool
-from korvet_fast.net.quiet import Quiet
-from korvet_fast.net.wakefulness import Wakefulness
+from korvet_fast.net.quota import ConnectionQuota, ConnectionRateLimiter, find_address
+from korvet_fast.net.server_context import ServerContext
+from korvet_fast.rate_limited_log import RateLimitedLog
 from korvet_fast.wire.dialect import Dialect
 
 log = logging.getLogger(__name__)
 
-BACKLOG = 1024
+RELIEF = 0.25  # seconds between two attempts to free memory while it is short
 OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
-class Turnstile:
-    """So many newcomers a second; a second's worth may come at once."""
-
-    def __init__(self, rate: int) -> None:
-        self._step = 1.0 / rate
-        self._next = 0.0  # when the newcomer after the last one is within the rate
-
-    def enter(self, now: float) -> float:
-        """How many seconds the newcomer of time `now` has to wait; negative or zero: none."""
-        turn = max(self._next, now - 1.0)
-        self._next = turn + self._step
-        return turn - now
-
-
 class Server:
-    """All listeners of a broker and their connections. Use on one running loop."""
+    """The listeners of a broker and their connections. Use it on one running loop."""
 
-    def __init__(self, admission: Admission, limits: Limits) -> None:
+    def __init__(self, server_limits: ServerLimits, limits: Limits) -> None:
         self._loop = asyncio.get_running_loop()
-        self._admission = admission
         self._limits = limits
-        self._quiet = Quiet(self._loop.time)
-        self.pool = Pool(admission.pool, self._relieve)
+        self._log = RateLimitedLog(self._loop.time)
+        self.pool = Pool(server_limits.pool, self._relieve)
         self._relieving = False
-        self._shared = Shared(
-            memoryview(bytearray(WINDOW)), self.pool, limits, self._quiet, Wakefulness(), self._forget
+        self._context: ServerContext[Connection] = ServerContext(
+            memoryview(bytearray(WINDOW)),
+            self.pool,
+            FairQueue(),
+            limits,
+            self._log,
+            BusyPoll(),
+            self._greet,
+            self._forget,
         )
-        self.connections: dict[Connection, str] = {}  # and the peer's address
-        self._of_ip: Counter[str] = Counter()
+        self.connections: dict[Connection, str] = {}  # and the address that each is counted for
+        self._quota: ConnectionQuota[Connection] = ConnectionQuota(server_limits.connections, server_limits.per_ip)
         self._accepting: dict[asyncio.Task[None], socket.socket] = {}
-        self._turnstile = Turnstile(admission.rate)
+        self._rate = ConnectionRateLimiter(server_limits.rate)
         self._empty = asyncio.Event()
         self._empty.set()
         self._every = max(0.02, min(limits.idle, limits.frame, limits.stalled, 10.0) / 10)
         self._timer = self._loop.call_later(self._every, self._sweep)
 
     def listen(self, listener: socket.socket, dialect: Dialect) -> None:
-        """Serve `dialect` to whoever connects to `listener` (bound, listening, not blocking); owns it from now on."""
+        """Serve `dialect` on `listener`: a listening socket that does not block, which the server owns from now on."""
+        self._every = min(self._every, max(0.02, dialect.first_request.seconds / 10))
         self._accepting[self._loop.create_task(self._accept(listener, dialect))] = listener
 
     async def drain(self, grace: float) -> None:
-        """Stop accepting, finish what is under way within `grace` seconds, close everything."""
+        """Stop accepting, give requests under way `grace` seconds, close every connection."""
         for task in self._accepting:
             task.cancel()
         await asyncio.gather(*self._accepting, return_exceptions=True)
@@ -78,76 +73,104 @@ class Server:
         self._timer.cancel()
 
     async def _accept(self, listener: socket.socket, dialect: Dialect) -> None:
-        # A loop of our own: it must outlive every error of accept, and decides who may come in.
+        # Not asyncio's server: this loop outlives every error of accept, and decides who may connect.
         while True:
             try:
                 newcomer, peer = await self._loop.sock_accept(listener)
             except OSError as error:
-                self._quiet.warn("accept", f"cannot accept a connection now: {error}")
-                # Most errors concern one newcomer; without file descriptors nobody gets in for a while.
+                self._log.warn("accept", f"cannot accept a connection now: {error}")
+                # Most errors concern one newcomer; without descriptors, nobody can be accepted for a while.
                 await asyncio.sleep(0.1 if error.errno in OUT_OF_RESOURCES else 0)
                 continue
             ip = str(peer[0])
-            if (refusal := self._refusal(ip)) is not None:
-                self._quiet.warn("refused", f"refused a connection of {ip}: {refusal}")
+            if self._may_enter(ip):
+                await self._admit(newcomer, ip, dialect)
+            else:
                 newcomer.close()
-                continue
-            await self._admit(newcomer, ip, dialect)
+
+    def _may_enter(self, ip: str) -> bool:
+        """Whether there is room for one more connection; a silent or an idle one makes room."""
+        address = find_address(ip)
+        refusal = self._quota.refusal(address)
+        if refusal is None:
+            return True
+        reason, leaves = refusal
+        why = "that sent no request"
+        if leaves is None:
+            leaves, why = self._find_idle(address), "that was idle, of the address that holds most"
+        if leaves is None:
+            self._log.warn("refused", f"refused a connection of {ip}: {reason}")
+            return False
+        self._log.warn("silent", f"closed a connection of {leaves.peer} {why}: {reason}")
+        leaves.abort()
+        self._forget(leaves)
+        return True
+
+    def _find_idle(self, address: str) -> Connection | None:
+        """The connection idle for longest of the address that holds most, if a newcomer's address holds fewer."""
+        largest = self._quota.find_largest(address)
+        if largest is None:
+            return None
+        idle = [
+            (since, connection)
+            for connection, holder in self.connections.items()
+            if holder == largest and (since := connection.idle_since) is not None
+        ]
+        return min(idle, key=lambda row: row[0])[1] if idle else None
 
     async def _admit(self, newcomer: socket.socket, ip: str, dialect: Dialect) -> None:
-        connection = Connection(dialect, self._shared, ip)
+        address = find_address(ip)
+        connection = Connection(dialect, self._context, ip, address)
         try:
-            if (wait := self._turnstile.enter(self._loop.time())) > 0:
+            if (wait := self._rate.enter(self._loop.time())) > 0:
                 await asyncio.sleep(wait)
             newcomer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.connections[connection] = ip
-            self._of_ip[ip] += 1
+            newcomer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            self.connections[connection] = address
+            self._quota.add(address)
             self._empty.clear()
             await self._loop.connect_accepted_socket(lambda: connection, newcomer)
+            if not connection.greeted and connection in self.connections:
+                self._quota.watch(connection, address)
         except BaseException as error:
             newcomer.close()
             self._forget(connection)
             if not isinstance(error, OSError):
                 raise
-            self._quiet.warn("accept", f"cannot serve a connection of {ip}: {error}")
+            self._log.warn("accept", f"cannot serve a connection of {ip}: {error}")
 
-    def _refusal(self, ip: str) -> str | None:
-        if len(self.connections) >= self._admission.connections:
-            return f"max.connections={self._admission.connections} is reached"
-        if self._of_ip[ip] >= self._admission.per_ip:
-            return f"max.connections.per.ip={self._admission.per_ip} is reached"
-        return None
+    def _greet(self, connection: Connection) -> None:
+        self._quota.greet(connection, self.connections[connection])
 
     def _forget(self, connection: Connection) -> None:
-        ip = self.connections.pop(connection, None)
-        if ip is None:
+        address = self.connections.pop(connection, None)
+        if address is None:
             return
-        self._of_ip[ip] -= 1
-        if not self._of_ip[ip]:
-            del self._of_ip[ip]
+        self._quota.remove(connection, address)
         if not self.connections:
             self._empty.set()
 
     def _relieve(self) -> None:
-        """Memory is short. Once in a turn of the loop, and not in the middle of somebody's work."""
+        """Memory is short: free some soon, and again until there is enough."""
         if not self._relieving:
             self._relieving = True
-            self._loop.call_soon(self._hurry)
+            self._loop.call_soon(self._find_relief)
 
-    def _hurry(self) -> None:
-        self._relieving = False
-        now = self._loop.time()
-        # All the others with half a request wait for the favoured one. If it is silent they cannot all be waited for,
-        # and the honest among them will try again.
-        favoured = self.pool.favoured
-        shed = isinstance(favoured, Connection) and favoured.is_silent(now)
+    def _find_relief(self) -> None:
+        if not self.pool.short:
+            self._relieving = False
+            return
         for connection in list(self.connections):
-            connection.hurry(now, shed=shed)
+            connection.release_memory()
+        now = self._loop.time()
+        slow = [connection for connection in self.connections if connection.is_slow(now)]
+        for connection in sorted(slow, key=lambda one: one.held, reverse=True):
+            if self.pool.short:
+                connection.shed()
+        self._loop.call_later(RELIEF, self._find_relief)
 
     def _sweep(self) -> None:
         now = self._loop.time()
         for connection in list(self.connections):
             connection.check(now)
-        if self.pool.crowded:
-            self._relieve()
         self._timer = self._loop.call_later(self._every, self._sweep)

@@ -1,4 +1,4 @@
-"""Kafka topics as a PySpark data source, `format("korvet")`: Arrow record batches in and out, no row in Python."""
+"""Kafka topics as a PySpark data source, `format("korvet")`. Records move as Arrow batches, never as Python rows."""
 
 from korvet_fast.spark.session import configure
 from korvet_fast.spark.source import KorvetDataSource

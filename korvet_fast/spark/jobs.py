@@ -1,4 +1,4 @@
-"""What `korvet-fast ingest` and `korvet-fast export` have Spark do: files to records, and records to files."""
+"""The Spark jobs of `korvet-fast ingest` and `korvet-fast export`: files to records, and records to files."""
 
 import os
 import sys
@@ -11,12 +11,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType
 
 from korvet_fast.errors import SettingError
-from korvet_fast.spark.session import BYTES_PER_BATCH, ROWS_PER_BATCH, configure
+from korvet_fast.spark.session import configure
+from korvet_fast.spark.settings import BYTES_PER_BATCH, ROWS_PER_BATCH
 
 SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy")
 
-# Every field is there, and a time has all its digits, so that `from_json` gives the row again.
+# With nulls and with all digits of a time, `from_json` returns the row as it was.
 WHOLE_ROW = {
     "ignoreNullFields": "false",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -25,9 +26,9 @@ WHOLE_ROW = {
 
 
 def open_session(name: str, master: str, settings: Mapping[str, str]) -> SparkSession:
-    """A session with the data source; `settings` are Spark's and count more than those set here. Times are in UTC."""
+    """A session with the data source. `settings`: Spark's names; they override the ones set here. Times are in UTC."""
     defaults = {
-        "spark.log.level": "FATAL",  # errors are raised, and told in a sentence
+        "spark.log.level": "FATAL",  # errors are raised, and the command prints them as a sentence
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
     }
@@ -45,7 +46,7 @@ def open_session(name: str, master: str, settings: Mapping[str, str]) -> SparkSe
 
 
 def guess_format(files: Sequence[str]) -> str | None:
-    """parquet, csv or json, by the names' ends; None if they do not tell."""
+    """parquet, csv or json, by the suffixes of the names; None if suffixes differ or are unknown."""
     found = set()
     for file in files:
         path = PurePosixPath(file)
@@ -56,10 +57,10 @@ def guess_format(files: Sequence[str]) -> str | None:
 def read_files(
     spark: SparkSession, files: Sequence[str], form: str, schema: str | None, options: Mapping[str, str]
 ) -> DataFrame:
-    """The rows of files: CSV with a header, JSON one object a line. `schema` as DDL; else it is found in the files."""
+    """The rows of files: CSV with a header, JSON with one object per line. `schema`: DDL; None: Spark infers it."""
     reader = spark.read.format(form)
     if form == "csv":
-        reader = reader.option("header", "true").option("escape", '"')  # a quote in quotes is doubled, as in RFC 4180
+        reader = reader.option("header", "true").option("escape", '"')  # RFC 4180: a quote in quotes is doubled
         if schema is None:
             reader = reader.option("inferSchema", "true")
     if schema is not None:
@@ -70,7 +71,7 @@ def read_files(
 def make_records(frame: DataFrame, key: str | None, value: str) -> DataFrame:
     """Columns `key` and `value` out of rows. `value`: a column, or `json` for the whole row, nulls included.
 
-    Raises `SettingError` for a column that there is not.
+    Raises `SettingError` for a column that does not exist.
     """
     whole = F.to_json(F.struct("*"), WHOLE_ROW)
     columns = [(whole if value == "json" else _text(frame, "--value", value)).alias("value")]
@@ -80,31 +81,31 @@ def make_records(frame: DataFrame, key: str | None, value: str) -> DataFrame:
 
 
 def count_records(frame: DataFrame, observation: Observation) -> DataFrame:
-    """The same frame; when it was written the observation has `rows` and `bytes` (of keys and values)."""
+    """The same frame; once it is written, the observation has `rows` and `bytes` (of keys and values)."""
     sizes = [F.coalesce(F.octet_length(name), F.lit(0)) for name in ("key", "value") if name in frame.columns]
     total = F.coalesce(F.sum(sum(sizes[1:], sizes[0]).cast("long")), F.lit(0))
     return frame.observe(observation, F.count(F.lit(1)).alias("rows"), total.alias("bytes"))
 
 
 def write_records(records: DataFrame, bootstrap: str, topic: str, options: Mapping[str, str]) -> None:
-    """Append to a topic."""
+    """Append records to a topic."""
     writer = records.write.format("korvet").mode("append").options(**options)
     writer.option("kafka.bootstrap.servers", bootstrap).option("topic", topic).save()
 
 
 def write_files(spark: SparkSession, options: Mapping[str, str], directory: str, observation: Observation) -> None:
-    """The records of a topic, between two offsets, as Parquet in a directory that there is not yet (`SettingError`)."""
+    """Write the records of a topic as Parquet. Raises `SettingError` if the directory exists."""
     if _exists(spark, directory):
         raise SettingError(f"{directory} exists already: name another directory, or remove it")
     records = spark.read.format("korvet").options(**options).load()
     count_records(records, observation).write.mode("errorifexists").parquet(directory)
 
 
-class Follower:
-    """A stream of a topic into Parquet: `directory/batch=N`, one for each trigger.
+class StreamExport:
+    """A stream of a topic into Parquet: one directory `directory/batch=N` for each trigger.
 
-    A trigger that was broken off is run again with the same offsets and replaces its directory, so that in the end each
-    record is there once, for every reader of Parquet. `rows` and `bytes` (of keys and values) count this run's.
+    Spark runs an interrupted trigger again with the same offsets, and the new run replaces the directory: every reader
+    of Parquet finds each record once. `rows` and `bytes` (of keys and values) count what this process wrote.
     """
 
     def __init__(self, directory: str, checkpoint: str) -> None:
@@ -114,9 +115,9 @@ class Follower:
         self._checkpoint = checkpoint
 
     def start(self, spark: SparkSession, options: Mapping[str, str], every: float | None) -> StreamingQuery:
-        """`every`: seconds between triggers; None: up to what is there now, and then it ends.
+        """Start the query. `every`: seconds between triggers; None: it ends with the records that are there now.
 
-        Raises `SettingError` for a directory that has batches and no checkpoint: they would be overwritten.
+        Raises `SettingError` if the directory has batches and there is no checkpoint: the query would overwrite them.
         """
         if _exists(spark, f"{self._directory}/batch=0") and not _exists(spark, f"{self._checkpoint}/metadata"):
             raise SettingError(
@@ -138,7 +139,7 @@ class Follower:
 
 
 def _text(frame: DataFrame, option: str, name: str) -> Column:
-    """A column as text, if it is not binary. Its name is taken as it is, dots and all."""
+    """A column as text, unless it is binary. Dots in its name have no meaning."""
     if name not in frame.columns:
         raise SettingError(f"{option} {name!r}: there is no such column, only {', '.join(frame.columns)}")
     column = frame["`" + name.replace("`", "``") + "`"]
@@ -149,7 +150,7 @@ def _text(frame: DataFrame, option: str, name: str) -> Column:
 
 
 def _exists(spark: SparkSession, path: str) -> bool:
-    """Whether there is such a file or directory, wherever Spark can look."""
+    """Whether a file or directory exists, on any file system that Spark can read."""
     context = spark.sparkContext
     assert context._jvm is not None, "the session is open"
     place = context._jvm.org.apache.hadoop.fs.Path(path)

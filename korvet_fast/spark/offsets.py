@@ -1,6 +1,6 @@
-"""Offsets as people and checkpoints write them, `{"topic": {"0": 17}}`, and as the brokers know them.
+"""Offsets as people and checkpoints write them, `{"topic": {"0": 17}}`, and offsets that brokers are asked for.
 
-Spark compares a stream's offsets as text, so what is written is in order: topics by name, partitions by number.
+Spark compares the offsets of a stream as text, so `write` has an order: topics by name, partitions by number.
 """
 
 import json
@@ -9,40 +9,40 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from korvet_fast.client.connection import ClientError
-from korvet_fast.client.reader import CONSUMER
-from korvet_fast.client.refusal import check
+from korvet_fast.client.protocol.errors import ClientError, is_retriable
+from korvet_fast.client.protocol.metadata import TopicPartition
+from korvet_fast.client.protocol.requests import list_offsets_request, read_offsets
 from korvet_fast.errors import SettingError
-from korvet_fast.spark.cluster import Cluster, Place, passes
+from korvet_fast.spark.cluster import BlockingCluster
 from korvet_fast.wire.kafka.shapes.offsets import LIST_OFFSETS
 
-LATEST, EARLIEST = -1, -2  # in place of a number, in options and on the wire
-NOWHERE = -1  # what a broker answers if no record is as late
+LATEST, EARLIEST = -1, -2  # instead of an offset, in options and on the wire
+NO_OFFSET = -1  # the answer of a broker if no record is as late as a time
 LARGEST = (1 << 63) - 1
 EXAMPLE = '{"topic": {"0": 17, "1": -2}}'
 
-Offsets = dict[Place, int]
+Offsets = dict[TopicPartition, int]
 
 logger = logging.getLogger(__name__)
 
 
-class Bound(NamedTuple):
-    """Where a read starts or ends, not yet in numbers.
+class OffsetLimit(NamedTuple):
+    """Where a read starts or ends, as an option says it.
 
-    `option`: who says so. `timed`: the numbers are times in ms, and the first record as late is meant; else they are
-    offsets, `LATEST` or `EARLIEST`. `everywhere`: one number for all partitions, or None: `each` has one for each.
+    `option`: its name. `timed`: the numbers are times in ms, and each means the first record as late; otherwise they
+    are offsets, `LATEST` or `EARLIEST`. `everywhere`: one number for all partitions; None: `each` has one for each.
     """
 
     option: str
     timed: bool
     everywhere: int | None
-    each: Mapping[Place, int]
+    each: Mapping[TopicPartition, int]
 
-    def numbers(self, places: Iterable[Place]) -> Offsets:
-        """This bound's number for each of the partitions. Raises `SettingError` unless it names exactly those."""
+    def numbers(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """The number of each partition. Raises `SettingError` if `each` does not name exactly these partitions."""
         if self.everywhere is not None:
-            return dict.fromkeys(places, self.everywhere)
-        wanted = set(places)
+            return dict.fromkeys(partitions, self.everywhere)
+        wanted = set(partitions)
         missing, strange = sorted(wanted - set(self.each)), sorted(set(self.each) - wanted)
         if missing:
             topic, number = missing[0]
@@ -58,10 +58,10 @@ class Bound(NamedTuple):
         return dict(self.each)
 
 
-class Question(NamedTuple):
-    """How brokers are asked for offsets. `committed`: only what no open transaction may still change.
+class OffsetQuery(NamedTuple):
+    """How brokers are asked for offsets. `committed`: the end is where no open transaction may change a record.
 
-    `retries` more attempts after one that failed, `pause` seconds apart.
+    `retries`: attempts after the first one; `pause`: seconds between two attempts.
     """
 
     committed: bool
@@ -70,7 +70,7 @@ class Question(NamedTuple):
 
 
 def read_json(text: str, lowest: int) -> Offsets:
-    """`{"topic": {"0": 17}}` -> numbers from `lowest` up. Raises `ValueError` saying what is wanted instead."""
+    """`{"topic": {"0": 17}}` -> numbers from `lowest` on. Raises `ValueError` with what is wanted instead."""
     found: Offsets = {}
     for topic, partitions in _read_object(text, EXAMPLE).items():
         if not isinstance(partitions, dict):
@@ -87,10 +87,10 @@ def read_json(text: str, lowest: int) -> Offsets:
     return found
 
 
-def read_assignment(text: str) -> tuple[Place, ...]:
-    """`{"topic": [0, 1]}` -> partitions, in order. Raises `ValueError` saying what is wanted instead."""
+def read_assignment(text: str) -> tuple[TopicPartition, ...]:
+    """`{"topic": [0, 1]}` -> partitions, in order. Raises `ValueError` with what is wanted instead."""
     example = '{"topic": [0, 1]}'
-    found: set[Place] = set()
+    found: set[TopicPartition] = set()
     for topic, numbers in _read_object(text, example).items():
         if not isinstance(numbers, list) or not all(type(number) is int and number >= 0 for number in numbers):
             raise ValueError(f"JSON like {example}; topic {topic!r} has no list of partition numbers")
@@ -110,8 +110,8 @@ def _read_object(text: str, example: str) -> dict[str, Any]:
     return found
 
 
-def write(offsets: Mapping[Place, int]) -> dict[str, dict[str, int]]:
-    """For a checkpoint: by topic and partition, always in the same order."""
+def write(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+    """Offsets for a checkpoint: by topic and partition, always in the same order."""
     written: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
         written.setdefault(topic, {})[str(partition)] = offset
@@ -119,64 +119,59 @@ def write(offsets: Mapping[Place, int]) -> dict[str, dict[str, int]]:
 
 
 def read(written: Mapping[str, Mapping[str, int]]) -> Offsets:
-    """What `write` wrote."""
+    """The offsets that `write` wrote."""
     return {(topic, int(partition)): offset for topic, rows in written.items() for partition, offset in rows.items()}
 
 
-def resolve(cluster: Cluster, bound: Bound, places: Iterable[Place], question: Question, strict: bool) -> Offsets:
-    """The offsets a bound means now. Raises `SettingError` and `ClientError`.
+def resolve(
+    cluster: BlockingCluster, limit: OffsetLimit, partitions: Iterable[TopicPartition], query: OffsetQuery, strict: bool
+) -> Offsets:
+    """The offsets that a limit means now. Raises `SettingError` and `ClientError`.
 
-    `strict`: a time after the last record is an error; otherwise it means the end of the partition.
+    `strict`: a time after the last record is an error; otherwise such a time means the end of the partition.
     """
-    numbers = bound.numbers(places)
-    if not bound.timed:
-        named = {place: number for place, number in numbers.items() if number < 0}
-        return numbers | ask(cluster, named, question)
-    found = ask(cluster, numbers, question)
-    late = [place for place, offset in found.items() if offset == NOWHERE]
+    numbers = limit.numbers(partitions)
+    if not limit.timed:
+        named = {each: number for each, number in numbers.items() if number < 0}
+        return numbers | list_offsets(cluster, named, query)
+    found = list_offsets(cluster, numbers, query)
+    late = [each for each, offset in found.items() if offset == NO_OFFSET]
     if late and strict:
         (topic, partition), ms = late[0], numbers[late[0]]
         raise SettingError(
-            f"option {bound.option!r} asks for {ms} ms, and partition {partition} of topic {topic!r} has no record "
+            f"option {limit.option!r} asks for {ms} ms, and partition {partition} of topic {topic!r} has no record "
             f"that late: give an earlier time, or set 'startingOffsetsByTimestampStrategy' to 'latest' for its end"
         )
-    return found | ask(cluster, dict.fromkeys(late, LATEST), question)
+    return found | list_offsets(cluster, dict.fromkeys(late, LATEST), query)
 
 
-def ask(cluster: Cluster, times: Mapping[Place, int], question: Question) -> Offsets:
-    """ListOffsets: for each partition `LATEST`, `EARLIEST`, or a time in ms (`NOWHERE`: no record as late).
+def list_offsets(cluster: BlockingCluster, times: Mapping[TopicPartition, int], query: OffsetQuery) -> Offsets:
+    """ListOffsets: for each partition `LATEST`, `EARLIEST`, or a time in ms (`NO_OFFSET`: no record is as late).
 
     Raises `ClientError` when all attempts failed.
     """
-    attempts = question.retries + 1
+    attempts = query.retries + 1
     for attempt in range(attempts):
         leaders = cluster.by_leader(times)
         try:
-            return _ask_leaders(cluster, leaders.values(), times, question.committed)
+            return _list_offsets(cluster, leaders.values(), times, query.committed)
         except ClientError as error:
             cluster.forget()
-            if attempt == question.retries or not passes(error):
+            if attempt == query.retries or not is_retriable(error):
                 raise
             logger.warning("asking for offsets once more, after attempt %d of %d: %s", attempt + 1, attempts, error)
-        time.sleep(question.pause)
+        time.sleep(query.pause)
     raise AssertionError("the last attempt returns or raises")
 
 
-def _ask_leaders(
-    cluster: Cluster, leaders: Iterable[Sequence[Place]], times: Mapping[Place, int], committed: bool
+def _list_offsets(
+    cluster: BlockingCluster,
+    leaders: Iterable[Sequence[TopicPartition]],
+    times: Mapping[TopicPartition, int],
+    committed: bool,
 ) -> Offsets:
     found: Offsets = {}
-    for places in leaders:
-        topics: dict[str, list[dict[str, int]]] = {}
-        for place in places:
-            topics.setdefault(place[0], []).append({"partition_index": place[1], "timestamp": times[place]})
-        asked = [{"name": topic, "partitions": rows} for topic, rows in topics.items()]
-        answer = cluster.leader(*places[0]).request(
-            LIST_OFFSETS, {"replica_id": CONSUMER, "isolation_level": int(committed), "topics": asked}
-        )
-        for topic in answer["topics"]:
-            for row in topic["partitions"]:
-                place = (topic["name"], row["partition_index"])
-                check(f"the offsets of partition {place[1]} of topic {place[0]!r}", row["error_code"])
-                found[place] = row["offset"]
+    for partitions in leaders:
+        request = list_offsets_request({each: times[each] for each in partitions}, committed)
+        found |= read_offsets(cluster.leader(*partitions[0]).request(LIST_OFFSETS, request))
     return found

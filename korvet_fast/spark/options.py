@@ -1,10 +1,10 @@
-"""The options of the data source, in one table: what each is called, how it is read, and where it may be given.
+"""The options of the data source in one table: name, parser, and the uses that accept it.
 
 Names, defaults and precedence are those of Spark's own Kafka source (its "Structured Streaming + Kafka Integration
-Guide"), so that a job moves over by another word after `format`. Names are compared without case, as Spark does.
+Guide"), so a job moves over when the word after `format` is changed. Case does not matter in names, as in Spark.
 """
 
-# ruff: noqa: RUF009 - the call in each default is the row of the table, and what it gives is never changed
+# ruff: noqa: RUF009 - the call in each default is the row of the table, and its result is never changed
 
 import dataclasses
 import enum
@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from korvet_fast.client.sender import COMPRESSIONS
-from korvet_fast.config import explain_unknown
+from korvet_fast.config_def import explain_unknown
 from korvet_fast.endpoint import read_bootstrap
 from korvet_fast.errors import SettingError
-from korvet_fast.spark.offsets import EARLIEST, LATEST, Bound, Offsets, Question, read_assignment, read_json
+from korvet_fast.spark.offsets import EARLIEST, LATEST, OffsetLimit, OffsetQuery, Offsets, read_assignment, read_json
 from korvet_fast.spark.row import HEADERS, TYPES, columns
-from korvet_fast.spark.strangers import check_stranger
+from korvet_fast.spark.unsupported_options import check_unsupported
 
 
 class Use(enum.Flag):
-    """What the source is asked to be."""
+    """What a job uses the source for."""
 
     READ = enum.auto()
     STREAM = enum.auto()
@@ -123,13 +123,13 @@ def times(given: str) -> Offsets:
 
 
 def option(name: str, uses: Use, read: Callable[[str], Any], default: Any = None) -> Any:
-    """A row of the table."""
+    """A row of the table: the name in Spark, the uses that accept it, its parser, and the default."""
     return dataclasses.field(default=default, metadata={"name": name, "uses": uses, "read": read})
 
 
 @dataclass(frozen=True)
 class Options:
-    """Every option of the source, typed; None: not given. Times in seconds."""
+    """Every option of the source, parsed. None: not given. Times are in seconds."""
 
     bootstrap: str = option("kafka.bootstrap.servers", EVERYWHERE, addresses, "")
     patience: float = option("kafka.request.timeout.ms", EVERYWHERE, milliseconds, 30.0)
@@ -137,7 +137,7 @@ class Options:
     isolation: str = option(
         "kafka.isolation.level", SOURCE, choice("read_uncommitted", "read_committed"), "read_uncommitted"
     )
-    page_bytes: int = option("kafka.fetch.max.bytes", SOURCE, number(1), 8 << 20)
+    fetch_max_bytes: int = option("kafka.fetch.max.bytes", SOURCE, number(1), 8 << 20)
     partition_bytes: int = option("kafka.max.partition.fetch.bytes", SOURCE, number(1), 8 << 20)
     fetch_wait: float = option("kafka.fetch.max.wait.ms", SOURCE, milliseconds, 0.5)
     assign: "tuple[tuple[str, int], ...] | None" = option("assign", SOURCE, read_assignment)
@@ -151,9 +151,9 @@ class Options:
     ending_times: Offsets | None = option("endingOffsetsByTimestamp", Use.READ, times)
     ending_offsets: int | Offsets | None = option("endingOffsets", Use.READ, offsets)
     fail_on_data_loss: bool = option("failOnDataLoss", SOURCE, flag, True)
-    most_offsets: int | None = option("maxOffsetsPerTrigger", Use.STREAM, number(1))
-    least_offsets: int | None = option("minOffsetsPerTrigger", Use.STREAM, number(1))
-    longest_delay: float = option("maxTriggerDelay", Use.STREAM, duration, 900.0)
+    max_offsets: int | None = option("maxOffsetsPerTrigger", Use.STREAM, number(1))
+    min_offsets: int | None = option("minOffsetsPerTrigger", Use.STREAM, number(1))
+    max_delay: float = option("maxTriggerDelay", Use.STREAM, duration, 900.0)
     min_partitions: int | None = option("minPartitions", SOURCE, number(1))
     max_records: int | None = option("maxRecordsPerPartition", SOURCE, number(1))
     poll_timeout: float = option("kafkaConsumer.pollTimeoutMs", SOURCE, milliseconds, 120.0)
@@ -163,7 +163,7 @@ class Options:
     columns: tuple[str, ...] | None = option("columns", SOURCE, column_names)
     topic: str | None = option("topic", Use.WRITE, text)
     acks: int = option("kafka.acks", Use.WRITE, one_of(ACKS), -1)
-    numbered: bool | None = option("kafka.enable.idempotence", Use.WRITE, flag)
+    enable_idempotence: bool | None = option("kafka.enable.idempotence", Use.WRITE, flag)
     compression: int = option("kafka.compression.type", Use.WRITE, one_of(COMPRESSIONS), 0)
     batch_bytes: int = option("kafka.batch.size", Use.WRITE, number(1), 900_000)  # below the default message.max.bytes
     request_bytes: int = option("kafka.max.request.size", Use.WRITE, number(1), 8 << 20)
@@ -171,31 +171,33 @@ class Options:
 
     @property
     def idempotent(self) -> bool:
-        """Whether a batch that is sent again is stored once: with acks=all, unless it was said otherwise."""
-        return self.acks == ACKS["all"] if self.numbered is None else self.numbered
+        """Whether a batch that is sent again is stored once: with acks=all, unless the option says otherwise."""
+        return self.acks == ACKS["all"] if self.enable_idempotence is None else self.enable_idempotence
 
     @property
-    def question(self) -> Question:
-        """How offsets are asked for."""
-        return Question(self.isolation == "read_committed", self.offset_retries, self.offset_pause)
+    def offset_query(self) -> OffsetQuery:
+        """How brokers are asked for offsets."""
+        return OffsetQuery(self.isolation == "read_committed", self.offset_retries, self.offset_pause)
 
-    def start(self, default: int) -> Bound:
-        """Where to begin: a time for all partitions counts first, then times for each, then offsets."""
-        return _bound("starting", self.starting_timestamp, self.starting_times, self.starting_offsets, default)
+    def start(self, default: int) -> OffsetLimit:
+        """Where a read begins. A time for all partitions comes first, then times for each, then offsets."""
+        return _limit("starting", self.starting_timestamp, self.starting_times, self.starting_offsets, default)
 
-    def end(self) -> Bound:
-        """Where a batch read ends, in the same order of precedence."""
-        return _bound("ending", self.ending_timestamp, self.ending_times, self.ending_offsets, LATEST)
+    def end(self) -> OffsetLimit:
+        """Where a batch read ends, with the same precedence."""
+        return _limit("ending", self.ending_timestamp, self.ending_times, self.ending_offsets, LATEST)
 
 
-def _bound(side: str, timestamp: int | None, each: Offsets | None, given: int | Offsets | None, default: int) -> Bound:
+def _limit(
+    side: str, timestamp: int | None, each: Offsets | None, given: int | Offsets | None, default: int
+) -> OffsetLimit:
     if timestamp is not None:
-        return Bound(f"{side}Timestamp", True, timestamp, {})
+        return OffsetLimit(f"{side}Timestamp", True, timestamp, {})
     if each is not None:
-        return Bound(f"{side}OffsetsByTimestamp", True, None, each)
+        return OffsetLimit(f"{side}OffsetsByTimestamp", True, None, each)
     if isinstance(given, dict):
-        return Bound(f"{side}Offsets", False, None, given)
-    return Bound(f"{side}Offsets", False, default if given is None else given, {})
+        return OffsetLimit(f"{side}Offsets", False, None, given)
+    return OffsetLimit(f"{side}Offsets", False, default if given is None else given, {})
 
 
 ROWS = {row.metadata["name"].lower(): row for row in dataclasses.fields(Options)}
@@ -204,14 +206,14 @@ ROWS = {row.metadata["name"].lower(): row for row in dataclasses.fields(Options)
 def parse(given: Mapping[str, str], use: Use) -> Options:
     """Read the options of one read, stream or write.
 
-    Raises `SettingError` for what is unknown here, contradictory, missing, or cannot be read.
+    Raises `SettingError` for an option that is unknown, illegal, missing, or that contradicts another one.
     """
     values = {}
     for name, value in given.items():
         row = ROWS.get(name.lower())
         if row is None:
             here = [each.metadata["name"] for each in ROWS.values() if use in each.metadata["uses"]]
-            check_stranger(name.lower(), value, str(use), here)
+            check_unsupported(name.lower(), value, str(use), here)
         elif use not in row.metadata["uses"]:
             raise SettingError(f"option {row.metadata['name']!r} is not for {use}: leave it out")
         else:
@@ -221,13 +223,13 @@ def parse(given: Mapping[str, str], use: Use) -> Options:
         raise SettingError("option 'kafka.bootstrap.servers' is missing: give the address of a broker, HOST:PORT")
     if use in SOURCE:
         _check_source(options, use, set(values))
-    elif options.numbered and options.acks != ACKS["all"]:
+    elif options.enable_idempotence and options.acks != ACKS["all"]:
         raise SettingError("option 'kafka.enable.idempotence' needs 'kafka.acks' to be all: leave one of them out")
     return options
 
 
 def parse_columns(given: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns of a read, as far as can be told before it is known whether it is a stream."""
+    """The columns of a read. Spark asks for them before it says whether the read is a stream."""
     chosen = {name: _read(ROWS[name], given[name]) for name in ("columns", "includeheaders") if name in given}
     return columns(chosen.get("columns"), chosen.get("includeheaders", False))
 
@@ -249,9 +251,9 @@ def _check_source(options: Options, use: Use, given: set[str]) -> None:
     if use is Use.READ:
         _check_batch("startingOffsets", "latest", LATEST, options.starting_offsets)
         _check_batch("endingOffsets", "earliest", EARLIEST, options.ending_offsets)
-    if options.least_offsets is None and "longest_delay" in given:
+    if options.min_offsets is None and "max_delay" in given:
         raise SettingError("option 'maxTriggerDelay' bounds the wait for 'minOffsetsPerTrigger': give that too")
-    if options.least_offsets is not None and (options.most_offsets or options.least_offsets) < options.least_offsets:
+    if options.min_offsets is not None and (options.max_offsets or options.min_offsets) < options.min_offsets:
         raise SettingError("option 'minOffsetsPerTrigger' is larger than 'maxOffsetsPerTrigger': raise the latter")
 
 

@@ -1,8 +1,8 @@
-"""Record batches to the partitions' leaders: several requests on their way to each, repeated until they are stored.
+"""Sends record batches to the leaders of their partitions, several requests at a time, until all are stored.
 
-An idempotent producer's batch may be sent again as it is: the broker stores it once and keeps the order. Any trouble
-is met in one way: every answer still to come is taken, leaders are asked anew, and what was not stored goes out again
-in the order it had.
+A batch of an idempotent producer may be sent again: the broker stores it once and keeps the order. After any error the
+producer does the same: it takes all answers that are still to come, asks for leaders again, and sends the batches that
+are not stored again in their old order.
 """
 
 import time
@@ -14,21 +14,31 @@ from operator import attrgetter
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from korvet_fast.client.connection import ClientError
-from korvet_fast.client.refusal import Refused, check, refusal
-from korvet_fast.spark.cluster import PAUSE, Cluster, Place, passes
-from korvet_fast.spark.connection import Connection, Lost
+from korvet_fast.client.protocol.errors import (
+    BrokerError,
+    ClientError,
+    ConnectionLost,
+    broker_error,
+    check_error_code,
+    is_retriable,
+)
+from korvet_fast.client.protocol.metadata import TopicPartition
+from korvet_fast.client.protocol.requests import produce_request, read_produce
+from korvet_fast.errors import Errors
+from korvet_fast.spark.cluster import RETRY_BACKOFF, BlockingCluster
+from korvet_fast.spark.connection import BlockingConnection
 from korvet_fast.wire.kafka.shapes.produce import PRODUCE
 from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
 
-IN_FLIGHT = 5  # requests to one leader: so many batches of a producer a broker remembers
-SEQUENCES = 1 << 31  # then from 0 again
+IN_FLIGHT = 5  # requests to one leader: a broker remembers so many batches of a producer
+SEQUENCES = 1 << 31  # after the last sequence number comes 0
 
 
 class Delivery(NamedTuple):
-    """How hard to try. `acks`: 1, or -1 for all. `request_bytes`: the most of several batches in one request.
+    """What the producer promises and how long it tries. `acks`: 1, or -1 for all.
 
-    `patience`: seconds a broker has for one request, `timeout`: seconds for a batch, however often it is sent.
+    `request_bytes`: the largest request of several batches. `patience`: seconds that a broker has for one request;
+    `timeout`: seconds until a batch must be stored, however often it is sent.
     """
 
     acks: int
@@ -39,25 +49,27 @@ class Delivery(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class _Batch:
-    number: int  # in the order given
-    place: Place
+class PartitionBatch:
+    """A record batch on its way to a partition. `number`: its place in the order of `Producer.send`."""
+
+    number: int
+    topic_partition: TopicPartition
     records: int
     data: bytearray
-    deadline: float = field(default=0.0)  # from when it was first sent
+    deadline: float = field(default=0.0)  # set when it is first sent
 
     def __str__(self) -> str:
         noun = "record" if self.records == 1 else "records"
-        return f"{self.records:,} {noun} for partition {self.place[1]} of topic {self.place[0]!r}"
+        return f"{self.records:,} {noun} for partition {self.topic_partition[1]} of topic {self.topic_partition[0]!r}"
 
 
 class Producer:
     """`with Producer(cluster, delivery) as producer:`, then `send` and at the end `flush`. For one thread.
 
-    `records` and `bytes` count what is stored. All methods raise `ClientError`; nothing may be sent after that.
+    `records` and `bytes` count what is stored. All methods raise `ClientError`; the producer is unusable afterwards.
     """
 
-    def __init__(self, cluster: Cluster, delivery: Delivery) -> None:
+    def __init__(self, cluster: BlockingCluster, delivery: Delivery) -> None:
         self.records = 0
         self.bytes = 0
         self.id = -1
@@ -66,12 +78,12 @@ class Producer:
         self._numbered = 0
         self._cluster = cluster
         self._delivery = delivery
-        self._waiting: dict[Place, deque[_Batch]] = defaultdict(deque)
-        self._flying: dict[Connection, deque[list[_Batch]]] = {}
-        self._unstored: list[_Batch] = []  # sent, and to be sent again
-        self._trouble: ClientError | None = None  # why
-        self._begun: set[Place] = set()  # something of this producer is stored there
-        self._opening: set[Place] = set()  # the first batch is on its way
+        self._waiting: dict[TopicPartition, deque[PartitionBatch]] = defaultdict(deque)
+        self._in_flight: dict[BlockingConnection, deque[list[PartitionBatch]]] = {}
+        self._unstored: list[PartitionBatch] = []  # were sent, and have to be sent again
+        self._error: ClientError | None = None  # why they have to be sent again
+        self._begun: set[TopicPartition] = set()  # partitions that store a batch of this producer
+        self._opening: set[TopicPartition] = set()  # partitions whose first batch is in flight
 
     def __enter__(self) -> Self:
         return self
@@ -79,61 +91,61 @@ class Producer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._flying:  # answers that nobody takes any more would be taken for those of the next task
+        if self._in_flight:  # the next task would take these answers for its own
             self._cluster.forget()
 
     def learn(self, topics: Iterable[str]) -> None:
-        """Find out how many partitions topics have; one that there is not is made, if the broker makes topics."""
+        """Ask how many partitions topics have; a missing topic is created if the broker's settings allow it."""
         new = [topic for topic in topics if topic not in self.sequences]
         if not new:
             return
         for topic, partitions in self._cluster.partitions(new, create=True).items():
             self.sequences[topic] = [0] * partitions
         if self._delivery.idempotent and self.id < 0:
-            self._cluster.retry(lambda: self._introduce(new[0]))
+            self._cluster.retry(lambda: self._init_producer_id(new[0]))
 
     def send(self, batches: Iterable[tuple[str, int, int, bytearray]]) -> None:
-        """Send (topic, partition, records, batch), whose sequence numbers continue `sequences`; waits for room."""
+        """Send (topic, partition, records, batch), with sequence numbers that continue `sequences`; waits for room."""
         for topic, partition, records, data in batches:
             self._numbered += 1
-            self._waiting[topic, partition].append(_Batch(self._numbered, (topic, partition), records, data))
+            self._waiting[topic, partition].append(PartitionBatch(self._numbered, (topic, partition), records, data))
             row = self.sequences[topic]
             row[partition] = (row[partition] + records) % SEQUENCES
         self._send_all()
 
     def flush(self) -> None:
-        """Wait until everything sent is stored."""
-        while self._flying or self._waiting:
+        """Wait until all batches are stored."""
+        while self._in_flight or self._waiting:
             self._take_all()
             self._send_all()
 
-    def _introduce(self, topic: str) -> None:
-        asked = {"transactional_id": None, "transaction_timeout_ms": 0}
-        answer = self._cluster.leader(topic, 0).request(INIT_PRODUCER_ID, asked)
-        check("the broker gave no producer id", answer["error_code"])
+    def _init_producer_id(self, topic: str) -> None:
+        request = {"transactional_id": None, "transaction_timeout_ms": 0}
+        answer = self._cluster.leader(topic, 0).request(INIT_PRODUCER_ID, request)
+        check_error_code("the broker gave no producer id", answer["error_code"])
         self.id, self.epoch = answer["producer_id"], answer["producer_epoch"]
 
     def _send_all(self) -> None:
-        while self._waiting or self._trouble is not None:
-            if self._trouble is not None:
+        while self._waiting or self._error is not None:
+            if self._error is not None:
                 self._take_all()
-                self._repeat(self._trouble)
+                self._repeat(self._error)
             try:
-                for places in list(self._cluster.by_leader(list(self._waiting)).values()):
-                    self._send_round(self._cluster.leader(*places[0]), places)
+                for partitions in list(self._cluster.by_leader(list(self._waiting)).values()):
+                    self._send_round(self._cluster.leader(*partitions[0]), partitions)
             except ClientError as error:
-                if not passes(error, unknown_topics=True):  # one just made may not be known to every broker
+                if not is_retriable(error, unknown_topics=True):  # not every broker knows a new topic at once
                     raise
-                self._trouble = error
+                self._error = error
 
-    def _send_round(self, leader: Connection, places: list[Place]) -> None:
-        """One batch of each partition, as a broker takes no two of a partition in one request."""
-        sent: list[_Batch] = []
+    def _send_round(self, leader: BlockingConnection, partitions: list[TopicPartition]) -> None:
+        """Send one batch of each partition: a request must not have two batches of a partition."""
+        sent: list[PartitionBatch] = []
         size = 0
-        for place in places:
-            while place in self._opening and self._trouble is None:
-                self._take(next(iter(self._flying)))
-            batch = self._waiting[place][0]
+        for each in partitions:
+            while each in self._opening and self._error is None:
+                self._take(next(iter(self._in_flight)))
+            batch = self._waiting[each][0]
             if sent and size + len(batch.data) > self._delivery.request_bytes:
                 self._request(leader, sent)
                 sent, size = [], 0
@@ -141,94 +153,83 @@ class Producer:
             size += len(batch.data)
         self._request(leader, sent)
 
-    def _request(self, leader: Connection, batches: list[_Batch]) -> None:
-        # The search for a leader closes connections. What was on its way there goes first: once five later batches are
-        # stored, a broker need not know it again.
-        if any(each.closed for each in self._flying):
+    def _request(self, leader: BlockingConnection, batches: list[PartitionBatch]) -> None:
+        # The search for a leader closes connections. The batches in flight there go first: a broker does not recognize
+        # a batch any more once five later ones are stored.
+        if any(each.closed for each in self._in_flight):
             self._take_all()
-        while len(self._flying.get(leader, ())) >= IN_FLIGHT:
+        while len(self._in_flight.get(leader, ())) >= IN_FLIGHT:
             self._take(leader)
-        if self._trouble is not None:
+        if self._error is not None:
             return
-        topics: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for batch in batches:
-            topic, partition = batch.place
             batch.deadline = batch.deadline or time.monotonic() + self._delivery.timeout
-            topics[topic].append({"index": partition, "records": batch.data})
-        leader.send(
-            PRODUCE,
-            {
-                "acks": self._delivery.acks,
-                "timeout_ms": int(self._delivery.patience * 1000),
-                "topic_data": [{"name": topic, "partition_data": rows} for topic, rows in topics.items()],
-            },
-        )
-        self._flying.setdefault(leader, deque()).append(batches)
-        # A broker that knows nothing of a producer takes any sequence number for its first: it must not be a later one.
-        self._opening.update(batch.place for batch in batches if batch.place not in self._begun)
+        rows = ((batch.topic_partition, batch.data) for batch in batches)
+        leader.send(PRODUCE, produce_request(rows, self._delivery.acks, self._delivery.patience))
+        self._in_flight.setdefault(leader, deque()).append(batches)
+        # A broker that does not know a producer accepts any first sequence number: a later batch must not come first.
+        self._opening.update(batch.topic_partition for batch in batches if batch.topic_partition not in self._begun)
         for batch in batches:
-            self._waiting[batch.place].popleft()
-            if not self._waiting[batch.place]:
-                del self._waiting[batch.place]
+            self._waiting[batch.topic_partition].popleft()
+            if not self._waiting[batch.topic_partition]:
+                del self._waiting[batch.topic_partition]
 
     def _take_all(self) -> None:
-        for leader in list(self._flying):
-            while leader in self._flying:
+        for leader in list(self._in_flight):
+            while leader in self._in_flight:
                 self._take(leader)
 
-    def _take(self, leader: Connection) -> None:
-        """The oldest answer of a leader."""
-        batches = self._flying[leader].popleft()
-        self._opening.difference_update(batch.place for batch in batches)
-        if not self._flying[leader]:
-            del self._flying[leader]
+    def _take(self, leader: BlockingConnection) -> None:
+        """Take the oldest answer of a leader."""
+        batches = self._in_flight[leader].popleft()
+        self._opening.difference_update(batch.topic_partition for batch in batches)
+        if not self._in_flight[leader]:
+            del self._in_flight[leader]
         try:
             answer = leader.receive()
-        except Lost as error:
-            self._trouble = error
+        except ConnectionLost as error:
+            self._error = error
             self._unstored += batches
             return
-        rows = {
-            (topic["name"], row["index"]): row for topic in answer["responses"] for row in topic["partition_responses"]
-        }
+        rows = read_produce(answer)
         for batch in batches:
-            self._settle(batch, rows[batch.place])
+            self._settle(batch, rows[batch.topic_partition])
 
-    def _settle(self, batch: _Batch, row: dict[str, Any]) -> None:
-        refused = refusal(str(batch), row["error_code"], row["error_message"]) if row["error_code"] else None
-        if refused is None or refused.name == "DUPLICATE_SEQUENCE_NUMBER":  # stored when it was sent before
+    def _settle(self, batch: PartitionBatch, row: dict[str, Any]) -> None:
+        error = broker_error(str(batch), row["error_code"], row["error_message"]) if row["error_code"] else None
+        if error is None or error.error == Errors.DUPLICATE_SEQUENCE_NUMBER:  # stored when it was sent before
             self.records += batch.records
             self.bytes += len(batch.data)
-            self._begun.add(batch.place)
-        elif refused.retriable or self._follows_unstored(batch, refused):
-            self._trouble = refused
+            self._begun.add(batch.topic_partition)
+        elif error.retriable or self._follows_unstored(batch, error):
+            self._error = error
             self._unstored.append(batch)
-        elif refused.name == "MESSAGE_TOO_LARGE":
+        elif error.error == Errors.MESSAGE_TOO_LARGE:
             raise ClientError(
                 f"{batch}: {len(batch.data):,} bytes in one batch are more than max.message.bytes of the topic; "
                 "raise that, or lower the option kafka.batch.size if the batch has several records"
             )
         else:
-            raise refused
+            raise error
 
-    def _follows_unstored(self, batch: _Batch, refused: Refused) -> bool:
-        """Whether it was refused only because one before it is not stored."""
-        if refused.name != "OUT_OF_ORDER_SEQUENCE_NUMBER":
+    def _follows_unstored(self, batch: PartitionBatch, error: BrokerError) -> bool:
+        """Whether the broker refused a batch only because an earlier one is not stored."""
+        if error.error != Errors.OUT_OF_ORDER_SEQUENCE_NUMBER:
             return False
-        open_ones = chain(self._unstored, *chain.from_iterable(self._flying.values()))
-        return any(each.place == batch.place and each.number < batch.number for each in open_ones)
+        open_ones = chain(self._unstored, *chain.from_iterable(self._in_flight.values()))
+        return any(each.topic_partition == batch.topic_partition and each.number < batch.number for each in open_ones)
 
-    def _repeat(self, trouble: ClientError) -> None:
-        """Put what was not stored in front again, in its old order. Raises once a batch's time is over."""
+    def _repeat(self, error: ClientError) -> None:
+        """Put the batches that are not stored in front again, in their old order. Raises after a batch's timeout."""
         for batch in sorted(self._unstored, key=attrgetter("number"), reverse=True):
-            self._waiting[batch.place].appendleft(batch)
+            self._waiting[batch.topic_partition].appendleft(batch)
         self._unstored.clear()
-        self._trouble = None
+        self._error = None
         now = time.monotonic()
         for batch, *_ in self._waiting.values():
             batch.deadline = batch.deadline or now + self._delivery.timeout
-            if now + PAUSE > batch.deadline:
+            if now + RETRY_BACKOFF > batch.deadline:
                 limit = f"kafka.delivery.timeout.ms ({self._delivery.timeout:g} s)"
-                raise ClientError(f"{batch}: not stored within {limit}; {trouble}")
+                raise ClientError(f"{batch}: not stored within {limit}; {error}")
         self._cluster.forget()
-        time.sleep(PAUSE)
+        time.sleep(RETRY_BACKOFF)

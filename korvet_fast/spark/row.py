@@ -1,6 +1,6 @@
-"""The row of a record, as Spark's own Kafka source has it: the columns, their types in Spark and in Arrow.
+"""The row of a record, as in Spark's own Kafka source: its columns, with their types in Spark and in Arrow.
 
-Spark compares the Arrow schema of what it is given with its own, type by type and null by null, so both are here.
+Spark compares the Arrow schema of a batch with its own, types and nullability, so both schemas are here.
 """
 
 from collections.abc import Sequence
@@ -36,19 +36,19 @@ HEADERS = "headers"
 
 
 def columns(chosen: Sequence[str] | None, headers: bool) -> tuple[str, ...]:
-    """The columns of a read, in order: those chosen, else all, `headers` only if asked for."""
+    """The columns of a read, in order: those chosen, or all. `headers`: whether all includes the headers."""
     if chosen is not None:
         return tuple(chosen)
     return tuple(name for name in TYPES if headers or name != HEADERS)
 
 
 def schema(names: Sequence[str]) -> StructType:
-    """As Spark has it."""
+    """The columns as a schema of Spark."""
     return StructType([StructField(name, TYPES[name]) for name in names])
 
 
 def arrow_schema(names: Sequence[str]) -> "pa.Schema":
-    """As Arrow has it: what `_native.to_arrow` gives."""
+    """The columns as a schema of Arrow: that of the batches from `_native.to_arrow`."""
     import pyarrow as pa
 
     types = {
@@ -65,7 +65,7 @@ def arrow_schema(names: Sequence[str]) -> "pa.Schema":
 
 
 def check_schema(given: StructType, names: Sequence[str]) -> None:
-    """Raises `SettingError` if somebody gave the read a schema of their own: records have the one they have."""
+    """Raises `SettingError` if a job gave the read another schema: the columns of a record are fixed."""
     if [(field.name, field.dataType) for field in given] != [(name, TYPES[name]) for name in names]:
         raise SettingError(
             f"the records of a topic have the columns {', '.join(names)}, each of its own type: leave .schema(...) "

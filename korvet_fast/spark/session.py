@@ -1,22 +1,31 @@
-"""What a Spark session needs for `format("korvet")`: the source registered, and two settings that decide its speed."""
+"""Prepares a Spark session for `format("korvet")`: registers the source, chooses the Python, changes two settings."""
+
+import os
+import sys
 
 from pyspark.sql import SparkSession
 
+from korvet_fast.spark.settings import BYTES_PER_BATCH, ROWS, ROWS_PER_BATCH, UNBOUNDED
 from korvet_fast.spark.source import KorvetDataSource
-
-BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
-ROWS_PER_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
-UNBOUNDED = 2**31 - 1  # exactly this value turns off a look at the batch's size before each row
-ROWS = 16_384
 
 
 def configure(spark: SparkSession) -> SparkSession:
-    """Register the data source and set what makes writing fast; returns the session.
+    """Register the data source, change the settings that slow down writing, and return the session.
 
     With the size check off, a batch on its way to the sink is bounded by rows: `maxRecordsPerBatch` becomes 16,384. Set
-    it lower afterwards where single rows are large, as 16,384 of them are held in memory at a time.
+    it lower afterwards where single rows are large: a worker holds 16,384 of them in memory at a time.
+
+    If Spark runs on this machine only and `PYSPARK_PYTHON` is not set, Python workers run the interpreter of this
+    program: Spark's own choice, the first `python3` on the path, may lack this package.
     """
+    _use_own_interpreter(spark)
     spark.dataSource.register(KorvetDataSource)
     spark.conf.set(BYTES_PER_BATCH, str(UNBOUNDED))
     spark.conf.set(ROWS_PER_BATCH, str(ROWS))
     return spark
+
+
+def _use_own_interpreter(spark: SparkSession) -> None:
+    context = getattr(spark, "sparkContext", None)  # a session over Spark Connect has none
+    if context is not None and context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable

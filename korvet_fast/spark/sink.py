@@ -1,7 +1,7 @@
-"""The sink: rows that Spark hands over as Arrow record batches become Kafka's record batches, natively, and are sent.
+"""The sink: turns the Arrow record batches that Spark passes into Kafka's record batches, natively, and sends them.
 
-Delivery is at least once. A task's batches are numbered (an idempotent producer), so that a request sent again stores
-nothing twice; but a task that Spark runs again is a new producer, and its rows are stored again.
+Delivery is at least once. Each task is an idempotent producer: a request that is sent again stores nothing twice. But a
+task that Spark runs again is a new producer, and stores its rows again.
 """
 
 import time
@@ -14,15 +14,15 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from korvet_fast._native import Rows
-from korvet_fast.client.connection import ClientError
+from korvet_fast._native import ArrowRecords
+from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.errors import CodecError, SettingError
 from korvet_fast.spark.cluster import cluster
 from korvet_fast.spark.options import Options
 from korvet_fast.spark.producer import Delivery, Producer
-from korvet_fast.spark.session import BYTES_PER_BATCH, UNBOUNDED
+from korvet_fast.spark.settings import BYTES_PER_BATCH, UNBOUNDED
 
-# What a record is made of; the option 'topic' stands in for the column.
+# The columns of a record, with their types; the option 'topic' replaces the column.
 COLUMNS = {
     "key": ("string", "binary"),
     "value": ("string", "binary"),
@@ -34,17 +34,17 @@ COLUMNS = {
 
 @dataclass
 class Stored(WriterCommitMessage):
-    """What one task stored. `bytes`: of record batches, as they were sent."""
+    """What one task stored. `bytes`: of the record batches as they were sent."""
 
     records: int
     bytes: int
 
 
 class Sink:
-    """What a task runs; made on the driver, and sent to executors pickled.
+    """Runs in each task; made on the driver, and pickled to the executors.
 
-    Rows of a partition of the data frame keep their order in each partition of a topic. `SettingError` for a data frame
-    without what a record is made of; columns that are no part of a record are left out.
+    Rows of one partition of the data frame keep their order in each partition of a topic. Raises `SettingError` for a
+    data frame without the columns of a record; other columns are ignored.
     """
 
     def __init__(self, options: Options, schema: StructType) -> None:
@@ -52,7 +52,7 @@ class Sink:
         self.options = options
 
     def write(self, iterator: Iterator[RecordBatch]) -> Stored:
-        """Store everything Spark has for this task. Raises `ClientError`, and `CodecError` for a row."""
+        """Store all rows of this task. Raises `ClientError`, and `CodecError` for an illegal row."""
         options = self.options
         context = TaskContext.get()
         if context is not None:
@@ -60,9 +60,9 @@ class Sink:
         keyless = context.partitionId() if context is not None else 0  # tasks begin at different partitions
         with Producer(cluster(options.bootstrap, options.patience), delivery(options)) as producer:
             for batch in iterator:
-                rows = Rows(batch, options.topic)
-                producer.learn(rows.topics())
-                batches = make_batches(rows, producer, keyless, options)
+                records = ArrowRecords(batch, options.topic)
+                producer.learn(records.topics())
+                batches = make_batches(records, producer, keyless, options)
                 keyless += len(batches)
                 producer.send(batches)
             producer.flush()
@@ -74,16 +74,16 @@ class BatchSink(Sink, DataSourceArrowWriter):
 
 
 class StreamSink(Sink, DataSourceStreamArrowWriter):
-    """`df.writeStream.format("korvet")`, in every output mode: what a trigger gives is appended."""
+    """`df.writeStream.format("korvet")`. In every output mode the rows of a trigger are appended."""
 
 
 def make_batches(
-    rows: Rows, producer: Producer, keyless: int, options: Options
+    records: ArrowRecords, producer: Producer, keyless: int, options: Options
 ) -> list[tuple[str, int, int, bytearray]]:
-    """One page of rows as (topic, partition, records, batch)."""
+    """The rows of one Arrow batch as (topic, partition, number of records, record batch)."""
     now = time.time_ns() // 1_000_000
     try:
-        return rows.batches(
+        return records.batches(
             producer.sequences,
             keyless,
             options.compression,
@@ -100,12 +100,12 @@ def make_batches(
 
 
 def delivery(options: Options) -> Delivery:
-    """How hard these options say to try."""
+    """The delivery that the options ask for."""
     return Delivery(options.acks, options.idempotent, options.request_bytes, options.patience, options.delivery_timeout)
 
 
 def check_columns(schema: StructType, topic: str | None) -> None:
-    """Raises `SettingError` where a column of the records is missing, or of a type that no record has."""
+    """Raises `SettingError` if a column of a record is missing or has a type that no record can have."""
     types = {field.name: field.dataType.simpleString() for field in schema.fields}
     if "value" not in types:
         raise SettingError(f"a record needs a column 'value', and the columns are {', '.join(types)}: name one so")
@@ -118,7 +118,7 @@ def check_columns(schema: StructType, topic: str | None) -> None:
 
 
 def warn_of_slow_settings(context: TaskContext) -> None:
-    """Once in a worker process: Spark's default looks at a batch's size before each row, which halves the speed."""
+    """Warn once in a worker process: by default Spark looks at the batch size before each row, at half the speed."""
     if context.getLocalProperty(BYTES_PER_BATCH) != str(UNBOUNDED):
         warnings.warn(
             f"writing is about half as fast as it could be: {BYTES_PER_BATCH} is not {UNBOUNDED}; "

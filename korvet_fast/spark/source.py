@@ -1,7 +1,7 @@
-"""`format("korvet")`: what Spark asks of a data source, passed on to the pieces that do it.
+"""`format("korvet")`: the data source that Spark calls to make readers and writers.
 
-Spark pickles this class by its name and imports it in its worker processes, so that nothing native is imported here:
-where the native module is missing, the import works, and the first use says so.
+Spark pickles this class by name, and its worker processes import it. So this module imports nothing native: where the
+native module is missing, the import works, and the first use raises the error.
 """
 
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from korvet_fast.errors import SettingError
 from korvet_fast.spark import row
 
 if TYPE_CHECKING:
-    from korvet_fast.spark.reader import Reader
+    from korvet_fast.spark.reader import BatchReader
     from korvet_fast.spark.sink import BatchSink, StreamSink
     from korvet_fast.spark.stream import StreamReader
 
@@ -32,11 +32,11 @@ class KorvetDataSource(DataSource):
 
         return row.schema(parse_columns(self.options))
 
-    def reader(self, schema: StructType) -> "Reader":
+    def reader(self, schema: StructType) -> "BatchReader":
         from korvet_fast.spark.options import Use, parse
-        from korvet_fast.spark.reader import Reader
+        from korvet_fast.spark.reader import BatchReader
 
-        reader = Reader(parse(self.options, Use.READ))
+        reader = BatchReader(parse(self.options, Use.READ))
         row.check_schema(schema, reader.columns)
         return reader
 
@@ -56,7 +56,7 @@ class KorvetDataSource(DataSource):
             raise SettingError('a topic can only be appended to: write .mode("append")')
         return BatchSink(parse(self.options, Use.WRITE), schema)
 
-    # Spark gives both by name. `overwrite` is true in output mode complete, where each result is appended as a whole.
+    # Spark passes both by name. `overwrite` is true in output mode complete: each whole result is appended.
     def streamWriter(self, schema: StructType, overwrite: bool) -> "StreamSink":  # noqa: N802
         from korvet_fast.spark.options import Use, parse
         from korvet_fast.spark.sink import StreamSink

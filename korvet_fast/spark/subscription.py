@@ -1,18 +1,18 @@
-"""Which partitions a read is about: those assigned, or all of some topics, by name or by a pattern of names."""
+"""The partitions of a read: those assigned, or all partitions of topics, chosen by name or by a pattern."""
 
 from collections.abc import Iterable, Sequence
 
-from korvet_fast.client.connection import ClientError
-from korvet_fast.client.refusal import Refused
-from korvet_fast.errors import CodecError, SettingError
-from korvet_fast.spark.cluster import Cluster, Place
+from korvet_fast.client.protocol.errors import BrokerError, ClientError
+from korvet_fast.client.protocol.metadata import TopicPartition
+from korvet_fast.errors import CodecError, Errors, SettingError
+from korvet_fast.spark.cluster import BlockingCluster
 from korvet_fast.spark.options import Options
 
 
-def find_partitions(cluster: Cluster, options: Options, *, some: bool = False) -> list[Place]:
-    """The partitions there are now, in order. `some`: those that are gone are left out.
+def find_partitions(cluster: BlockingCluster, options: Options, *, some: bool = False) -> list[TopicPartition]:
+    """The partitions that exist now, in order. `some`: topics and partitions that are gone are left out.
 
-    Else a topic or partition that is named and that there is not raises `ClientError`.
+    Otherwise a topic or partition that is named and does not exist raises `ClientError`.
     """
     if options.pattern is not None:
         counts = _fit(options.pattern, cluster.partitions(None))
@@ -26,15 +26,15 @@ def find_partitions(cluster: Cluster, options: Options, *, some: bool = False) -
             raise ClientError(
                 f"option 'assign' names partition {number} of topic {topic!r}, which has {counts[topic]}, from 0 on"
             )
-    return [place for place in options.assign if place[1] < counts.get(place[0], 0)]
+    return [each for each in options.assign if each[1] < counts.get(each[0], 0)]
 
 
-def count(cluster: Cluster, names: Sequence[str]) -> dict[str, int]:
-    """How many partitions those of the topics have that there are."""
+def count(cluster: BlockingCluster, names: Sequence[str]) -> dict[str, int]:
+    """How many partitions each of the topics has; a topic that does not exist is left out."""
     try:
         return cluster.partitions(names)
-    except Refused as error:
-        if error.name != "UNKNOWN_TOPIC_OR_PARTITION":
+    except BrokerError as error:
+        if error.error != Errors.UNKNOWN_TOPIC_OR_PARTITION:
             raise
     return {name: number for name, number in cluster.partitions(None).items() if name in names}
 
@@ -46,7 +46,7 @@ def _fit(pattern: str, counts: dict[str, int]) -> dict[str, int]:
     try:
         names = match_names(pattern, sorted(counts))
     except CodecError as error:
-        why = error.message.splitlines()[-1].removeprefix("error: ")  # above it, the pattern with a mark
+        why = error.message.splitlines()[-1].removeprefix("error: ")  # the lines above it show the pattern
         raise SettingError(
             f"option 'subscribePattern' is {pattern!r}, which cannot be used ({why}): patterns are in RE2's "
             f"language, which has Java's but for back-references and look-around"

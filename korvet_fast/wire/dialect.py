@@ -1,61 +1,84 @@
-"""What `net` knows of a wire protocol: how to cut its byte stream, and that a frame leads to a reply."""
+"""The interface of a wire protocol, as `net` uses it: frames are cut from a stream of bytes, and each has a reply."""
 
 from collections.abc import Coroutine
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from korvet_fast.core.types import Buffer
+from korvet_fast.core.client_session import Client
+from korvet_fast.types import Buffer
 
-Reply = list[Buffer]  # parts to send, in order; empty where the protocol gives no answer (acks=0)
+# The parts to send, in order; none where the protocol has no answer (acks=0). A view of anything but `bytes` or a
+# `bytearray` is a view of a mapped file: it is memory of the page cache, and `net` does not count it.
+Reply = list[Buffer]
 
 
-class Hangup(Exception):
-    """The peer broke the protocol in a way that has no answer: close this connection only. The text goes to the log."""
+class CloseConnection(Exception):
+    """The peer broke the protocol, and there is no answer to that: close this connection. The text goes to the log."""
 
 
 class Frames(Protocol):
-    """Cuts a byte stream into frames; `feed` raises `CodecError` for a length that is not legal.
+    """Cuts the bytes of one connection into frames. `feed` raises `CodecError` for a frame that is too long.
 
-    `rest` is where the bytes that come next may be put instead, if they belong to a large frame; `advance` says how
-    many were.
+    `feed` returns at most `most` frames; it keeps the bytes behind them for its next call, with or without data.
+    `pending`: bytes that are kept. `announced`: bytes that the unfinished frame will have; 0: not known.
+    `rest`: a place to read the next bytes into, if they belong to a large frame; `advance` takes their number.
     """
 
     @property
     def pending(self) -> int: ...
 
-    def feed(self, data: Buffer) -> list[bytearray]: ...
+    @property
+    def announced(self) -> int: ...
+
+    def feed(self, data: Buffer, most: int, /) -> list[bytearray]: ...
 
     def rest(self) -> memoryview | None: ...
 
-    def advance(self, count: int) -> bytearray | None: ...
+    def advance(self, count: int, /) -> bytearray | None: ...
 
 
 class Session(Protocol):
     """A dialect's state of one connection.
 
-    `handle` starts the work of a request in the order of calls: everything that must happen in order happens before its
-    coroutine first suspends. Replies are sent in that order whatever order they finish in. Raises `Hangup`.
-    It runs outside of any task (see `core.eager`), so it may not use `asyncio.timeout`.
+    `handle` starts requests in the order of calls: all that must happen in order happens before its coroutine first
+    suspends. Replies are sent in that order, in whatever order they are made. It raises `CloseConnection`. It runs
+    outside of any task (see `core.eager`), so it may not use `asyncio.timeout`.
 
-    `weigh` is how many bytes of memory the request takes while it is at work, more or less.
-    `hurry` says that memory is short: what now only waits for time or for data is answered at once.
-    `close` says that the connection is going: the same, from now on.
+    `cost`: about how many bytes of memory the request takes while it is at work, its frame included.
+    `release_memory`: memory is short, so requests that only wait for time or for data are answered at once.
+    `close`: the connection ends, so requests that wait are answered at once from now on.
+    A dialect that uses the services of core has these two from `ClientSession`.
     """
 
     def handle(self, frame: bytearray) -> Coroutine[Any, Any, Reply]: ...
 
-    def weigh(self, frame: bytearray) -> int: ...
+    def cost(self, frame: bytearray) -> int: ...
 
-    def hurry(self) -> None: ...
+    def release_memory(self) -> None: ...
 
     def close(self) -> None: ...
+
+
+class FirstRequestLimits(NamedTuple):
+    """What a connection may take until its first request is complete: nobody knows yet who is at the other end.
+
+    Above `size` bytes the connection is closed. `seconds` counts from connecting; a large request has more, as its peer
+    has to send at no more than `rate` bytes a second (see `net.limits`).
+    """
+
+    size: int
+    seconds: float = 10.0
 
 
 class Dialect(Protocol):
     """One wire protocol behind one listener, serving any number of connections."""
 
-    def frames(self) -> Frames: ...
+    @property
+    def first_request(self) -> FirstRequestLimits: ...
 
-    def session(self, peer: str) -> Session: ...
+    def frames(self) -> Frames:
+        """The framing of one connection, with the limit of a frame."""
 
-    def mistaken(self, first: bytes) -> str | None:
-        """Which other protocol the first bytes of a connection look like, in words for the log, or None."""
+    def session(self, peer: str, client: Client | None = None) -> Session: ...
+
+    def detect_protocol(self, first: bytes) -> str | None:
+        """The foreign protocol that the first bytes of a connection look like, in words for the log; or None."""

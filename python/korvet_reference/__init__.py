@@ -5,46 +5,54 @@ codes.
 """
 
 from korvet_reference.arrow import ArrowPage, to_arrow
-from korvet_reference.batch import admit, check, find_time, headers, recompress, restamp, span
-from korvet_reference.columns import Column, assemble, columns
+from korvet_reference.batch import (
+    assign_offsets,
+    batch_headers,
+    find_time,
+    recompress,
+    slice_batches,
+    validate_batch,
+    validate_batches,
+)
+from korvet_reference.columns import Column, build_batch, to_columns
 from korvet_reference.frames import Frames
 from korvet_reference.header import Batch
 from korvet_reference.ids import pack_ids, unpack_ids
-from korvet_reference.legacy import lift, lower
-from korvet_reference.page import blobs, entries
-from korvet_reference.resp import Replies, ReplyError, pack, pack_parts, replies, reply
-from korvet_reference.rows import Rows
+from korvet_reference.legacy import down_convert, up_convert
+from korvet_reference.page import decode_batches, decode_records
+from korvet_reference.resp import Replies, ReplyError, encode_command_parts, encode_commands, parse_replies, parse_reply
+from korvet_reference.rows import ArrowRecords
 from korvet_reference.schema import Schema
-from korvet_reference.stream import pack_append
+from korvet_reference.stream import encode_append
 
 __all__ = [
     "ArrowPage",
+    "ArrowRecords",
     "Batch",
     "Column",
     "Frames",
     "Replies",
     "ReplyError",
-    "Rows",
     "Schema",
-    "admit",
-    "assemble",
-    "blobs",
-    "check",
-    "columns",
-    "entries",
+    "assign_offsets",
+    "batch_headers",
+    "build_batch",
+    "decode_batches",
+    "decode_records",
+    "down_convert",
+    "encode_append",
+    "encode_command_parts",
+    "encode_commands",
     "find_time",
-    "headers",
-    "lift",
-    "lower",
-    "pack",
-    "pack_append",
     "pack_ids",
-    "pack_parts",
+    "parse_replies",
+    "parse_reply",
     "recompress",
-    "replies",
-    "reply",
-    "restamp",
-    "span",
+    "slice_batches",
     "to_arrow",
+    "to_columns",
     "unpack_ids",
+    "up_convert",
+    "validate_batch",
+    "validate_batches",
 ]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from korvet_fast.errors import CodecError
-from korvet_reference.compression import check_known, compress
+from korvet_reference.compression import NONE, check_known, compress
 from korvet_reference.header import (
     CONTROL,
     CRC_END,
@@ -34,8 +34,10 @@ from korvet_reference.varint import Bytes
 FROM_PRODUCERS = 0b0111 | LOG_APPEND_TIME | TRANSACTIONAL
 
 
-def check(records: Bytes, limit: int) -> list[Batch]:
+def validate_batches(records: Bytes, limit: int) -> list[Batch]:
     """Verify batches as a producer sends them, all of the data; `max_timestamp` of the result is the true one.
+
+    `limit` bounds the decompressed bytes of all batches together.
 
     Raises, batch by batch in this order: as `read_header`, BAD_CRC, BAD_ATTRIBUTES, UNKNOWN_COMPRESSION, BAD_COUNT,
     BAD_VALUE (a producer id without epoch or sequence), DECOMPRESSION_LIMIT, CORRUPT_COMPRESSION, and record by record
@@ -44,10 +46,11 @@ def check(records: Bytes, limit: int) -> list[Batch]:
     found = []
     for batch, data in read_batches(records):
         _check_header(batch, data)
+        payload = read_payload(batch.compression, data[HEADER.size :], limit)
+        if batch.compression != NONE:
+            limit -= len(payload)
         times = []
-        for place, record in enumerate(
-            read_records(batch.count, read_payload(batch.compression, data[HEADER.size :], limit))
-        ):
+        for place, record in enumerate(read_records(batch.count, payload)):
             if record.offset_delta != place:
                 raise CodecError("BAD_OFFSET", "the offsets of a batch's records are not consecutive")
             times.append(record_time(batch, record.timestamp_delta))
@@ -55,12 +58,12 @@ def check(records: Bytes, limit: int) -> list[Batch]:
     return found
 
 
-def admit(records: Bytes, limit: int) -> tuple[int, int, int, int, tuple[int, int, int, int] | None]:
-    """As `check`, of one batch: (size, count, max_timestamp, flags of brokers and transactions, numbers).
+def validate_batch(records: Bytes, limit: int) -> tuple[int, int, int, int, tuple[int, int, int, int] | None]:
+    """As `validate_batches`, of one batch: (size, count, max_timestamp, flags of brokers and transactions, numbers).
 
     Raises, after everything else, BAD_COUNT for no batch and TRAILING_BYTES for several.
     """
-    found = check(records, limit)
+    found = validate_batches(records, limit)
     if not found:
         raise CodecError("BAD_COUNT", "there is no record batch")
     if len(found) > 1:
@@ -84,7 +87,7 @@ def _check_header(batch: Batch, data: memoryview) -> None:
         raise CodecError("BAD_VALUE", "a batch has a producer id without epoch or sequence")
 
 
-def headers(data: Bytes, verify: bool) -> list[Batch]:
+def batch_headers(data: Bytes, verify: bool) -> list[Batch]:
     """Headers of the whole batches at the front of `data`.
 
     Stops without error at the first that is incomplete, or is no version 2 batch, or (`verify`) fails its checksum or
@@ -100,7 +103,7 @@ def headers(data: Bytes, verify: bool) -> list[Batch]:
     return found
 
 
-def span(data: Bytes, start: int, limit: int, max_bytes: int) -> tuple[int, int, int]:
+def slice_batches(data: Bytes, start: int, limit: int, max_bytes: int) -> tuple[int, int, int]:
     """(from, to, next): where the batches lie that hold offsets `start` <= o < `limit`, and the offset after them.
 
     At most `max_bytes`, but one batch at least if there is one whose last offset is below `limit`; else (0, 0, start).
@@ -116,7 +119,7 @@ def span(data: Bytes, start: int, limit: int, max_bytes: int) -> tuple[int, int,
     return found[0].start, found[-1].start + found[-1].size, min(found[-1].last_offset + 1, LAST)
 
 
-def restamp(
+def assign_offsets(
     batch: bytearray | memoryview,
     base_offset: int,
     leader_epoch: int,
@@ -162,8 +165,8 @@ def recompress(batch: Bytes, compression: int, limit: int) -> bytearray:
     return write_batch(replace(header, attributes=flags), compress(compression, payload))
 
 
-def find_time(batch: Bytes, ms: int, limit: int) -> tuple[int, int] | None:
-    """(offset, timestamp) of the first record of this one batch whose time is at or after `ms`, or None.
+def find_time(batch: Bytes, ms: int, limit: int, start: int = -LAST - 1) -> tuple[int, int] | None:
+    """(offset, timestamp) of the first record from `start` on whose time is at or after `ms`, or None.
 
     Raises as `read_header`, TRAILING_BYTES, UNKNOWN_COMPRESSION, CORRUPT_COMPRESSION, DECOMPRESSION_LIMIT, BAD_COUNT,
     BAD_RECORD, BAD_OFFSET; records behind the one found are not looked at.
@@ -171,11 +174,12 @@ def find_time(batch: Bytes, ms: int, limit: int) -> tuple[int, int] | None:
     view = memoryview(batch).cast("B")
     header = read_only(view)
     if header.log_append_time:
-        return (header.base_offset, header.max_timestamp) if header.max_timestamp >= ms else None
+        there = header.max_timestamp >= ms and header.last_offset >= start
+        return (max(header.base_offset, start), header.max_timestamp) if there else None
     for record in read_records(header.count, read_payload(header.compression, view[HEADER.size :], limit)):
         time = record_time(header, record.timestamp_delta)
-        if time >= ms:
-            return record_offset(header, record.offset_delta), time
+        if time >= ms and (offset := record_offset(header, record.offset_delta)) >= start:
+            return offset, time
     return None
 
 

@@ -27,7 +27,7 @@ class Column(array):  # type: ignore[type-arg]  # array takes no argument before
     """A buffer of numbers or bytes; its typecode is `q`, `i` or `B`."""
 
 
-def columns(batches: Bytes, limit: int) -> dict[str, Column]:
+def to_columns(batches: Bytes, limit: int) -> dict[str, Column]:
     """The records of all batches, column by column; control batches are skipped, checksums are not looked at.
 
     `limit` bounds the decompressed bytes of all batches together. Raises as `read_header`, UNKNOWN_COMPRESSION,
@@ -63,7 +63,7 @@ def columns(batches: Bytes, limit: int) -> dict[str, Column]:
     }
 
 
-def assemble(
+def build_batch(
     columns: Mapping[str, Bytes],
     compression: int,
     base_offset: int,
@@ -71,7 +71,7 @@ def assemble(
     producer_epoch: int,
     base_sequence: int,
 ) -> bytearray:
-    """Columns as `columns` gives them to one batch.
+    """Build one batch from columns as `to_columns` gives them.
 
     `offset` may be left out (dense), and so may the key columns (all null) and the header columns. Raises
     UNKNOWN_COMPRESSION, BAD_COLUMNS, BAD_OFFSET, BAD_COUNT (no records), OUT_OF_RANGE (times too far apart), OVERSIZE.

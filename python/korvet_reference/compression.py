@@ -13,6 +13,7 @@ from korvet_reference.varint import Bytes
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 GZIP_WINDOW = 31  # zlib's word for a gzip header around a window of 32 KiB
+ZSTD_WINDOW = 1 << 27  # what Kafka's Java library takes, and zstd's own default
 ZSTD_PIECE = 64  # compressed bytes at a time, so that the bound is looked at before much memory is used
 
 
@@ -23,24 +24,23 @@ def check_known(number: int) -> None:
 
 
 def decompress(compression: int, data: Bytes, limit: int, old_lz4: bool = False) -> bytes:
-    """What `data` stands for: at most `limit` bytes, nor more than 64 times its size and 1 MiB.
+    """What `data` stands for, at most `limit` bytes.
 
     `old_lz4`: also take the broken LZ4 header checksum of old message sets.
     Raises DECOMPRESSION_LIMIT, CORRUPT_COMPRESSION.
     """
-    most = min(64 * len(data) + (1 << 20), limit)
     if len(data) == 0:
         raise CodecError("CORRUPT_COMPRESSION", "no compressed bytes at all")
     try:
         match compression:
             case 1:
-                return _gunzip(bytes(data), most)
+                return _gunzip(bytes(data), limit)
             case 2:
-                return snappy.decompress(data, most)
+                return snappy.decompress(data, limit)
             case 3:
-                return lz4.decompress(data, most, old_lz4)
+                return lz4.decompress(data, limit, old_lz4)
             case _:
-                return _unzstd(bytes(data), most)
+                return _unzstd(bytes(data), limit)
     except CodecError as error:
         if error.code == "DECOMPRESSION_LIMIT":
             raise
@@ -85,8 +85,10 @@ def _unzstd(data: bytes, most: int) -> bytes:
         announced = zstandard.frame_content_size(data)  # -1: it does not say
         if len(out) + announced > most:
             raise CodecError("DECOMPRESSION_LIMIT", f"more than {most} bytes of zstd")
+        if zstandard.get_frame_parameters(data).window_size > ZSTD_WINDOW:
+            raise CodecError("CORRUPT_COMPRESSION", "the window of a zstd frame is too large")
         end = len(out) + announced if announced >= 0 else most
-        frame = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
+        frame = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW).decompressobj()
         at = 0
         while not frame.eof:
             if at >= len(data):
@@ -97,5 +99,7 @@ def _unzstd(data: bytes, most: int) -> bytes:
                 if announced >= 0:
                     raise CodecError("CORRUPT_COMPRESSION", "a zstd frame gives more than it announces")
                 raise CodecError("DECOMPRESSION_LIMIT", f"more than {most} bytes of zstd")
+        if announced >= 0 and len(out) < end:
+            raise CodecError("CORRUPT_COMPRESSION", "a zstd frame gives less than it announces")
         data = frame.unused_data + data[at:]
     return bytes(out)

@@ -5,7 +5,7 @@ from typing import Any
 
 from korvet_fast.errors import CodecError
 from korvet_reference.reader import Reader
-from korvet_reference.table import INTEGERS, TAGGED, UNTAGGED, Row
+from korvet_reference.table import INTEGERS, LONGEST_TEXT, TAGGED, UNTAGGED, Row
 
 
 class Decoder:
@@ -63,6 +63,8 @@ class Decoder:
                 return bytes(reader.take(16))
             case "string" | "legacy_string":
                 size = self._length(self.flexible and row.kind == "string", 2)
+                if size is not None and size > LONGEST_TEXT:
+                    raise CodecError("OVERSIZE", f"a string of {size} bytes")
                 return None if size is None else _text(reader.take(size))
             case "bytes":
                 size = self._length(self.flexible, 4)

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from korvet_fast.errors import CodecError
-from korvet_reference.table import INTEGERS, TAGGED, UNTAGGED, Row, fits
+from korvet_reference.table import INTEGERS, LONGEST_TEXT, TAGGED, UNTAGGED, Row, fits
 from korvet_reference.varint import Bytes, write_unsigned
 
 LONGEST = (1 << 31) - 2  # a compact length is one more, and must fit 31 bits
-LONGEST_TEXT = (1 << 15) - 1
 
 
 class Encoder:
@@ -138,7 +137,7 @@ class Encoder:
             self.write(write_unsigned(tag) + write_unsigned(len(body)) + body)
 
     def _length(self, length: int, compact: bool, size: int, path: str) -> None:
-        if length > (LONGEST_TEXT if size == 2 and not compact else LONGEST):
+        if length > (LONGEST_TEXT if size == 2 else LONGEST):
             raise _bad(path, f"{length} is too long")
         self.write(write_unsigned(length + 1) if compact else length.to_bytes(size, "big"))
 

@@ -22,19 +22,25 @@ class Frames:
 
     @property
     def pending(self) -> int:
-        """Bytes of the unfinished frame held now, length prefix included."""
+        """Bytes held now, length prefixes included: of the unfinished frame, and of frames beyond `most`."""
         return len(self._held)
 
-    def feed(self, data: Bytes) -> list[bytearray]:
-        """All frames that `data` completes, without their length prefix.
+    @property
+    def announced(self) -> int:
+        """Length of the unfinished frame as its prefix announced it; 0 while that is not known."""
+        return self._size or 0
 
+    def feed(self, data: Bytes, most: int = 1 << 63) -> list[bytearray]:
+        """The frames that `data` completes, without their length prefix: the first `most` of them, if that is given.
+
+        What comes behind these is kept, and cut when `feed` is called again; `data` may be empty then.
         Raises NEGATIVE_LENGTH, OVERSIZE (a length above the limit); the object is then dead and raises the same again.
         """
         if self._dead is not None:
             raise CodecError(self._dead.code, self._dead.message)
         self._held += data
         frames: list[bytearray] = []
-        while True:
+        while len(frames) < most:
             if self._size is None:
                 if len(self._held) < PREFIX:
                     return frames
@@ -45,6 +51,7 @@ class Frames:
             frames.append(self._held[PREFIX:end])
             del self._held[:end]
             self._size = None
+        return frames
 
     def rest(self) -> memoryview | None:
         """Where to put the next bytes, 64 KiB or more of the unfinished frame; None where `feed` is to have them."""

@@ -30,7 +30,7 @@ class _Message:
     value: bytes | None
 
 
-def lift(messages: Bytes, limit: int, now: int) -> bytearray:
+def up_convert(messages: Bytes, limit: int, now: int) -> bytearray:
     """One version 2 batch: not compressed, base offset 0, dense offsets. Magic 0 gets the time `now`, in ms.
 
     `limit` bounds the decompressed bytes of all wrappers together. Raises, message by message, as `_read_message`;
@@ -48,10 +48,10 @@ def lift(messages: Bytes, limit: int, now: int) -> bytearray:
     return new_batch(bytes(payload), NONE, times, 0, len(times) - 1)
 
 
-def lower(batches: Bytes, magic: int, limit: int) -> bytearray:
+def down_convert(batches: Bytes, magic: int, limit: int) -> bytearray:
     """An uncompressed message set of magic 0 or 1, offsets kept; headers are lost, control batches skipped.
 
-    `limit` bounds the decompressed bytes of all batches together. Raises BAD_VALUE (another magic), and as `columns`.
+    `limit` bounds the decompressed bytes of all batches together. Raises BAD_VALUE (magic), and as `to_columns`.
     """
     if magic not in (0, 1):
         raise CodecError("BAD_VALUE", "messages are of magic 0 or 1")

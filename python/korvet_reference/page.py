@@ -9,7 +9,14 @@ from korvet_reference.ids import check_bits
 from korvet_reference.json_headers import read_members
 from korvet_reference.records import Headers, Record, write_record
 from korvet_reference.varint import Bytes
-from korvet_reference.xrange import Fields, offset_after, read_entries, to_offset
+from korvet_reference.xrange import (
+    Fields,
+    base_offset_after,
+    offset_after,
+    read_entries,
+    to_base_offset,
+    to_offset,
+)
 
 DECIMAL = re.compile(rb"-?[0-9]{1,19}")
 
@@ -38,7 +45,7 @@ class _Batch:
         self.delta = offset - self.base
 
 
-def entries(
+def decode_records(
     reply: Bytes, bits: int, start: int, max_bytes: int, compression: int, leader_epoch: int
 ) -> tuple[bytearray, int, int, int]:
     """The records from `start` on in a reply to XRANGE: (batches one behind the other, next, seen, skipped).
@@ -76,22 +83,24 @@ def entries(
     return out, following, seen, skipped
 
 
-def blobs(reply: Bytes, bits: int, start: int, max_bytes: int) -> tuple[list[memoryview], int, int, int]:
+def decode_batches(reply: Bytes, bits: int, start: int, max_bytes: int) -> tuple[list[memoryview], int, int, int]:
     """The batches that do not end below `start` in a reply to XRANGE: (views of them, next, seen, skipped).
 
     They are what stands in the only field, `batch`, of an entry with the id of their base offset; other entries are
-    skipped. `max_bytes` of them, but one at least. Raises OUT_OF_RANGE (more than 62 bits), BAD_RESP.
+    skipped. With 0 `bits` that id is `<base offset>-1`. `max_bytes` of them, but one at least. Raises OUT_OF_RANGE
+    (more than 62 bits), BAD_RESP.
     """
     check_bits(bits)
     view = memoryview(reply).cast("B")
     found: list[memoryview] = []
     following, seen, skipped = start, 0, 0
     for time, sequence, fields, end in read_entries(reply):
-        offset = to_offset(time, sequence, bits)
+        offset = to_base_offset(time, sequence, bits)
         last = _last_offset(fields, offset)
         if last is None:
             skipped += 1
-            following = max(following, offset_after(time, bits) if offset is None else min(offset + 1, LAST))
+            after = base_offset_after(time, sequence, bits) if offset is None else min(offset + 1, LAST)
+            following = max(following, after)
         elif last >= start:
             blob = view[end - 2 - len(fields[0][1]) : end - 2]
             if found and sum(map(len, found)) + len(blob) > max_bytes:

@@ -37,13 +37,13 @@ class _Level:
     items: list[Any] = field(default_factory=list)
 
 
-def pack(commands: Sequence[Sequence[Bytes | str | int]]) -> bytes:
+def encode_commands(commands: Sequence[Sequence[Bytes | str | int]]) -> bytes:
     """A pipeline of commands as arrays of bulk strings."""
     return b"".join(b"*%d\r\n" % len(command) + b"".join(map(pack_word, command)) for command in commands)
 
 
-def pack_parts(commands: Sequence[Sequence[Bytes | str | int]]) -> list[Bytes]:
-    """The bytes of `pack`, cut in parts: a word of 4 KiB and more is one, if it is a buffer the very object given."""
+def encode_command_parts(commands: Sequence[Sequence[Bytes | str | int]]) -> list[Bytes]:
+    """As `encode_commands`, in parts: an argument of 4 KiB and more is one, and a buffer is the very object given."""
     parts: list[Bytes] = []
     packed = b""
     for command in commands:
@@ -192,12 +192,12 @@ class Replies:
         return [] if count == 0 and kind != b"|" else None
 
 
-def reply(raw: Bytes) -> Any:
+def parse_reply(raw: Bytes) -> Any:
     """The reply at the front of `raw`; what follows it is not looked at. Raises TRUNCATED, BAD_RESP, OVERSIZE."""
     return _first(bytearray(raw))
 
 
-def replies(raw: Bytes) -> list[Any]:
+def parse_replies(raw: Bytes) -> list[Any]:
     """All replies of `raw`, one behind the other. Raises TRUNCATED, BAD_RESP, OVERSIZE."""
     rest = bytearray(raw)
     found = []

@@ -15,7 +15,7 @@ MOST_BYTES = 1 << 30
 
 
 @final
-class Rows:
+class ArrowRecords:
     """Columns as `pyarrow.RecordBatch.to_pydict` gives them: value, and perhaps key, topic, partition, headers."""
 
     def __init__(self, batch: Mapping[str, Sequence[Any]], topic: str | None) -> None:

@@ -10,13 +10,13 @@ from korvet_fast.errors import CodecError
 from korvet_reference.header import HEADER, LAST, read_only, record_time
 from korvet_reference.ids import check_bits
 from korvet_reference.records import Record, read_payload, read_records
-from korvet_reference.resp import pack
+from korvet_reference.resp import encode_commands
 from korvet_reference.varint import Bytes
 
 MOST_HEADERS = 3500  # of a record: a script can pass on a few thousand arguments at most
 
 
-def pack_append(
+def encode_append(
     key: Bytes | str | int,
     batch: Bytes,
     base: int,
@@ -51,7 +51,7 @@ def pack_append(
         offset = base + place
         entry_id = f"{offset >> bits}-{offset & ((1 << bits) - 1)}"
         commands.append([*head, entry_id, *_fields(record, record_time(header, record.timestamp_delta))])
-    return pack(commands)
+    return encode_commands(commands)
 
 
 def _fields(record: Record, time: int) -> list[Bytes | str | int]:

@@ -11,6 +11,7 @@ NEVER = 32767  # a version no message reaches
 TAGGED = "_tagged"  # the key under which unknown tagged fields are kept
 DEEPEST = 16  # structs inside structs; only a table can nest, input never does
 UNTAGGED = -1
+LONGEST_TEXT = (1 << 15) - 1  # bytes of a string, compact ones too
 
 INTEGERS = {
     "int8": (1, True),

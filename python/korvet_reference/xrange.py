@@ -53,6 +53,18 @@ def offset_after(time: int, bits: int) -> int:
     return min((time + 1) << bits, LAST)
 
 
+def to_base_offset(time: int, sequence: int, bits: int) -> int | None:
+    """The base offset of a batch that has this id, if there is one; with 0 `bits` the id is `<base offset>-1`."""
+    if bits:
+        return to_offset(time, sequence, bits)
+    return time if sequence == 1 and time <= LAST else None
+
+
+def base_offset_after(time: int, sequence: int, bits: int) -> int:
+    """The first base offset behind an id that is none."""
+    return offset_after(time, bits) if bits else min(time + bool(sequence), LAST)
+
+
 def _announced(data: bytes, at: int, kind: bytes) -> tuple[int, int]:
     """The number in the line at a position, and the position behind it."""
     found = ANNOUNCEMENT.match(data, at)

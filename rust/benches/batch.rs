@@ -5,10 +5,10 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use korvet_codec::arrow::{Name, Page, Wanted};
-use korvet_codec::batch::{Origin, check, find_time, headers};
-use korvet_codec::columns::{assemble, columns};
+use korvet_codec::batch::{Origin, batch_headers, find_time, validate_batches};
+use korvet_codec::columns::{build_batch, to_columns};
 use korvet_codec::compression::Compression;
-use korvet_codec::legacy::{lift, lower};
+use korvet_codec::legacy::{down_convert, up_convert};
 
 const LIMIT: usize = 1 << 30;
 const SIZES: [usize; 3] = [1, 100, 10_000];
@@ -31,9 +31,9 @@ impl Source {
         ])
     }
 
-    fn assemble(&self, compression: Compression) -> Vec<u8> {
+    fn build_batch(&self, compression: Compression) -> Vec<u8> {
         let named = self.0.each_ref().map(|(name, data)| (*name, &data[..]));
-        assemble(&named, compression, 0, Origin::NONE).expect("the columns agree")
+        build_batch(&named, compression, 0, Origin::NONE).expect("the columns agree")
     }
 }
 
@@ -57,26 +57,28 @@ fn page(batch: &[u8]) -> Page {
 fn batches(c: &mut Criterion) {
     for count in SIZES {
         let source = Source::new(count);
-        let plain = source.assemble(Compression::None);
-        let old = lower(&plain, 1, LIMIT).expect("a good batch");
+        let plain = source.build_batch(Compression::None);
+        let old = down_convert(&plain, 1, LIMIT).expect("a good batch");
         let mut group = c.benchmark_group("batch");
         group.throughput(Throughput::Elements(count as u64));
         let mut run = |name: &str, work: &mut dyn FnMut()| {
             group.bench_function(BenchmarkId::new(name, count), |b| b.iter(&mut *work));
         };
-        run("check", &mut || drop(black_box(check(black_box(&plain), LIMIT))));
-        run("headers", &mut || drop(black_box(headers(black_box(&plain), true))));
-        run("find_time", &mut || drop(black_box(find_time(black_box(&plain), i64::MAX, LIMIT))));
+        run("validate_batches", &mut || drop(black_box(validate_batches(black_box(&plain), LIMIT))));
+        run("batch_headers", &mut || drop(black_box(batch_headers(black_box(&plain), true))));
+        run("find_time", &mut || drop(black_box(find_time(black_box(&plain), i64::MAX, LIMIT, i64::MIN))));
         run("page", &mut || drop(black_box(page(black_box(&plain)))));
-        run("columns", &mut || drop(black_box(columns(black_box(&plain), LIMIT))));
-        run("assemble", &mut || drop(black_box(source.assemble(Compression::None))));
-        run("lift", &mut || drop(black_box(lift(black_box(&old), LIMIT, 0))));
-        run("lower", &mut || drop(black_box(lower(black_box(&plain), 1, LIMIT))));
+        run("to_columns", &mut || drop(black_box(to_columns(black_box(&plain), LIMIT))));
+        run("build_batch", &mut || drop(black_box(source.build_batch(Compression::None))));
+        run("up_convert", &mut || drop(black_box(up_convert(black_box(&old), LIMIT, 0))));
+        run("down_convert", &mut || drop(black_box(down_convert(black_box(&plain), 1, LIMIT))));
         for compression in &Compression::ALL[1..] {
-            let packed = source.assemble(*compression);
+            let packed = source.build_batch(*compression);
             let name = format!("check {compression:?}");
-            run(&name, &mut || drop(black_box(check(black_box(&packed), LIMIT))));
-            run(&format!("assemble {compression:?}"), &mut || drop(black_box(source.assemble(*compression))));
+            run(&name, &mut || drop(black_box(validate_batches(black_box(&packed), LIMIT))));
+            run(&format!("assemble {compression:?}"), &mut || {
+                drop(black_box(source.build_batch(*compression)));
+            });
         }
         group.finish();
     }

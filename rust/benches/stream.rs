@@ -6,10 +6,10 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use korvet_codec::batch::Origin;
-use korvet_codec::columns::assemble;
+use korvet_codec::columns::build_batch;
 use korvet_codec::compression::Compression;
 use korvet_codec::resp::{Groups, words};
-use korvet_codec::stream::{Append, Head, blobs, entries};
+use korvet_codec::stream::{Append, Head, decode_batches, decode_records};
 
 const LIMIT: usize = 1 << 30;
 const BASE: i64 = 1_700_000_000_000 << 10;
@@ -29,7 +29,7 @@ fn batch(count: usize, size: usize) -> Vec<u8> {
         ("value", &vec![b'x'; count * size]),
         ("value_valid", &vec![1; count]),
     ];
-    assemble(&columns, Compression::None, 0, Origin::NONE).expect("the columns agree")
+    build_batch(&columns, Compression::None, 0, Origin::NONE).expect("the columns agree")
 }
 
 /// What XRANGE answers where this batch was appended.
@@ -66,8 +66,8 @@ fn stream(c: &mut Criterion) {
             };
             run("append", &mut || drop(black_box(append(black_box(&batch), &head))));
             run("groups", &mut || drop(black_box(Groups::new(LIMIT).end(black_box(&reply)))));
-            run("entries", &mut || {
-                drop(black_box(entries(black_box(&reply), 10, 0, LIMIT, Compression::None, 0)));
+            run("decode_records", &mut || {
+                drop(black_box(decode_records(black_box(&reply), 10, 0, LIMIT, Compression::None, 0)));
             });
             group.finish();
         }
@@ -75,7 +75,9 @@ fn stream(c: &mut Criterion) {
     let blob = batch(60, 1000);
     let mut range = format!("*1\r\n*2\r\n$3\r\n0-0\r\n*2\r\n$5\r\nbatch\r\n${}\r\n", blob.len()).into_bytes();
     range.extend([&blob[..], b"\r\n"].concat());
-    c.bench_function("stream/blobs 60 x 1000", |b| b.iter(|| blobs(black_box(&range), 10, 0, LIMIT)));
+    c.bench_function("stream/decode_batches 60 x 1000", |b| {
+        b.iter(|| decode_batches(black_box(&range), 10, 0, LIMIT));
+    });
 }
 
 criterion_group! {

@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from requirement import missing
 
 CLIENTS = Path(__file__).with_name("clients")
@@ -99,6 +101,15 @@ def _built(name: str, driver: Driver) -> Path:
                 missing(f"the driver of {name} cannot be built:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
             complete.touch()
     return place
+
+
+def build_all() -> None:
+    """Build every driver that can be built here: what it takes on a busy machine would be more than a test's time."""
+    for name in DRIVERS:
+        try:
+            command(name)
+        except (pytest.skip.Exception, pytest.fail.Exception) as error:
+            print(f"{name}: {error}")  # its tests say it again
 
 
 def _digest(source: Path, build: str) -> str:
@@ -196,3 +207,7 @@ def pack(data: bytes | None) -> str | None:
 def unpack(text: str | None) -> bytes | None:
     """The other way round."""
     return None if text is None else base64.b64decode(text)
+
+
+if __name__ == "__main__":
+    build_all()

@@ -21,12 +21,10 @@ CLIENTS = ["confluent", "java_41"]
 SETTINGS = (
     "group.initial.rebalance.delay.ms=100",
     "group.consumer.heartbeat.interval.ms=200",
-    "group.consumer.session.timeout.ms=2000",
+    "group.consumer.session.timeout.ms=6000",
     "auto.create.topics.enable=false",
 )
-PATIENT = ("group.consumer.heartbeat.interval.ms=500",)
-
-pytestmark = pytest.mark.timeout(180)
+PATIENT = ("group.consumer.heartbeat.interval.ms=500", "group.consumer.session.timeout.ms=180000")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +35,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 @pytest.fixture(scope="module")
 def patient_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """Sessions last as long as they do by default."""
+    """Sessions last longer than a Java client takes to start, on a machine however busy."""
     with BrokerProcess(tmp_path_factory.mktemp("patient") / "data", *PATIENT) as running:
         yield running
 
@@ -177,7 +175,8 @@ def test_coordinators_over_redis_die_in_turn_and_nobody_loses_a_partition(
             one.start()
         with play(brokers[0], topic) as scene:
             scene.bootstrap = ",".join(one.bootstrap for one in brokers)
-            members = [member(scene, "confluent") for _ in range(3)]
+            # Kafka's client: librdkafka 2.16.1 may take a coordinator that is back for dead for ever while it commits.
+            members = [member(scene, "java_41") for _ in range(3)]
             scene.wait_shared(*members)
             scene.send()
             scene.wait_read()
@@ -253,7 +252,8 @@ def test_kafkas_console_consumers_share_a_group_and_its_tool_shows_it(
         finally:
             for one in consumers:
                 one.end()
-        assert [row["LAG"] for row in tools.positions(scene.group)] == ["0"] * PARTITIONS
+        lags = [row["LAG"] for row in tools.positions(scene.group)]
+        assert lags == ["0"] * PARTITIONS, "\n".join(one.into.read_text() for one in consumers)
         assert "success" in tools.groups("--delete", "--group", scene.group)
 
 

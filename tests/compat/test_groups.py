@@ -11,8 +11,6 @@ from broker_process import BrokerProcess
 from compat.group_scene import PARTITIONS, PATIENCE, play
 from requirement import require
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:

@@ -10,8 +10,6 @@ from broker_process import BrokerProcess
 from compat.group_scene import PARTITIONS, play
 from compat.java_tools import CONSUMER, PRODUCER, SOURCES, STORES, Tools, java, open_broker
 
-pytestmark = pytest.mark.timeout(240)  # the first run fetches the artifacts
-
 NAME = "the-static-one"
 
 
@@ -32,7 +30,7 @@ class ConsoleConsumer:
     def __init__(self, broker: BrokerProcess, topic: str, group: str, into: Path) -> None:
         self.into = into
         command = [*java(), CONSUMER, "--bootstrap-server", broker.bootstrap, "--topic", topic, "--group", group]
-        settings = ("auto.offset.reset=earliest", "heartbeat.interval.ms=300", "session.timeout.ms=3000")
+        settings = ("auto.offset.reset=earliest", "heartbeat.interval.ms=300", "session.timeout.ms=6000")
         for option, values in {
             "--consumer-property": settings,
             "--property": ("print.partition=true", "print.offset=true"),

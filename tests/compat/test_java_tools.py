@@ -19,8 +19,6 @@ from compat.java_tools import (
     open_broker,
 )
 
-pytestmark = pytest.mark.timeout(240)  # the first run fetches the artifacts
-
 
 @pytest.fixture(scope="module", params=STORES)
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:

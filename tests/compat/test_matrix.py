@@ -14,8 +14,6 @@ from compat.world import Stage, World, open_world
 
 CELLS = cells(full=os.environ.get("KORVET_TEST_MATRIX") == "full")
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.fixture(scope="module")
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], World]]:

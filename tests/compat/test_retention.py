@@ -4,7 +4,7 @@ import asyncio
 
 from broker_process import BrokerProcess
 from kafka_server import RawClient, make_batch
-from korvet_fast.wire.kafka.faults import CODES
+from korvet_fast.wire.kafka.errors import CODES
 from raw_connection import read_log
 from topic_life import BASE, find, read_log_from, scene, segments, set_config
 

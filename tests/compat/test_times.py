@@ -63,7 +63,7 @@ def test_time_lookups_by_a_real_client(tidy_broker: BrokerProcess, topic: str) -
     partition = TopicPartition(topic, 0)
 
     def ask(spec: Any) -> tuple[int, int]:
-        found = admin.list_offsets({partition: spec})[partition].result(10)
+        found = admin.list_offsets({partition: spec})[partition].result(60)
         return found.offset, found.timestamp
 
     assert ask(OffsetSpec.for_timestamp(BASE + 150)) == (2, BASE + 300)

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker_process import BrokerProcess
 from kafka_server import METADATA, RawClient, make_batch
-from korvet_fast.wire.kafka.faults import CODES
+from korvet_fast.wire.kafka.errors import CODES
 from raw_connection import read_log, start_producer
 from topic_life import find, read_log_from, scene, segments
 
@@ -34,7 +34,7 @@ def test_records_are_deleted_by_hand(tidy_broker: BrokerProcess, topic: str) -> 
         # A new client each time: one that has just lost its broker says "no leaders found" without asking anybody.
         admin = AdminClient({"bootstrap.servers": tidy_broker.bootstrap})
         partition = TopicPartition(topic, 0, offset)
-        return int(admin.delete_records([partition])[partition].result(10).low_watermark)
+        return int(admin.delete_records([partition])[partition].result(60).low_watermark)
 
     scene(tidy_broker, fill)
     assert delete(7) == 7
@@ -70,13 +70,13 @@ def test_a_topic_made_anew_begins_anew(tidy_broker: BrokerProcess, topic: str) -
         assert answer["topics"][0]["error_code"] == CODES["UNKNOWN_TOPIC_ID"]
 
     for number in range(3):
-        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(10)
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(60)
         scene(tidy_broker, write)
         if number == 1:
             tidy_broker.kill()
             tidy_broker.start()
             admin = AdminClient({"bootstrap.servers": tidy_broker.bootstrap})
-        admin.delete_topics([topic])[topic].result(10)
+        admin.delete_topics([topic])[topic].result(60)
         scene(tidy_broker, gone)
         assert segments(tidy_broker, topic) == []
     assert len(set(ids)) == 3

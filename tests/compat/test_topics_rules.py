@@ -30,7 +30,7 @@ from confluent_kafka.admin import (
 from broker_process import BrokerProcess
 from compat.client import Client
 from compat.record import COMPRESSIONS, Record
-from korvet_fast._native import headers
+from korvet_fast._native import batch_headers
 
 Configs = dict[str, str]
 
@@ -47,7 +47,7 @@ def admin(broker: BrokerProcess) -> AdminClient:
 
 def create(admin: AdminClient, name: str, partitions: int = 1, configs: Configs | None = None, **more: Any) -> None:
     """Raises `KafkaException` with the broker's refusal."""
-    admin.create_topics([NewTopic(name, partitions, 1, config=configs or {})], **more)[name].result(10)
+    admin.create_topics([NewTopic(name, partitions, 1, config=configs or {})], **more)[name].result(60)
 
 
 def refusal(work: Callable[..., object], *arguments: Any, **more: Any) -> tuple[str, str]:
@@ -86,15 +86,15 @@ def read(broker: BrokerProcess, topic: str, count: int) -> list[Message]:
 
 def own_configs(admin: AdminClient, topic: str) -> Configs:
     resource = ConfigResource(ResourceType.TOPIC, topic)
-    found = admin.describe_configs([resource])[resource].result(10)
+    found = admin.describe_configs([resource])[resource].result(60)
     return {name: entry.value for name, entry in found.items() if entry.source == 1}
 
 
 @pytest.mark.parametrize("name", ["a", "a.b", "-", "_", "...", "A-9._", "x" * 249])
 def test_legal_names(admin: AdminClient, name: str) -> None:
     create(admin, name)
-    assert name in admin.list_topics(timeout=10).topics
-    admin.delete_topics([name])[name].result(10)
+    assert name in admin.list_topics(timeout=60).topics
+    admin.delete_topics([name])[name].result(60)
 
 
 @pytest.mark.parametrize("name", [".", "..", "a b", "a/b", "ä", "a:b", "x" * 250, "@registry", "../up"])
@@ -102,7 +102,7 @@ def test_illegal_names(admin: AdminClient, broker: BrokerProcess, name: str) -> 
     assert refusal(create, admin, name)[0] == "TOPIC_EXCEPTION"
     (report,) = send(broker, name, b"value")
     assert isinstance(report, KafkaError)
-    assert name not in admin.list_topics(timeout=10).topics
+    assert name not in admin.list_topics(timeout=60).topics
 
 
 def test_names_that_metrics_could_not_tell_apart(admin: AdminClient, topic: str) -> None:
@@ -142,7 +142,7 @@ def test_compression_at_rest(
         clients("confluent").produce(topic, records, compression=sent, idempotent=sent != "gzip")
     log = Path(broker.store.removeprefix("file:")) / f"{topic}-0" / f"{0:020}.log"
     data = log.read_bytes()
-    found = headers(data, True)
+    found = batch_headers(data, True)
     assert found[-1].start + found[-1].size == len(data)
     expected = list(range(5)) if wanted == "producer" else [COMPRESSIONS.index(wanted)]
     assert sorted({batch.compression for batch in found}) == expected
@@ -164,7 +164,7 @@ def test_log_append_time(admin: AdminClient, broker: BrokerProcess, topic: str) 
     resource.add_incremental_config(
         ConfigEntry("message.timestamp.type", "CreateTime", incremental_operation=AlterConfigOpType.SET)
     )
-    admin.incremental_alter_configs([resource])[resource].result(10)
+    admin.incremental_alter_configs([resource])[resource].result(60)
     send(broker, topic, b"c", timestamp=1_000_000)
     assert read(broker, topic, 3)[2].timestamp() == (TIMESTAMP_CREATE_TIME, 1_000_000)
 
@@ -184,7 +184,7 @@ def test_times_too_far_ahead(admin: AdminClient, broker: BrokerProcess, topic: s
 
 def test_partitions_by_default_by_order_and_added(admin: AdminClient, broker: BrokerProcess, topic: str) -> None:
     def partitions(name: str) -> int:
-        return len(admin.list_topics(name, timeout=10).topics[name].partitions)
+        return len(admin.list_topics(name, timeout=60).topics[name].partitions)
 
     send(broker, f"{topic}-auto", b"value")
     create(admin, f"{topic}-default", -1)
@@ -193,7 +193,7 @@ def test_partitions_by_default_by_order_and_added(admin: AdminClient, broker: Br
     send(broker, topic, b"kept")
 
     def grow(total: int, **more: Any) -> None:
-        admin.create_partitions([NewPartitions(topic, total)], **more)[topic].result(10)
+        admin.create_partitions([NewPartitions(topic, total)], **more)[topic].result(60)
 
     grow(5, validate_only=True)
     assert partitions(topic) == 2
@@ -209,13 +209,13 @@ def test_partitions_by_default_by_order_and_added(admin: AdminClient, broker: Br
 
 def test_validate_only_makes_nothing(admin: AdminClient, topic: str) -> None:
     create(admin, topic, 3, validate_only=True)
-    assert topic not in admin.list_topics(timeout=10).topics
+    assert topic not in admin.list_topics(timeout=60).topics
     assert refusal(create, admin, "a b", validate_only=True)[0] == "TOPIC_EXCEPTION"
     assert refusal(create, admin, topic, configs={"retention.ms": "soon"}, validate_only=True)[0] == "INVALID_CONFIG"
     create(admin, topic, 3)
     resource = ConfigResource(ResourceType.TOPIC, topic)
     resource.add_incremental_config(ConfigEntry("retention.ms", "5", incremental_operation=AlterConfigOpType.SET))
-    admin.incremental_alter_configs([resource], validate_only=True)[resource].result(10)
+    admin.incremental_alter_configs([resource], validate_only=True)[resource].result(60)
     assert own_configs(admin, topic) == {}
 
 
@@ -242,7 +242,7 @@ def test_settings_that_do_not_exist_or_cannot_be(
     create(admin, topic)
     resource = ConfigResource(ResourceType.TOPIC, topic)
     resource.add_incremental_config(ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET))
-    code, text = refusal(lambda: admin.incremental_alter_configs([resource])[resource].result(10))
+    code, text = refusal(lambda: admin.incremental_alter_configs([resource])[resource].result(60))
     assert code == "INVALID_CONFIG"
     assert words in text
     assert own_configs(admin, topic) == {}

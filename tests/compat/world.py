@@ -12,7 +12,7 @@ from redis_server import PROGRAMS, RedisServer, find_program
 STORES = {"embedded": "", "entries": PROGRAMS[0], "batches": PROGRAMS[1]}  # a layout on Redis: on which server
 SETTINGS = (
     *("num.partitions=4", "group.initial.rebalance.delay.ms=100", "group.min.session.timeout.ms=1000"),
-    *("group.consumer.heartbeat.interval.ms=300", "group.consumer.session.timeout.ms=2500"),
+    *("group.consumer.heartbeat.interval.ms=300", "group.consumer.session.timeout.ms=6000"),
 )
 
 

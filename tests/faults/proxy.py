@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 
 from raw_connection import reset
+from receive_queue import ReceiveQueue
 
+READ = 1 << 16  # bytes at a time, where nothing is said
 NEVER = 1 << 62
 
 
@@ -14,7 +16,7 @@ NEVER = 1 << 62
 class Fault:
     """What happens to one connection. Bytes are counted per direction, from its first one."""
 
-    slice: int = 1 << 16  # bytes written at a time
+    slice: int | None = None  # bytes that the other side reads at a time, at most; None: as they come
     cut_up: int = NEVER  # after so many bytes to the broker both sides are reset
     cut_down: int = NEVER  # after so many bytes to the client both sides are reset
     answers: asyncio.Event | None = None  # the broker's bytes are held back until this is set
@@ -75,19 +77,23 @@ async def start_proxy(broker: int, fault: Callable[[int], Fault], port: int = 0)
 async def _pass(
     source: asyncio.StreamReader,
     target: asyncio.StreamWriter,
-    size: int,
-    left: int,
+    size: int | None,
+    most: int,
     may_go: asyncio.Event | None,
     seen: asyncio.Event | None,
 ) -> None:
-    while left and (data := await source.read(min(size, left))):
-        if seen is not None:
-            seen.set()
-        if may_go is not None:
-            await may_go.wait()
-        target.write(data)
-        await target.drain()
-        left -= len(data)
+    passed = 0
+    with closing(ReceiveQueue(target.get_extra_info("socket"))) as queue:
+        while passed < most and (data := await source.read(min(size or READ, most - passed))):
+            if seen is not None:
+                seen.set()
+            if may_go is not None:
+                await may_go.wait()
+            target.write(data)
+            await target.drain()
+            passed += len(data)
+            if size is not None:
+                await queue.empty(passed)
     # What was let through shall arrive: the reset comes after it.
     while target.transport.get_write_buffer_size():
         await asyncio.sleep(0)

@@ -9,7 +9,7 @@ import pytest
 from broker_process import BrokerProcess
 from faults.conftest import Flushes
 from kafka_server import make_batch, run
-from korvet_fast.wire.kafka.faults import CODES
+from korvet_fast.wire.kafka.errors import CODES
 from raw_connection import connect, read_log, start_producer
 
 STORAGE_ERROR = CODES["KAFKA_STORAGE_ERROR"]

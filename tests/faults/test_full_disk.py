@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from broker_process import BrokerProcess
 from kafka_server import RawClient, make_batch, run
-from korvet_fast.wire.kafka.faults import CODES
+from korvet_fast.wire.kafka.errors import CODES
 from raw_connection import connect, read_log, start_producer
 
 STORAGE_ERROR = CODES["KAFKA_STORAGE_ERROR"]

@@ -19,7 +19,7 @@ MIXED, SAME = ("confluent", "kafka_python", "aiokafka"), ("confluent",) * 3
 CLASSIC = ("group.min.session.timeout.ms=1000", "durability=fsync")
 CONSUMER = ("group.consumer.heartbeat.interval.ms=300", "durability=fsync")
 
-pytestmark = pytest.mark.timeout(120 + 20 * KILLS)
+pytestmark = pytest.mark.timeout(240 + 20 * KILLS)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from broker_process import BrokerProcess
 from faults.proxy import Fault, start_proxy
 from kafka_server import METADATA, PRODUCE, frame, make_batch, run
-from korvet_fast.wire.kafka.faults import CODES
+from korvet_fast.wire.kafka.errors import CODES
 from raw_connection import connect, read_log, reset, start_producer
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from broker_process import BrokerProcess
 from kafka_server import make_batch, run
-from korvet_fast._native import headers
+from korvet_fast._native import batch_headers
 from raw_connection import connect, read_log
 
 KEPT = [b"one", b"two", b"three"]
@@ -25,7 +25,7 @@ def _flip(from_end: int) -> Callable[[bytes], bytes]:
 
 def _last(log: bytes) -> bytes:
     """The last batch, as if it were the next one: whole but for what follows the header."""
-    batch = bytearray(log[headers(log, True)[-1].start :])
+    batch = bytearray(log[batch_headers(log, True)[-1].start :])
     batch[0:8] = len(KEPT).to_bytes(8, "big")
     return bytes(batch)
 
@@ -44,11 +44,11 @@ TEARS: list[tuple[Callable[[bytes], bytes], int]] = [
     (lambda log: log + log, 3),  # offsets that begin anew
     (_cut(1), 2),
     (_cut(30), 2),
-    (lambda log: log[: headers(log, True)[2].start + 5], 2),
-    (lambda log: log[: headers(log, True)[2].start], 2),
+    (lambda log: log[: batch_headers(log, True)[2].start + 5], 2),
+    (lambda log: log[: batch_headers(log, True)[2].start], 2),
     (_flip(1), 2),
     (_flip(20), 2),
-    (lambda log: log[: headers(log, True)[1].start + 40], 1),
+    (lambda log: log[: batch_headers(log, True)[1].start + 40], 1),
     (lambda log: log[:1], 0),
     (lambda log: b"", 0),
     (lambda log: bytes(len(log)), 0),

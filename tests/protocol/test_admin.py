@@ -5,21 +5,16 @@ from typing import Any
 
 import pytest
 
-from batches import read_values
 from kafka_server import (
     CREATE_PARTITIONS,
     CREATE_TOPICS,
-    DELETE_RECORDS,
     DELETE_TOPICS,
     DESCRIBE_CLUSTER,
     DESCRIBE_LOG_DIRS,
     INIT_PRODUCER_ID,
-    LIST_OFFSETS,
     LIST_PARTITION_REASSIGNMENTS,
     METADATA,
-    OFFSET_FOR_LEADER_EPOCH,
-    RawClient,
-    fault,
+    error_of,
     kafka_server,
     make_batch,
     run,
@@ -37,12 +32,12 @@ def test_metadata_creates_what_it_is_asked_for(tmp_path: Path, version: int) -> 
             assert [(broker["host"], broker["port"]) for broker in answer["brokers"]] == [server.address]
             assert answer["cluster_id"] == (server.broker.cluster_id if version >= 2 else None)
             made, illegal = answer["topics"]
-            assert fault(made) == ""
+            assert error_of(made) == ""
             assert [row["partition_index"] for row in made["partitions"]] == [0, 1, 2]
             assert {(row["leader_id"], *row["replica_nodes"], *row["isr_nodes"]) for row in made["partitions"]} == {
                 (1, 1, 1)
             }
-            assert fault(illegal) == "INVALID_TOPIC_EXCEPTION"
+            assert error_of(illegal) == "INVALID_TOPIC_EXCEPTION"
             everything = await client.ask(METADATA, version, topics=None if version else [])
             assert everything["topics"] == [made]
             assert (
@@ -80,11 +75,11 @@ def test_metadata_creates_nothing_where_it_may_not(tmp_path: Path) -> None:
         async with kafka_server(tmp_path / "a") as server:
             client = await server.connect()
             answer = await client.ask(METADATA, 12, topics=[{"name": "t"}], allow_auto_topic_creation=False)
-            assert fault(answer["topics"][0]) == "UNKNOWN_TOPIC_OR_PARTITION"
+            assert error_of(answer["topics"][0]) == "UNKNOWN_TOPIC_OR_PARTITION"
         async with kafka_server(tmp_path / "b", "auto.create.topics.enable=false") as server:
             client = await server.connect()
             answer = await client.ask(METADATA, 12, topics=[{"name": "t"}], allow_auto_topic_creation=True)
-            assert fault(answer["topics"][0]) == "UNKNOWN_TOPIC_OR_PARTITION"
+            assert error_of(answer["topics"][0]) == "UNKNOWN_TOPIC_OR_PARTITION"
 
     run(scenario)
 
@@ -99,7 +94,7 @@ def test_metadata_by_id_and_operations(tmp_path: Path) -> None:
             known, unknown = (await client.ask(METADATA, 12, topics=asked))["topics"]
             assert (known["name"], known["topic_id"]) == ("t", made["topic_id"])
             assert known["topic_authorized_operations"] == NOT_ASKED
-            assert (unknown["name"], fault(unknown)) == (None, "UNKNOWN_TOPIC_ID")
+            assert (unknown["name"], error_of(unknown)) == (None, "UNKNOWN_TOPIC_ID")
             wanted = {"include_topic_authorized_operations": True, "include_cluster_authorized_operations": True}
             answer = await client.ask(METADATA, 10, topics=None, **wanted)
             assert answer["cluster_authorized_operations"] == 0b1_1111_1010_0000 & ~(1 << 6)
@@ -124,24 +119,24 @@ def test_topics_are_created(tmp_path: Path, version: int) -> None:
 
             config = [{"name": "retention.ms", "value": "1000"}]
             row = await create("t", configs=config)
-            assert fault(row) == ""
+            assert error_of(row) == ""
             if version >= 5:
                 assert (row["num_partitions"], row["replication_factor"]) == (2, 1)
                 shown = {entry["name"]: (entry["value"], entry["config_source"]) for entry in row["configs"]}
                 assert shown["retention.ms"] == ("1000", 1)
                 assert shown["max.message.bytes"] == ("1048588", 5)
-            assert fault(await create("t")) == "TOPIC_ALREADY_EXISTS"
-            assert fault(await create("d", num_partitions=-1, replication_factor=-1)) == ""
+            assert error_of(await create("t")) == "TOPIC_ALREADY_EXISTS"
+            assert error_of(await create("d", num_partitions=-1, replication_factor=-1)) == ""
             topic = server.broker.topics.get("d")
             assert topic is not None
             assert len(topic.partitions) == 5
-            assert fault(await create("v", validate_only=True)) == ""
+            assert error_of(await create("v", validate_only=True)) == ""
             assert server.broker.topics.get("v") is None
-            assert fault(await create("a/b")) == "INVALID_TOPIC_EXCEPTION"
-            assert fault(await create("z", num_partitions=0)) == "INVALID_PARTITIONS"
-            assert fault(await create("z", replication_factor=2)) == "INVALID_REPLICATION_FACTOR"
-            assert fault(await create("z", configs=[{"name": "nonsense", "value": "1"}])) == "INVALID_CONFIG"
-            assert fault(await create("z", configs=[{"name": "retention.ms", "value": None}])) == "INVALID_CONFIG"
+            assert error_of(await create("a/b")) == "INVALID_TOPIC_EXCEPTION"
+            assert error_of(await create("z", num_partitions=0)) == "INVALID_PARTITIONS"
+            assert error_of(await create("z", replication_factor=2)) == "INVALID_REPLICATION_FACTOR"
+            assert error_of(await create("z", configs=[{"name": "nonsense", "value": "1"}])) == "INVALID_CONFIG"
+            assert error_of(await create("z", configs=[{"name": "retention.ms", "value": None}])) == "INVALID_CONFIG"
 
     run(scenario)
 
@@ -163,7 +158,7 @@ def test_assignments_may_only_name_this_broker(tmp_path: Path, given: dict[str, 
             rows = [{"partition_index": index, "broker_ids": ids} for index, ids in given["assignments"]]
             topic = {"name": "t", "num_partitions": -1, "replication_factor": -1} | given | {"assignments": rows}
             row = (await client.ask(CREATE_TOPICS, 7, topics=[topic]))["topics"][0]
-            assert fault(row) == expected
+            assert error_of(row) == expected
             if not expected:
                 assert row["num_partitions"] == 2
 
@@ -176,11 +171,11 @@ def test_a_name_given_twice_is_refused_twice(tmp_path: Path) -> None:
             client = await server.connect()
             topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
             rows = (await client.ask(CREATE_TOPICS, 7, topics=[topic, topic]))["topics"]
-            assert [fault(row) for row in rows] == ["INVALID_REQUEST"] * 2
+            assert [error_of(row) for row in rows] == ["INVALID_REQUEST"] * 2
             await client.create("t")
             grown = [{"name": "t", "count": 3, "assignments": None}] * 2
             rows = (await client.ask(CREATE_PARTITIONS, 3, topics=grown))["results"]
-            assert [fault(row) for row in rows] == ["INVALID_REQUEST"] * 2
+            assert [error_of(row) for row in rows] == ["INVALID_REQUEST"] * 2
 
     run(scenario)
 
@@ -194,9 +189,9 @@ def test_topics_are_deleted(tmp_path: Path, version: int) -> None:
             names = ["t", "unknown"]
             asked = {"topics": [{"name": name} for name in names]} if version >= 6 else {"topic_names": names}
             rows = (await client.ask(DELETE_TOPICS, version, **asked))["responses"]
-            assert [fault(row) for row in rows] == ["", "UNKNOWN_TOPIC_OR_PARTITION"]
+            assert [error_of(row) for row in rows] == ["", "UNKNOWN_TOPIC_OR_PARTITION"]
             assert server.broker.topics.get("t") is None
-            assert fault(await client.fetch("t", 0)) == "UNKNOWN_TOPIC_OR_PARTITION"
+            assert error_of(await client.fetch("t", 0)) == "UNKNOWN_TOPIC_OR_PARTITION"
 
     run(scenario)
 
@@ -208,9 +203,9 @@ def test_topics_are_deleted_by_id(tmp_path: Path) -> None:
             identity = (await client.create("t"))["topic_id"]
             asked = [{"name": None, "topic_id": identity}]
             row = (await client.ask(DELETE_TOPICS, 6, topics=asked))["responses"][0]
-            assert (fault(row), row["name"], row["topic_id"]) == ("", "t", identity)
+            assert (error_of(row), row["name"], row["topic_id"]) == ("", "t", identity)
             row = (await client.ask(DELETE_TOPICS, 6, topics=asked))["responses"][0]
-            assert (fault(row), row["name"], row["topic_id"]) == ("UNKNOWN_TOPIC_ID", None, identity)
+            assert (error_of(row), row["name"], row["topic_id"]) == ("UNKNOWN_TOPIC_ID", None, identity)
 
     run(scenario)
 
@@ -225,7 +220,7 @@ def test_partitions_are_added(tmp_path: Path, version: int) -> None:
             async def grow(count: int, assignments: Any = None, name: str = "t", **given: Any) -> str:
                 topic = {"name": name, "count": count, "assignments": assignments}
                 answer = await client.ask(CREATE_PARTITIONS, version, topics=[topic], **given)
-                return fault(answer["results"][0])
+                return error_of(answer["results"][0])
 
             assert await grow(3, validate_only=True) == ""
             topic = server.broker.topics.get("t")
@@ -244,85 +239,6 @@ def test_partitions_are_added(tmp_path: Path, version: int) -> None:
     run(scenario)
 
 
-@pytest.mark.parametrize("version", range(3))
-def test_records_are_deleted(tmp_path: Path, version: int) -> None:
-    async def scenario() -> None:
-        async with kafka_server(tmp_path) as server:
-            client = await server.connect()
-            await client.create("t")
-            for _ in range(3):
-                await client.produce("t", make_batch(b"x", b"y"))
-
-            async def delete(offset: int, name: str = "t") -> tuple[str, int]:
-                topics = [{"name": name, "partitions": [{"partition_index": 0, "offset": offset}]}]
-                row = (await client.ask(DELETE_RECORDS, version, topics=topics))["topics"][0]["partitions"][0]
-                return fault(row), row["low_watermark"]
-
-            assert await delete(3) == ("", 3)
-            assert await delete(1) == ("", 3)
-            assert await delete(7) == ("OFFSET_OUT_OF_RANGE", -1)
-            assert await delete(0, "unknown") == ("UNKNOWN_TOPIC_OR_PARTITION", -1)
-            assert fault(await client.fetch("t", 2)) == "OFFSET_OUT_OF_RANGE"
-            assert await delete(-1) == ("", 6)
-            assert (await client.fetch("t", 6))["log_start_offset"] == 6
-
-    run(scenario)
-
-
-async def _list(client: RawClient, version: int, timestamp: int, **given: Any) -> tuple[str, int, int]:
-    partition = {"partition_index": 0, "timestamp": timestamp} | given
-    topics = [{"name": "t", "partitions": [partition]}]
-    row = (await client.ask(LIST_OFFSETS, version, replica_id=-1, topics=topics))["topics"][0]["partitions"][0]
-    return fault(row), row["offset"], row["timestamp"]
-
-
-@pytest.mark.parametrize("version", range(1, 10))
-def test_offsets_are_found_by_time(tmp_path: Path, version: int) -> None:
-    async def scenario() -> None:
-        async with kafka_server(tmp_path) as server:
-            client = await server.connect()
-            await client.create("t")
-            assert await _list(client, version, 0) == ("", -1, -1)
-            for time_ms in (1000, 3000, 2000):
-                await client.produce("t", make_batch(b"x", b"y", time_ms=time_ms))
-            assert await _list(client, version, -1) == ("", 6, -1)
-            assert await _list(client, version, -2) == ("", 0, -1)
-            assert await _list(client, version, 0) == ("", 0, 1000)
-            assert await _list(client, version, 1001) == ("", 2, 3000)
-            assert await _list(client, version, 3001) == ("", -1, -1)
-            refused = ("UNSUPPORTED_VERSION", -1, -1)
-            assert await _list(client, version, -3) == (("", 2, 3000) if version >= 7 else refused)
-            assert await _list(client, version, -4) == (("", 0, -1) if version >= 8 else refused)
-            assert await _list(client, version, -5) == (("", -1, -1) if version >= 9 else refused)
-            assert await _list(client, version, -6) == refused
-            if version >= 4:
-                assert (await _list(client, version, -1, current_leader_epoch=9))[0] == "UNKNOWN_LEADER_EPOCH"
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("version", range(2, 5))
-def test_the_end_of_an_epoch(tmp_path: Path, version: int) -> None:
-    async def scenario() -> None:
-        async with kafka_server(tmp_path) as server:
-            client = await server.connect()
-            await client.create("t")
-            await client.produce("t", make_batch(b"x", b"y"))
-
-            async def ask(epoch: int, **given: Any) -> tuple[str, int, int]:
-                partition = {"partition": 0, "leader_epoch": epoch} | given
-                topics = [{"topic": "t", "partitions": [partition]}]
-                row = (await client.ask(OFFSET_FOR_LEADER_EPOCH, version, topics=topics))["topics"][0]["partitions"][0]
-                return fault(row), row["leader_epoch"], row["end_offset"]
-
-            assert await ask(0) == ("", 0, 2)
-            assert await ask(5) == ("", -1, -1)
-            assert await ask(0, current_leader_epoch=1) == ("UNKNOWN_LEADER_EPOCH", -1, -1)
-            assert (await ask(0, partition=1))[0] == "UNKNOWN_TOPIC_OR_PARTITION"
-
-    run(scenario)
-
-
 @pytest.mark.parametrize("version", range(6))
 def test_producer_ids_are_new_every_time(tmp_path: Path, version: int) -> None:
     async def scenario() -> None:
@@ -330,9 +246,9 @@ def test_producer_ids_are_new_every_time(tmp_path: Path, version: int) -> None:
             client = await server.connect()
             answers = [await client.ask(INIT_PRODUCER_ID, version, transaction_timeout_ms=1) for _ in range(3)]
             assert len({answer["producer_id"] for answer in answers}) == 3
-            assert {(fault(answer), answer["producer_epoch"]) for answer in answers} == {("", 0)}
+            assert {(error_of(answer), answer["producer_epoch"]) for answer in answers} == {("", 0)}
             refused = await client.ask(INIT_PRODUCER_ID, version, transactional_id="tx", transaction_timeout_ms=1)
-            assert fault(refused) == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
+            assert error_of(refused) == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
 
     run(scenario)
 
@@ -368,14 +284,14 @@ def test_the_cluster_is_one_broker(tmp_path: Path, version: int) -> None:
         async with kafka_server(tmp_path) as server:
             client = await server.connect()
             answer = await client.ask(DESCRIBE_CLUSTER, version, include_cluster_authorized_operations=False)
-            assert fault(answer) == ""
+            assert error_of(answer) == ""
             assert (answer["controller_id"], answer["cluster_id"]) == (1, server.broker.cluster_id)
             assert [(row["host"], row["port"]) for row in answer["brokers"]] == [server.address]
             assert answer["cluster_authorized_operations"] == NOT_ASKED
             asked = await client.ask(DESCRIBE_CLUSTER, version, include_cluster_authorized_operations=True)
             assert asked["cluster_authorized_operations"] > 0
             if version == 1:
-                assert fault(await client.ask(DESCRIBE_CLUSTER, 1, endpoint_type=2)) == "INVALID_REQUEST"
+                assert error_of(await client.ask(DESCRIBE_CLUSTER, 1, endpoint_type=2)) == "INVALID_REQUEST"
 
     run(scenario)
 
@@ -389,18 +305,5 @@ def test_no_partition_is_ever_reassigned(tmp_path: Path) -> None:
             for topics in (None, named):
                 answer = await client.ask(LIST_PARTITION_REASSIGNMENTS, 0, topics=topics)
                 assert (answer["error_code"], answer["topics"]) == (0, [])
-
-    run(scenario)
-
-
-def test_the_broker_time_may_be_asked_for(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with kafka_server(tmp_path) as server:
-            client = await server.connect()
-            await client.create("t", message_timestamp_type="LogAppendTime")
-            row = await client.produce("t", make_batch(b"x", time_ms=1))
-            assert row["log_append_time_ms"] > 1
-            assert read_values((await client.fetch("t", 0))["records"]) == [b"x"]
-            assert await _list(client, 9, -3) == ("", 0, row["log_append_time_ms"])
 
     run(scenario)

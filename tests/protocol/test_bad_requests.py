@@ -15,12 +15,12 @@ import pytest
 
 from kafka_requests import EVERY, request_of
 from kafka_server import API_VERSIONS, CREATE_TOPICS, METADATA, RawClient, kafka_server, make_batch, run
-from korvet_fast.wire.dialect import Hangup
-from korvet_fast.wire.kafka.dialect import KafkaDialect
+from korvet_fast.wire.dialect import CloseConnection
 from korvet_fast.wire.kafka.routes import ROUTES
 from korvet_fast.wire.kafka.session import Session
 from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 
+LONGEST_STRING = 32_767  # bytes that a string of a version that is not flexible can have
 ROOM = 512 << 20  # address space that the cases of one test may add
 
 
@@ -28,7 +28,7 @@ ROOM = 512 << 20  # address space that the cases of one test may add
 async def closed_session(data: Path) -> AsyncIterator[Session]:
     """A session whose long polls answer at once, with a limit on memory that turns a wild allocation into an error."""
     async with kafka_server(data, "max.partitions=50") as server:
-        dialect = KafkaDialect(server.broker)
+        dialect = server.dialect
         session = dialect.session("test")
         session.close()
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -38,14 +38,13 @@ async def closed_session(data: Path) -> AsyncIterator[Session]:
             yield session
         finally:
             resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-            dialect.close()
 
 
 async def outcome(session: Session, frame: bytes) -> str:
     """ "answered" or "closed"; anything else, an unexpected exception above all, fails the test."""
     try:
         reply = await session.handle(bytearray(frame))
-    except Hangup:
+    except CloseConnection:
         return "closed"
     assert isinstance(reply, list)
     return "answered"
@@ -79,6 +78,17 @@ def test_every_damaged_number_is_answered_or_hung_up_on(tmp_path: Path, key: int
                 ):
                     for at in range(8, len(whole) - len(damage)):
                         await outcome(session, whole[:at] + damage + whole[at + len(damage) :])
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("key", sorted(ROUTES))
+def test_the_longest_names_are_answered_with_errors_that_fit(tmp_path: Path, key: int) -> None:
+    async def scenario() -> None:
+        async with closed_session(tmp_path) as session:
+            for _, version in (pair for pair in EVERY if pair[0] == key):
+                for text in ("x" * LONGEST_STRING, "\x01" * LONGEST_STRING, "\U00013000" * (LONGEST_STRING // 4)):
+                    await outcome(session, request_of(key, version, text, rows=1))
 
     run(scenario)
 
@@ -164,11 +174,13 @@ def test_requests_in_flight_are_answered_in_order(tmp_path: Path) -> None:
             client = await server.connect()
             await client.create("t")
             chance = random.Random(7)
-            for _ in range(500):
-                _send_any(client, chance.randrange(4))
+            kinds = [chance.randrange(4) for _ in range(500)]
+            for kind in kinds:
+                _send_any(client, kind)
             for _ in range(500):
                 await client.reply()  # which checks the correlation id
-            assert await asyncio.wait_for(client.produce("t", make_batch(b"end")), 10)
+            row = await asyncio.wait_for(client.produce("t", make_batch(b"end")), 10)
+            assert (row["error_code"], row["base_offset"]) == (0, kinds.count(0) + kinds.count(1))
 
     run(scenario)
 

@@ -13,7 +13,7 @@ from kafka_server import (
     OFFSET_DELETE,
     OFFSET_FETCH,
     RawClient,
-    fault,
+    error_of,
     kafka_server,
     run,
 )
@@ -28,7 +28,7 @@ def subscription(*topics: str, version: int = 1) -> bytes:
 
 
 async def commit(client: RawClient, version: int = 9, topic: str = "t", **values: Any) -> list[str]:
-    """Commit 10 and 11 for partitions 0 and 1; their faults."""
+    """Commit 10 and 11 for partitions 0 and 1; their errors."""
     given = {name: values.pop(name) for name in list(values) if name.startswith("committed")}
     rows = [
         {"partition_index": index, "committed_offset": 10 + index, "committed_metadata": f"note {index}"} | given
@@ -38,7 +38,7 @@ async def commit(client: RawClient, version: int = 9, topic: str = "t", **values
     answer = await client.ask(OFFSET_COMMIT, version, **{"group_id": "g", "topics": topics} | values)
     (row,) = answer["topics"]
     assert row["name"] == topic
-    return [fault(each) for each in row["partitions"]]
+    return [error_of(each) for each in row["partitions"]]
 
 
 async def fetch(
@@ -56,7 +56,7 @@ async def fetch(
 
 def told(answer: dict[str, Any]) -> list[tuple[Any, ...]]:
     return [
-        (topic["name"], row["partition_index"], row["committed_offset"], row["metadata"], fault(row))
+        (topic["name"], row["partition_index"], row["committed_offset"], row["metadata"], error_of(row))
         for topic in answer["topics"]
         for row in topic["partitions"]
     ]
@@ -88,6 +88,40 @@ def test_commits_are_kept_and_told(tmp_path: Path, version: int) -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("version", range(1, 10))
+def test_a_long_answer_tells_every_partition_in_order(tmp_path: Path, version: int) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path, QUICK) as server:
+            client = await server.connect()
+            expected = []
+            for topic in ("t", "a"):
+                await client.create(topic, 100)
+                rows = [
+                    {"partition_index": index, "committed_offset": index, "committed_metadata": f"note {index}"}
+                    for index in range(99, -1, -1)
+                ]
+                values = {"group_id": "g", "topics": [{"name": topic, "partitions": rows}]}
+                await client.ask(OFFSET_COMMIT, 9, **values)
+                expected.append([(topic, index, index, f"note {index}", "") for index in range(100)])
+
+            async def ask(topics: list[dict[str, Any]] | None) -> list[tuple[Any, ...]]:
+                one = {"group_id": "g", "topics": topics}
+                if version < 8:
+                    return told(await client.ask(OFFSET_FETCH, version, **one))
+                for groups in ([one], [one, one | {"group_id": "h"}]):
+                    answer = await client.ask(OFFSET_FETCH, version, groups=groups)
+                    assert [error_of(group) for group in answer["groups"]] == [""] * len(groups)
+                return told(answer["groups"][0])
+
+            asked = [{"name": name, "partition_indexes": [*range(100), 100, 7]} for name in ("t", "a")]
+            one, other = ([*rows, (rows[0][0], 100, -1, "", ""), rows[7]] for rows in expected)
+            assert await ask(asked) == one + other
+            if version >= 2:
+                assert await ask(None) == expected[1] + expected[0]
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("version", range(2, 10))
 def test_only_members_of_the_generation_commit(tmp_path: Path, version: int) -> None:
     async def scenario() -> None:
@@ -108,7 +142,7 @@ def test_only_members_of_the_generation_commit(tmp_path: Path, version: int) -> 
     run(scenario)
 
 
-def test_a_fault_of_the_group_stands_where_the_version_has_room(tmp_path: Path) -> None:
+def test_an_error_of_the_group_stands_where_the_version_has_room(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with kafka_server(tmp_path) as server:
             client = await server.connect()
@@ -118,7 +152,7 @@ def test_a_fault_of_the_group_stands_where_the_version_has_room(tmp_path: Path) 
                 if version == 1:
                     assert [row[4] for row in told(answer)] == ["NOT_COORDINATOR"] * 2
                 else:
-                    assert (fault(answer), answer["topics"]) == ("NOT_COORDINATOR", [])
+                    assert (error_of(answer), answer["topics"]) == ("NOT_COORDINATOR", [])
 
     run(scenario)
 
@@ -144,7 +178,7 @@ def test_groups_are_described(tmp_path: Path, version: int) -> None:
             assert row["members"][0]["member_metadata"] == b""
             await sync(client, joined, group_instance_id="i")
             row, unknown = await describe("g", "none")
-            assert (fault(row), row["group_state"], row["protocol_data"]) == ("", "Stable", "range")
+            assert (error_of(row), row["group_state"], row["protocol_data"]) == ("", "Stable", "range")
             (member,) = row["members"]
             assert member["member_id"] == joined["member_id"]
             assert member["group_instance_id"] == ("i" if version >= 4 else None)
@@ -155,7 +189,7 @@ def test_groups_are_described(tmp_path: Path, version: int) -> None:
             )
             assert row["authorized_operations"] == (0b1_0100_1000 if version >= 3 else MEMBER)
             assert (unknown["group_id"], unknown["group_state"]) == ("none", "Dead")
-            assert fault(unknown) == ("GROUP_ID_NOT_FOUND" if version >= 6 else "")
+            assert error_of(unknown) == ("GROUP_ID_NOT_FOUND" if version >= 6 else "")
             assert (unknown["error_message"] is not None) == (version >= 6)
 
     run(scenario)
@@ -172,7 +206,7 @@ def test_groups_are_listed(tmp_path: Path, version: int) -> None:
 
             async def names(**filters: Any) -> list[str]:
                 answer = await client.ask(LIST_GROUPS, version, **filters)
-                assert fault(answer) == ""
+                assert error_of(answer) == ""
                 return [row["group_id"] for row in answer["groups"]]
 
             assert await names() == ["g", "simple"]
@@ -198,7 +232,7 @@ def test_groups_are_deleted(tmp_path: Path, version: int) -> None:
             await commit(client, group_id="simple")
             await sync(client, await join(client))
             answer = await client.ask(DELETE_GROUPS, version, groups_names=["simple", "g", "none", ""])
-            assert [(row["group_id"], fault(row)) for row in answer["results"]] == [
+            assert [(row["group_id"], error_of(row)) for row in answer["results"]] == [
                 ("simple", ""),
                 ("g", "NON_EMPTY_GROUP"),
                 ("none", "GROUP_ID_NOT_FOUND"),
@@ -227,19 +261,19 @@ def test_offsets_are_deleted_where_nobody_reads(tmp_path: Path) -> None:
                 return await client.ask(OFFSET_DELETE, 0, group_id=group_id, topics=rows)
 
             answer = await delete()
-            assert fault(answer) == ""
-            assert [(row["name"], fault(row["partitions"][0])) for row in answer["topics"]] == [
+            assert error_of(answer) == ""
+            assert [(row["name"], error_of(row["partitions"][0])) for row in answer["topics"]] == [
                 ("t", "GROUP_SUBSCRIBED_TO_TOPIC"),
                 ("u", ""),
                 ("none", "UNKNOWN_TOPIC_OR_PARTITION"),
             ]
             left = [row[:2] for row in told(await fetch(client, everything=True))]
             assert left == [("t", 0), ("t", 1), ("u", 0)]
-            assert fault(await delete("nowhere")) == "GROUP_ID_NOT_FOUND"
+            assert error_of(await delete("nowhere")) == "GROUP_ID_NOT_FOUND"
             await join(client, group_id="other", protocol_type="connect")
-            assert fault(await delete("other")) == "NON_EMPTY_GROUP"
+            assert error_of(await delete("other")) == "NON_EMPTY_GROUP"
             await join(client, group_id="odd", protocols=[{"name": "range", "metadata": b"\0\x7f"}])
-            assert fault((await delete("odd"))["topics"][1]["partitions"][0]) == "GROUP_SUBSCRIBED_TO_TOPIC"
+            assert error_of((await delete("odd"))["topics"][1]["partitions"][0]) == "GROUP_SUBSCRIBED_TO_TOPIC"
 
     run(scenario)
 

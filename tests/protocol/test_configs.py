@@ -9,12 +9,12 @@ from kafka_server import (
     ALTER_CONFIGS,
     DESCRIBE_CONFIGS,
     INCREMENTAL_ALTER_CONFIGS,
-    fault,
+    error_of,
     kafka_server,
     make_batch,
     run,
 )
-from korvet_fast.wire.kafka.faults import CODES
+from korvet_fast.wire.kafka.errors import CODES
 
 TOPIC, BROKER = 2, 4
 
@@ -50,10 +50,10 @@ def test_settings_are_described(tmp_path: Path, version: int) -> None:
             assert [(entry["name"], entry["value"], entry["read_only"]) for entry in row["configs"]] == [
                 ("num.partitions", "1", True)
             ]
-            assert fault(await describe(BROKER, "7")) == "INVALID_REQUEST"
-            assert fault(await describe(TOPIC, "unknown")) == "UNKNOWN_TOPIC_OR_PARTITION"
-            assert fault(await describe(TOPIC, "not/legal")) == "INVALID_TOPIC_EXCEPTION"
-            assert fault(await describe(16, "t")) == "INVALID_REQUEST"
+            assert error_of(await describe(BROKER, "7")) == "INVALID_REQUEST"
+            assert error_of(await describe(TOPIC, "unknown")) == "UNKNOWN_TOPIC_OR_PARTITION"
+            assert error_of(await describe(TOPIC, "not/legal")) == "INVALID_TOPIC_EXCEPTION"
+            assert error_of(await describe(16, "t")) == "INVALID_REQUEST"
 
     run(scenario)
 
@@ -73,7 +73,7 @@ def test_settings_are_replaced(tmp_path: Path, version: int) -> None:
                 rows = [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()]
                 resources = [{"resource_type": kind, "resource_name": name, "configs": rows}]
                 asked = {"resources": resources, "validate_only": validate_only}
-                return fault((await client.ask(ALTER_CONFIGS, version, **asked))["responses"][0])
+                return error_of((await client.ask(ALTER_CONFIGS, version, **asked))["responses"][0])
 
             assert await alter(TOPIC, "t", True, max_message_bytes="9") == ""
             assert _overrides(server) == {"retention.ms": "1"}
@@ -99,7 +99,7 @@ def test_settings_are_changed_one_by_one(tmp_path: Path, version: int) -> None:
                 rows = [{"name": name, "config_operation": how, "value": value} for name, how, value in configs]
                 resources = [{"resource_type": TOPIC, "resource_name": "t", "configs": rows}]
                 asked = {"resources": resources, "validate_only": validate_only}
-                return fault((await client.ask(INCREMENTAL_ALTER_CONFIGS, version, **asked))["responses"][0])
+                return error_of((await client.ask(INCREMENTAL_ALTER_CONFIGS, version, **asked))["responses"][0])
 
             assert await alter(("max.message.bytes", 0, "9"), validate_only=True) == ""
             assert _overrides(server) == {"retention.ms": "1"}

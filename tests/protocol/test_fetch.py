@@ -7,7 +7,7 @@ import pytest
 
 from batches import read_values
 from kafka_server import FETCH, RawClient, kafka_server, make_batch, run
-from korvet_fast.wire.kafka.faults import CODES
+from korvet_fast.wire.kafka.errors import CODES
 
 
 @pytest.mark.parametrize("version", range(4, 13))
@@ -76,7 +76,7 @@ def test_fetch_limits_hold_but_one_batch_always_comes(tmp_path: Path) -> None:
     run(scenario)
 
 
-async def _fault_of_fetch(client: RawClient, offset: int, **options: Any) -> str:
+async def _error_of_fetch(client: RawClient, offset: int, **options: Any) -> str:
     row = await client.fetch("t", offset, max_wait_ms=90_000, **options)
     return next(name for name, code in CODES.items() if code == row["error_code"])
 
@@ -87,11 +87,11 @@ def test_refusals_of_fetch_come_at_once(tmp_path: Path) -> None:
             client = await server.connect()
             await client.create("t")
             await client.produce("t", make_batch(b"x"))
-            assert await _fault_of_fetch(client, 2) == "OFFSET_OUT_OF_RANGE"
-            assert await _fault_of_fetch(client, -1) == "OFFSET_OUT_OF_RANGE"
-            assert await _fault_of_fetch(client, 0, index=1) == "UNKNOWN_TOPIC_OR_PARTITION"
-            assert await _fault_of_fetch(client, 0, current_leader_epoch=99) == "UNKNOWN_LEADER_EPOCH"
-            assert await _fault_of_fetch(client, 0, replica_id=1) == "INVALID_REQUEST"
+            assert await _error_of_fetch(client, 2) == "OFFSET_OUT_OF_RANGE"
+            assert await _error_of_fetch(client, -1) == "OFFSET_OUT_OF_RANGE"
+            assert await _error_of_fetch(client, 0, index=1) == "UNKNOWN_TOPIC_OR_PARTITION"
+            assert await _error_of_fetch(client, 0, current_leader_epoch=99) == "UNKNOWN_LEADER_EPOCH"
+            assert await _error_of_fetch(client, 0, replica_id=1) == "INVALID_REQUEST"
             client.send_fetch("t", 0, session_id=5, session_epoch=1)
             answer = await client.reply()
             assert (answer["error_code"], answer["responses"]) == (70, [])
@@ -104,8 +104,8 @@ def test_an_older_epoch_is_fenced(tmp_path: Path) -> None:
         async with kafka_server(data) as server:
             client = await server.connect()
             await client.create("t")
-            server.broker.partition("t", 0).leader_epoch = epoch
-            assert await _fault_of_fetch(client, 0, current_leader_epoch=epoch - 1) == "FENCED_LEADER_EPOCH"
+            server.broker.partition("t", 0).leadership.epoch = epoch
+            assert await _error_of_fetch(client, 0, current_leader_epoch=epoch - 1) == "FENCED_LEADER_EPOCH"
 
     run(lambda: scenario(tmp_path, 3))
 

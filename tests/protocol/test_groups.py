@@ -15,7 +15,7 @@ from kafka_server import (
     SYNC_GROUP,
     KafkaServer,
     RawClient,
-    fault,
+    error_of,
     kafka_server,
     run,
 )
@@ -33,7 +33,7 @@ async def join(client: RawClient, version: int = 9, member_id: str = "", **value
     """Join, twice if that is asked for."""
     ask_to_join(client, version, member_id, **values)
     answer = await client.reply()
-    if fault(answer) == "MEMBER_ID_REQUIRED":
+    if error_of(answer) == "MEMBER_ID_REQUIRED":
         assert version >= 4
         ask_to_join(client, version, answer["member_id"], **values)
         answer = await client.reply()
@@ -48,14 +48,17 @@ async def sync(client: RawClient, joined: dict[str, Any], version: int = 5, **va
     return await client.ask(SYNC_GROUP, version, **given | {"assignments": assignments} | values)
 
 
-async def beat(client: RawClient, joined: dict[str, Any], version: int = 4, **values: Any) -> str:
+async def heartbeat(client: RawClient, joined: dict[str, Any], version: int = 4, **values: Any) -> str:
     given = {"group_id": "g", "generation_id": joined["generation_id"], "member_id": joined["member_id"]}
-    return fault(await client.ask(HEARTBEAT, version, **given | values))
+    return error_of(await client.ask(HEARTBEAT, version, **given | values))
 
 
 async def parked(server: KafkaServer, count: int) -> None:
     """Until so many joins wait."""
-    while sum(one.joining is not None for _, group in server.broker.groups.list()[1] for one in group.members) != count:
+    while (
+        sum(one.joining is not None for _, group in server.broker.groups.groups.list()[1] for one in group.members)
+        != count
+    ):
         await asyncio.sleep(0.001)
 
 
@@ -65,7 +68,7 @@ def test_a_life_in_a_group(tmp_path: Path, version: int) -> None:
         async with kafka_server(tmp_path, QUICK) as server:
             client = await server.connect()
             joined = await join(client, version)
-            assert (fault(joined), joined["generation_id"], joined["protocol_name"]) == ("", 1, "range")
+            assert (error_of(joined), joined["generation_id"], joined["protocol_name"]) == ("", 1, "range")
             assert joined["protocol_type"] == ("consumer" if version >= 7 else None)
             assert joined["leader"] == joined["member_id"]
             assert joined["member_id"].startswith("test-")
@@ -73,17 +76,17 @@ def test_a_life_in_a_group(tmp_path: Path, version: int) -> None:
             synced = await sync(client, joined, min(version, 5))
             assert synced["assignment"] == joined["member_id"].encode()
             assert synced["protocol_name"] == ("range" if version >= 5 else None)
-            assert await beat(client, joined, min(version, 4)) == ""
-            assert await beat(client, joined | {"generation_id": 0}, min(version, 4)) == "ILLEGAL_GENERATION"
+            assert await heartbeat(client, joined, min(version, 4)) == ""
+            assert await heartbeat(client, joined | {"generation_id": 0}, min(version, 4)) == "ILLEGAL_GENERATION"
             identity = {"member_id": joined["member_id"]}
             leaving = {"members": [identity, {"member_id": "nobody"}]} if version >= 3 else identity
             left = await client.ask(LEAVE_GROUP, min(version, 5), group_id="g", **leaving)
-            assert fault(left) == ""
+            assert error_of(left) == ""
             if version >= 3:
-                assert [fault(row) for row in left["members"]] == ["", "UNKNOWN_MEMBER_ID"]
+                assert [error_of(row) for row in left["members"]] == ["", "UNKNOWN_MEMBER_ID"]
             else:
-                assert fault(await client.ask(LEAVE_GROUP, version, group_id="g", **identity)) == "UNKNOWN_MEMBER_ID"
-            assert await beat(client, joined, min(version, 4)) == "UNKNOWN_MEMBER_ID"
+                assert error_of(await client.ask(LEAVE_GROUP, version, group_id="g", **identity)) == "UNKNOWN_MEMBER_ID"
+            assert await heartbeat(client, joined, min(version, 4)) == "UNKNOWN_MEMBER_ID"
 
     run(scenario)
 
@@ -94,11 +97,11 @@ def test_a_refused_join_has_the_names_its_version_wants(tmp_path: Path, version:
         async with kafka_server(tmp_path, QUICK) as server:
             client = await server.connect()
             refused = await join(client, version, "nobody")
-            assert (fault(refused), refused["member_id"]) == ("UNKNOWN_MEMBER_ID", "nobody")
+            assert (error_of(refused), refused["member_id"]) == ("UNKNOWN_MEMBER_ID", "nobody")
             assert refused["protocol_name"] == (None if version >= 7 else "")
-            assert fault(await join(client, version, group_id="")) == "INVALID_GROUP_ID"
-            assert fault(await join(client, version, session_timeout_ms=1)) == "INVALID_SESSION_TIMEOUT"
-            assert fault(await join(client, version, protocols=[])) == "INCONSISTENT_GROUP_PROTOCOL"
+            assert error_of(await join(client, version, group_id="")) == "INVALID_GROUP_ID"
+            assert error_of(await join(client, version, session_timeout_ms=1)) == "INVALID_SESSION_TIMEOUT"
+            assert error_of(await join(client, version, protocols=[])) == "INCONSISTENT_GROUP_PROTOCOL"
 
     run(scenario)
 
@@ -115,7 +118,7 @@ def test_three_members_join_and_one_goes(tmp_path: Path) -> None:
             assert [one["assignment"] for one in synced] == [one["member_id"].encode() for one in joined]
             last = {"member_id": joined[2]["member_id"]}
             await clients[2].ask(LEAVE_GROUP, 5, group_id="g", members=[last])
-            assert await beat(clients[0], joined[0]) == "REBALANCE_IN_PROGRESS"
+            assert await heartbeat(clients[0], joined[0]) == "REBALANCE_IN_PROGRESS"
             again = await asyncio.gather(*[join(clients[one], 9, joined[one]["member_id"]) for one in (0, 1)])
             assert {one["generation_id"] for one in again} == {2}
 
@@ -128,7 +131,7 @@ def test_answers_behind_a_parked_join_wait_for_it(tmp_path: Path) -> None:
             client = await server.connect()
             ask_to_join(client, 3)
             client.send(METADATA, 12, {"topics": []})
-            assert fault(await client.reply()) == ""  # which checks that it is the join's
+            assert error_of(await client.reply()) == ""  # which checks that it is the join's
             assert (await client.reply())["brokers"]
 
     run(scenario)
@@ -144,7 +147,7 @@ def test_a_closed_connection_ends_its_parked_join(tmp_path: Path) -> None:
             await parked(server, 2)
             leaving.writer.close()
             await parked(server, 1)
-            (_, group), *_ = server.broker.groups.list()[1]
+            (_, group), *_ = server.broker.groups.groups.list()[1]
             assert len(group.members) == 1
 
     run(scenario)
@@ -157,7 +160,7 @@ def test_a_half_closed_connection_gets_its_answer_at_once(tmp_path: Path) -> Non
             ask_to_join(client, 3)
             await parked(server, 1)
             client.writer.write_eof()
-            assert fault(await client.reply()) == "COORDINATOR_LOAD_IN_PROGRESS"
+            assert error_of(await client.reply()) == "COORDINATOR_LOAD_IN_PROGRESS"
 
     run(scenario)
 
@@ -170,19 +173,19 @@ def test_short_of_memory_parked_joins_and_syncs_are_sent_back(tmp_path: Path) ->
             ask_to_join(follower, 3)
             await parked(server, 1)
             for connection in server.server.connections:
-                connection.hurry(0.0, shed=False)
-            assert fault(await follower.reply()) == "COORDINATOR_LOAD_IN_PROGRESS"
+                connection.release_memory()
+            assert error_of(await follower.reply()) == "COORDINATOR_LOAD_IN_PROGRESS"
             ask_to_join(follower, 3)
             await parked(server, 1)
             again = await join(leader, 9, first["member_id"])
             joined = await follower.reply()
             assert again["generation_id"] == joined["generation_id"] == 2
             waiting = asyncio.create_task(sync(follower, joined))
-            while not any(one.syncing for _, group in server.broker.groups.list()[1] for one in group.members):
+            while not any(one.syncing for _, group in server.broker.groups.groups.list()[1] for one in group.members):
                 await asyncio.sleep(0.001)
             for connection in server.server.connections:
-                connection.hurry(0.0, shed=False)
-            assert fault(await waiting) == "REBALANCE_IN_PROGRESS"
+                connection.release_memory()
+            assert error_of(await waiting) == "REBALANCE_IN_PROGRESS"
 
     run(scenario)
 
@@ -195,7 +198,7 @@ def test_a_static_member_restarts(tmp_path: Path, version: int) -> None:
             first = await join(before, version, group_instance_id="i")
             synced = await sync(before, first, group_instance_id="i")
             second = await join(after, version, group_instance_id="i")
-            assert (fault(second), second["generation_id"]) == ("", 1)
+            assert (error_of(second), second["generation_id"]) == ("", 1)
             assert second["member_id"] != first["member_id"]
             assert second["skip_assignment"] == (version >= 9)
             if version < 9:
@@ -203,11 +206,11 @@ def test_a_static_member_restarts(tmp_path: Path, version: int) -> None:
                 assert second["members"] == []
             again = await sync(after, second | {"members": []}, group_instance_id="i")
             assert again["assignment"] == synced["assignment"]
-            assert await beat(before, first, group_instance_id="i") == "FENCED_INSTANCE_ID"
-            assert await beat(after, second, group_instance_id="i") == ""
+            assert await heartbeat(before, first, group_instance_id="i") == "FENCED_INSTANCE_ID"
+            assert await heartbeat(after, second, group_instance_id="i") == ""
             removed = [{"member_id": "", "group_instance_id": "i"}, {"member_id": "x", "group_instance_id": "i"}]
             left = await after.ask(LEAVE_GROUP, 5, group_id="g", members=removed)
-            assert [fault(row) for row in left["members"]] == ["", "UNKNOWN_MEMBER_ID"]
+            assert [error_of(row) for row in left["members"]] == ["", "UNKNOWN_MEMBER_ID"]
 
     run(scenario)
 
@@ -217,7 +220,7 @@ def test_the_same_protocol_named_twice_counts_once(tmp_path: Path) -> None:
         async with kafka_server(tmp_path, QUICK) as server:
             one, two = await server.connect(), await server.connect()
             await join(one, protocols=RANGE * 2)
-            assert fault(await join(two, 3, protocols=[{"name": "other", "metadata": b""}])) == (
+            assert error_of(await join(two, 3, protocols=[{"name": "other", "metadata": b""}])) == (
                 "INCONSISTENT_GROUP_PROTOCOL"
             )
 
@@ -240,10 +243,10 @@ def test_the_coordinator_is_found(tmp_path: Path, version: int) -> None:
                 return await client.reply()
 
             found = await find("g")
-            assert (fault(found), found["node_id"], found["host"], found["port"]) == ("", 1, *server.address)
-            assert fault(await find("")) == "INVALID_GROUP_ID"
+            assert (error_of(found), found["node_id"], found["host"], found["port"]) == ("", 1, *server.address)
+            assert error_of(await find("")) == "INVALID_GROUP_ID"
             if version >= 1:
-                assert fault(await find("t", 1)) == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
-                assert fault(await find("s", 2)) == "INVALID_REQUEST"
+                assert error_of(await find("t", 1)) == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
+                assert error_of(await find("s", 2)) == "INVALID_REQUEST"
 
     run(scenario)

@@ -15,15 +15,15 @@ from kafka_server import (
     LIST_OFFSETS,
     OFFSET_FOR_LEADER_EPOCH,
     KafkaServer,
-    fault,
+    error_of,
     kafka_server,
     make_batch,
     run,
 )
-from korvet_fast._native import headers
-from korvet_fast.core.types import EARLIEST, LATEST, MAX_TIMESTAMP
+from korvet_fast._native import batch_headers
+from korvet_fast.store.redis.connection.url import parse_url
 from korvet_fast.store.redis.store import RedisStore
-from korvet_fast.store.redis.url import parse_url
+from korvet_fast.types import EARLIEST, LATEST, MAX_TIMESTAMP
 from redis_server import RedisServer
 
 BITS = 10
@@ -46,7 +46,7 @@ async def find(client: Any, timestamp: int) -> tuple[int, int]:
     partition = {"partition_index": 0, "timestamp": timestamp}
     answer = await client.ask(LIST_OFFSETS, 7, topics=[{"name": "t", "partitions": [partition]}])
     row = answer["topics"][0]["partitions"][0]
-    assert fault(row) == ""
+    assert error_of(row) == ""
     return row["offset"], row["timestamp"]
 
 
@@ -54,7 +54,7 @@ def test_records_come_back(redis_server: RedisServer, layout: str) -> None:
     async def scenario() -> None:
         async with broker(redis_server) as server:
             client = await server.connect()
-            assert fault(await client.create("t", 2, storage_layout=layout)) == ""
+            assert error_of(await client.create("t", 2, storage_layout=layout)) == ""
             offsets = []
             for acks, batch in (
                 (-1, make_batch(b"a", b"b")),
@@ -62,7 +62,7 @@ def test_records_come_back(redis_server: RedisServer, layout: str) -> None:
                 (-1, make_batch(b"d", compression=1)),
             ):
                 row = await client.produce("t", batch, acks=acks)
-                assert fault(row) == "", row["error_message"]
+                assert error_of(row) == "", row["error_message"]
                 offsets.append(row["base_offset"])
             assert offsets == sorted(offsets)
             row = await client.fetch("t", 0)
@@ -72,6 +72,60 @@ def test_records_come_back(redis_server: RedisServer, layout: str) -> None:
             assert read_values((await client.fetch("t", offsets[2]))["records"])[-1] == b"d"
             client.send_produce("t", make_batch(b"e"), acks=0)
             assert read_values((await client.fetch("t", offsets[2] + 1, max_wait_ms=60_000))["records"]) == [b"e"]
+
+    run(scenario)
+
+
+def test_finding_4_9_batches_begin_at_offset_0(redis_server: RedisServer) -> None:
+    async def scenario() -> None:
+        async with broker(redis_server) as server:
+            client = await server.connect()
+            await client.create("t", storage_layout="batches")
+            assert [await find(client, time) for time in (EARLIEST, LATEST)] == [(0, -1), (0, -1)]
+            batches = make_batch(b"a", b"b", b"c"), make_batch(b"d")
+            assert [(await client.produce("t", batch))["base_offset"] for batch in batches] == [0, 3]
+            stream = redis_server.call("XRANGE", "korvet:t:0", "-", "+")
+            assert [entry_id for entry_id, _ in stream] == [b"0-1", b"3-1"]
+            row = await client.fetch("t", 0)
+            assert read_values(row["records"]) == [b"a", b"b", b"c", b"d"]
+            assert (row["log_start_offset"], row["high_watermark"]) == (0, 4)
+
+    run(scenario)
+
+
+def test_finding_1_2_records_without_a_time_outlive_the_first_retention_checks(
+    redis_server: RedisServer, layout: str
+) -> None:
+    """With the default retention of seven days."""
+
+    async def scenario() -> None:
+        async with broker(redis_server, "log.retention.check.interval.ms=20") as server:
+            client = await server.connect()
+            await client.create("t", storage_layout=layout)
+            row = await client.produce("t", make_batch(*[b"v"] * 10, time_ms=-1))
+            places = [(row["base_offset"], -1), (row["base_offset"] + 10, -1)]
+            assert error_of(row) == ""
+            for _ in range(10):
+                await asyncio.sleep(0.03)
+                assert [await find(client, time) for time in (EARLIEST, LATEST)] == places
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("most", [0, -1])
+def test_finding_1_7_a_fetch_of_no_bytes_makes_nobody_wait(redis_server: RedisServer, layout: str, most: int) -> None:
+    """It gets one batch, and whoever asks for the same place after it need not wait for new ones."""
+
+    async def scenario() -> None:
+        async with broker(redis_server) as server:
+            client, other = await server.connect(), await server.connect()
+            await client.create("t", storage_layout=layout)
+            offset = (await client.produce("t", make_batch(b"a")))["base_offset"]
+            row = await client.fetch("t", offset, partition_max_bytes=most)
+            assert (error_of(row), read_values(row["records"])) == ("", [b"a"])
+            async with asyncio.timeout(10):
+                row = await other.fetch("t", offset, max_wait_ms=60_000)
+            assert read_values(row["records"]) == [b"a"]
 
     run(scenario)
 
@@ -94,8 +148,8 @@ def test_offsets_are_found(redis_server: RedisServer, layout: str) -> None:
             partition = {"partition_index": 0, "offset": offsets[1]}
             answer = await client.ask(DELETE_RECORDS, 2, topics=[{"name": "t", "partitions": [partition]}])
             row = answer["topics"][0]["partitions"][0]
-            assert (fault(row), row["low_watermark"]) == ("", offsets[1])
-            assert fault(await client.fetch("t", offsets[0])) == "OFFSET_OUT_OF_RANGE"
+            assert (error_of(row), row["low_watermark"]) == ("", offsets[1])
+            assert error_of(await client.fetch("t", offsets[0])) == "OFFSET_OUT_OF_RANGE"
             assert read_values((await client.fetch("t", offsets[1]))["records"]) == [b"x", b"y"] * 2
 
     run(scenario)
@@ -110,12 +164,12 @@ def test_producers_and_epochs_outlive_the_broker(redis_server: RedisServer, layo
             producer = known["producer_id"], known["producer_epoch"]
             sent = [bytes(make_batch(b"%d" % n, producer=(*producer, n))) for n in range(8)]
             offsets = [(await client.produce("t", batch))["base_offset"] for batch in sent]
-            first = server.broker.partition("t", 0).leader_epoch
+            first = server.broker.partition("t", 0).leadership.epoch
         async with broker(redis_server) as server:
             client = await server.connect()
             again = [(await client.produce("t", sent[n]))["base_offset"] for n in (3, 7)]
             assert again == [offsets[3], offsets[7]]
-            assert fault(await client.produce("t", make_batch(b"x", producer=(*producer, 9)))) == (
+            assert error_of(await client.produce("t", make_batch(b"x", producer=(*producer, 9)))) == (
                 "OUT_OF_ORDER_SEQUENCE_NUMBER"
             )
             row = await client.produce("t", make_batch(b"8", producer=(*producer, 8)))
@@ -144,7 +198,7 @@ def test_another_programs_records_are_consumed_at_once(redis_server: RedisServer
                     assert read_values(row["records"])[-1] == b"foreign %d" % number
                     position = row["high_watermark"]
                     row = await client.produce("t", make_batch(b"ours"))
-                    assert fault(row) == ""
+                    assert error_of(row) == ""
                     assert row["base_offset"] >= position
                     position = row["base_offset"] + 1
                 assert await find(client, LATEST) == (position, -1)
@@ -174,7 +228,7 @@ def test_a_producer_never_hears_of_the_others_it_writes_between(redis_server: Re
                 if number % 5 == 4:
                     for _ in range(5):
                         row = (await client.reply())["responses"][0]["partition_responses"][0]
-                        assert fault(row) == "", row["error_message"]
+                        assert error_of(row) == "", row["error_message"]
             await writing
             values: list[bytes] = []
             position = 0
@@ -190,4 +244,25 @@ def test_a_producer_never_hears_of_the_others_it_writes_between(redis_server: Re
 
 def after(row: dict[str, Any]) -> int:
     """The offset after the last record of an answer."""
-    return max(batch.last_offset for batch in headers(row["records"], False)) + 1
+    return max(batch.last_offset for batch in batch_headers(row["records"], False)) + 1
+
+
+def test_a_partition_without_offsets_left_says_so_and_keeps_no_other_from_being_saved(
+    redis_server: RedisServer,
+) -> None:
+    async def scenario() -> None:
+        async with broker(redis_server) as server:
+            client = await server.connect()
+            for topic in ("t", "u"):
+                assert error_of(await client.create(topic, storage_layout="entries")) == ""
+                assert error_of(await client.produce(topic, make_batch(b"a"))) == ""
+            other = redis.Redis.from_url(redis_server.url)
+            other.xadd("korvet:t:0", {"value": "x"}, id=f"{(1 << 64) - 1}-0")
+            await client.produce("t", make_batch(b"b"))  # finds out that another program was here
+            row = await client.produce("t", make_batch(b"c"))
+            assert error_of(row) == "KAFKA_STORAGE_ERROR", row
+            assert "no offsets left" in row["error_message"]
+            await server.broker.topics.save()
+            assert server.broker.partition("u", 0).saver.is_saved
+
+    run(scenario)

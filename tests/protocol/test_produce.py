@@ -8,8 +8,8 @@ import pytest
 
 from batches import read_values
 from kafka_server import INIT_PRODUCER_ID, PRODUCE, kafka_server, make_batch, run
-from korvet_fast._native import check
-from korvet_fast.wire.kafka.faults import CODES
+from korvet_fast._native import validate_batches
+from korvet_fast.wire.kafka.errors import CODES
 from korvet_fast.wire.kafka.routes import ROUTES
 
 FAR = 1 << 30
@@ -47,7 +47,7 @@ def test_compressed_batches_are_kept_as_they_are(tmp_path: Path, compression: in
             assert (await client.produce("t", large))["base_offset"] == 1
             records = (await client.fetch("t", 0))["records"]
             assert len(records) == len(small) + len(large)
-            assert [batch.compression for batch in check(bytes(records), FAR)] == [compression] * 2
+            assert [batch.compression for batch in validate_batches(bytes(records), FAR)] == [compression] * 2
             assert read_values(records) == [b"s" * 10, *INCOMPRESSIBLE]
 
     run(scenario)
@@ -66,7 +66,7 @@ def test_a_topic_may_want_another_compression(tmp_path: Path) -> None:
             for compression in range(5):
                 assert (await client.produce("t", make_batch(b"a" * 100, compression=compression)))["error_code"] == 0
             records = (await client.fetch("t", 0))["records"]
-            assert [batch.compression for batch in check(bytes(records), FAR)] == [3] * 5
+            assert [batch.compression for batch in validate_batches(bytes(records), FAR)] == [3] * 5
             assert read_values(records) == [b"a" * 100] * 5
 
     run(scenario)
@@ -161,27 +161,27 @@ def test_what_comes_behind_a_heavy_batch_in_its_request_keeps_its_turn(tmp_path:
     async def scenario() -> None:
         async with kafka_server(tmp_path) as server:
             client = await server.connect()
-            await client.create("t", 2, max_message_bytes="10000000")
+            await client.create("t", 5, max_message_bytes="10000000")
             heavy, broken = make_batch(*[b"h" * 1000] * 2000), make_batch(b"broken")
             broken[-1] ^= 1
             batches = [
                 (0, make_batch(b"first")),
-                (0, heavy),
-                (0, broken),
-                (0, make_batch(b"last")),
-                (1, broken),
-                (2, heavy),
+                (1, heavy),
+                (2, broken),
+                (3, make_batch(b"last")),
+                (4, broken),
+                (5, heavy),
             ]
             rows = [{"index": index, "records": bytes(batch)} for index, batch in batches]
             topic = {"name": "t", "partition_data": rows}
             client.send(PRODUCE, 9, {"acks": 1, "timeout_ms": 10_000, "topic_data": [topic]})
-            client.send_produce("t", make_batch(b"next"))
+            client.send_produce("t", make_batch(b"next"), index=1)
             rows = (await client.reply())["responses"][0]["partition_responses"]
             corrupt, unknown = CODES["CORRUPT_MESSAGE"], CODES["UNKNOWN_TOPIC_OR_PARTITION"]
-            assert [row["index"] for row in rows] == [0, 0, 0, 0, 1, 2]
+            assert [row["index"] for row in rows] == [0, 1, 2, 3, 4, 5]
             assert [row["error_code"] for row in rows] == [0, 0, corrupt, 0, corrupt, unknown]
-            assert [row["base_offset"] for row in rows] == [0, 1, -1, 2001, -1, -1]
-            assert (await client.reply())["responses"][0]["partition_responses"][0]["base_offset"] == 2002
+            assert [row["base_offset"] for row in rows] == [0, 0, -1, 0, -1, -1]
+            assert (await client.reply())["responses"][0]["partition_responses"][0]["base_offset"] == 2000
 
     run(scenario)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kafka_server import PRODUCE, kafka_server, make_batch, run
-from korvet_fast.wire.kafka.faults import CODES
+from korvet_fast.wire.kafka.errors import CODES
 
 
 def _with_magic(magic: int) -> bytearray:
@@ -52,7 +52,7 @@ def crc32c(data: bytes) -> int:
 
 
 @pytest.mark.parametrize(
-    ("records", "fault"),
+    ("records", "error"),
     [
         (None, "INVALID_RECORD"),
         (b"", "INVALID_RECORD"),
@@ -71,13 +71,13 @@ def crc32c(data: bytes) -> int:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_bad_records_have_their_code_and_store_nothing(tmp_path: Path, records: Any, fault: str) -> None:
+def test_bad_records_have_their_code_and_store_nothing(tmp_path: Path, records: Any, error: str) -> None:
     async def scenario() -> None:
         async with kafka_server(tmp_path) as server:
             client = await server.connect()
             await client.create("t")
             row = await client.produce("t", records)
-            assert row["error_code"] == CODES[fault], row["error_message"]
+            assert row["error_code"] == CODES[error], row["error_message"]
             assert row["base_offset"] == -1
             assert row["error_message"]
             assert (await client.fetch("t", 0))["high_watermark"] == 0

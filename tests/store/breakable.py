@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from korvet_fast._native import Flusher
-from korvet_fast.store.embedded import commit
+from korvet_fast.store.embedded import group_commit
 
 
 class Breakable:
@@ -39,4 +39,4 @@ class Flushes:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.broken = False
         self.files: list[Path] = []
-        monkeypatch.setattr(commit, "Flusher", lambda threads: Breakable(threads, self))
+        monkeypatch.setattr(group_commit, "Flusher", lambda threads: Breakable(threads, self))

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from korvet_fast.store.interface import Form
+from korvet_fast.store.types import LogFormat
 from redis_server import PROGRAMS, RedisServer, find_program
 from store.engines import SEED, EmbeddedEngine, Engine, RedisEngine
 
-FORMS = {"entries": Form(10, single=True), "batches": Form(10)}
+LOG_FORMATS = {"entries": LogFormat(10, entries_layout=True), "batches": LogFormat(10)}
 ENGINES = [
     "embedded",
     "embedded-faulty",
-    *(f"{program}-{layout}" for program in PROGRAMS for layout in FORMS),
-    *(f"{PROGRAMS[0]}-{layout}-faulty" for layout in FORMS),
+    *(f"{program}-{layout}" for program in PROGRAMS for layout in LOG_FORMATS),
+    *(f"{PROGRAMS[0]}-{layout}-faulty" for layout in LOG_FORMATS),
 ]
 
 
@@ -54,7 +54,7 @@ def make_engine(name: str, directory: Path, find_redis: Callable[[str], RedisSer
     if name == "embedded":
         return Engine(EmbeddedEngine(directory), SEED if faulty else None)
     program, _, layout = name.rpartition("-")
-    return Engine(RedisEngine(find_redis(program).url, FORMS[layout]), SEED if faulty else None)
+    return Engine(RedisEngine(find_redis(program).url, LOG_FORMATS[layout]), SEED if faulty else None)
 
 
 @pytest.fixture(params=ENGINES)

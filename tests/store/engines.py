@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from korvet_fast.store.embedded.store import EmbeddedStore
-from korvet_fast.store.interface import WHOLE, Form, Store
+from korvet_fast.store.interface import Store
+from korvet_fast.store.redis.connection.url import parse_url
 from korvet_fast.store.redis.store import RedisStore
-from korvet_fast.store.redis.url import parse_url
+from korvet_fast.store.types import WHOLE, LogFormat
 from store.faulty import Faulty, Plan
 from store.scene import Scene
 
@@ -23,7 +24,7 @@ _numbers = count()
 class Maker(Protocol):
     """Stores over one place."""
 
-    form: Form  # of logs
+    log_format: LogFormat  # of logs
     origin: int  # the offset at which tests begin to write
     rewinds: bool  # what is at the end can be taken away
 
@@ -33,14 +34,14 @@ class Maker(Protocol):
     def crash(self, store: Any) -> None:
         """End a store as the death of the process would: nothing is flushed, nothing is said."""
 
-    async def bury(self, store: Any) -> None:
+    async def discard(self, store: Any) -> None:
         """What is left of a store that has crashed."""
 
 
 class EmbeddedEngine:
     """Embedded stores over one directory."""
 
-    form = WHOLE
+    log_format = WHOLE
     origin = 0
     rewinds = True
 
@@ -55,7 +56,7 @@ class EmbeddedEngine:
         """See `Maker.crash`."""
         store._let_go()
 
-    async def bury(self, store: EmbeddedStore) -> None:
+    async def discard(self, store: EmbeddedStore) -> None:
         """Nothing is left."""
 
 
@@ -64,10 +65,10 @@ class RedisEngine:
 
     rewinds = False
 
-    def __init__(self, url: str, form: Form) -> None:
+    def __init__(self, url: str, log_format: LogFormat) -> None:
         self.url = url
-        self.form = form
-        self.origin = NOW << form.bits if form.single else 1
+        self.log_format = log_format
+        self.origin = NOW << log_format.bits if log_format.entries_layout else 0
         self.namespace = f"test{next(_numbers)}"
         self.timeout = 5.0  # seconds that an answer may take
 
@@ -79,7 +80,7 @@ class RedisEngine:
         """See `Maker.crash`."""
         store.let_go()
 
-    async def bury(self, store: RedisStore) -> None:
+    async def discard(self, store: RedisStore) -> None:
         """End its connections."""
         await store.close()
 
@@ -101,13 +102,13 @@ class Engine:
         store: Store = inner if plan is None else Faulty(inner, plan)
         await store.open()
         try:
-            yield Scene(store, self._maker.form, self._maker.origin)
+            yield Scene(store, self._maker.log_format, self._maker.origin)
         finally:
             if self._inner is inner:
                 self._inner = None
                 await store.close()
             else:
-                await self._maker.bury(inner)
+                await self._maker.discard(inner)
 
     def crash(self) -> None:
         """Let the store that is open die."""

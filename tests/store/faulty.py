@@ -4,10 +4,21 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from korvet_fast.errors import StoreError
-from korvet_fast.store.interface import LARGE, Appending, Attached, Bounds, Change, Entry, Form, Page, Piece, Store
+from korvet_fast.store.interface import SharedStore, Store
+from korvet_fast.store.types import (
+    LARGE,
+    Appending,
+    Bounds,
+    CompareAndSet,
+    LeadershipGrant,
+    LogFormat,
+    ReadResult,
+    RecordBatch,
+    SegmentLimits,
+)
 
 _Result = TypeVar("_Result")
 
@@ -38,11 +49,40 @@ class Plan:
             raise StoreError(f"made to fail {when}, seed {self.seed}")
 
 
+class FaultyShared:
+    """What a store of several programs does besides, and as late; `call` makes it so."""
+
+    def __init__(self, inner: SharedStore, call: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]) -> None:
+        self._inner = inner
+        self._call = call
+
+    def declare(self, log: str, log_format: LogFormat) -> None:
+        self._inner.declare(log, log_format)
+
+    async def acquire(
+        self, log: str, log_format: LogFormat, *, epoch: int, floor: int, durable: int = 0
+    ) -> LeadershipGrant:
+        return await self._call(lambda: self._inner.acquire(log, log_format, epoch=epoch, floor=floor, durable=durable))
+
+    def notify(
+        self, log: str, end: int, on_append: Callable[[], None], wanted: Callable[[], bool] | None = None
+    ) -> Callable[[], None]:
+        return self._inner.notify(log, end, on_append, wanted)
+
+    def on_data_loss(self, lost: Callable[[str], None]) -> None:
+        self._inner.on_data_loss(lost)
+
+    async def version(self, prefix: str) -> int:
+        return await self._call(lambda: self._inner.version(prefix))
+
+
 class Faulty:
     """Any `Store`, but worse. Order of appends and of one log's futures is kept, as the contract demands."""
 
     def __init__(self, inner: Store, plan: Plan) -> None:
-        self.layouts, self.shared, self.syncs = inner.layouts, inner.shared, inner.syncs
+        self.layouts, self.syncs = inner.layouts, inner.syncs
+        self.shared = None if inner.shared is None else FaultyShared(inner.shared, self._call)
+        self.producers, self.groups = inner.producers, inner.groups
         self._inner = inner
         self._plan = plan
         self._late: dict[str, asyncio.Task[None]] = {}  # the last future of each log
@@ -54,29 +94,21 @@ class Faulty:
         await asyncio.gather(*self._late.values(), return_exceptions=True)
         await self._inner.close()
 
-    def listen(self, forked: Callable[[str], None]) -> None:
-        self._inner.listen(forked)
-
-    def declare(self, log: str, form: Form) -> None:
-        self._inner.declare(log, form)
-
-    def follow(self, log: str, end: int, grown: Callable[[], None]) -> Callable[[], None]:
-        return self._inner.follow(log, end, grown)
-
-    def refusal(self, log: str, sync: bool, copies: int) -> str | None:
-        return self._inner.refusal(log, sync, copies)
-
-    async def attach(self, log: str, form: Form, *, epoch: int, floor: int) -> Attached:
-        return await self._call(lambda: self._inner.attach(log, form, epoch=epoch, floor=floor))
-
-    async def changed(self, prefix: str) -> int:
-        return await self._call(lambda: self._inner.changed(prefix))
+    def durability_error(self, log: str | None, sync: bool, copies: int) -> str | None:
+        return self._inner.durability_error(log, sync, copies)
 
     def append(
-        self, log: str, entries: Sequence[Entry], at: int, *, sync: bool, copies: int = 1, piece: Piece = LARGE
+        self,
+        log: str,
+        batches: Sequence[RecordBatch],
+        at: int,
+        *,
+        sync: bool,
+        copies: int = 1,
+        segment_limits: SegmentLimits = LARGE,
     ) -> Appending:
         self._plan.fail(self._plan.before, "before the append")
-        appending = self._inner.append(log, entries, at, sync=sync, copies=copies, piece=piece)
+        appending = self._inner.append(log, batches, at, sync=sync, copies=copies, segment_limits=segment_limits)
         self._plan.fail(self._plan.after, "after the append")
         task = asyncio.get_running_loop().create_task(self._be_late(self._late.get(log), appending.durable))
         self._late[log] = task
@@ -98,38 +130,35 @@ class Faulty:
         await self._plan.wait()
         return result
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int) -> Page:
-        return await self._call(lambda: self._inner.read(log, start, max_bytes, limit))
+    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
+        return await self._call(lambda: self._inner.read(log, start, max_bytes, limit, copy=copy))
 
     async def bounds(self, log: str) -> Bounds:
         return await self._call(lambda: self._inner.bounds(log))
 
-    async def find_time(self, log: str, ms: int, start: int = 0) -> Page:
+    async def find_time(self, log: str, ms: int, start: int = 0) -> ReadResult:
         return await self._call(lambda: self._inner.find_time(log, ms, start))
 
-    async def cut(
-        self,
-        log: str,
-        *,
-        start: int | None = None,
-        end: int | None = None,
-        older_than: int | None = None,
-        larger_than: int | None = None,
+    async def truncate(self, log: str, end: int) -> Bounds:
+        return await self._call(lambda: self._inner.truncate(log, end))
+
+    async def delete_records(self, log: str, start: int) -> Bounds:
+        return await self._call(lambda: self._inner.delete_records(log, start))
+
+    async def apply_retention(
+        self, log: str, *, older_than: int | None = None, larger_than: int | None = None
     ) -> Bounds:
         return await self._call(
-            lambda: self._inner.cut(log, start=start, end=end, older_than=older_than, larger_than=larger_than)
+            lambda: self._inner.apply_retention(log, older_than=older_than, larger_than=larger_than)
         )
 
     async def drop(self, log: str) -> None:
         await self._call(lambda: self._inner.drop(log))
 
-    def show(self, log: str, group: str, offset: int | None) -> None:
-        self._inner.show(log, group, offset)
-
     async def load(self, key: str) -> bytes | None:
         return await self._call(lambda: self._inner.load(key))
 
-    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: Change) -> bool:
+    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: CompareAndSet) -> bool:
         return await self._call(lambda: self._inner.save(key, value, expected, *others))
 
     async def scan(self, prefix: str) -> dict[str, bytes]:

@@ -1,67 +1,94 @@
 """A store as the contract's tests see it: the same words for every engine.
 
-Offsets are counted from the first that is written (`origin`): 0 in files, 1 in Redis' batches, a time in Redis'
-entries. Where batches are taken apart (not `whole`), readers get records, not the batches they came in.
+Offsets are counted from the first that is written (`origin`): 0 where batches are whole, a time in Redis' entries.
+Where batches are taken apart (not `whole`), readers get records, not the batches they came in.
 """
 
 from typing import Any
 
-from korvet_fast.store.interface import LARGE, Appending, Attached, Bounds, Entry, Form, Page, Piece, Stale, Store
-from store.entries import LIMIT, make_entry, offsets
+from korvet_fast.store.interface import Store
+from korvet_fast.store.types import (
+    LARGE,
+    Appending,
+    Bounds,
+    LeadershipGrant,
+    LogFormat,
+    OffsetConflict,
+    ReadResult,
+    RecordBatch,
+    SegmentLimits,
+)
+from store.record_batches import LIMIT, make_record_batch, offsets
 
 
 class Scene:
     """An open store, and logs in it. All offsets that go in and come out are relative."""
 
-    def __init__(self, store: Store, form: Form, origin: int) -> None:
+    def __init__(self, store: Store, log_format: LogFormat, origin: int) -> None:
         self.store = store
-        self.form = form
+        self.log_format = log_format
         self.origin = origin
-        self.whole = not form.single
-        self._ends: dict[str, int] = {}  # of attached logs that nothing was ever put into: where they really end
+        self.whole = not log_format.entries_layout
+        self._ends: dict[str, int] = {}  # of acquired logs that nothing was ever put into: where they really end
 
     def relate(self, offset: int) -> int:
         """What tests call an offset of the store's; whatever lies below `origin` is 0."""
         return max(0, offset - self.origin)
 
-    async def attach(self, log: str, *, epoch: int = 0, floor: int = 0) -> Attached:
-        """Take a log over, and have what is in it made durable, as a broker does."""
-        attached = await self.store.attach(log, self.form, epoch=epoch, floor=floor and floor + self.origin)
-        bounds = attached.bounds
+    async def acquire(self, log: str, *, epoch: int = 0, floor: int = 0) -> LeadershipGrant:
+        """Take a log over, where there are others, and have what is in it made durable, as a broker does."""
+        if self.store.shared is None:
+            bounds = await self.store.bounds(log)
+            granted = LeadershipGrant(bounds, epoch, bounds.end)
+        else:
+            floor = floor and floor + self.origin
+            granted = await self.store.shared.acquire(log, self.log_format, epoch=epoch, floor=floor)
+        bounds = granted.bounds
         self._ends[log] = bounds.end
         if bounds.durable < bounds.end:
             await self.store.append(log, (), bounds.end, sync=True).durable
             bounds = await self.store.bounds(log)
-        return attached._replace(bounds=self._relate(bounds), top=self.relate(attached.top))
+        return granted._replace(bounds=self._relate(bounds), last_record_end=self.relate(granted.last_record_end))
 
-    def make(self, first: int, count: int = 1, **what: Any) -> Entry:
-        """As `make_entry`."""
-        return make_entry(first + self.origin, count, **what)
+    def make(self, first: int, count: int = 1, **what: Any) -> RecordBatch:
+        """As `make_record_batch`."""
+        return make_record_batch(first + self.origin, count, **what)
 
     def append(
-        self, log: str, at: int, *counts: int, sync: bool = False, size: int = 20, time: int = 0, piece: Piece = LARGE
+        self,
+        log: str,
+        at: int,
+        *counts: int,
+        sync: bool = False,
+        size: int = 20,
+        time: int = 0,
+        segment_limits: SegmentLimits = LARGE,
     ) -> Appending:
         """One append, a batch for each of `counts`; times rise by one a record."""
-        entries = []
+        batches = []
         first = at
         for count in counts:
-            entries.append(self.make(first, count, time=time, size=size))
+            batches.append(self.make(first, count, time=time, size=size))
             first, time = first + count, time + count
         really = self._ends.get(log, self.origin)
         try:
             appending = self.store.append(
-                log, entries, really if at == 0 and really < self.origin else at + self.origin, sync=sync, piece=piece
+                log,
+                batches,
+                really if at == 0 and really < self.origin else at + self.origin,
+                sync=sync,
+                segment_limits=segment_limits,
             )
-        except Stale as stale:
-            raise Stale(self.relate(stale.end), stale.fenced) from stale
-        if entries:
+        except OffsetConflict as stale:
+            raise OffsetConflict(self.relate(stale.end), stale.fenced) from stale
+        if batches:
             self._ends.pop(log, None)
         return appending
 
     async def fill(self, log: str, *counts: int, **what: Any) -> Bounds:
         """An append of one batch for each of `counts`, behind the end; the bounds when all are durable."""
         if log not in self._ends and not (await self.bounds(log)).end:
-            await self.attach(log)
+            await self.acquire(log)
         end = (await self.bounds(log)).end
         time = what.pop("time", 0)
         durable = None
@@ -72,12 +99,12 @@ class Scene:
             await durable
         return await self.bounds(log)
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int = LIMIT) -> Page:
-        """As `Store.read`."""
+    async def read(self, log: str, start: int, max_bytes: int, limit: int = LIMIT) -> ReadResult:
+        """As `LogStore.read`."""
         page = await self.store.read(log, start + self.origin, max_bytes, limit + self.origin)
         return page._replace(next=self.relate(page.next))
 
-    def offsets(self, page: Page) -> list[int]:
+    def offsets(self, page: ReadResult) -> list[int]:
         """What a page holds."""
         return [self.relate(offset) for offset in offsets(page)]
 
@@ -97,27 +124,31 @@ class Scene:
             start = page.next
 
     async def find_time(self, log: str, ms: int, start: int = 0) -> list[int]:
-        """What the page of `Store.find_time` holds."""
+        """What the page of `LogStore.find_time` holds."""
         return self.offsets(await self.store.find_time(log, ms, start and start + self.origin))
 
     async def bounds(self, log: str) -> Bounds:
-        """As `Store.bounds`."""
+        """As `LogStore.bounds`."""
         return self._relate(await self.store.bounds(log))
 
-    async def cut(self, log: str, *, start: int | None = None, end: int | None = None, **what: int) -> Bounds:
-        """As `Store.cut`."""
-        if start is not None:
-            what["start"] = start + self.origin
-        if end is not None:
-            what["end"] = end + self.origin
-        return self._relate(await self.store.cut(log, **what))
+    async def truncate(self, log: str, end: int) -> Bounds:
+        """As `LogStore.truncate`."""
+        return self._relate(await self.store.truncate(log, end + self.origin))
+
+    async def delete_records(self, log: str, start: int) -> Bounds:
+        """As `LogStore.delete_records`."""
+        return self._relate(await self.store.delete_records(log, start + self.origin))
+
+    async def apply_retention(self, log: str, **what: int) -> Bounds:
+        """As `LogStore.apply_retention`."""
+        return self._relate(await self.store.apply_retention(log, **what))
 
     async def drop(self, log: str) -> None:
-        """As `Store.drop`."""
+        """As `LogStore.drop`."""
         self._ends.pop(log, None)
         await self.store.drop(log)
 
-    async def weigh(self, size: int = 20) -> int:
+    async def measure_record(self, size: int = 20) -> int:
         """How many bytes a record of this size takes at rest, its time one of four digits."""
         bounds = await self.fill("scale:0", 1, size=size, time=1000)
         await self.drop("scale:0")

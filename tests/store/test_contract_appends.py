@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from korvet_fast.store.interface import Bounds, Page, Stale
+from korvet_fast.store.types import Bounds, OffsetConflict, ReadResult
 from store.engines import Engine
 
 LOG = "orders:0"
@@ -14,12 +14,12 @@ async def test_unknown_log(engine: Engine) -> None:
     async with engine.scene() as scene:
         store = scene.store
         assert await store.bounds(LOG) == Bounds(0, 0, 0, 0, -1)
-        assert await store.read(LOG, 5, 100, 1000) == Page([], 5)
+        assert await store.read(LOG, 5, 100, 1000) == ReadResult([], 5)
         assert (await store.find_time(LOG, 0)).data == []
-        assert await store.cut(LOG, older_than=5, larger_than=5) == Bounds(0, 0, 0, 0, -1)
+        assert await store.apply_retention(LOG, older_than=5, larger_than=5) == Bounds(0, 0, 0, 0, -1)
         await store.drop(LOG)
-        await scene.attach(LOG)
-        with pytest.raises(Stale) as refused:
+        await scene.acquire(LOG)
+        with pytest.raises(OffsetConflict) as refused:
             scene.append(LOG, 3, 1)
         assert refused.value.end == 0
 
@@ -27,7 +27,7 @@ async def test_unknown_log(engine: Engine) -> None:
 async def test_append_and_read(engine: Engine) -> None:
     async with engine.scene() as scene:
         first, second = scene.make(0, 3), scene.make(3, 2, time=3)
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         appending = scene.append(LOG, 0, 3, 2, sync=True)
         await appending.stored
         await appending.durable
@@ -46,7 +46,7 @@ async def test_append_and_read(engine: Engine) -> None:
 async def test_stale_append(engine: Engine, at: int) -> None:
     async with engine.scene() as scene:
         before = await scene.fill(LOG, 2)
-        with pytest.raises(Stale) as refused:
+        with pytest.raises(OffsetConflict) as refused:
             scene.append(LOG, at, 1, sync=True)
         assert refused.value.end == 2
         assert await scene.bounds(LOG) == before
@@ -55,7 +55,7 @@ async def test_stale_append(engine: Engine, at: int) -> None:
 async def test_two_writers(engine: Engine) -> None:
     """Each append is won by one of them, and the loser learns where to go on."""
     async with engine.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         won: dict[int, str] = {}
 
         async def write(name: str) -> None:
@@ -63,7 +63,7 @@ async def test_two_writers(engine: Engine) -> None:
             while len(won) < 40:
                 try:
                     durable = scene.append(LOG, end, 1, sync=True).durable
-                except Stale as stale:
+                except OffsetConflict as stale:
                     end = stale.end
                 else:
                     assert end not in won
@@ -82,13 +82,13 @@ async def test_empty_append(engine: Engine) -> None:
         before = await scene.fill(LOG, 2)
         await scene.append(LOG, 2, sync=True).durable
         assert await scene.bounds(LOG) == before
-        with pytest.raises(Stale):
+        with pytest.raises(OffsetConflict):
             scene.append(LOG, 1, sync=True)
 
 
 async def test_append_of_nothing_makes_durable_what_is_there(engine: Engine) -> None:
     async with engine.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         scene.append(LOG, 0, 3, sync=True)
         scene.append(LOG, 3, 2)
         await scene.append(LOG, 5, sync=True).durable
@@ -98,14 +98,14 @@ async def test_append_of_nothing_makes_durable_what_is_there(engine: Engine) -> 
 
 async def test_many_entries_at_once(engine: Engine) -> None:
     async with engine.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         await scene.append(LOG, 0, *[1] * 2500, sync=True).durable
         assert await scene.read_all(LOG) == list(range(2500))
 
 
 async def test_durable_in_order(engine: Engine) -> None:
     async with engine.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         ended: list[int] = []
         waiting = []
         for offset in range(20):
@@ -132,7 +132,7 @@ async def test_durable_without_sync(engine: Engine) -> None:
 async def test_cancelled_waiter(engine: Engine) -> None:
     """One who gives up waiting does not disturb the others."""
     async with engine.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         durable = scene.append(LOG, 0, 1, sync=True).durable
 
         async def wait() -> None:
@@ -149,12 +149,17 @@ async def test_cancelled_waiter(engine: Engine) -> None:
 async def test_taken_over(engine: Engine, crash: bool) -> None:
     """Who takes a log over is told what is there, and has an epoch as high as asked for."""
     async with engine.scene() as scene:
-        assert (await scene.attach(LOG, epoch=5)).epoch == 5
+        assert (await scene.acquire(LOG, epoch=5)).epoch == 5
         await scene.fill(LOG, 3, sync=True)
         if crash:
             engine.crash()
     async with engine.scene() as scene:
-        attached = await scene.attach(LOG, epoch=7)
-        assert (attached.bounds.start, attached.bounds.end, attached.bounds.durable, attached.top) == (0, 3, 3, 3)
-        assert attached.epoch == 7
+        granted = await scene.acquire(LOG, epoch=7)
+        assert (granted.bounds.start, granted.bounds.end, granted.bounds.durable, granted.last_record_end) == (
+            0,
+            3,
+            3,
+            3,
+        )
+        assert granted.epoch == 7
         assert (await scene.fill(LOG, 2)).end == 5

@@ -6,9 +6,9 @@ import contextlib
 import pytest
 
 from korvet_fast.errors import KorvetError, StoreError
-from korvet_fast.store.interface import LARGE
+from korvet_fast.store.types import LARGE
 from store.engines import Engine
-from store.entries import make_entry, up_to
+from store.record_batches import make_record_batch, up_to
 
 LOG = "orders:0"
 
@@ -16,31 +16,31 @@ LOG = "orders:0"
 async def test_delete_records(engine: Engine) -> None:
     async with engine.scene() as scene:
         await scene.fill(LOG, 3, 3, 3, sync=True)
-        assert (await scene.cut(LOG, start=4)).start == 4
+        assert (await scene.delete_records(LOG, 4)).start == 4
         assert await scene.read_all(LOG) == list(range(3 if scene.whole else 4, 9))  # whole batches
-        assert (await scene.cut(LOG, start=2)).start == 4  # a start does not go back
+        assert (await scene.delete_records(LOG, 2)).start == 4  # a start does not go back
         for bad in (10, 1000):
             with pytest.raises(KorvetError) as refused:
-                await scene.cut(LOG, start=bad)
-            assert refused.value.fault.name == "OFFSET_OUT_OF_RANGE"
+                await scene.delete_records(LOG, bad)
+            assert refused.value.error == "OFFSET_OUT_OF_RANGE"
         engine.crash()
     async with engine.scene() as scene:
-        bounds = (await scene.attach(LOG)).bounds
+        bounds = (await scene.acquire(LOG)).bounds
         assert (bounds.start, bounds.removed) == (4, 4)
-        bounds = await scene.cut(LOG, start=9)
+        bounds = await scene.delete_records(LOG, 9)
         assert (bounds.start, bounds.end, bounds.removed) == (9, 9, 9)
         assert await scene.read_all(LOG) == []
         assert (await scene.fill(LOG, 2)).end == 11
     async with engine.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         assert await scene.read_all(LOG) == [9, 10]
 
 
 async def test_delete_records_not_yet_durable(engine: Engine) -> None:
     async with engine.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         durable = scene.append(LOG, 0, 1, sync=True).durable
-        assert (await scene.cut(LOG, start=1)).start == 1
+        assert (await scene.delete_records(LOG, 1)).start == 1
         await durable
 
 
@@ -49,20 +49,20 @@ async def test_cut_the_end(engine: Engine) -> None:
         await scene.fill(LOG, 3, 3, 3, sync=True)
         if not engine.rewinds:
             with pytest.raises(KorvetError, match="taken away"):
-                await scene.cut(LOG, end=7)
+                await scene.truncate(LOG, 7)
             return
-        assert (await scene.cut(LOG, end=9)).end == 9
-        assert (await scene.cut(LOG, end=7)).end == 6  # its batch goes whole
+        assert (await scene.truncate(LOG, 9)).end == 9
+        assert (await scene.truncate(LOG, 7)).end == 6  # its batch goes whole
         scene.append(LOG, 6, 2)
         assert await scene.read_all(LOG) == list(range(8))
-        assert (await scene.cut(LOG, end=3)).durable == 3
+        assert (await scene.truncate(LOG, 3)).durable == 3
         for bad in (4, -1):
             with pytest.raises(KorvetError):
-                await scene.cut(LOG, end=bad)
+                await scene.truncate(LOG, bad)
         engine.crash()
     async with engine.scene() as scene:
         assert await scene.read_all(LOG) == [0, 1, 2]
-        bounds = await scene.cut(LOG, end=0)
+        bounds = await scene.truncate(LOG, 0)
         assert (bounds.start, bounds.end, bounds.size) == (0, 0, 0)
 
 
@@ -71,8 +71,8 @@ async def test_cut_the_end_above_the_start(rewinding_engine: Engine) -> None:
     engine = rewinding_engine
     async with engine.scene() as scene:
         await scene.fill(LOG, 3, 3, sync=True)
-        await scene.cut(LOG, start=4)
-        bounds = await scene.cut(LOG, end=5)
+        await scene.delete_records(LOG, 4)
+        bounds = await scene.truncate(LOG, 5)
         assert (bounds.start, bounds.end, bounds.size) == (4, 4, 0)
         assert await scene.read_all(LOG) == []
         engine.crash()
@@ -89,21 +89,21 @@ async def test_flushes_go_on_after_a_cut(rewinding_engine: Engine) -> None:
             waiting = [scene.append(LOG, 1, 1, sync=True).durable]
             await asyncio.sleep(0)
             waiting += [scene.append(LOG, at, 1, sync=True).durable for at in range(2, 2 + count)]
-            assert (await scene.cut(LOG, end=1)).end == 1
+            assert (await scene.truncate(LOG, 1)).end == 1
             for future in waiting:
                 with contextlib.suppress(StoreError):
                     await future
             await scene.append(LOG, 1, 2, sync=True).durable
             assert (await scene.bounds(LOG)).durable == 3
-            assert (await scene.cut(LOG, end=1)).end == 1
+            assert (await scene.truncate(LOG, 1)).end == 1
 
 
 async def test_retention_by_size(engine: Engine) -> None:
     async with engine.scene() as scene:
-        piece = await scene.weigh()
-        before = await scene.fill(LOG, *[1] * 12, time=1000, piece=up_to(3 * piece))
-        assert (await scene.cut(LOG, larger_than=before.size)).start == 0
-        after = await scene.cut(LOG, larger_than=5 * piece)
+        piece = await scene.measure_record()
+        before = await scene.fill(LOG, *[1] * 12, time=1000, segment_limits=up_to(3 * piece))
+        assert (await scene.apply_retention(LOG, larger_than=before.size)).start == 0
+        after = await scene.apply_retention(LOG, larger_than=5 * piece)
         assert (after.start, after.end) == (6, 12)
         assert after.size == 6 * piece or (not scene.whole and after.size // piece == 6)  # ids differ in length
         assert await scene.read_all(LOG) == list(range(6, 12))
@@ -113,64 +113,64 @@ async def test_retention_by_span_of_time(engine: Engine) -> None:
     """A piece is as long as the append says that begins the next one; an engine retires what is older by pieces."""
     async with engine.scene() as scene:
         for time in range(0, 120, 10):
-            await scene.fill(LOG, 1, time=time, piece=LARGE._replace(span=20))
-        assert (await scene.cut(LOG, older_than=20)).start == 0
-        assert (await scene.cut(LOG, older_than=21)).start == 3
+            await scene.fill(LOG, 1, time=time, segment_limits=LARGE._replace(span=20))
+        assert (await scene.apply_retention(LOG, older_than=20)).start == 0
+        assert (await scene.apply_retention(LOG, older_than=21)).start == 3
         for time in range(120, 150, 10):
-            await scene.fill(LOG, 1, time=time, piece=LARGE._replace(span=5))
-        assert (await scene.cut(LOG, older_than=121)).start == 13
+            await scene.fill(LOG, 1, time=time, segment_limits=LARGE._replace(span=5))
+        assert (await scene.apply_retention(LOG, older_than=121)).start == 13
         assert await scene.read_all(LOG) == [13, 14]
 
 
 async def test_pieces_may_change_with_every_append(engine: Engine) -> None:
     async with engine.scene() as scene:
-        size = await scene.weigh()
+        size = await scene.measure_record()
         for number in (4, 2, 1):
-            await scene.fill(LOG, *[1] * 4, time=1000, piece=up_to(number * size))
+            await scene.fill(LOG, *[1] * 4, time=1000, segment_limits=up_to(number * size))
         for keep, start in ((11, 0), (8, 4), (7, 4), (6, 6), (1, 11)):
-            bounds = await scene.cut(LOG, larger_than=keep * size)
+            bounds = await scene.apply_retention(LOG, larger_than=keep * size)
             assert bounds.start == start
-        await scene.fill(LOG, 3, 3, time=1000, piece=up_to(1))  # an append is never divided
-        assert (await scene.cut(LOG, larger_than=1)).start == 15
+        await scene.fill(LOG, 3, 3, time=1000, segment_limits=up_to(1))  # an append is never divided
+        assert (await scene.apply_retention(LOG, larger_than=1)).start == 15
         assert await scene.read_all(LOG) == [15, 16, 17]
 
 
 async def test_retention_by_time(engine: Engine) -> None:
     async with engine.scene() as scene:
-        piece = await scene.weigh()
-        await scene.fill(LOG, *[1] * 12, time=1000, piece=up_to(3 * piece))
-        assert (await scene.cut(LOG, older_than=1002)).start == 0
-        assert (await scene.cut(LOG, older_than=1003)).start == 3
-        assert (await scene.cut(LOG, older_than=1008)).start == 6
-        bounds = await scene.cut(LOG, older_than=5000)
+        piece = await scene.measure_record()
+        await scene.fill(LOG, *[1] * 12, time=1000, segment_limits=up_to(3 * piece))
+        assert (await scene.apply_retention(LOG, older_than=1002)).start == 0
+        assert (await scene.apply_retention(LOG, older_than=1003)).start == 3
+        assert (await scene.apply_retention(LOG, older_than=1008)).start == 6
+        bounds = await scene.apply_retention(LOG, older_than=5000)
         assert (bounds.start, bounds.end, bounds.size) == (12, 12, 0)
         assert (await scene.fill(LOG, 1)).end == 13
     async with engine.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         assert await scene.read_all(LOG) == [12]
 
 
 async def test_retention_of_what_another_has_written(engine: Engine) -> None:
     """Pieces may be known to the program only that made them; the rules hold after it, too."""
     async with engine.scene() as scene:
-        piece = await scene.weigh()
+        piece = await scene.measure_record()
         await scene.fill(LOG, *[1] * 100, time=1000, size=2000)
     async with engine.scene() as scene:
-        before = (await scene.attach(LOG)).bounds
+        before = (await scene.acquire(LOG)).bounds
         assert before.size > 100 * piece
         assert before.latest == 1099
-        assert (await scene.cut(LOG, older_than=1000)).start == 0
-        assert (await scene.cut(LOG, larger_than=before.size)).start == 0
-        after = await scene.cut(LOG, older_than=1050, larger_than=before.size // 3)
+        assert (await scene.apply_retention(LOG, older_than=1000)).start == 0
+        assert (await scene.apply_retention(LOG, larger_than=before.size)).start == 0
+        after = await scene.apply_retention(LOG, older_than=1050, larger_than=before.size // 3)
         assert before.size // 3 <= after.size <= before.size
         assert await scene.read_all(LOG) == list(range(after.start, 100))
 
 
 async def test_retention_spares_what_is_not_durable(engine: Engine) -> None:
     async with engine.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         durable = scene.append(LOG, 0, 2, sync=True).durable
-        bounds = await scene.cut(LOG, older_than=1 << 50)
+        bounds = await scene.apply_retention(LOG, older_than=1 << 50)
         assert bounds.start in (0, 2)  # two, if the flush was quicker
         assert bounds.start <= bounds.durable
         await durable
@@ -186,26 +186,27 @@ async def test_drop(engine: Engine) -> None:
         assert (await scene.fill(LOG, 1)).end == 1
         engine.crash()
     async with engine.scene() as scene:
-        await scene.attach(LOG)
-        await scene.attach("orders:1")
+        await scene.acquire(LOG)
+        await scene.acquire("orders:1")
         assert await scene.read_all(LOG) == [0]
         assert await scene.read_all("orders:1") == [0, 1]
 
 
 @pytest.mark.parametrize("crash", [False, True])
 async def test_reopen(engine: Engine, crash: bool) -> None:
-    piece = len(make_entry(0).data)
+    piece = len(make_record_batch(0).data)
     logs = ["a:0", "a.b_c-d:12", "a-1:0", "a:1"]
     async with engine.scene(index_interval_bytes=piece) as scene:
         before = [
-            await scene.fill(log, *[1] * (10 + number), piece=up_to(4 * piece)) for number, log in enumerate(logs)
+            await scene.fill(log, *[1] * (10 + number), segment_limits=up_to(4 * piece))
+            for number, log in enumerate(logs)
         ]
         if crash:
             engine.crash()
     for _ in range(2):
         async with engine.scene(index_interval_bytes=piece) as scene:
             for number, log in enumerate(logs):
-                assert (await scene.attach(log)).bounds == before[number]
+                assert (await scene.acquire(log)).bounds == before[number]
                 assert await scene.bounds(log) == before[number]
                 assert await scene.read_all(log) == list(range(10 + number))
                 assert 7 in await scene.find_time(log, 7)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from korvet_fast.store.interface import ABSENT, Change
+from korvet_fast.store.types import ABSENT, CompareAndSet
 from store.engines import Engine
 
 
@@ -39,17 +39,21 @@ async def test_key_has_one_winner(engine: Engine) -> None:
 async def test_several_keys_in_one_step(engine: Engine) -> None:
     async with engine.scene() as scene:
         save, scan = scene.store.save, scene.store.scan
-        assert await save("a/1", b"1", ABSENT, Change("a/2", b"2", ABSENT), Change("a/3", b"3", ABSENT))
+        assert await save("a/1", b"1", ABSENT, CompareAndSet("a/2", b"2", ABSENT), CompareAndSet("a/3", b"3", ABSENT))
         # One that is not as expected, be it only compared, and nothing is set.
-        assert not await save("a/1", b"x", b"1", Change("a/2", b"2", b"0"))
-        assert not await save("a/1", ABSENT, b"1", Change("a/4", b"x", ABSENT), Change("a/3", ABSENT, ABSENT))
-        assert not await save("a/1", b"x", b"0", Change("a/2", b"x", b"2"))
+        assert not await save("a/1", b"x", b"1", CompareAndSet("a/2", b"2", b"0"))
+        assert not await save(
+            "a/1", ABSENT, b"1", CompareAndSet("a/4", b"x", ABSENT), CompareAndSet("a/3", ABSENT, ABSENT)
+        )
+        assert not await save("a/1", b"x", b"0", CompareAndSet("a/2", b"x", b"2"))
         assert await scan("a/") == {"a/1": b"1", "a/2": b"2", "a/3": b"3"}
-        assert await save("a/4", b"4", ABSENT, Change("a/1", ABSENT, b"1"), Change("a/2", b"2", b"2"))
+        assert await save("a/4", b"4", ABSENT, CompareAndSet("a/1", ABSENT, b"1"), CompareAndSet("a/2", b"2", b"2"))
         engine.crash()
     async with engine.scene() as scene:
         assert await scene.store.scan("a/") == {"a/2": b"2", "a/3": b"3", "a/4": b"4"}
-        assert await scene.store.save("a/2", ABSENT, b"2", *(Change(f"a/{n}", ABSENT, b"%d" % n) for n in (3, 4)))
+        assert await scene.store.save(
+            "a/2", ABSENT, b"2", *(CompareAndSet(f"a/{n}", ABSENT, b"%d" % n) for n in (3, 4))
+        )
         assert await scene.store.scan("a/") == {}
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from korvet_fast.store.interface import Page
+from korvet_fast.store.types import ReadResult
 from store.engines import Engine
 
 LOG = "orders:0"
@@ -14,8 +14,8 @@ async def test_read_inside_batches(engine: Engine) -> None:
         for start in range(9):
             batch = [start - start % 3 + number for number in range(3)]
             assert await scene.read_offsets(LOG, start, 1) == (batch if scene.whole else [start])
-        assert await scene.read(LOG, 9, 100) == Page([], 9)
-        assert await scene.read(LOG, 99, 100) == Page([], 99)
+        assert await scene.read(LOG, 9, 100) == ReadResult([], 9)
+        assert await scene.read(LOG, 99, 100) == ReadResult([], 99)
 
 
 async def test_read_limits(engine: Engine) -> None:
@@ -27,7 +27,7 @@ async def test_read_limits(engine: Engine) -> None:
             assert await scene.read_offsets(LOG, 0, 2 * size - 1) == list(range(3))
             assert await scene.read_offsets(LOG, 1, 1 << 20, 6) == list(range(6))
             assert await scene.read_offsets(LOG, 1, 1 << 20, 5) == list(range(3))
-            assert await scene.read(LOG, 4, 1 << 20, 5) == Page([], 4)
+            assert await scene.read(LOG, 4, 1 << 20, 5) == ReadResult([], 4)
         else:
             for max_bytes in range(1, 3 * size, 10):
                 page = await scene.read(LOG, 0, max_bytes)
@@ -36,7 +36,7 @@ async def test_read_limits(engine: Engine) -> None:
             assert page.next > 3
             assert await scene.read_offsets(LOG, 1, 1 << 20, 6) == list(range(1, 6))
             assert await scene.read_offsets(LOG, 4, 1 << 20, 5) == [4]
-        assert await scene.read(LOG, 3, 1 << 20, 3) == Page([], 3)
+        assert await scene.read(LOG, 3, 1 << 20, 3) == ReadResult([], 3)
 
 
 async def test_read_large_batch(engine: Engine) -> None:
@@ -71,7 +71,7 @@ async def test_find_time(engine: Engine) -> None:
     """The first batch whose largest time is late enough, also where times go back."""
     async with engine.scene() as scene:
         times = [100, 50, 300, 200, 300, 400]
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         for offset, time in enumerate(times):
             durable = scene.append(LOG, offset, 1, time=time).durable
         await durable
@@ -92,7 +92,7 @@ async def test_find_time_in_batch(engine: Engine) -> None:
         assert 15 in found
         if scene.whole:
             assert found == list(range(10, 20))
-        await scene.cut(LOG, start=13)
+        await scene.delete_records(LOG, 13)
         found = await scene.find_time(LOG, 1000)
         assert found == list(range(10 if scene.whole else 13, 20))  # what was deleted is not found
         assert await scene.find_time(LOG, 1000, 20) == []
@@ -103,7 +103,7 @@ async def test_find_time_again(engine: Engine) -> None:
     async with engine.scene() as scene:
         await scene.fill(LOG, *[1] * 300, time=1000, size=2000)
     async with engine.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         for ms in (1299, 1000, 1150, 1299):
             assert ms - 1000 in await scene.find_time(LOG, ms)
             assert await scene.find_time(LOG, 2000) == []

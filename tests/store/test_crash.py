@@ -8,7 +8,7 @@ from pathlib import Path
 
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
-from store.entries import read_all
+from store.record_batches import read_all
 
 ROUNDS = 5
 ACKS = 300  # in one round, before the process is killed

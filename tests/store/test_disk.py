@@ -14,7 +14,7 @@ import pytest
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
 from store.engines import EmbeddedEngine
-from store.entries import fill, make_entry, read_all, up_to
+from store.record_batches import fill, make_record_batch, read_all, up_to
 
 LOG = "orders:0"
 
@@ -42,31 +42,31 @@ def small_disk(tmp_path: Path) -> Iterator[tuple[Path, Callable[[], None]]]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-async def fill_up(store: EmbeddedStore, entries: int) -> list[int]:
+async def fill_up(store: EmbeddedStore, count: int) -> list[int]:
     """Append until the disk is full; returns the offsets that were acknowledged."""
     acked: list[int] = []
     while True:
         end = (await store.bounds(LOG)).end
-        batches = [make_entry(end + number, size=7000) for number in range(entries)]
+        batches = [make_record_batch(end + number, size=7000) for number in range(count)]
         try:
             await store.append(LOG, batches, end, sync=True).durable
         except StoreError as error:
             assert "nothing was appended" in error.detail
             return acked
-        acked += range(end, end + entries)
+        acked += range(end, end + count)
 
 
-@pytest.mark.parametrize("entries", [1, 5])
-async def test_full_disk(small_disk: tuple[Path, Callable[[], None]], entries: int) -> None:
+@pytest.mark.parametrize("count", [1, 5])
+async def test_full_disk(small_disk: tuple[Path, Callable[[], None]], count: int) -> None:
     """Refused whole, readable meanwhile, going on when there is room, and as acknowledged after a crash."""
     place, make_room = small_disk
     engine = EmbeddedEngine(place)
     store = engine.make()
     await store.open()
-    acked = await fill_up(store, entries)
+    acked = await fill_up(store, count)
     assert len(acked) > 50
     assert await read_all(store, LOG) == acked
-    assert await fill_up(store, entries) == []
+    assert await fill_up(store, count) == []
     size = (await store.bounds(LOG)).size
     assert (place / "orders-0" / f"{0:020d}.log").stat().st_size == size  # what was half written is gone
     engine.crash(store)
@@ -147,9 +147,9 @@ async def test_append_that_cannot_be_undone(
         broken.setattr(os, "pwritev", failing(errno.ENOSPC))  # with which the rest is written
         broken.setattr(os, call, failing(errno.EIO))
         with pytest.raises(StoreError, match="nothing was appended"):
-            store.append(LOG, [make_entry(2)], 2, sync=True)
+            store.append(LOG, [make_record_batch(2)], 2, sync=True)
     with pytest.raises(StoreError, match="could not be undone"):
-        store.append(LOG, [make_entry(2)], 2, sync=True)
+        store.append(LOG, [make_record_batch(2)], 2, sync=True)
     assert await read_all(store, LOG) == [0, 1]
     with pytest.raises(StoreError, match="could not be undone"):
         await store.close()
@@ -167,8 +167,8 @@ async def test_short_writes(embedded: EmbeddedEngine, monkeypatch: pytest.Monkey
     one, many = os.pwrite, os.pwritev
     monkeypatch.setattr(os, "pwrite", lambda fd, data, position: one(fd, memoryview(data)[:7], position))
     monkeypatch.setattr(os, "pwritev", lambda fd, parts, position: many(fd, [memoryview(parts[0])[:7]], position))
-    store.append(LOG, [make_entry(0), make_entry(1, 3), make_entry(4)], 0, sync=False)
-    store.append(LOG, [make_entry(5, 2)], 5, sync=False)
+    store.append(LOG, [make_record_batch(0), make_record_batch(1, 3), make_record_batch(4)], 0, sync=False)
+    store.append(LOG, [make_record_batch(5, 2)], 5, sync=False)
     monkeypatch.undo()
     assert await read_all(store, LOG) == [0, 1, 2, 3, 4, 5, 6]
     await store.close()
@@ -182,11 +182,11 @@ async def test_no_new_segment(embedded: EmbeddedEngine, monkeypatch: pytest.Monk
     with monkeypatch.context() as broken:
         broken.setattr(os, "open", failing(errno.EMFILE))
         with pytest.raises(StoreError, match="Too many open files"):
-            store.append(LOG, [make_entry(1)], 1, sync=False, piece=up_to(10))
+            store.append(LOG, [make_record_batch(1)], 1, sync=False, segment_limits=up_to(10))
         with pytest.raises(StoreError, match="Too many open files"):
-            store.append("new:0", [make_entry(0)], 0, sync=False)
+            store.append("new:0", [make_record_batch(0)], 0, sync=False)
     for log in (LOG, "new:0"):
-        await fill(store, log, 1, piece=up_to(10))
+        await fill(store, log, 1, segment_limits=up_to(10))
     assert await read_all(store, LOG) == [0, 1]
     assert await read_all(store, "new:0") == [0]
     await store.close()
@@ -200,7 +200,7 @@ async def test_index_that_cannot_be_written(
     await store.open()
     with monkeypatch.context() as broken:
         broken.setattr("korvet_fast.store.embedded.index.replace_file", failing(errno.ENOSPC))
-        await fill(store, LOG, 1, 1, 1, sync=True, piece=up_to(10))
+        await fill(store, LOG, 1, 1, 1, sync=True, segment_limits=up_to(10))
         await store._commit.rest(store._logs[LOG])
     assert "index not written" in caplog.text
     embedded.crash(store)
@@ -214,7 +214,7 @@ async def test_end_before_the_flush(embedded: EmbeddedEngine) -> None:
     """Who waits for a flush that will not come any more is told so."""
     store = embedded.make()
     await store.open()
-    first, second = (store.append(LOG, [make_entry(at)], at, sync=True).durable for at in (0, 1))
+    first, second = (store.append(LOG, [make_record_batch(at)], at, sync=True).durable for at in (0, 1))
     embedded.crash(store)
     await first  # under way already
     with pytest.raises(StoreError, match="closed before"):
@@ -226,16 +226,16 @@ async def test_cut_that_fails(embedded: EmbeddedEngine, monkeypatch: pytest.Monk
     await store.open()
     await fill(store, LOG, 2, 2, sync=True)
     with monkeypatch.context() as broken:
-        broken.setattr("korvet_fast.store.embedded.cut.replace_file", failing(errno.ENOSPC))
+        broken.setattr("korvet_fast.store.embedded.retention.replace_file", failing(errno.ENOSPC))
         with pytest.raises(StoreError):
-            await store.cut(LOG, start=1)
+            await store.delete_records(LOG, 1)
     assert (await store.bounds(LOG)).start == 0
     with monkeypatch.context() as broken:
         broken.setattr(os, "ftruncate", failing(errno.EIO))
         with pytest.raises(StoreError, match="could not be cut"):
-            await store.cut(LOG, end=2)
+            await store.truncate(LOG, 2)
     with pytest.raises(StoreError, match="restarted"):
-        store.append(LOG, [make_entry(4)], 4, sync=True)
+        store.append(LOG, [make_record_batch(4)], 4, sync=True)
     with pytest.raises(StoreError, match="could not be cut"):
         await store.close()
 
@@ -244,6 +244,26 @@ async def test_unusable_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be used"):
         await EmbeddedStore(tmp_path / "file" / "data").open()
+
+
+async def test_finding_1_8_a_new_data_directory_is_kept_by_those_above_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name is flushed before anything is put into it: else a power failure takes all of it."""
+    flushed: list[str] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        flushed.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        assert not (tmp_path / "new" / "data" / ".lock").exists() or flushed[:2] == made
+        real(descriptor)
+
+    made = [str(tmp_path), str(tmp_path / "new")]
+    monkeypatch.setattr(os, "fsync", fsync)
+    store = EmbeddedStore(tmp_path / "new" / "data")
+    await store.open()
+    assert flushed[:2] == made
+    await store.close()
 
 
 async def test_lock(embedded: EmbeddedEngine) -> None:
@@ -291,7 +311,7 @@ async def test_nothing_is_written_after_the_close(embedded: EmbeddedEngine) -> N
     await store.close()
     for log, at in ((LOG, 1), ("new:0", 0)):
         with pytest.raises(StoreError, match="the store is closed"):
-            store.append(log, [make_entry(at)], at, sync=False)
+            store.append(log, [make_record_batch(at)], at, sync=False)
     with pytest.raises(StoreError, match="the store is closed"):
         await store.save("key", b"value", None)
     assert not (embedded.directory / "new-0").exists()
@@ -304,8 +324,8 @@ async def test_close_waits_for_a_cut(embedded: EmbeddedEngine) -> None:
     """The checkpoint tells of the files that are there."""
     store = embedded.make()
     await store.open()
-    await fill(store, LOG, *[1] * 10, sync=True, piece=up_to(10))
-    cutting = asyncio.create_task(store.cut(LOG, start=8))
+    await fill(store, LOG, *[1] * 10, sync=True, segment_limits=up_to(10))
+    cutting = asyncio.create_task(store.delete_records(LOG, 8))
     await asyncio.sleep(0)
     await store.close()
     assert (await cutting).start == 8

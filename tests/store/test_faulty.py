@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from korvet_fast.errors import StoreError
-from korvet_fast.store.interface import ABSENT, Detached, Stale
+from korvet_fast.store.types import ABSENT, NotLeader, OffsetConflict
 from store.engines import SEED, Engine
 from store.faulty import Plan
 
@@ -21,7 +21,7 @@ async def test_appends(engine: Engine, seed: int) -> None:
         async def attach() -> None:
             while True:
                 try:
-                    await scene.attach(LOG)
+                    await scene.acquire(LOG)
                     return
                 except StoreError:
                     continue
@@ -32,16 +32,16 @@ async def test_appends(engine: Engine, seed: int) -> None:
                     end = (await scene.bounds(LOG)).end  # as a caller does whose append had an unknown outcome
                     await asyncio.shield(scene.append(LOG, end, 1, sync=True).durable)
                     acked.append(end)
-                except Detached:
+                except NotLeader:
                     await attach()
-                except (StoreError, Stale):
+                except (StoreError, OffsetConflict):
                     continue
 
         await attach()
         await asyncio.gather(*(write() for _ in range(3)))
         assert plan.failures > 0, f"seed {seed}"
     async with engine.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         present = await scene.read_all(LOG)
         assert present == list(range(len(present))), f"seed {seed}"
         assert len(set(acked)) == len(acked), f"seed {seed}"

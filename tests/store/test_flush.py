@@ -7,7 +7,7 @@ import pytest
 from korvet_fast.errors import StoreError
 from store.breakable import Flushes
 from store.engines import EmbeddedEngine
-from store.entries import fill, make_entry, read_all
+from store.record_batches import fill, make_record_batch, read_all
 
 LOG = "orders:0"
 
@@ -20,15 +20,15 @@ async def test_failing_flush(embedded: EmbeddedEngine, monkeypatch: pytest.Monke
     await fill(store, LOG, 2, sync=True)
     await fill(store, "orders:1", 1, sync=True)
     flushes.broken = True
-    waiting = [store.append(LOG, [make_entry(end)], end, sync=True).durable for end in (2, 3, 4)]
+    waiting = [store.append(LOG, [make_record_batch(end)], end, sync=True).durable for end in (2, 3, 4)]
     results = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(result) for result in results] == [StoreError] * 3
     flushes.broken = False
     for sync in (True, False):
         with pytest.raises(StoreError, match="restarted"):
-            store.append(LOG, [make_entry(5)], 5, sync=sync)
+            store.append(LOG, [make_record_batch(5)], 5, sync=sync)
     with pytest.raises(StoreError):
-        await store.cut(LOG, end=0)
+        await store.truncate(LOG, 0)
     assert (await store.bounds(LOG)).durable == 2
     assert (await fill(store, "orders:1", 1, sync=True)).durable == 2  # other logs go on
     with pytest.raises(StoreError, match="orders:0: the flush failed"):

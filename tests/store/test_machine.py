@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from korvet_fast.store.embedded.store import EmbeddedStore
-from korvet_fast.store.interface import LARGE, Piece
-from store.entries import make_entry, offsets, read_all
+from korvet_fast.store.types import LARGE, SegmentLimits
+from store.record_batches import make_record_batch, offsets, read_all
 
 _Result = TypeVar("_Result")
 
@@ -64,19 +64,23 @@ class StoreMachine(RuleBasedStateMachine):
         time=st.integers(0, 200),
         sync=st.booleans(),
         size=st.sampled_from([20, 20, 200, 3000]),
-        piece=st.sampled_from([Piece(1000, 150), Piece(1000, 150), Piece(1, 1), LARGE]),
+        segment_limits=st.sampled_from(
+            [SegmentLimits(1000, 150), SegmentLimits(1000, 150), SegmentLimits(1, 1), LARGE]
+        ),
     )
-    def append(self, log: str, counts: list[int], time: int, sync: bool, size: int, piece: Piece) -> None:
+    def append(
+        self, log: str, counts: list[int], time: int, sync: bool, size: int, segment_limits: SegmentLimits
+    ) -> None:
         model = self.logs.setdefault(log, Model())
-        entries = []
+        batches = []
         end = model.end
         for count in counts:
-            entries.append(make_entry(end, count, time=time, size=size))
+            batches.append(make_record_batch(end, count, time=time, size=size))
             model.batches.append((end, count, time + count - 1))
             end += count
 
         async def append() -> None:
-            await self.store.append(log, entries, model.end, sync=sync, piece=piece).durable
+            await self.store.append(log, batches, model.end, sync=sync, segment_limits=segment_limits).durable
 
         self.run(append())
         model.end = end
@@ -86,7 +90,7 @@ class StoreMachine(RuleBasedStateMachine):
         model = self.logs.get(log)
         if model is not None:
             model.start = max(model.start, int(model.end * part))
-            assert self.run(self.store.cut(log, start=int(model.end * part))).start == model.start
+            assert self.run(self.store.delete_records(log, int(model.end * part))).start == model.start
             model.trim()
 
     @rule(log=LOGS, part=st.floats(0, 1))
@@ -98,13 +102,13 @@ class StoreMachine(RuleBasedStateMachine):
             model.batches = [batch for batch in model.batches if batch[0] + batch[1] <= end]
             if removed:
                 model.end = max(model.start, removed[0])
-            assert self.run(self.store.cut(log, end=end)).end == model.end
+            assert self.run(self.store.truncate(log, end)).end == model.end
 
     @rule(log=LOGS, ms=st.integers(0, 250))
     def retire_by_time(self, log: str, ms: int) -> None:
         model = self.logs.get(log)
         if model is not None:
-            bounds = self.run(self.store.cut(log, older_than=ms))
+            bounds = self.run(self.store.apply_retention(log, older_than=ms))
             assert all(time < ms for first, count, time in model.batches if first + count <= bounds.start)
             model.start = bounds.start
             model.trim()
@@ -114,7 +118,7 @@ class StoreMachine(RuleBasedStateMachine):
         model = self.logs.get(log)
         if model is not None:
             before = self.run(self.store.bounds(log)).size
-            bounds = self.run(self.store.cut(log, larger_than=size))
+            bounds = self.run(self.store.apply_retention(log, larger_than=size))
             assert bounds.size >= min(before, size)
             model.start = bounds.start
             model.trim()

@@ -1,28 +1,29 @@
 """Reads large enough to be handed out as they lie in the page cache."""
 
 import os
+import random
 import resource
 from pathlib import Path
 
 import pytest
 
-from korvet_fast._native import FileMapping
+from korvet_fast._native import FileMapping, batch_headers
 from korvet_fast.errors import CodecError, StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
 from store.engines import EmbeddedEngine
-from store.entries import LIMIT, fill, make_entry, offsets, read_all, up_to
+from store.record_batches import LIMIT, fill, make_record_batch, offsets, read_all, up_to
 
 LOG = "orders:0"
 PAGE = resource.getpagesize()
 LARGE = 100_000  # bytes of a record
-PIECE = len(make_entry(0, size=LARGE).data)
+PIECE = len(make_record_batch(0, size=LARGE).data)
 MANY = 20
 
 
-async def open_filled(embedded: EmbeddedEngine, piece: int = 1 << 30, count: int = MANY) -> EmbeddedStore:
+async def open_filled(embedded: EmbeddedEngine, segment_bytes: int = 1 << 30, count: int = MANY) -> EmbeddedStore:
     store = embedded.make()
     await store.open()
-    await fill(store, LOG, *[1] * count, size=LARGE, piece=up_to(piece), sync=True)
+    await fill(store, LOG, *[1] * count, size=LARGE, segment_limits=up_to(segment_bytes), sync=True)
     return store
 
 
@@ -41,6 +42,35 @@ async def test_no_copy_is_made(embedded: EmbeddedEngine) -> None:
     await store.close()
 
 
+async def test_what_is_lent_are_whole_batches(embedded: EmbeddedEngine) -> None:
+    """Batches of all sizes, some far smaller than what lies between two rows of the index, by the rules of a read."""
+    store = embedded.make()
+    await store.open()
+    chance = random.Random(5)
+    sizes = [chance.choice((20, 100, 1000, 5000, 30_000, 200_000)) for _ in range(400)]
+    for size in sizes:
+        await fill(store, LOG, chance.choice((1, 1, 3)), size=size, segment_limits=up_to(5_000_000))
+    end = (await store.bounds(LOG)).end
+    lent = 0
+    for _ in range(500):
+        start, room = chance.randrange(end), chance.choice((1 << 16, 100_000, 300_000, 1 << 20, 8 << 20))
+        limit = chance.choice((LIMIT, end, chance.randint(start, end)))
+        page = await store.read(LOG, start, room, limit)
+        copied = await store.read(LOG, start, room, limit, copy=True)
+        lent += any(map(is_mapped, page.data))
+        assert not any(map(is_mapped, copied.data))
+        assert bool(page.data) == bool(copied.data)
+        whole = b"".join(page.data)
+        assert b"".join(copied.data).startswith(whole)  # it may end at the last row of the index before
+        found = batch_headers(whole, True)
+        assert sum(batch.size for batch in found) == len(whole)
+        assert not found or page.next == found[-1].last_offset + 1 <= limit
+        assert len(whole) <= room or len(found) == 1
+        assert len(page.data) != 1 or len(copied.data) != 1 or len(whole) > len(copied.data[0]) - 8000
+    assert lent > 200
+    await store.close()
+
+
 async def test_a_small_read_is_a_copy(embedded: EmbeddedEngine) -> None:
     store = embedded.make()
     await store.open()
@@ -52,10 +82,10 @@ async def test_a_small_read_is_a_copy(embedded: EmbeddedEngine) -> None:
 
 async def test_views_outlive_the_log(embedded: EmbeddedEngine) -> None:
     """A reply may still be on its way to a slow consumer."""
-    store = await open_filled(embedded, piece=4 * PIECE)
+    store = await open_filled(embedded, segment_bytes=4 * PIECE)
     first = await store.read(LOG, 0, 4 * PIECE, LIMIT)
     last = await store.read(LOG, MANY - 3, 3 * PIECE, LIMIT)
-    await store.cut(LOG, older_than=8)
+    await store.apply_retention(LOG, older_than=8)
     await store.drop(LOG)
     await store.close()
     assert is_mapped(first.data[0]) and is_mapped(last.data[0])
@@ -178,3 +208,25 @@ def test_what_cannot_be_mapped(tmp_path: Path) -> None:
             FileMapping(file.fileno(), 0, 0)
     with pytest.raises(OSError, match="Bad file descriptor"):
         FileMapping(-1, 0, PAGE)
+
+
+def test_what_is_lent_is_in_the_page_table(tmp_path: Path) -> None:
+    """So that the kernel finds it at once when it sends it; nobody here has looked at it."""
+    path = tmp_path / "file"
+    path.write_bytes(bytes(1 << 20))
+    with path.open("rb") as file:
+        mapping = FileMapping(file.fileno(), 0, 2 << 20)
+    assert resident_of(path) == 0
+    for start, end in ((5 * PAGE, 200_000), (200_000, 500_000), (900_000, 1 << 20)):
+        view = mapping.cached(start, end)
+        assert view is not None
+        assert resident_of(path) >= end - start
+    before = resident_of(path)
+    assert mapping.cached(0, 1 << 20) is not None
+    assert before <= resident_of(path) <= 1 << 20
+
+
+def resident_of(path: Path) -> int:
+    """Bytes of the file that the page table of this process has."""
+    maps = Path("/proc/self/smaps").read_text().split(f"{path}\n")[1:]
+    return sum(int(after.split("Rss:")[1].split()[0]) * 1024 for after in maps)

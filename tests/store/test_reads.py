@@ -13,10 +13,10 @@ import pytest
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
 from store.engines import EmbeddedEngine
-from store.entries import LIMIT, fill, make_entry, offsets, read_all, up_to
+from store.record_batches import LIMIT, fill, make_record_batch, offsets, read_all, up_to
 
 LOG = "orders:0"
-PIECE = len(make_entry(0).data)
+PIECE = len(make_record_batch(0).data)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ async def test_slow_disk(embedded: EmbeddedEngine, request: pytest.FixtureReques
     request.getfixturevalue(disk)
     store = embedded.make(index_interval_bytes=3 * PIECE)
     await store.open()
-    await fill(store, LOG, *[1] * 100, piece=up_to(20 * PIECE))
+    await fill(store, LOG, *[1] * 100, segment_limits=up_to(20 * PIECE))
     assert await read_all(store, LOG, max_bytes=7 * PIECE) == list(range(100))
     for ms in (0, 33, 99):
         assert offsets(await store.find_time(LOG, ms)) == [ms]
@@ -104,7 +104,7 @@ async def read_while(embedded: EmbeddedEngine, change: Callable[[EmbeddedStore],
     """Read a log from the start, and change it while the read waits for the disk."""
     store = embedded.make()
     await store.open()
-    await fill(store, LOG, *[1] * 12, sync=True, piece=up_to(4 * PIECE))
+    await fill(store, LOG, *[1] * 12, sync=True, segment_limits=up_to(4 * PIECE))
     pool = store._reader._pool = HeldPool(store._readers)
     reading = asyncio.create_task(store.read(LOG, 0, 20 * PIECE, LIMIT))
     await pool.asked.wait()
@@ -117,7 +117,7 @@ async def read_while(embedded: EmbeddedEngine, change: Callable[[EmbeddedStore],
 
 async def test_cut_while_reading(embedded: EmbeddedEngine, cold: None) -> None:
     async def change(store: EmbeddedStore) -> None:
-        await store.cut(LOG, end=2)
+        await store.truncate(LOG, 2)
         await fill(store, LOG, 3)  # one batch where there were three
 
     assert await read_while(embedded, change) == [0, 1, 2, 3, 4]
@@ -125,7 +125,7 @@ async def test_cut_while_reading(embedded: EmbeddedEngine, cold: None) -> None:
 
 async def test_retention_while_reading(embedded: EmbeddedEngine, cold: None) -> None:
     async def change(store: EmbeddedStore) -> None:
-        await store.cut(LOG, older_than=8)
+        await store.apply_retention(LOG, older_than=8)
 
     assert await read_while(embedded, change) == [8, 9, 10, 11]
 
@@ -181,7 +181,8 @@ async def test_few_files_for_many_logs(embedded: EmbeddedEngine) -> None:
     before = count_open_files()
     for offset in range(5):
         waiting = [
-            store.append(log, [make_entry(offset)], offset, sync=True, piece=up_to(2 * PIECE)).durable for log in logs
+            store.append(log, [make_record_batch(offset)], offset, sync=True, segment_limits=up_to(2 * PIECE)).durable
+            for log in logs
         ]
         assert count_open_files() <= before + 8 + 16  # those of flushes under way besides
         await asyncio.gather(*waiting)
@@ -196,7 +197,7 @@ async def test_indexes_kept_are_bounded(embedded: EmbeddedEngine, monkeypatch: p
     monkeypatch.setattr("korvet_fast.store.embedded.reader._INDEX_ROWS", 320)
     store = embedded.make()
     await store.open()
-    await fill(store, LOG, *[1] * 50, sync=True, piece=up_to(1))
+    await fill(store, LOG, *[1] * 50, sync=True, segment_limits=up_to(1))
     await store.close()  # all indexes are beside their segments now
     store = embedded.make()
     await store.open()

@@ -9,21 +9,21 @@ import pytest
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded import recovery
 from korvet_fast.store.embedded.store import EmbeddedStore
-from korvet_fast.store.interface import LARGE, Piece
+from korvet_fast.store.types import LARGE, SegmentLimits
 from store.engines import EmbeddedEngine
-from store.entries import LIMIT, fill, make_entry, offsets, read_all, up_to
+from store.record_batches import LIMIT, fill, make_record_batch, offsets, read_all, up_to
 
 LOG = "orders:0"
-PIECE = len(make_entry(0).data)
+PIECE = len(make_record_batch(0).data)
 
 
 async def write(
-    embedded: EmbeddedEngine, *, count: int, crash: bool = True, piece: Piece = LARGE, **options: Any
+    embedded: EmbeddedEngine, *, count: int, crash: bool = True, segment_limits: SegmentLimits = LARGE, **options: Any
 ) -> None:
     """A store that held `count` batches of one record each."""
     store = embedded.make(**options)
     await store.open()
-    await fill(store, LOG, *[1] * count, sync=True, piece=piece)
+    await fill(store, LOG, *[1] * count, sync=True, segment_limits=segment_limits)
     assert await store.save("key", b"value", None)
     if crash:
         embedded.crash(store)
@@ -85,7 +85,7 @@ async def test_flipped_bit(embedded: EmbeddedEngine, caplog: pytest.LogCaptureFi
 
 async def test_hole_between_segments(embedded: EmbeddedEngine) -> None:
     """What lies behind something lost is removed: a log has no holes."""
-    await write(embedded, count=20, piece=up_to(4 * PIECE))
+    await write(embedded, count=20, segment_limits=up_to(4 * PIECE))
     files = segments(embedded.directory)
     files[2].with_suffix(".index").unlink()
     with files[2].open("r+b") as file:
@@ -104,7 +104,7 @@ async def test_large_segment_is_read_in_pieces(embedded: EmbeddedEngine, monkeyp
 async def test_damaged_index(embedded: EmbeddedEngine, damage: str) -> None:
     """An index that is missing or wrong is built again."""
     options = {"index_interval_bytes": PIECE}
-    await write(embedded, count=30, crash=False, piece=up_to(8 * PIECE), **options)
+    await write(embedded, count=30, crash=False, segment_limits=up_to(8 * PIECE), **options)
     (embedded.directory / recovery.CHECKPOINT).unlink()
     for path in (embedded.directory / "orders-0").glob("*.index"):
         data = bytearray(path.read_bytes())
@@ -133,7 +133,7 @@ async def test_damaged_index(embedded: EmbeddedEngine, damage: str) -> None:
 
 async def test_only_the_end_is_checked(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Full segments and what a clean shutdown flushed are not read again."""
-    await write(embedded, count=10, crash=False, piece=up_to(4 * PIECE), index_interval_bytes=PIECE)
+    await write(embedded, count=10, crash=False, segment_limits=up_to(4 * PIECE), index_interval_bytes=PIECE)
     store = embedded.make(index_interval_bytes=PIECE)
     await store.open()
     await fill(store, LOG, 1)
@@ -205,7 +205,7 @@ async def test_start_behind_what_was_lost(embedded: EmbeddedEngine) -> None:
     store = embedded.make()
     await store.open()
     await fill(store, LOG, *[1] * 5, sync=True)
-    await store.cut(LOG, start=4)
+    await store.delete_records(LOG, 4)
     embedded.crash(store)
     segments(embedded.directory)[0].write_bytes(b"")
     store = embedded.make()
@@ -267,5 +267,35 @@ async def test_names_that_are_none(embedded: EmbeddedEngine, name: str) -> None:
     store: EmbeddedStore = embedded.make()
     await store.open()
     with pytest.raises(ValueError, match="not the name of a log"):
-        store.append(name, [make_entry(0)], 0, sync=False)
+        store.append(name, [make_record_batch(0)], 0, sync=False)
     await store.close()
+
+
+async def test_a_long_look_is_announced(
+    embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    await write(embedded, count=5)
+    monkeypatch.setattr(recovery, "_MUCH", 5 * PIECE + 1)
+    assert await reopened(embedded) == [0, 1, 2, 3, 4]
+    assert "read and checked" not in caplog.text
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, 1, sync=True)
+    embedded.crash(store)
+    monkeypatch.setattr(recovery, "_MUCH", PIECE)
+    await reopened(embedded)
+    assert "orders-0/00000000000000000000.log: not closed cleanly; 0 MB of it are read and checked" in caplog.text
+
+
+async def test_records_without_the_registry_are_told_of(
+    embedded: EmbeddedEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    await write(embedded, count=3, crash=False)
+    assert "missing or empty" not in caplog.text
+    shutil.rmtree(embedded.directory / "@registry")
+    store = embedded.make()
+    await store.open()
+    assert await read_all(store, LOG) == [0, 1, 2]
+    await store.close()
+    assert "is missing or empty, and logs hold records (1, the first orders:0): stop the broker" in caplog.text

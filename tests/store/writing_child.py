@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from korvet_fast.store.embedded.store import EmbeddedStore
-from store.entries import make_entry, up_to
+from store.record_batches import make_record_batch, up_to
 
 
 async def write_log(store: EmbeddedStore, log: str, size: int) -> None:
@@ -13,7 +13,7 @@ async def write_log(store: EmbeddedStore, log: str, size: int) -> None:
     end = (await store.bounds(log)).end
     waiting: list[tuple[int, asyncio.Future[None]]] = []
     while True:
-        appending = store.append(log, [make_entry(end, size=size)], end, sync=True, piece=up_to(50_000))
+        appending = store.append(log, [make_record_batch(end, size=size)], end, sync=True, segment_limits=up_to(50_000))
         waiting.append((end, appending.durable))
         end += 1
         if len(waiting) == 4:

@@ -5,15 +5,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from korvet_reference.resp import Replies, pack
-from korvet_reference.resp import replies as parse
+from korvet_reference.resp import Replies, encode_commands
+from korvet_reference.resp import parse_replies as parse
 
 Entry = list[bytes]  # an id, then names and values of fields in turn
 
 
 def write_reply(entries: list[Entry]) -> bytes:
     """What XRANGE answers where these entries are."""
-    written = [b"*2\r\n" + pack([entry])[len(b"*%d\r\n" % len(entry)) :] for entry in entries]
+    written = [b"*2\r\n" + encode_commands([entry])[len(b"*%d\r\n" % len(entry)) :] for entry in entries]
     heads = [len(b"$%d\r\n%b\r\n" % (len(entry[0]), entry[0])) + 4 for entry in entries]
     rests = [
         one[:head] + b"*%d\r\n" % (len(entry) - 1) + one[head:]

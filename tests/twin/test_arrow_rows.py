@@ -29,7 +29,7 @@ ROOMY = (0, 0, 1 << 20, 1 << 20, 7, 1, NOW)
 
 def make(impl: ModuleType, batch: pa.RecordBatch, topic: str | None = "t") -> Any:
     """`Rows` of either implementation."""
-    return impl.Rows(batch if impl is native else batch.to_pydict(), topic)
+    return impl.ArrowRecords(batch if impl is native else batch.to_pydict(), topic)
 
 
 @st.composite
@@ -94,12 +94,12 @@ def test_there_and_back(batch: pa.RecordBatch, many: dict[str, int], compression
     sequences = {name: [0] * (count + 2) for name, count in many.items()}
     logs: dict[tuple[str, int], bytearray] = defaultdict(bytearray)
     stored: dict[tuple[str, int], int] = defaultdict(int)
-    made = native.Rows(batch, None).batches(sequences, 0, compression, size, 1 << 20, 7, 1, NOW)
+    made = native.ArrowRecords(batch, None).batches(sequences, 0, compression, size, 1 << 20, 7, 1, NOW)
     for topic, partition, records, data in made:
-        (header,) = native.check(data, LIMIT)
+        (header,) = native.validate_batches(data, LIMIT)
         assert (header.count, header.producer_id, header.producer_epoch) == (records, 7, 1)
         assert header.base_sequence == stored[topic, partition]
-        native.restamp(data, stored[topic, partition], 0, None, None)
+        native.assign_offsets(data, stored[topic, partition], 0, None, None)
         stored[topic, partition] += records
         logs[topic, partition] += data
 
@@ -129,7 +129,7 @@ def test_there_and_back(batch: pa.RecordBatch, many: dict[str, int], compression
 @examples(200)
 def test_a_key_goes_where_kafka_python_sends_it(key: bytes, many: int) -> None:
     assert partition_for(key, many) == (murmur2(key) & 0x7FFFFFFF) % many
-    ((_, partition, _, _),) = native.Rows(pa.record_batch({"value": [b""], "key": [key]}), "t").batches(
+    ((_, partition, _, _),) = native.ArrowRecords(pa.record_batch({"value": [b""], "key": [key]}), "t").batches(
         {"t": [0] * many}, *ROOMY
     )
     assert partition == partition_for(key, many)
@@ -141,15 +141,15 @@ def test_rows_without_key_fill_one_batch_after_the_other(impl: ModuleType) -> No
     assert [(topic, partition, count) for topic, partition, count, _ in made] == [
         ("t", 1, 2), ("t", 2, 2), ("t", 0, 2), ("t", 1, 1)
     ]  # fmt: skip
-    assert [native.headers(data, True)[0].base_sequence for _, _, _, data in made] == [6, 7, 5, 8]
+    assert [native.batch_headers(data, True)[0].base_sequence for _, _, _, data in made] == [6, 7, 5, 8]
 
 
 def test_sequence_numbers_begin_anew_after_the_last(impl: ModuleType) -> None:
     batch = pa.record_batch({"value": [b"0123456789"] * 5})
     made = make(impl, batch).batches({"t": [(1 << 31) - 1]}, 0, 0, 40, 100, 7, 0, NOW)
-    assert [native.headers(data, True)[0].base_sequence for _, _, _, data in made] == [(1 << 31) - 1, 1, 3]
+    assert [native.batch_headers(data, True)[0].base_sequence for _, _, _, data in made] == [(1 << 31) - 1, 1, 3]
     made = make(impl, batch).batches({"t": [9]}, 0, 0, 1 << 20, 100, -1, -1, NOW)
-    assert [native.headers(data, True)[0].base_sequence for _, _, _, data in made] == [-1]
+    assert [native.batch_headers(data, True)[0].base_sequence for _, _, _, data in made] == [-1]
 
 
 def test_topics_in_order_of_first_use(impl: ModuleType) -> None:
@@ -210,7 +210,7 @@ def test_topics_need_sequence_numbers(impl: ModuleType) -> None:
 )
 def test_columns_of_other_types_are_refused(columns: dict[str, Any], text: str) -> None:
     with pytest.raises(CodecError, match=text) as caught:
-        native.Rows(pa.record_batch(columns), None if "topic" in text else "t")
+        native.ArrowRecords(pa.record_batch(columns), None if "topic" in text else "t")
     assert caught.value.code == "BAD_COLUMNS"
 
 
@@ -226,7 +226,7 @@ def test_arrays_that_begin_anywhere() -> None:
     (joined,) = whole.combine_chunks().to_batches()
     for batch in (joined.slice(9).slice(2, 11), joined.slice(9), joined.to_struct_array()[9:20]):
         given = batch.to_pylist()
-        ((_, _, records, data),) = native.Rows(batch, "t").batches({"t": [0]}, *ROOMY)
+        ((_, _, records, data),) = native.ArrowRecords(batch, "t").batches({"t": [0]}, *ROOMY)
         page = native.to_arrow(data, "t", 0, ["value", "headers"], 0, 99, 99, 1 << 20, LIMIT)
         assert pa.record_batch(page).to_pylist() == given
         assert records == len(given)
@@ -241,18 +241,18 @@ def test_only_arrow_is_taken_and_only_once() -> None:
             return self.capsules
 
     used = Used()
-    assert native.Rows(used, "t").topics() == ["t"]
+    assert native.ArrowRecords(used, "t").topics() == ["t"]
     with pytest.raises(CodecError, match="BAD_VALUE"):
-        native.Rows(used, "t")
+        native.ArrowRecords(used, "t")
     with pytest.raises(AttributeError):
-        native.Rows({"value": [b"v"]}, "t")
+        native.ArrowRecords({"value": [b"v"]}, "t")
     with pytest.raises(CodecError, match="a record batch is wanted"):
-        native.Rows(pa.array([b"v"]), "t")
+        native.ArrowRecords(pa.array([b"v"]), "t")
 
 
 def test_any_thread_may_read_and_release() -> None:
     batch = pa.record_batch({"value": [b"%05d" % place for place in range(3000)]})
-    shared = native.Rows(batch, "t")
+    shared = native.ArrowRecords(batch, "t")
 
     def once(_: int) -> pa.Array:
         ((_, _, _, data),) = shared.batches({"t": [0]}, *ROOMY)
@@ -265,7 +265,7 @@ def test_any_thread_may_read_and_release() -> None:
 
 def test_rows_keep_what_they_read() -> None:
     batch = pa.record_batch({"value": [bytes([place]) * 1000 for place in range(100)]})
-    made = native.Rows(batch, "t")
+    made = native.ArrowRecords(batch, "t")
     del batch
     pa.record_batch({"value": [b"\xff" * 1000] * 100})  # in what was given back, if anything was
     ((_, _, _, data),) = made.batches({"t": [0]}, *ROOMY)

@@ -19,31 +19,31 @@ maybe_times = st.one_of(st.none(), int64s)
 @given(some)
 @examples(300)
 def test_check(data: bytes) -> None:
-    agree(lambda impl: impl.check(data, LIMIT))
+    agree(lambda impl: impl.validate_batches(data, LIMIT))
 
 
 @given(one)
 @examples(300)
 def test_check_of_one(data: bytes) -> None:
-    agree(lambda impl: impl.check(data, LIMIT))
+    agree(lambda impl: impl.validate_batches(data, LIMIT))
 
 
 @given(st.one_of(one, some))
 @examples(300)
 def test_admit(data: bytes) -> None:
-    agree(lambda impl: impl.admit(data, LIMIT))
+    agree(lambda impl: impl.validate_batch(data, LIMIT))
 
 
 @given(some, st.booleans())
 @examples(200)
 def test_headers(data: bytes, verify: bool) -> None:
-    agree(lambda impl: impl.headers(data, verify))
+    agree(lambda impl: impl.batch_headers(data, verify))
 
 
 @given(some, st.integers(0, 140), st.integers(0, 140), st.integers(0, 500))
 @examples(200)
 def test_span(data: bytes, start: int, limit: int, max_bytes: int) -> None:
-    agree(lambda impl: impl.span(data, start, limit, max_bytes))
+    agree(lambda impl: impl.slice_batches(data, start, limit, max_bytes))
 
 
 @given(one, int64s, int32s, maybe_times, maybe_times)
@@ -51,7 +51,7 @@ def test_span(data: bytes, start: int, limit: int, max_bytes: int) -> None:
 def test_restamp(data: bytes, offset: int, epoch: int, latest: int | None, appended: int | None) -> None:
     def call(impl: ModuleType) -> bytearray:
         batch = bytearray(data)
-        impl.restamp(batch, offset, epoch, latest, appended)
+        impl.assign_offsets(batch, offset, epoch, latest, appended)
         return batch
 
     agree(call)
@@ -63,13 +63,19 @@ def test_find_time(data: bytes, ms: int) -> None:
     agree(lambda impl: impl.find_time(data, ms, LIMIT))
 
 
+@given(one, st.one_of(st.just(0), int64s), st.one_of(st.integers(0, 9), int64s))
+@examples(200)
+def test_find_time_from_an_offset(data: bytes, ms: int, start: int) -> None:
+    agree(lambda impl: impl.find_time(data, ms, LIMIT, start))
+
+
 @given(one, st.integers(0, 7))
 @examples(200)
 def test_recompress(data: bytes, compression: int) -> None:
     def call(impl: ModuleType) -> object:
         """What matters of the result: two compressors need not give the same bytes."""
         out = impl.recompress(data, compression, LIMIT)
-        (header,) = impl.headers(out, True) or [None]
+        (header,) = impl.batch_headers(out, True) or [None]
         same = header and (header.count, header.last_offset, header.attributes, header.max_timestamp)
         return same, bytes(impl.recompress(out, 0, LIMIT))
 
@@ -87,4 +93,4 @@ def test_each_reads_what_the_other_compressed(data: bytes, compression: int) -> 
 
 def test_a_read_only_buffer_is_not_stamped(impl: ModuleType) -> None:
     with pytest.raises(CodecError, match="BAD_VALUE"):
-        impl.restamp(memoryview(bytes(61)), 0, 0, None, None)
+        impl.assign_offsets(memoryview(bytes(61)), 0, 0, None, None)

@@ -70,13 +70,13 @@ def broken_sets(draw: st.DrawFn) -> dict[str, Any]:
 @given(st.one_of(sequences, damaged(sequences), damaged(batches, sealed)), st.sampled_from([LIMIT, LIMIT, 60]))
 @examples(300)
 def test_columns(data: bytes, limit: int) -> None:
-    agree(lambda impl: impl.columns(data, limit))
+    agree(lambda impl: impl.to_columns(data, limit))
 
 
 @given(st.one_of(column_sets(), broken_sets()), int64s, st.integers(-1, 5), st.integers(-1, 3), st.integers(-1, 3))
 @examples(400)
 def test_assemble(found: dict[str, Any], base: int, producer: int, epoch: int, sequence: int) -> None:
-    agree(lambda impl: impl.assemble(found, 0, base, producer, epoch, sequence))
+    agree(lambda impl: impl.build_batch(found, 0, base, producer, epoch, sequence))
 
 
 @given(column_sets(), st.integers(0, 6))
@@ -85,8 +85,8 @@ def test_there_and_back(found: dict[str, Any], compression: int) -> None:
     """Through a compressed batch, whose bytes may differ, to the same columns."""
 
     def call(impl: ModuleType) -> object:
-        batch = impl.assemble(found, compression, 0, -1, -1, -1)
-        return impl.columns(batch, LIMIT), [summary.count for summary in impl.headers(batch, True)]
+        batch = impl.build_batch(found, compression, 0, -1, -1, -1)
+        return impl.to_columns(batch, LIMIT), [summary.count for summary in impl.batch_headers(batch, True)]
 
     kind, result = agree(call)
     if kind == "value":
@@ -97,7 +97,7 @@ def test_there_and_back(found: dict[str, Any], compression: int) -> None:
 
 
 def test_a_column_is_a_buffer(impl: ModuleType) -> None:
-    found = impl.columns(b"", 0)
+    found = impl.to_columns(b"", 0)
     assert sorted(found) == sorted(NAMES)
     assert memoryview(found["offset"]).format == "q"
     assert memoryview(found["key_offsets"]).tolist() == [0]
@@ -107,4 +107,6 @@ def test_a_column_is_a_buffer(impl: ModuleType) -> None:
 
 def test_no_records_are_no_batch(impl: ModuleType) -> None:
     with pytest.raises(CodecError, match="BAD_COUNT"):
-        impl.assemble({"timestamp": b"", "value_offsets": bytes(4), "value": b"", "value_valid": b""}, 0, 0, -1, -1, -1)
+        impl.build_batch(
+            {"timestamp": b"", "value_offsets": bytes(4), "value": b"", "value_valid": b""}, 0, 0, -1, -1, -1
+        )

@@ -1,7 +1,14 @@
 """The compressions: real compressors' output, damaged output, bombs, and the framings that only Kafka has."""
 
+import contextlib
 import gzip
 import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
 from types import ModuleType
 
 import lz4.frame
@@ -11,13 +18,14 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from korvet_fast import _native as native
 from korvet_fast.errors import CodecError
-from korvet_reference.header import Batch, write_batch
+from korvet_reference.header import HEADER, Batch, write_batch
 from korvet_reference.lz4 import xxh32
 from korvet_reference.records import Record, write_record
 from twin.implementations import agree
 from twin.profile import examples
-from twin.strategies import LIMIT, damaged, message
+from twin.strategies import LIMIT, damaged, message, sealed
 
 plain = st.one_of(
     st.binary(max_size=200),
@@ -85,7 +93,11 @@ def test_damaged(pair: tuple[int, bytes]) -> None:
 @given(st.integers(1, 4), st.binary(max_size=60))
 @examples(100)
 def test_noise(codec: int, data: bytes) -> None:
-    assert agree(lambda impl: impl.recompress(batch_of(codec, data), 0, LIMIT))[0] in ("value", "error")
+    kind, found = agree(lambda impl: impl.recompress(batch_of(codec, data), 0, LIMIT))
+    if kind == "value":  # every other compression begins with a mark, which noise does not have
+        assert (codec, found[HEADER.size :]) == (2, snappy.decompress(data))
+    else:
+        assert found in ("CORRUPT_COMPRESSION", "DECOMPRESSION_LIMIT")
 
 
 def zstd_run(size: int) -> bytes:
@@ -125,26 +137,138 @@ BOMBS = {
 @pytest.mark.parametrize("name", BOMBS)
 def test_bombs(impl: ModuleType, name: str) -> None:
     with pytest.raises(CodecError) as caught:
-        impl.check(batch_of(*BOMBS[name]), 1 << 20)
+        impl.validate_batches(batch_of(*BOMBS[name]), 1 << 20)
     assert caught.value.code == "DECOMPRESSION_LIMIT"
 
 
-def test_a_bomb_below_the_limit_is_stopped_by_its_ratio(impl: ModuleType) -> None:
+def zeros(codec: int, size: int) -> bytes:
+    """A batch of one record whose value is `size` zeros."""
+    payload = write_record(Record(0, 0, None, bytes(size), []))
+    return batch_of(codec, gzip.compress(payload) if codec == 1 else zstandard.compress(payload))
+
+
+@pytest.mark.parametrize("codec", [1, 4])
+def test_finding_4_10_zeros_that_expand_a_thousand_times_are_taken(impl: ModuleType, codec: int) -> None:
+    batch = zeros(codec, 10_000_000)
+    assert 900 * len(batch) < 10_000_000
+    assert impl.validate_batch(batch, 10_000_100)[:2] == (len(batch), 1)
+    assert impl.find_time(batch, 0, 1 << 30) == (0, 0)  # and read again
+    assert len(memoryview(impl.to_columns(batch, 1 << 30)["value"])) == 10_000_000
     with pytest.raises(CodecError, match="DECOMPRESSION_LIMIT"):
-        impl.check(batch_of(*BOMBS["zstd"]), 1 << 30)
+        impl.validate_batch(batch, 10_000_000)
+
+
+def test_finding_4_10_what_a_batch_expands_to_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
+    paths = [tmp_path / "gzip", tmp_path / "zstd", tmp_path / "zstd stream"]
+    record = write_record(Record(0, 0, None, bytes(200_000_000), []))
+    for path, data in zip(
+        paths, [gzip.compress(record, 1), zstandard.compress(record), zstd_stream(record)], strict=True
+    ):
+        path.write_bytes(batch_of(1 if path.name == "gzip" else 4, data))
+    # In a process of its own: what the highest use of memory was before does not matter then.
+    program = """
+import resource, sys
+from korvet_fast import _native
+batches = [open(path, "rb").read() for path in sys.argv[1:]]
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB
+before = peak()
+for batch in batches:
+    _native.validate_batch(batch, 1 << 28)
+    assert _native.find_time(batch, 1, 1 << 28) is None
+print(peak() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", program, *map(str, paths)], check=True, capture_output=True)
+    assert int(done.stdout) < 20 * 1024
+
+
+def test_finding_2_4_a_failed_attempt_costs_no_more_than_its_limit() -> None:
+    headers: list[tuple[bytes, bytes | None]] = [(b"", b"")] * 500_000
+    batch = batch_of(4, zstandard.compress(write_record(Record(0, 0, None, None, headers))))
+    assert len(batch) < 300
+
+    def cost(limit: int) -> float:
+        begin = time.thread_time()
+        for _ in range(20):
+            with contextlib.suppress(CodecError):
+                native.validate_batch(batch, limit)
+        return time.thread_time() - begin
+
+    with pytest.raises(CodecError) as caught:
+        native.validate_batch(batch, 64 * 1024)
+    assert caught.value.code == "DECOMPRESSION_LIMIT"
+    assert native.validate_batch(batch, 1 << 20)[1] == 1
+    assert 5 * cost(64 * 1024) < cost(1 << 20)
+
+
+def test_the_limit_is_for_all_batches_of_a_call() -> None:
+    two = zeros(1, 1000) + zeros(4, 1000)
+    assert agree(lambda impl: impl.validate_batches(two, 2100))[0] == "value"
+    assert agree(lambda impl: impl.validate_batches(two, 1999)) == ("error", "DECOMPRESSION_LIMIT")
+
+
+def records(count: int, size: int) -> bytes:
+    """So many records at 0 ms, 1 ms and so on, all of them together more than is looked at in one piece."""
+    random = Random(count)
+    return b"".join(
+        write_record(Record(at, at, None, random.randbytes(size // 2) + bytes(size - size // 2), []))
+        for at in range(count)
+    )
+
+
+def many(codec: int, count: int, payload: bytes) -> bytes:
+    """A batch that announces `count` records."""
+    batch = bytearray(batch_of(codec, payload))
+    struct.pack_into(">i", batch, 23, count - 1)
+    struct.pack_into(">i", batch, 57, count)
+    return sealed(bytes(batch))
+
+
+PACKERS: dict[int, Callable[[bytes], bytes]] = {
+    1: gzip.compress, 2: xerial, 3: lambda data: lz4_frame(data, True, False, 4), 4: zstd_stream
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("codec", PACKERS)
+@pytest.mark.parametrize(("count", "size"), [(3, 500_000), (12_000, 100)])
+def test_batches_of_several_pieces(codec: int, count: int, size: int) -> None:
+    plain = records(count, size)
+    good = many(codec, count, PACKERS[codec](plain))
+    assert agree(lambda impl: impl.validate_batch(good, 1 << 22))[0] == "value"
+    for ms in (0, count - 1, count):
+        agree(lambda impl, ms=ms: impl.find_time(good, ms, 1 << 22))
+        agree(lambda impl, ms=ms: impl.find_time(good, ms, 1 << 22, count // 2))
+    longer = many(codec, count, PACKERS[codec](plain + b"x"))
+    fewer = many(codec, count + 1, PACKERS[codec](plain))
+    wrong = many(codec, count, PACKERS[codec](plain[:-100] + b"\xff" * 10 + plain[-90:]))
+    for bad in (longer, fewer, wrong, sealed(good[:-9])):
+        agree(lambda impl, bad=bad: impl.validate_batch(bad, 1 << 22))
+        agree(lambda impl, bad=bad: impl.validate_batch(bad, len(plain) - 1))
+
+
+def test_zstd_windows_beyond_128_mib() -> None:
+    for window, kind in ((17 << 3, "value"), (17 << 3 | 1, "error"), (31 << 3, "error")):
+        data = b"\x28\xb5\x2f\xfd\0" + bytes([window]) + b"\x09\0\0x"
+        assert agree(lambda impl, data=data: impl.recompress(batch_of(4, data), 0, LIMIT))[0] == kind
+
+
+def test_a_zstd_frame_that_gives_less_than_it_announces() -> None:
+    for announced in (1, 2 << 20):
+        data = b"\x28\xb5\x2f\xfd\x80\0" + announced.to_bytes(4, "little") + b"\1\0\0"
+        outcome = agree(lambda impl, data=data: impl.recompress(batch_of(4, data), 0, 1 << 22))
+        assert outcome == ("error", "CORRUPT_COMPRESSION")
 
 
 @pytest.mark.parametrize("chunk", [-1, 0, 1 << 30, (1 << 31) - 1, 5])
 def test_xerial_chunk_lengths(impl: ModuleType, chunk: int) -> None:
     data = b"\x82SNAPPY\0" + struct.pack(">iii", 1, 1, chunk) + b"\x01\x00a"
     with pytest.raises(CodecError, match="CORRUPT_COMPRESSION"):
-        impl.check(batch_of(2, data), LIMIT)
+        impl.validate_batches(batch_of(2, data), LIMIT)
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
 def test_unknown(impl: ModuleType, codec: int) -> None:
     with pytest.raises(CodecError, match="UNKNOWN_COMPRESSION"):
-        impl.check(batch_of(codec, b""), LIMIT)
+        impl.validate_batches(batch_of(codec, b""), LIMIT)
 
 
 def old_lz4(data: bytes) -> bytes:
@@ -157,10 +281,10 @@ def old_lz4(data: bytes) -> bytes:
 
 def test_the_old_lz4_checksum_is_taken_in_message_sets(impl: ModuleType) -> None:
     wrapper = message(1, 3, 7, None, old_lz4(message(1, 0, 7, b"k", b"v")))
-    assert bytes(memoryview(impl.columns(impl.lift(wrapper, LIMIT, 0), LIMIT)["value"])) == b"v"
+    assert bytes(memoryview(impl.to_columns(impl.up_convert(wrapper, LIMIT, 0), LIMIT)["value"])) == b"v"
 
 
 def test_the_old_lz4_checksum_is_refused_in_batches(impl: ModuleType) -> None:
     record = write_record(Record(0, 0, None, b"v", []))
     with pytest.raises(CodecError, match="CORRUPT_COMPRESSION"):
-        impl.check(batch_of(3, old_lz4(record)), LIMIT)
+        impl.validate_batches(batch_of(3, old_lz4(record)), LIMIT)

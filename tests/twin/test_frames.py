@@ -57,6 +57,25 @@ def test_what_goes_in_comes_out(found: list[bytes], step: int) -> None:
     assert parts[2] == ""
 
 
+@given(streams, st.integers(1, 50), st.integers(1, 3))
+@examples(50)
+def test_frames_may_be_asked_for_a_few_at_a_time(data: bytes, step: int, most: int) -> None:
+    def call(impl: ModuleType) -> tuple[list[bytearray], list[tuple[int, int]]]:
+        frames, found, seen = impl.Frames(40), [], []
+        for at in range(0, len(data), step):
+            found += frames.feed(data[at : at + step], most)
+            seen.append((frames.pending, frames.announced))
+        while some := frames.feed(b"", most):
+            assert len(some) <= most
+            found += some
+            seen.append((frames.pending, frames.announced))
+        return found, seen
+
+    kind, (_, parts) = agree(call)
+    assert kind == "value"
+    assert agree(fed(data, step, 40))[1][1][0] == parts[0]
+
+
 def test_the_limit_may_change_between_frames(impl: ModuleType) -> None:
     frames = impl.Frames(10)
     assert frames.feed(b"\0\0\0\x0aabc") == []

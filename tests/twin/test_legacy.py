@@ -29,20 +29,20 @@ sets = st.one_of(message_sets, damaged(message_sets), damaged(message_sets, seal
 @given(sets, int64s, st.sampled_from([LIMIT, LIMIT, 100]))
 @examples(400)
 def test_lift(data: bytes, now: int, limit: int) -> None:
-    agree(lambda impl: impl.lift(data, limit, now))
+    agree(lambda impl: impl.up_convert(data, limit, now))
 
 
 @given(st.one_of(sequences, damaged(sequences)), st.integers(0, 2), st.sampled_from([LIMIT, LIMIT, 50]))
 @examples(300)
 def test_lower(data: bytes, magic: int, limit: int) -> None:
-    agree(lambda impl: impl.lower(data, magic, limit))
+    agree(lambda impl: impl.down_convert(data, magic, limit))
 
 
 @given(st.lists(st.tuples(st.binary(max_size=5), st.binary(max_size=5)), min_size=1, max_size=4), st.integers(0, 1))
 @examples(50)
 def test_down_and_up_again(pairs: list[tuple[bytes, bytes]], magic: int) -> None:
     data = b"".join(message(magic, 0, 5, key, value, place) for place, (key, value) in enumerate(pairs))
-    assert agree(lambda impl: impl.lower(impl.lift(data, LIMIT, 5), magic, LIMIT)) == ("value", data)
+    assert agree(lambda impl: impl.down_convert(impl.up_convert(data, LIMIT, 5), magic, LIMIT)) == ("value", data)
 
 
 @pytest.mark.parametrize(
@@ -64,5 +64,5 @@ def test_down_and_up_again(pairs: list[tuple[bytes, bytes]], magic: int) -> None
 )
 def test_what_is_refused(impl: ModuleType, data: bytes, code: str) -> None:
     with pytest.raises(CodecError) as caught:
-        impl.lift(data, LIMIT, 0)
+        impl.up_convert(data, LIMIT, 0)
     assert caught.value.code == code

@@ -21,18 +21,19 @@ foreign_replies = foreign().map(write_reply)
 noise = st.text("*$:-012x\r\n", max_size=40).map(str.encode)
 limits = st.sampled_from([LIMIT, LIMIT, 0, 100, 200])
 starts = st.one_of(st.integers(-5, 5000), int64s)
-bit_counts = st.one_of(st.sampled_from([10, 10, 10, 1, 16]), st.integers(0, 64))
+bit_counts = st.one_of(st.sampled_from([10, 10, 10, 0, 1, 16]), st.integers(0, 64))
 
 
 def page_of(found: Any, compression: int, impl: ModuleType) -> Any:
-    """What `entries` gave, with the batches read: compressed bytes may differ."""
+    """What `decode_records` gave, with the batches read: compressed bytes may differ."""
     batches, *rest = found
     if compression == 0:
         return bytes(batches), *rest
     shown = [
-        (head.base_offset, head.count, head.compression, head.leader_epoch) for head in impl.headers(batches, True)
+        (head.base_offset, head.count, head.compression, head.leader_epoch)
+        for head in impl.batch_headers(batches, True)
     ]
-    return impl.columns(batches, LIMIT), shown, *rest
+    return impl.to_columns(batches, LIMIT), shown, *rest
 
 
 @given(
@@ -45,7 +46,7 @@ def page_of(found: Any, compression: int, impl: ModuleType) -> Any:
 )
 @examples(600)
 def test_entries(reply: bytes, bits: int, start: int, limit: int, compression: int, epoch: int) -> None:
-    agree(lambda impl: page_of(impl.entries(reply, bits, start, limit, compression, epoch), compression, impl))
+    agree(lambda impl: page_of(impl.decode_records(reply, bits, start, limit, compression, epoch), compression, impl))
 
 
 @given(batches, st.one_of(st.integers(1, 3000), st.integers(1, LAST - 10)), bit_counts, compressions, st.integers(1, 9))
@@ -53,13 +54,13 @@ def test_entries(reply: bytes, bits: int, start: int, limit: int, compression: i
 def test_there_and_back(batch: bytes, base: int, bits: int, compression: int, size: int) -> None:
     """What was appended reads as it was, through pages of any size."""
     try:
-        packed = native.pack_append("korvet:orders:0", batch, base, bits, LIMIT)
+        packed = native.encode_append("korvet:orders:0", batch, base, bits, LIMIT)
     except CodecError:
         return
     entries = stored(packed)
     sound = bytearray(batch)
-    native.restamp(sound, base, 7, None, None)
-    offset, times, *rest = plain(native.columns(sound, LIMIT)).values()
+    native.assign_offsets(sound, base, 7, None, None)
+    offset, times, *rest = plain(native.to_columns(sound, LIMIT)).values()
     assert all(
         entry[0] == b"%d-%d" % (at >> bits, at & ((1 << bits) - 1))
         for entry, at in zip(entries, offset[1], strict=True)
@@ -69,9 +70,9 @@ def test_there_and_back(batch: bytes, base: int, bits: int, compression: int, si
         found, start = bytearray(), base
         while True:
             waiting = entries[start - base :][:size]
-            more, start, seen, skipped = impl.entries(write_reply(waiting), bits, start, 70, compression, 7)
+            more, start, seen, skipped = impl.decode_records(write_reply(waiting), bits, start, 70, compression, 7)
             if not seen:
-                return impl.columns(found, LIMIT), start
+                return impl.to_columns(found, LIMIT), start
             assert skipped == 0
             found += more
 
@@ -96,17 +97,19 @@ def test_blobs(
     entries = others
     for batch, base, off in made:
         stamped = bytearray(batch)
-        native.restamp(stamped, base, 1, None, None)
-        entry_id = b"%d-%d" % ((base + off) >> min(bits, 62), (base + off) & ((1 << min(bits, 62)) - 1))
+        native.assign_offsets(stamped, base, 1, None, None)
+        shift = min(bits, 62)
+        sequence = (base + off) & ((1 << shift) - 1) if bits else 1  # with no bits, ids are `<base offset>-1`
+        entry_id = b"%d-%d" % ((base + off) >> shift, sequence)
         entries.append([entry_id, b"batch", bytes(stamped)])
     entries.sort(key=lambda entry: tuple(map(int, entry[0].split(b"-"))))
-    agree(lambda impl: impl.blobs(write_reply(entries), bits, start, limit))
+    agree(lambda impl: impl.decode_batches(write_reply(entries), bits, start, limit))
 
 
 @given(st.one_of(damaged(foreign_replies), noise), st.integers(0, 64))
 @examples(200)
 def test_blobs_of_anything(reply: bytes, bits: int) -> None:
-    agree(lambda impl: impl.blobs(reply, bits, 0, LIMIT))
+    agree(lambda impl: impl.decode_batches(reply, bits, 0, LIMIT))
 
 
 @given(st.one_of(objects, json_noise, damaged(objects)))
@@ -114,9 +117,9 @@ def test_blobs_of_anything(reply: bytes, bits: int) -> None:
 def test_json_headers(text: bytes) -> None:
     """Through an entry, where the native reader can be reached; and each member as its own reader reads it."""
     reply = write_reply([[b"1-1", b"headers", text]])
-    kind, page = agree(lambda impl: impl.entries(reply, 10, 0, LIMIT, 0, 0))
+    kind, page = agree(lambda impl: impl.decode_records(reply, 10, 0, LIMIT, 0, 0))
     assert kind == "value"
-    found = plain(native.columns(page[1][0], LIMIT))
+    found = plain(native.to_columns(page[1][0], LIMIT))
     members = read_members(text)
     assert found["header_offsets"][1][1] == (1 if members is None else len(members))
 
@@ -126,29 +129,29 @@ def three() -> list[list[bytes]]:
     found = []
     for base, count in ((1, 3), (4, 1), (1500, 2)):
         none = {"value_offsets": bytes(4 * count + 4), "value": b"", "value_valid": bytes(count)}
-        batch = reference.assemble({"timestamp": bytes(8 * count), **none}, 0, base, -1, -1, -1)
+        batch = reference.build_batch({"timestamp": bytes(8 * count), **none}, 0, base, -1, -1, -1)
         found.append([b"%d-%d" % (base >> 10, base & 1023), b"batch", bytes(batch)])
     return found
 
 
 def test_batches_are_views_of_the_reply(impl: ModuleType) -> None:
     reply = bytearray(write_reply(three()))
-    views, following, seen, skipped = impl.blobs(reply, 10, 3, LIMIT)
+    views, following, seen, skipped = impl.decode_batches(reply, 10, 3, LIMIT)
     assert [bytes(view) for view in views] == [entry[2] for entry in three()]
     assert all(view.obj is reply for view in views)
     assert (following, seen, skipped) == (1502, 3, 0)
-    assert impl.blobs(reply, 10, 4, 0)[1:] == (5, 2, 0)
+    assert impl.decode_batches(reply, 10, 4, 0)[1:] == (5, 2, 0)
 
 
 def test_an_entry_by_hand(impl: ModuleType) -> None:
     words = "1234567890123-5 key order-124 value {} timestamp 1234567891000 header.source web null.header.trace"
     reply = write_reply([[*map(str.encode, words.split()), b""]])
-    batch, following, seen, skipped = impl.entries(reply, 10, 1264197519485952, 1 << 20, 0, 4)
-    (head,) = impl.headers(batch, True)
+    batch, following, seen, skipped = impl.decode_records(reply, 10, 1264197519485952, 1 << 20, 0, 4)
+    (head,) = impl.batch_headers(batch, True)
     assert (head.base_offset, head.count, head.leader_epoch) == (1264197519485957, 1, 4)
     assert (head.producer_id, head.log_append_time, head.first_timestamp) == (-1, False, 1234567891000)
     assert (following, seen, skipped) == (1264197519485958, 1, 0)
-    found = plain(impl.columns(batch, LIMIT))
+    found = plain(impl.to_columns(batch, LIMIT))
     assert bytes(found["key"][1]) == b"order-124"
     assert bytes(found["header_key"][1]) == b"sourcetrace"
     assert found["header_value_valid"][1] == [1, 0]
@@ -175,8 +178,8 @@ def test_an_entry_by_hand(impl: ModuleType) -> None:
     ],
 )
 def test_what_other_programs_write(impl: ModuleType, fields: bytes, time: int, headers: list[Any]) -> None:
-    batch, *_ = impl.entries(write_reply([[b"7-0", *fields.split()]]), 10, 0, LIMIT, 0, 0)
-    found = impl.columns(batch, LIMIT)
+    batch, *_ = impl.decode_records(write_reply([[b"7-0", *fields.split()]]), 10, 0, LIMIT, 0, 0)
+    found = impl.to_columns(batch, LIMIT)
     ends = memoryview(found["header_key_offsets"]).tolist(), memoryview(found["header_value_offsets"]).tolist()
     valid = memoryview(found["header_value_valid"]).tolist()
     read = [
@@ -192,13 +195,13 @@ def test_what_other_programs_write(impl: ModuleType, fields: bytes, time: int, h
 
 def test_ids_that_are_no_offsets(impl: ModuleType) -> None:
     reply = write_reply([[entry_id, b"a", b"b"] for entry_id in (b"1-1023", b"1-1024", b"2-0", b"9007199254740992-0")])
-    batch, following, seen, skipped = impl.entries(reply, 10, 0, LIMIT, 0, 0)
-    assert memoryview(impl.columns(batch, LIMIT)["offset"]).tolist() == [2047, 2048]
+    batch, following, seen, skipped = impl.decode_records(reply, 10, 0, LIMIT, 0, 0)
+    assert memoryview(impl.to_columns(batch, LIMIT)["offset"]).tolist() == [2047, 2048]
     assert (following, seen, skipped) == (LAST, 4, 2)
 
 
-@pytest.mark.parametrize("call", ["entries", "blobs"])
+@pytest.mark.parametrize("call", ["decode_records", "decode_batches"])
 @pytest.mark.parametrize("reply", [b"", b"-ERR no\r\n", b"*-1\r\n", b"*0\r\n+OK\r\n", b"*1\r\n", b"*999999999\r\n"])
 def test_what_is_no_range(impl: ModuleType, call: str, reply: bytes) -> None:
     with pytest.raises(CodecError, match="BAD_RESP"):
-        getattr(impl, call)(reply, 10, 0, LIMIT, *([0, 0] if call == "entries" else []))
+        getattr(impl, call)(reply, 10, 0, LIMIT, *([0, 0] if call == "decode_records" else []))

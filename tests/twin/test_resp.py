@@ -107,20 +107,20 @@ def test_raw_replies(data: bytes, step: int, limit: int, joined: list[int]) -> N
     parsed = agree(fed(data, step, limit))[1][1]
     raw = agree(cut(data, step, limit, []))[1][1]
     assert raw[1:] == parsed[1:]  # the same bytes wait, the same error ends it
-    assert [agree(lambda impl, one=one: impl.reply(one))[1] for one in raw[0][1]] == parsed[0][1]
+    assert [agree(lambda impl, one=one: impl.parse_reply(one))[1] for one in raw[0][1]] == parsed[0][1]
     groups = agree(cut(data, step, limit, joined))[1][1]
     if not raw[2]:
         whole = b"".join(raw[0][1])
         assert b"".join(groups[0][1]) == whole[: len(whole) - groups[1][1][-1] + raw[1][1][-1]] if data else not whole
-        counts = [len(agree(lambda impl, one=one: impl.replies(one))[1][1]) for one in groups[0][1]]
+        counts = [len(agree(lambda impl, one=one: impl.parse_replies(one))[1][1]) for one in groups[0][1]]
         assert counts == [*joined, *[1] * len(counts)][: len(counts)]
 
 
 @given(st.one_of(streams, damaged(streams), noise))
 @examples(200)
 def test_replies_in_one_piece(data: bytes) -> None:
-    agree(lambda impl: impl.reply(data))
-    agree(lambda impl: impl.replies(data))
+    agree(lambda impl: impl.parse_reply(data))
+    agree(lambda impl: impl.parse_replies(data))
 
 
 def test_a_reply_in_a_thousand_pieces(impl: ModuleType) -> None:
@@ -144,7 +144,7 @@ def test_a_reply_that_no_memory_holds(impl: ModuleType) -> None:
         (b"$9223372036854775807\r\n", "TRUNCATED"),
     ):
         with pytest.raises(CodecError, match=code):
-            impl.reply(data)
+            impl.parse_reply(data)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ words = st.one_of(
 @examples(100)
 def test_commands(commands: list[list[Any]]) -> None:
     try:
-        kind, data = agree(lambda impl: impl.pack(commands))
+        kind, data = agree(lambda impl: impl.encode_commands(commands))
     except UnicodeEncodeError:
         return
     assert kind == "value"
@@ -225,16 +225,18 @@ def test_commands(commands: list[list[Any]]) -> None:
 @examples(60)
 def test_commands_in_parts(commands: list[list[Any]]) -> None:
     try:
-        kind, parts = agree(lambda impl: impl.pack_parts(commands))
+        kind, parts = agree(lambda impl: impl.encode_command_parts(commands))
     except UnicodeEncodeError:
         return
     assert kind == "value"
-    assert b"".join(part if isinstance(part, bytes) else part[1] for part in parts[1]) == reference.pack(commands)
+    assert b"".join(part if isinstance(part, bytes) else part[1] for part in parts[1]) == reference.encode_commands(
+        commands
+    )
 
 
 def test_large_words_are_parts_of_their_own(impl: ModuleType) -> None:
     large = bytearray(4096)
-    parts = impl.pack_parts([["XADD", "log", "1-1", "batch", large], ["SET", bytes(4095), "x" * 5000]])
+    parts = impl.encode_command_parts([["XADD", "log", "1-1", "batch", large], ["SET", bytes(4095), "x" * 5000]])
     assert parts[1] is large
     assert parts[3] == b"x" * 5000
     assert parts[4:] == [b"\r\n"]

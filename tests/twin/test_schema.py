@@ -145,6 +145,19 @@ def test_what_cannot_be_decoded(impl: ModuleType, names: str, version: int, data
     assert outcome(lambda _: shape.decode(data, version, 2), impl) == ("error", code)
 
 
+@pytest.mark.parametrize("version", [0, 1])
+def test_finding_3_6_strings_end_at_16_bits_in_compact_forms_too(impl: ModuleType, version: int) -> None:
+    shape = schema(impl, ROWS["text"], Field("name", "string", 1, tag=0))
+    for name in ("text", "name")[: version + 1]:
+        values = {"text": "", name: "x" * 32_767}
+        assert shape.decode(shape.encode(values, version), version, 0)[name] == values[name]
+        values[name] += "x"
+        assert outcome(lambda _, values=values: shape.encode(values, version), impl) == ("error", "BAD_VALUE")
+    length = b"\x81\x80\x02"  # 32,769 as a varint: one more than the length
+    for data in (length, length + b"x" * 32_768 + b"\0", b"\1\1\0\x83\x80\x02" + length + b"x" * 32_768):
+        assert outcome(lambda _, data=data: shape.decode(data, 1, 0), impl) == ("error", "OVERSIZE")
+
+
 def test_unknown_tags_are_kept(impl: ModuleType) -> None:
     shape = schema(impl, ROWS["tagged"])
     data = b"\3\0\4\0\0\0\7\5\0\x09\2ab"

@@ -25,7 +25,7 @@ def one(time: int, key: bytes | None, value: bytes | None, codec: int = 0) -> by
         cells[f"{name}_offsets"] = column("i", [0, len(cell or b"")])
         cells[name] = cell or b""
         cells[f"{name}_valid"] = bytes([cell is not None])
-    return reference.assemble(cells, codec, 0, -1, -1, -1)
+    return reference.build_batch(cells, codec, 0, -1, -1, -1)
 
 
 @given(
@@ -37,7 +37,7 @@ def one(time: int, key: bytes | None, value: bytes | None, codec: int = 0) -> by
 )
 @examples(400)
 def test_pack_append(data: bytes, base: int, bits: int, limit: int, first: list[Any] | None) -> None:
-    agree(lambda impl: impl.pack_append("korvet:orders:0", data, base, bits, limit, first))
+    agree(lambda impl: impl.encode_append("korvet:orders:0", data, base, bits, limit, first))
 
 
 # specs of the mapping, at 10 bits of sequence
@@ -53,15 +53,17 @@ def test_pack_append(data: bytes, base: int, bits: int, limit: int, first: list[
     ],
 )
 def test_ids_by_hand(impl: ModuleType, offset: int, entry_id: bytes) -> None:
-    packed = impl.pack_append(b"korvet:orders:0", one(1234567890123, b"order-124", b"{}", 4), offset, 10, LIMIT)
+    packed = impl.encode_append(b"korvet:orders:0", one(1234567890123, b"order-124", b"{}", 4), offset, 10, LIMIT)
     words = [b"XADD", b"korvet:orders:0", entry_id, b"key", b"order-124", b"value", b"{}", b"timestamp"]
-    assert packed == impl.pack([[*words, b"1234567890123"]])
+    assert packed == impl.encode_commands([[*words, b"1234567890123"]])
 
 
 def test_null_and_empty_are_two_things(impl: ModuleType) -> None:
-    null, empty = (impl.pack_append("log", one(-1, cell, cell), 1, 10, LIMIT, ["EVAL", "x", 0]) for cell in (None, b""))
-    assert null == impl.pack([["EVAL", "x", 0, "0-1", "timestamp", -1]])
-    assert empty == impl.pack([["EVAL", "x", 0, "0-1", "key", "", "value", "", "timestamp", -1]])
+    null, empty = (
+        impl.encode_append("log", one(-1, cell, cell), 1, 10, LIMIT, ["EVAL", "x", 0]) for cell in (None, b"")
+    )
+    assert null == impl.encode_commands([["EVAL", "x", 0, "0-1", "timestamp", -1]])
+    assert empty == impl.encode_commands([["EVAL", "x", 0, "0-1", "key", "", "value", "", "timestamp", -1]])
 
 
 def test_headers_keep_their_order(impl: ModuleType) -> None:
@@ -74,9 +76,11 @@ def test_headers_keep_their_order(impl: ModuleType) -> None:
         "header_value_valid": bytes([1, 0, 1, 1]),
     }
     value = {"value_offsets": column("i", [0, 0]), "value": b"", "value_valid": b"\0"}
-    batch = impl.assemble({"timestamp": column("q", [0]), **value, **headers}, 0, 0, -1, -1, -1)
+    batch = impl.build_batch({"timestamp": column("q", [0]), **value, **headers}, 0, 0, -1, -1, -1)
     fields = ["header.a", "1", "null.header.a", "", b"header.\xff\x00", "", "header.", "2"]
-    assert impl.pack_append("log", batch, 1, 0, LIMIT) == impl.pack([["XADD", "log", "1-0", "timestamp", 0, *fields]])
+    assert impl.encode_append("log", batch, 1, 0, LIMIT) == impl.encode_commands(
+        [["XADD", "log", "1-0", "timestamp", 0, *fields]]
+    )
 
 
 def test_more_headers_than_a_script_can_take(impl: ModuleType) -> None:
@@ -90,12 +94,12 @@ def test_more_headers_than_a_script_can_take(impl: ModuleType) -> None:
         "header_value_valid": bytes(many),
     }
     value = {"value_offsets": column("i", [0, 0]), "value": b"", "value_valid": b"\0"}
-    batch = impl.assemble({"timestamp": column("q", [0]), **value, **headers}, 0, 0, -1, -1, -1)
+    batch = impl.build_batch({"timestamp": column("q", [0]), **value, **headers}, 0, 0, -1, -1, -1)
     with pytest.raises(CodecError, match="TOO_MANY_ELEMENTS"):
-        impl.pack_append("log", batch, 1, 10, LIMIT)
+        impl.encode_append("log", batch, 1, 10, LIMIT)
 
 
 @pytest.mark.parametrize(("base", "bits"), [(0, 10), (-1, 10), (1, 63)])
 def test_offsets_without_an_id(impl: ModuleType, base: int, bits: int) -> None:
     with pytest.raises(CodecError, match="OUT_OF_RANGE"):
-        impl.pack_append("log", one(0, None, b"v"), base, bits, LIMIT)
+        impl.encode_append("log", one(0, None, b"v"), base, bits, LIMIT)

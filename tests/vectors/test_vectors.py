@@ -52,7 +52,7 @@ def test_every_client_was_recorded_in_every_compression() -> None:
             batch.compression
             for v in sent
             for records in record_sets(v, IMPLEMENTATIONS["native"])
-            for batch in IMPLEMENTATIONS["native"].headers(records, True)
+            for batch in IMPLEMENTATIONS["native"].batch_headers(records, True)
         }
         assert found == {0, 1, 2, 3, 4}, name
 
@@ -89,7 +89,7 @@ def test_no_prefix_is_a_message(vector: Vector) -> None:
 @pytest.mark.parametrize("vector", [v for v in KNOWN if v.api_key in (PRODUCE, FETCH)], ids=str)
 def test_the_records_pass_the_check(impl: ModuleType, vector: Vector) -> None:
     for records in record_sets(vector, impl):
-        for batch in impl.check(records, RECORDS):
+        for batch in impl.validate_batches(records, RECORDS):
             assert batch.count >= 1
-        columns: dict[str, Any] = impl.columns(records, RECORDS)
-        assert len(columns["offset"]) == sum(batch.count for batch in impl.headers(records, True))
+        columns: dict[str, Any] = impl.to_columns(records, RECORDS)
+        assert len(columns["offset"]) == sum(batch.count for batch in impl.batch_headers(records, True))

@@ -1,7 +1,8 @@
 //! The command line: one mode, then `--name value` pairs.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::schedule::Schedule;
 use crate::{Compression, Outcome};
 
 pub const USAGE: &str = "\
@@ -26,6 +27,8 @@ All but create and delete print one line of JSON; any error, wrong order or fail
 produce, redis-add
   --batch-bytes B    records fill a batch up to this (16384)
   --in-flight N      requests, or pipelines, per connection (5)
+  --megabytes M      a connection ends when so much was answered, if that is before the time is over; not with
+                     --rate (no limit)
 produce
   --offsets O        dense: the log must grow by as many as there are records; gaps: it need not (dense)
   --compression X    none, lz4 or zstd (none)      --acks A          0, 1 or -1 (1)
@@ -79,6 +82,7 @@ pub struct Options {
     pub compression: Compression,
     pub acks: i16,
     pub in_flight: usize,
+    pub megabytes: u64,
     pub idle: usize,
     pub per_request: i32,
     pub rate: f64,
@@ -116,6 +120,7 @@ impl Options {
             compression: Compression::None,
             acks: 1,
             in_flight: 5,
+            megabytes: u64::MAX,
             idle: 0,
             per_request: 1,
             rate: 0.0,
@@ -160,6 +165,7 @@ impl Options {
             "--compression" => self.compression = value.parse()?,
             "--acks" => self.acks = value.parse()?,
             "--in-flight" => self.in_flight = value.parse()?,
+            "--megabytes" => self.megabytes = value.parse()?,
             "--idle" => self.idle = value.parse()?,
             "--per-request" => self.per_request = value.parse()?,
             "--rate" => self.rate = value.parse()?,
@@ -181,5 +187,10 @@ impl Options {
             _ => return Err("no such option".into()),
         }
         Ok(())
+    }
+
+    /// Whether a connection sends more, after this many records were answered.
+    pub fn goes_on(&self, schedule: &Schedule, records: u64) -> bool {
+        Instant::now() < schedule.stop && records * self.record_bytes as u64 / 1_000_000 < self.megabytes
     }
 }

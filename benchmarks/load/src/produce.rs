@@ -101,7 +101,7 @@ fn at_will(options: &Options, batch: &Batch, number: usize, schedule: Schedule) 
     let mut frames: Vec<Frame> = Vec::with_capacity(options.in_flight);
     let window = if options.acks == 0 { 1 } else { options.in_flight };
     loop {
-        let sending = Instant::now() < schedule.stop;
+        let sending = options.goes_on(&schedule, tally.accepted_records);
         frames.clear();
         while sending && in_flight.len() < window {
             let (frame, sent) = turns.next(connection.next_correlation(), Instant::now());

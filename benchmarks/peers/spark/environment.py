@@ -16,8 +16,10 @@ from pathlib import Path
 from benchmarks.peers.process import PeerError
 
 POM = Path(__file__).with_name("pom.xml")
-CACHE = Path(__file__).parents[3] / ".cache"
-PYARROW = "26.0.1"
+TREE = Path(__file__).parents[3]
+CACHE = TREE / ".cache"
+LOCKS = TREE / "requirements"  # `make locks`; INSTALL is followed by one of its files
+INSTALL = ("install", "--quiet", "--require-hashes", "--requirement")
 OLDER = ("4.1.4", "4.2.1")  # than the PySpark that the tests run in, and still to be served
 CONNECTOR = ("spark-sql-kafka-0-10_2.13", "spark-token-provider-kafka-0-10_2.13", "kafka-clients", "commons-pool2")
 
@@ -40,8 +42,8 @@ def python(version: str) -> Path:
 
     def build() -> None:
         _run([sys.executable, "-m", "venv", str(place)], f"no virtual environment for PySpark {version}")
-        wanted = [f"pyspark=={version}", f"pyarrow=={PYARROW}"]
-        _run([str(place / "bin" / "pip"), "install", "--quiet", *wanted], f"PySpark {version} cannot be installed")
+        wanted = str(LOCKS / f"spark-{version}.txt")
+        _run([str(place / "bin" / "pip"), *INSTALL, wanted], f"PySpark {version} cannot be installed")
 
     _once(place, build)
     return place / "bin" / "python"

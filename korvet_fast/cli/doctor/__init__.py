@@ -7,9 +7,11 @@ import click
 import uvloop
 
 from korvet_fast.cli.broker_options import BrokerOptions, broker_options
-from korvet_fast.cli.doctor.finding import Finding, Verdict
+from korvet_fast.cli.doctor.finding import Finding, Verdict, warn
 from korvet_fast.cli.doctor.network import examine_address, examine_descriptors
-from korvet_fast.cli.doctor.store import examine_store
+from korvet_fast.cli.doctor.store import examine_store, judge_copies
+from korvet_fast.cli.exposure import find_exposures
+from korvet_fast.printable import printable
 
 COLOURS = {Verdict.GOOD: "green", Verdict.WARN: "yellow", Verdict.BAD: "red"}
 
@@ -29,13 +31,14 @@ def command(options: BrokerOptions) -> None:
     """
     findings, promised = _examine_place(options)
     findings += asyncio.run(_examine_addresses(options))
+    findings += [warn(*exposure) for exposure in find_exposures(options)]
     findings.append(examine_descriptors(options.settings.number("max.connections")))
     for finding in findings:
         mark = click.style(f"{finding.verdict.value:5}", fg=COLOURS[finding.verdict])
-        click.echo(f"{mark} {finding.subject:12} {finding.sentence}")
+        click.echo(f"{mark} {finding.subject:12} {printable(finding.sentence)}")
     click.echo()
     for line in promised:
-        click.echo(line)
+        click.echo(printable(line))
     if any(finding.verdict is Verdict.BAD for finding in findings):
         raise click.exceptions.Exit(1)
 
@@ -43,12 +46,12 @@ def command(options: BrokerOptions) -> None:
 def _examine_place(options: BrokerOptions) -> tuple[list[Finding], list[str]]:
     """What was found of the store, and what it promises."""
     durability = options.settings.text("durability")
+    copies = options.settings.number("min.insync.replicas")
     if isinstance(options.place, Path):
         ground = examine_store(options.place)
-        return ground.findings, promise(durability, kept=ground.kept)
+        return [*ground.findings, *judge_copies(copies)], promise(durability, kept=ground.kept)
     from korvet_fast.cli.doctor.redis import examine_redis  # redis-py takes a fifth of a second to import
 
-    copies = options.settings.number("min.insync.replicas")
     answer = uvloop.run(examine_redis(options.place, durability, copies))
     return answer.findings, answer.promise
 

@@ -1,22 +1,22 @@
-"""The addresses: can they be listened on, does a broker answer there already, can clients use what they are told."""
+"""Checks addresses: whether they are free, whether a broker answers, and whether clients can use the advertised one."""
 
 import asyncio
 import errno
 import resource
 import socket
 
-from korvet_fast.cli.address import Listener
 from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.connection import ClientError, connect
-from korvet_fast.endpoint import Endpoint
+from korvet_fast.client.connection import connect
+from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.endpoint import Address, Endpoint
 
-PATIENCE = 3.0  # seconds for whoever should answer
+PATIENCE = 3.0  # seconds for each answer
 FILES_BESIDE = 1024  # descriptors for segment files
 
 
-async def examine_address(listener: Listener, told: Listener | None) -> list[Finding]:
-    """Look at one address to listen on, and at what its clients are told."""
+async def examine_address(listener: Endpoint, told: Endpoint | None) -> list[Finding]:
+    """Examine one address to listen on. `told`: the address that its clients are told, if it is another one."""
     try:
         free = _bind(listener)
     except OSError as error:
@@ -34,8 +34,8 @@ async def examine_address(listener: Listener, told: Listener | None) -> list[Fin
     return findings
 
 
-def _bind(listener: Listener) -> bool:
-    """Whether the address is free; an `OSError` if it can never be listened on here."""
+def _bind(listener: Endpoint) -> bool:
+    """Whether the address is free. Raises `OSError` if this machine cannot listen on it at all."""
     family, kind, protocol, _, address = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)[0]
     with socket.socket(family, kind, protocol) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -49,7 +49,7 @@ def _bind(listener: Listener) -> bool:
     return True
 
 
-async def _examine_name(told: Listener) -> Finding:
+async def _examine_name(told: Endpoint) -> Finding:
     try:
         found = await asyncio.get_running_loop().getaddrinfo(told.host, told.port, type=socket.SOCK_STREAM)
     except OSError as error:
@@ -58,22 +58,25 @@ async def _examine_name(told: Listener) -> Finding:
     return good("advertise", f"{told} is {', '.join(addresses)}")
 
 
-async def _examine_broker(listener: Listener) -> list[Finding]:
+async def _examine_broker(listener: Endpoint) -> list[Finding]:
     try:
-        async with Cluster([Endpoint(listener.host, listener.port)], PATIENCE) as cluster:
+        async with Cluster([listener.address], PATIENCE) as cluster:
             answer = await cluster.metadata([])
     except ClientError as error:
-        return [bad("listen", f"{listener} is taken by a program that is no broker ({error}). Choose another port.")]
+        hint = (
+            "A broker of yours may be refusing connections: see its log. If it is another program, choose another port."
+        )
+        return [bad("listen", f"{listener} is taken, and no broker answers there ({error}). {hint}")]
     findings = [good("listen", f"a broker answers at {listener}")]
     for broker in answer["brokers"]:
-        endpoint = Endpoint(broker["host"], broker["port"])
+        address = Address(broker["host"], broker["port"])
         try:
-            connection = await connect(endpoint, PATIENCE)
+            connection = await connect(address, PATIENCE)
         except ClientError as error:
-            findings.append(bad("advertise", f"it sends clients to {endpoint}, but {error}. Correct its --advertise."))
+            findings.append(bad("advertise", f"it sends clients to {address}, but {error}. Correct its --advertise."))
         else:
             await connection.close()
-            findings.append(good("advertise", f"it sends clients to {endpoint}, and that answers"))
+            findings.append(good("advertise", f"it sends clients to {address}, and that answers"))
     return findings
 
 

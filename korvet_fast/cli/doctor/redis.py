@@ -6,11 +6,19 @@ from typing import NamedTuple
 
 from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
 from korvet_fast.errors import StoreError
-from korvet_fast.store.redis.clients import Clients
-from korvet_fast.store.redis.durability import Server, count_replicas, explain, level, obstacle, refusal, unfit
-from korvet_fast.store.redis.sync import look
-from korvet_fast.store.redis.topology import Topology
-from korvet_fast.store.redis.url import Endpoint, RedisUrl
+from korvet_fast.store.redis.connection.clients import Clients
+from korvet_fast.store.redis.connection.topology import Topology
+from korvet_fast.store.redis.connection.url import Endpoint, RedisUrl
+from korvet_fast.store.redis.durability.durability import (
+    Server,
+    count_replicas,
+    durability_error,
+    explain,
+    level,
+    obstacle,
+    unfit,
+)
+from korvet_fast.store.redis.durability.sync import read_servers
 
 FULL = 0.9  # of maxmemory
 
@@ -31,9 +39,9 @@ async def examine_redis(url: RedisUrl, durability: str, copies: int) -> Answer:
     topology = Topology(url)
     try:
         await topology.open()
-        servers = await look(topology)
+        servers = await read_servers(topology)
     except StoreError as error:
-        return Answer([*findings, bad("redis", f"{error.detail}. A broker could not start.")], [])
+        return Answer([*findings, bad("redis", f"{error.detail.rstrip(' .')}. A broker could not start.")], [])
     finally:
         await topology.close()
     sync = durability == "fsync"
@@ -65,7 +73,7 @@ def judge_server(master: Endpoint, server: Server, sync: bool, copies: int) -> I
     if why := unfit(server):
         yield bad("redis", f"{master} cannot keep records: {why}")
         return
-    if why := refusal(server, sync, copies):
+    if why := durability_error(server, sync, copies):
         yield bad("durability", f"acks=all would be answered with NOT_ENOUGH_REPLICAS: {why}")
     elif why := obstacle(server):
         yield warn("durability", why)

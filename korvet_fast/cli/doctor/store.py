@@ -1,5 +1,6 @@
 """The store's directory: may we write, who holds it, what is it on, does a flush look real, is there room."""
 
+import errno
 import os
 import shutil
 import tempfile
@@ -11,6 +12,7 @@ from typing import NamedTuple
 
 from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
 from korvet_fast.errors import StoreError
+from korvet_fast.store.embedded.copies import find_missing_copies
 from korvet_fast.store.embedded.lock import Lock
 
 FLUSHES = 20
@@ -48,7 +50,7 @@ def examine_store(directory: Path) -> Ground:
     try:
         seconds = time_flushes(existing)
     except OSError as error:
-        findings.append(bad("directory", f"cannot write in {existing}: {error.strerror}. Let this user write there."))
+        findings.append(bad("directory", f"cannot write in {existing}: {error.strerror}. {_advise(error)}"))
     else:
         findings.append(judge_flushes(seconds, mount))
     usage = shutil.disk_usage(existing)
@@ -58,9 +60,19 @@ def examine_store(directory: Path) -> Ground:
 
 def _nearest(directory: Path) -> Path:
     path = directory.absolute()
-    while not path.exists():
+    while not os.path.exists(path):  # noqa: PTH110 (Path.exists raises where we may not look)
         path = path.parent
     return path
+
+
+def _advise(error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "Make room there."
+    if error.errno == errno.EROFS:
+        return "Mount it for writing."
+    if error.errno == errno.EIO:
+        return "See the kernel's log: the disk fails."
+    return "Let this user write there."
 
 
 def _use(directory: Path, existing: Path) -> Iterator[Finding]:
@@ -68,14 +80,14 @@ def _use(directory: Path, existing: Path) -> Iterator[Finding]:
         yield bad("directory", f"{existing} is a file; name a directory with --store file:DIRECTORY")
     elif existing != directory.absolute():
         yield good("directory", f"{directory} does not exist yet; the broker will make it")
-    elif (directory / ".lock").exists():
+    elif os.path.exists(directory / ".lock"):  # noqa: PTH110 (see above)
         lock = Lock(directory)
         try:
             lock.take()
         except StoreError as error:
             yield good("directory", f"a broker is running: {error.detail.partition(';')[0]}")
         except OSError as error:
-            yield bad("directory", f"cannot lock {directory}: {error.strerror}. Let this user write there.")
+            yield bad("directory", f"cannot lock {directory}: {error.strerror}. {_advise(error)}")
         else:
             lock.release()
             yield good("directory", f"{directory} holds a store, and no broker uses it now")
@@ -136,9 +148,16 @@ def judge_flushes(seconds: float, mount: Mount) -> Finding:
     return good("flush", f"{took}; writers that wait at the same time share one")
 
 
+def judge_copies(copies: int) -> Iterator[Finding]:
+    """What to say where `min.insync.replicas` asks for so many copies, of which files are one."""
+    if why := find_missing_copies(copies):
+        yield bad("durability", why)
+
+
 def judge_space(free: int, total: int) -> Finding:
     """Whether there is room to write."""
-    text = f"{free / 2**30:,.1f} GiB of {total / 2**30:,.1f} GiB are free"
+    unit, size = ("GiB", 1 << 30) if total >= 1 << 30 else ("MiB", 1 << 20)
+    text = f"{free / size:,.1f} {unit} of {total / size:,.1f} {unit} are free"
     if free < NEXT_TO_NOTHING:
         return bad("space", f"{text}; appends will fail. Make room, or lower log.retention.bytes.")
     if free < max(LITTLE, total // 20):

@@ -1,8 +1,8 @@
-"""The brokers of a store as this one sees them, and its own place among them.
+"""The brokers of a store as this broker sees them, and its own record among theirs.
 
-Who has a record is there. A broker whose beat stops is buried: its record is deleted by compare-and-set, and only then
-do the others take over what it led; so all agree on who is there, but for the time between two looks. In that time
-two may think that they lead a partition: the store's fence decides, never this view.
+A broker that has a record is a member. If its heartbeats stop, the others delete its record by compare-and-set, and
+only then take over what it led. So all brokers agree on the members, but for the time between two refreshes. In that
+time two brokers may think that they lead a partition: the store fences one of them, and this view decides nothing.
 """
 
 import asyncio
@@ -14,23 +14,25 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from korvet_fast.config import Settings, Source
+from korvet_fast.core.clock import Clock
 from korvet_fast.core.cluster.assignment import assign
+from korvet_fast.core.cluster.broker_registration import LEAVING, SERVING, STARTING, BrokerRegistration
+from korvet_fast.core.cluster.lifecycle import BrokerLifecycle, Registrations, read_registrations
 from korvet_fast.core.cluster.liveness import Liveness
-from korvet_fast.core.cluster.member import LEAVING, SERVING, STARTING, Member
-from korvet_fast.core.cluster.registration import Records, Registration, read_records
-from korvet_fast.core.host import Host
-from korvet_fast.core.types import Address
+from korvet_fast.core.generation import MetadataVersion
+from korvet_fast.endpoint import Address
 from korvet_fast.errors import SettingError, StoreError
-from korvet_fast.store.interface import ABSENT
+from korvet_fast.store.interface import Store
+from korvet_fast.store.types import ABSENT
 
 logger = logging.getLogger(__name__)
 
-_LOOKS = 8  # in a heartbeat interval
-_SOON = 0.05  # seconds between two looks, at least
+_REFRESHES = 8  # in a heartbeat interval
+_SOON = 0.05  # seconds between two refreshes, at least
 _FOREVER = float("inf")
 
 
-class Place(NamedTuple):
+class Node(NamedTuple):
     """Where clients are told to find a broker."""
 
     id: int
@@ -40,30 +42,40 @@ class Place(NamedTuple):
 class Cluster:
     """`join`, `serve`, then use while `run` runs, then `leave`, `close`.
 
-    `members`: those who lead partitions, by id. `lease`: seconds of silence after which a broker is dead. `seen` is
-    called after every look, with whether the members changed or the look was asked for. A store that is not shared has
-    one broker, without a record. `returns`: how often the others have taken this one for dead while it lived.
+    `members`: the brokers that lead partitions, by id. `lease`: seconds of silence after which a broker counts as dead.
+    `refreshed` is called after every refresh, with whether the members changed or somebody asked for the refresh.
+    `re_registrations`: how often the others have taken this broker for dead while it lived. A store that is not shared
+    has one broker, without a record.
     """
 
-    def __init__(self, host: Host, settings: Settings, seen: Callable[[bool], None]) -> None:
-        self.members: tuple[Member, ...] = ()
-        self._host = host
-        self._seen = seen
-        self.returns = 0
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        metadata: MetadataVersion,
+        settings: Settings,
+        refreshed: Callable[[bool], None],
+    ) -> None:
+        self.members: tuple[BrokerRegistration, ...] = ()
+        self._store = store
+        self._clock = clock
+        self._metadata = metadata
+        self._refreshed = refreshed
+        self.re_registrations = 0
         self.lease = settings.number("broker.session.timeout.ms") / 1000
         self._interval = settings.number("broker.heartbeat.interval.ms") / 1000
         if self.lease < 2 * self._interval:
             raise SettingError("broker.session.timeout.ms must be at least twice broker.heartbeat.interval.ms")
         own = settings.number("node.id")
         self._wanted = own if settings.source("node.id") is not Source.DEFAULT else None
-        me = Member(-1 if host.store.shared else own, secrets.token_hex(8), platform.node(), ())
-        self._registration = Registration(host.store, host.clock, me, self._wanted)
+        me = BrokerRegistration(-1 if store.shared is not None else own, secrets.token_hex(8), platform.node(), ())
+        self._lifecycle = BrokerLifecycle(store, clock, me, self._wanted)
         self._liveness = Liveness(self.lease, self._interval)
         self._state = STARTING
-        self._held_until = -_FOREVER if host.store.shared else _FOREVER
-        self._beat_at = -_FOREVER
-        self._targets: dict[bytes, list[int]] = {}
-        self._looking = asyncio.Lock()
+        self._held_until = -_FOREVER if store.shared is not None else _FOREVER
+        self._heartbeat_at = -_FOREVER
+        self._preferred: dict[bytes, list[int]] = {}
+        self._refreshing = asyncio.Lock()
         self._asked = asyncio.Event()
         self._complaint = ""
         self._ended = False
@@ -73,15 +85,15 @@ class Cluster:
     @property
     def id(self) -> int:
         """This broker's id."""
-        return self._registration.member.id
+        return self._lifecycle.registration.id
 
     @property
     def incarnation(self) -> str:
-        """A mark of this process: another one, be it under the same id, has another."""
-        return self._registration.member.incarnation
+        """A name that only this process has: a later process with the same broker id has another one."""
+        return self._lifecycle.registration.incarnation
 
     def has(self, incarnation: str) -> bool:
-        """Whether the process with this mark is there."""
+        """Whether the process with this incarnation is a member."""
         return any(member.incarnation == incarnation for member in self.members)
 
     @property
@@ -99,152 +111,155 @@ class Cluster:
         """The id of the broker that is named as controller; any may be asked what only Kafka's controller can do."""
         return self.members[0].id if self.members else self.id
 
-    def places(self, listener: int) -> list[Place]:
+    def nodes(self, listener: int) -> list[Node]:
         """The brokers that a client of our `listener` (its number, from 0) can connect to."""
         return [
-            Place(member.id, member.addresses[listener]) for member in self.members if listener < len(member.addresses)
+            Node(member.id, member.addresses[listener]) for member in self.members if listener < len(member.addresses)
         ]
 
-    def targets(self, topic: bytes, partitions: int) -> Sequence[int]:
+    def preferred_leaders(self, topic: bytes, partitions: int) -> Sequence[int]:
         """For each partition of the topic with this id, the id of the broker that is to lead it; -1 if none is there.
 
-        Who really leads is what the brokers claim (see `claims`).
+        Who really leads is what the brokers say of themselves (see `leader_directory`).
         """
-        known = self._targets.get(topic)
+        known = self._preferred.get(topic)
         if known is None or len(known) != partitions:
             ids = [member.id for member in self.members if member.state == SERVING]
-            known = self._targets[topic] = assign(topic, partitions, ids) if ids else [-1] * partitions
+            known = self._preferred[topic] = assign(topic, partitions, ids) if ids else [-1] * partitions
         return known
 
-    def holds(self) -> bool:
-        """Whether this broker may count on its record: it saw it not long ago."""
-        return self._held_until == _FOREVER or self._host.clock.monotonic() < self._held_until
+    def holds_lease(self) -> bool:
+        """Whether this broker may count on its record: a refresh has found the record within the lease."""
+        return self._held_until == _FOREVER or self._clock.monotonic() < self._held_until
 
     # -- coming and going ------------------------------------------------------------------------------------------
 
     async def join(self, addresses: Sequence[Address]) -> None:
         """Take an id. Raises `SettingError` if another broker has the one that was asked for, or `StoreError`."""
-        registration = self._registration
-        registration.member = registration.member._replace(addresses=tuple(addresses))
-        if self._host.store.shared:
-            await registration.claim(self.lease, self._interval)
-            await self.look()
+        lifecycle = self._lifecycle
+        lifecycle.registration = lifecycle.registration._replace(addresses=tuple(addresses))
+        if self._store.shared is not None:
+            await lifecycle.claim(self.lease, self._interval)
+            await self.refresh()
         else:
-            self._see([registration.member._replace(state=SERVING)])
+            self._update_members([lifecycle.registration._replace(state=SERVING)])
 
     async def serve(self) -> None:
         """From now on the others count on this broker. Raises `StoreError`."""
         self._state = SERVING
-        if self._host.store.shared:
-            self._beat_at = -_FOREVER
-            await self.look()
+        if self._store.shared is not None:
+            self._heartbeat_at = -_FOREVER
+            await self.refresh()
 
     async def leave(self) -> None:
         """Tell the others to take over. Raises `StoreError`."""
         self._state = LEAVING
-        if self._host.store.shared:
-            self._beat_at = -_FOREVER
-            await self.look()
+        if self._store.shared is not None:
+            self._heartbeat_at = -_FOREVER
+            await self.refresh()
 
     async def close(self) -> None:
         """Take the record out. The store must still be open."""
         self._ended = True
         self._asked.set()
-        if not self._host.store.shared or not self.holds():
+        if self._store.shared is None or not self.holds_lease():
             return
-        async with self._looking:
+        async with self._refreshing:
             try:
-                await self._registration.withdraw()
+                await self._lifecycle.withdraw()
             except StoreError as error:
                 logger.warning("the other brokers have to find out that this one is gone: %s", error.detail)
 
-    # -- looking ---------------------------------------------------------------------------------------------------
+    # -- refreshing ------------------------------------------------------------------------------------------------
 
-    def look_soon(self) -> None:
-        """Something is not as the view says: look again."""
+    def refresh_soon(self) -> None:
+        """Refresh at once: somebody found the view to be out of date."""
         self._asked.set()
 
     async def run(self) -> None:
-        """Look from time to time, and when asked to, until `close`."""
+        """Refresh from time to time, and when asked to, until `close`."""
         while not self._ended:
             await asyncio.sleep(_SOON)
             with suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, self._interval / _LOOKS - _SOON)):
+                async with asyncio.timeout(max(0.0, self._interval / _REFRESHES - _SOON)):
                     await self._asked.wait()
-            await self.tend()
+            await self.poll()
 
-    async def tend(self) -> None:
-        """Look; failures are logged."""
+    async def poll(self) -> None:
+        """Refresh; failures are logged."""
         try:
-            await self.look()
+            await self.refresh()
         except StoreError as error:
             self._complain(error.detail)
 
-    async def look(self) -> None:
-        """Beat if it is time, see who is there, bury the dead. Raises `StoreError`."""
-        async with self._looking:
+    async def refresh(self) -> None:
+        """Send a heartbeat if one is due, read the records, expire silent brokers. Raises `StoreError`."""
+        async with self._refreshing:
             if self._ended:
                 return
             asked = self._asked.is_set()
             self._asked.clear()
-            self._seen(await self._look() or asked)
+            self._refreshed(await self._refresh() or asked)
 
-    async def _look(self) -> bool:
-        """Whether the members changed."""
-        began = self._host.clock.monotonic()
+    async def _refresh(self) -> bool:
+        """One refresh; returns whether the members changed."""
+        began = self._clock.monotonic()
         failure = None
         try:
-            await self._beat(began)
+            await self._heartbeat(began)
         except StoreError as error:
             failure = error
-        records = await read_records(self._host.store)
-        mine = records.get(self.id)
-        if mine is None or mine[0].incarnation != self._registration.member.incarnation:
-            return await self._return(records)
+        registrations = await read_registrations(self._store)
+        mine = registrations.get(self.id)
+        if mine is None or mine[0].incarnation != self._lifecycle.registration.incarnation:
+            return await self._return(registrations)
         self._held_until = began + self.lease - self._interval
         if failure is not None:
-            self._complain(failure.detail)  # nobody's silence says anything while the store takes nothing from us
+            self._complain(failure.detail)  # while the store takes no heartbeat, the silence of others proves nothing
         else:
             self._complaint = ""
-            records = await self._bury(records)
-        return self._see([member for member, _ in records.values()])
+            registrations = await self._expire(registrations)
+        return self._update_members([member for member, _ in registrations.values()])
 
-    async def _beat(self, now: float) -> None:
-        if now - self._beat_at >= self._interval:
-            await self._registration.renew(self._state)
-            self._beat_at = now
+    async def _heartbeat(self, now: float) -> None:
+        if now - self._heartbeat_at >= self._interval:
+            await self._lifecycle.renew(self._state)
+            self._heartbeat_at = now
 
-    async def _bury(self, records: Records) -> Records:
-        """Delete the records of those who are dead; what is left."""
-        silent = self._liveness.observe((member for member, _ in records.values()), self._host.clock.monotonic())
-        left = dict(records)
+    async def _expire(self, registrations: Registrations) -> Registrations:
+        """Delete the records of brokers that were silent for a lease; returns the other records."""
+        silent = self._liveness.observe((member for member, _ in registrations.values()), self._clock.monotonic())
+        left = dict(registrations)
         for identity in silent - {self.id}:
             member, document = left.pop(identity)
-            if await self._host.store.save(member.key, ABSENT, document):
+            if await self._store.save(member.key, ABSENT, document):
                 host, port = member.addresses[0]
                 logger.warning("broker %d at %s:%d is gone: nothing heard for %g s", identity, host, port, self.lease)
         return left
 
-    async def _return(self, records: Records) -> bool:
-        """Our record is gone: the others took us for dead. Give everything up, then come back; True."""
-        self._held_until = self._beat_at = -_FOREVER
-        self.returns += 1
-        changed = self._see([member for member, _ in records.values()])
-        silent = self._liveness.observe((member for member, _ in records.values()), self._host.clock.monotonic())
-        if await self._registration.try_claim(records, silent, set()):
-            logger.warning("the other brokers took this one for gone; it is back as broker %d", self.id)
+    async def _return(self, registrations: Registrations) -> bool:
+        """Register again, as the others took this broker for dead; returns whether the members changed."""
+        self._held_until = self._heartbeat_at = -_FOREVER
+        self.re_registrations += 1
+        changed = self._update_members([member for member, _ in registrations.values()])
+        silent = self._liveness.observe((member for member, _ in registrations.values()), self._clock.monotonic())
+        if await self._lifecycle.try_claim(registrations, silent, set()):
+            logger.warning(
+                "the other brokers took this one for gone, or the registry was lost; it is back as broker %d", self.id
+            )
             self._asked.set()
         else:
             self._complain(f"node.id={self.id} was taken over by another broker: this one leads nothing")
         return changed
 
-    def _see(self, present: list[Member]) -> bool:
-        members = tuple(sorted(member._replace(beat=0) for member in present if member.state != STARTING))
+    def _update_members(self, present: list[BrokerRegistration]) -> bool:
+        """Returns whether the members changed."""
+        members = tuple(sorted(member._replace(heartbeat=0) for member in present if member.state != STARTING))
         if members == self.members:
             return False
         self.members = members
-        self._targets.clear()
-        self._host.version += 1
+        self._preferred.clear()
+        self._metadata.advance()
         return True
 
     def _complain(self, reason: str) -> None:

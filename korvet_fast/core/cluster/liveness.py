@@ -1,45 +1,45 @@
-"""Who is alive, judged by beats that come or do not come while one watches. Pure: no clock, no I/O.
+"""Which brokers are alive, judged by the heartbeats that this broker has seen. Pure: no clock, no I/O.
 
-No clock is compared with another one's, and a time in which nobody looked counts for little: a server that stopped, or
-a stop of this program itself, silences all others at once.
+Clocks of different machines are never compared. Time between two refreshes counts for a limited number of seconds only:
+if the store or this program stood still, no broker could send a heartbeat meanwhile.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from korvet_fast.core.cluster.member import Member
+from korvet_fast.core.cluster.broker_registration import BrokerRegistration
 
 
-class Heard(NamedTuple):
-    """The last that was heard of a broker, and for how many seconds one has watched in vain since."""
+class LastHeartbeat(NamedTuple):
+    """A broker's last heartbeat, and the seconds that this broker has watched in vain for the next one."""
 
     incarnation: str
-    beat: int
+    heartbeat: int
     silence: float
 
 
 class Liveness:
     """`lease`: seconds of silence after which a broker is dead.
 
-    `step`: seconds that the time between two looks counts for, at most.
+    `step`: seconds that the time between two refreshes counts for, at most.
     """
 
-    __slots__ = ("_heard", "_lease", "_looked", "_step")
+    __slots__ = ("_last_heartbeats", "_lease", "_observed_at", "_step")
 
     def __init__(self, lease: float, step: float) -> None:
         self._lease = lease
         self._step = step
-        self._heard: dict[int, Heard] = {}
-        self._looked: float | None = None
+        self._last_heartbeats: dict[int, LastHeartbeat] = {}
+        self._observed_at: float | None = None
 
-    def observe(self, members: Iterable[Member], now: float) -> set[int]:
-        """These records stand at monotonic time `now`, in seconds; the ids of those silent for the whole lease."""
-        passed = 0.0 if self._looked is None else min(now - self._looked, self._step)
-        self._looked = now
-        before, self._heard = self._heard, {}
+    def observe(self, members: Iterable[BrokerRegistration], now: float) -> set[int]:
+        """Take the records read at monotonic time `now` (seconds); returns the ids of brokers silent for the lease."""
+        passed = 0.0 if self._observed_at is None else min(now - self._observed_at, self._step)
+        self._observed_at = now
+        before, self._last_heartbeats = self._last_heartbeats, {}
         for member in members:
             last = before.get(member.id)
-            same = last is not None and last[:2] == (member.incarnation, member.beat)
+            same = last is not None and last[:2] == (member.incarnation, member.heartbeat)
             silence = last.silence + passed if last is not None and same else 0.0
-            self._heard[member.id] = Heard(member.incarnation, member.beat, silence)
-        return {identity for identity, heard in self._heard.items() if heard.silence >= self._lease}
+            self._last_heartbeats[member.id] = LastHeartbeat(member.incarnation, member.heartbeat, silence)
+        return {identity for identity, last in self._last_heartbeats.items() if last.silence >= self._lease}

@@ -1,1 +1,1 @@
-"""Consumer groups: the protocol as a pure table, the members it moves, and the coordinator that keeps them."""
+"""Consumer groups: their protocols as pure tables, the groups, and the coordinator that stores and serves them."""

@@ -1,58 +1,59 @@
-"""Draws the tables of `machine` and `consumer.machine` for people: `python -m korvet_fast.core.groups.diagram`."""
+"""Draws the tables of both protocols: `python -m korvet_fast.core.groups.diagram`."""
 
 from collections.abc import Iterator
 
+from korvet_fast.core.groups.classic.machine import STORED, TABLE, Event, State
 from korvet_fast.core.groups.consumer import machine as consumer
-from korvet_fast.core.groups.consumer.machine import Finding, Stage
-from korvet_fast.core.groups.machine import STORED, TABLE, Event, State
+from korvet_fast.core.groups.consumer.machine import MemberState, ReconcileCase
 
 _HEAD = """\
 # What happens to a consumer group
 
-Drawn from the tables in `korvet_fast/core/groups/machine.py` and `korvet_fast/core/groups/consumer/machine.py` by
-`make diagrams`; do not edit it here.
+Drawn from the tables in `korvet_fast/core/groups/classic/machine.py` and `korvet_fast/core/groups/consumer/machine.py`
+by `make diagrams`; do not edit this page.
 
 ## The classic protocol
 
-Members join and sync, and one of them assigns. Requests of strangers (UNKNOWN_MEMBER_ID), of other generations
+Members join and sync, and one of them assigns. Requests of unknown members (UNKNOWN_MEMBER_ID), of other generations
 (ILLEGAL_GENERATION) and of static members that have been replaced (FENCED_INSTANCE_ID) are refused before. What is in
-**bold** is stored before anybody is told.
+**bold** is stored before the answer goes out.
 """
 
 _CONSUMER = """\
 
 ## The consumer protocol
 
-Members only send heartbeats, and the broker assigns (KIP-848; `group.protocol=consumer` in clients). Who joins or
-leaves, what members want to read, and what there is of it raise the group's epoch; the next heartbeat makes a target
-for it. Each member goes to that target at its own pace. A partition is given to its new owner when the old one has
-said in a heartbeat that it has it no more, or is gone: silent for `group.consumer.session.timeout.ms`, or for the
-rebalance timeout that it named itself while it was to give something up.
+Members only send heartbeats, and the broker assigns (KIP-848; `group.protocol=consumer` in clients). The group's epoch
+rises when a member joins or leaves, when members subscribe to other topics, and when these topics change. The next
+heartbeat makes a target assignment for the new epoch. Each member goes to that target at its own pace. A partition is
+given to its new owner when the old owner has said in a heartbeat that it does not have it any more, or is gone: it was
+silent for `group.consumer.session.timeout.ms`, or it did not give up partitions within its own rebalance timeout.
 
-What a heartbeat finds, and where that leads its member. Whatever changes is stored before anybody is told.
+What the coordinator finds with a heartbeat, and the member's state after it. Changes are stored before the answer goes
+out.
 """
 
-_FAULTS = """\
+_ERRORS = """\
 
-Refused before:
+Errors that are answered before:
 
 | | |
 |---|---|
-| UNKNOWN_MEMBER_ID | it is not in the group (any more): it joins again |
-| FENCED_MEMBER_EPOCH | its epoch is neither the present one nor, where the answer may have been lost, the one before; \
-or it has more than it was given: it gives everything up and joins again |
-| UNRELEASED_INSTANCE_ID | another static member of this instance is there, and has not said that it goes |
-| FENCED_INSTANCE_ID | another static member has taken its place |
-| GROUP_MAX_SIZE_REACHED | there are `group.consumer.max.size` members |
-| UNSUPPORTED_ASSIGNOR | it is not one of `group.consumer.assignors` |
-| INVALID_REGULAR_EXPRESSION | it cannot be read: the language is RE2's but for `\\Q..\\E` and classes beyond ASCII |
-| STALE_MEMBER_EPOCH | a commit, or a look at what is committed, in another epoch than the member's |
-| GROUP_ID_NOT_FOUND | members of the classic protocol are in the group |
+| UNKNOWN_MEMBER_ID | the group has no such member (any more): the client joins again |
+| FENCED_MEMBER_EPOCH | the member's epoch is neither the present one nor, where the answer may have been lost, \
+the one before; or it has more partitions than it was given: the client gives all up and joins again |
+| UNRELEASED_INSTANCE_ID | another member has this instance id, and has not left |
+| FENCED_INSTANCE_ID | another member has taken over this instance id |
+| GROUP_MAX_SIZE_REACHED | the group has `group.consumer.max.size` members |
+| UNSUPPORTED_ASSIGNOR | the assignor is not one of `group.consumer.assignors` |
+| INVALID_REGULAR_EXPRESSION | it is not valid: the language is RE2's but for `\\Q..\\E` and classes beyond ASCII |
+| STALE_MEMBER_EPOCH | not the member's epoch; a commit may name an earlier one, for partitions held since (KIP-1251) |
+| GROUP_ID_NOT_FOUND | the group has members of the classic protocol |
 
-A static member that goes for a while says so, and has its partitions kept until its session is over.
+A static member that leaves for a while says so, and keeps its partitions until its session is over.
 
-A group without members turns into one of the other protocol when somebody joins, and keeps what it has committed. While
-members are there it does not: JoinGroup is answered with INCONSISTENT_GROUP_PROTOCOL.
+A group without members becomes one of the other protocol when a member of that protocol joins, and keeps its offsets. A
+group with members does not: JoinGroup is answered with INCONSISTENT_GROUP_PROTOCOL.
 """
 
 
@@ -62,7 +63,7 @@ def draw() -> Iterator[str]:
     yield from _draw_classic()
     yield from _CONSUMER.splitlines()
     yield from _draw_consumer()
-    yield from _FAULTS.splitlines()
+    yield from _ERRORS.splitlines()
 
 
 def _draw_classic() -> Iterator[str]:
@@ -91,24 +92,24 @@ def _tell(state: State, event: Event) -> str:
 
 
 def _draw_consumer() -> Iterator[str]:
-    yield from ("", "```mermaid", "stateDiagram-v2", f"    [*] --> {Stage.STABLE.value}")
-    for stage in Stage:
-        for finding in Finding:
-            step = consumer.TABLE.get((stage, finding))
-            if step is not None and step.then is not stage:
-                yield f"    {stage.value} --> {step.then.value}: {finding.value}"
+    yield from ("", "```mermaid", "stateDiagram-v2", f"    [*] --> {MemberState.STABLE.value}")
+    for state in MemberState:
+        for case in ReconcileCase:
+            step = consumer.TABLE.get((state, case))
+            if step is not None and step.then is not state:
+                yield f"    {state.value} --> {step.then.value}: {case.value}"
     yield from ("```", "")
-    yield "| | " + " | ".join(stage.value for stage in Stage) + " |"
-    yield "|---" * (len(Stage) + 1) + "|"
-    for finding in Finding:
-        yield f"| {finding.value} | " + " | ".join(_tell_member(stage, finding) for stage in Stage) + " |"
+    yield "| | " + " | ".join(state.value for state in MemberState) + " |"
+    yield "|---" * (len(MemberState) + 1) + "|"
+    for case in ReconcileCase:
+        yield f"| {case.value} | " + " | ".join(_tell_member(state, case) for state in MemberState) + " |"
 
 
-def _tell_member(stage: Stage, finding: Finding) -> str:
-    step = consumer.TABLE.get((stage, finding))
+def _tell_member(state: MemberState, case: ReconcileCase) -> str:
+    step = consumer.TABLE.get((state, case))
     if step is None:
         return "-"
-    return step.act.value if step.then is stage else f"{step.act.value} → {step.then.value}"
+    return step.act.value if step.then is state else f"{step.act.value} → {step.then.value}"
 
 
 if __name__ == "__main__":

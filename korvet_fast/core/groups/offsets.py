@@ -1,94 +1,196 @@
-"""A group's commits. What arrives while the store writes is written together when it has done so."""
+"""Committed offsets of all groups: OffsetCommit, OffsetFetch, OffsetDelete, and their retention."""
 
-import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 
-from korvet_fast.core.groups.documents import Commit, Place, offset_key, unpack_commit
-from korvet_fast.core.groups.records import Moved, Records
-from korvet_fast.core.host import Host
-from korvet_fast.errors import StoreError
+from korvet_fast.config import Settings
+from korvet_fast.core.clock import Clock
+from korvet_fast.core.fair_queue import Pace
+from korvet_fast.core.groups.consumer.group import ConsumerGroup
+from korvet_fast.core.groups.documents import OffsetAndMetadata, TopicPartition
+from korvet_fast.core.groups.groups import Groups
+from korvet_fast.core.groups.partitions import CoordinatorPartitions
+from korvet_fast.core.groups.runtime import GroupRuntime
+from korvet_fast.core.topics.topics import Topics
+from korvet_fast.errors import NONE, Errors, StoreError
+
+log = logging.getLogger(__name__)
+_FEW = 64  # partitions that are looked up in one step
 
 
 class Offsets:
-    """`stored`: what has become durable, by partition, and nothing else."""
+    """Errors are names of `korvet_fast.errors`, "" for none."""
 
-    def __init__(self, host: Host, group_id: str, records: Records, packed: Mapping[Place, bytes]) -> None:
-        self.stored = {place: unpack_commit(document) for place, document in packed.items()}
-        self._host = host
-        self._group_id = group_id
-        self._records = records
-        self._next: dict[Place, Commit | None] = {}
-        self._round: asyncio.Future[None] | None = None  # what `_next` is written in
-        self._writing: asyncio.Future[None] | None = None
-        self._failure: BaseException | None = None  # after one, nothing is known of what is stored
+    def __init__(
+        self, clock: Clock, settings: Settings, partitions: CoordinatorPartitions, groups: Groups, topics: Topics
+    ) -> None:
+        self._clock = clock
+        self._partitions = partitions
+        self._runtimes = partitions.runtimes
+        self._groups = groups
+        self._topics = topics
+        self._max_metadata = settings.number("offset.metadata.max.bytes")
+        self._retention = settings.number("offsets.retention.minutes") * 60_000
 
-    def put(self, changes: Mapping[Place, Commit | None]) -> "asyncio.Future[None]":
-        """Set commits, or (None) remove them. Shared by all who ask meanwhile: never cancel it.
+    async def commit(
+        self,
+        group_id: str,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        *,
+        retention_ms: int = -1,
+        knows_epochs: bool = False,
+        pace: Pace | None = None,
+    ) -> dict[TopicPartition, Errors]:
+        """Commit offsets, durable on return; an error for each. Generation -1, no ids: the client is no member.
 
-        Ends with None when they are durable, or as `Records.write` does.
+        `generation` may be a member's epoch; `knows_epochs`: the client can tell one from the other (KIP-848).
+        `retention_ms` -1: offsets are kept as long as those of others. `pace`: others have their turn meanwhile; the
+        caller sees to it that no later commit overtakes this one.
         """
-        self._next |= changes
-        if self._round is None:
-            self._round = asyncio.get_running_loop().create_future()
-            self._round.add_done_callback(_look_at)
-            if self._writing is None:
-                self._host.start(self._write())
-        return self._round
-
-    def forget(self) -> None:
-        """They have been removed from the registry together with the group."""
-        gone = list(self.stored)
-        self.stored.clear()
-        for place in gone:
-            self._show(place)
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing is being written."""
-        return self._writing is None and self._round is None
-
-    async def rest(self) -> None:
-        """Until all that was asked for has become durable, or failed."""
-        waiting = [future for future in (self._writing, self._round) if future is not None]
-        if waiting:
-            await asyncio.wait(waiting)
-
-    def _show(self, place: Place) -> None:
-        commit = self.stored.get(place)
-        log = f"{place.topic}:{place.partition}"
-        self._host.store.show(log, self._group_id, commit.offset if commit is not None else None)
-
-    async def _write(self) -> None:
-        while self._round is not None:
-            changes, self._next = self._next, {}
-            self._writing, self._round = self._round, None
-            await self._write_round(changes, self._writing)
-            self._writing = None
-
-    async def _write_round(self, changes: Mapping[Place, Commit | None], done: "asyncio.Future[None]") -> None:
-        try:
-            if self._failure is not None:
-                raise self._failure
-            await self._records.write(
-                {
-                    offset_key(self._group_id, place): commit.pack() if commit is not None else None
-                    for place, commit in changes.items()
-                }
-            )
-        except BaseException as failure:
-            self._failure = failure
-            done.set_exception(failure)
-            if not isinstance(failure, Moved | StoreError):
-                raise
-            return
-        for place, commit in changes.items():
-            if commit is None:
-                self.stored.pop(place, None)
+        unseen = await self._refresh_topics(offsets)
+        errors, changes = await self._validate(offsets, retention_ms, pace)
+        # From here on nothing is waited for: the group that takes the offsets is the one that was asked.
+        error = unseen or self._partitions.error_of(group_id)
+        runtime = self._runtimes.get(group_id)
+        if not error and runtime is None:
+            unknown = Errors.GROUP_ID_NOT_FOUND if knows_epochs else Errors.ILLEGAL_GENERATION
+            error = unknown if generation >= 0 else self._runtimes.refuse_new(group_id, joins=False)
+            runtime = self._runtimes.create(group_id) if not error else None
+        if not error and runtime is not None:
+            if isinstance(runtime.group, ConsumerGroup):
+                error = runtime.group.commit(member_id, generation, offsets, knows=knows_epochs)
             else:
-                self.stored[place] = commit
-            self._show(place)
-        done.set_result(None)
+                error = runtime.group.commit(member_id, instance_id, generation, self._clock.monotonic())
+        if error:
+            errors = dict.fromkeys(offsets, error)
+        if runtime is not None:
+            if changes and not error and (error := await runtime.commit(changes)):
+                errors |= dict.fromkeys(changes, error)
+            runtime.forget_if_vacant()
+        return errors
 
+    async def _validate(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], retention_ms: int, pace: Pace | None
+    ) -> tuple[dict[TopicPartition, Errors], dict[TopicPartition, OffsetAndMetadata | None]]:
+        """An error for each partition, and what is to be stored of those without one."""
+        now = self._clock.wall()
+        expires_at = now + retention_ms if retention_ms >= 0 else -1
+        errors: dict[TopicPartition, Errors] = {}
+        changes: dict[TopicPartition, OffsetAndMetadata | None] = {}
+        for partition, offset in offsets.items():
+            topic = self._topics.get(partition.topic)
+            if topic is None or not 0 <= partition.partition < len(topic.partitions):
+                errors[partition] = Errors.UNKNOWN_TOPIC_OR_PARTITION
+            elif len(offset.metadata.encode()) > self._max_metadata:
+                errors[partition] = Errors.OFFSET_METADATA_TOO_LARGE
+            else:
+                errors[partition] = NONE
+                changes[partition] = OffsetAndMetadata(
+                    offset.offset, offset.leader_epoch, offset.metadata, now, topic.id, expires_at
+                )
+            if pace is not None and pace.due():
+                await pace.turn()
+        return errors, changes
 
-def _look_at(future: "asyncio.Future[None]") -> None:
-    future.exception()  # nobody has to be waiting
+    async def _refresh_topics(self, partitions: Iterable[TopicPartition]) -> Errors:
+        """Learn of topics that other brokers have made, or made larger, if partitions are unknown; the error."""
+        if not all(self._exists(partition) for partition in partitions):
+            try:
+                await self._topics.refresh()
+            except StoreError:
+                return Errors.COORDINATOR_NOT_AVAILABLE
+        return NONE
+
+    def _exists(self, partition: TopicPartition) -> bool:
+        topic = self._topics.get(partition.topic)
+        return topic is not None and 0 <= partition.partition < len(topic.partitions)
+
+    async def fetch(
+        self,
+        group_id: str,
+        partitions: Sequence[TopicPartition] | None,
+        member_id: str | None = None,
+        epoch: int = -1,
+        pace: Pace | None = None,
+    ) -> tuple[Errors, dict[TopicPartition, OffsetAndMetadata]]:
+        """The error, and the offsets of these partitions (None: of all). `member_id`, `epoch`: of who asks, if told.
+
+        `pace`: others have their turn meanwhile, where there are many.
+        """
+        error = await self._refresh_topics(self._stored(group_id)) or self._partitions.error_of(group_id)
+        runtime = self._runtimes.get(group_id)
+        if not error and runtime is not None and isinstance(runtime.group, ConsumerGroup):
+            error = runtime.group.fetch(member_id, epoch)
+        if error:
+            return error, {}
+        stored = self._stored(group_id)
+        found: dict[TopicPartition, OffsetAndMetadata] = {}
+        asked = list(stored) if partitions is None else partitions
+        if len(asked) <= _FEW:
+            pace = None
+        for partition in asked:
+            offset = stored.get(partition)
+            if offset is not None and self._topic_exists(partition, offset):
+                found[partition] = offset
+            if pace is not None and pace.due():
+                await pace.turn()
+        return NONE, found
+
+    def _stored(self, group_id: str) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        runtime = self._runtimes.get(group_id)
+        return runtime.offsets.stored if runtime is not None else {}
+
+    def _topic_exists(self, partition: TopicPartition, offset: OffsetAndMetadata) -> bool:
+        """Whether the topic is still the one that the offset was committed for."""
+        topic = self._topics.get(partition.topic)
+        return topic is not None and topic.id == offset.topic_id
+
+    async def delete(self, group_id: str, partitions: Iterable[TopicPartition]) -> Errors:
+        """Remove offsets; the error. The caller has to know that no member reads the partitions."""
+        error, group = self._groups.describe(group_id)
+        runtime = self._runtimes.get(group_id)
+        if error or group is None or runtime is None:
+            return error
+        changes: dict[TopicPartition, OffsetAndMetadata | None] = {
+            partition: None for partition in partitions if partition in runtime.offsets.stored
+        }
+        if changes:
+            error = await runtime.commit(changes)
+            runtime.forget_if_vacant()
+        return error
+
+    # -- retention ---------------------------------------------------------------------------------------------------
+
+    async def expire(self) -> None:
+        """Remove offsets whose retention time is over, and groups that have neither offsets nor members."""
+        try:
+            await self._topics.refresh()  # a topic that is not known here may be a new one
+        except StoreError as error:
+            log.warning("no committed offsets expire now: %s", error.detail)
+            return
+        for runtime in self._runtimes:
+            if runtime.group.is_dead or not runtime.offsets.is_idle:
+                continue
+            expired: dict[TopicPartition, OffsetAndMetadata | None] = {
+                partition: None for partition in runtime.offsets.stored if self._has_expired(runtime, partition)
+            }
+            if expired:
+                await runtime.commit(expired)
+            if runtime.is_vacant and runtime.is_stored:
+                await runtime.delete()
+            runtime.forget_if_vacant()
+
+    def _has_expired(self, runtime: GroupRuntime, partition: TopicPartition) -> bool:
+        offset = runtime.offsets.stored[partition]
+        if not self._topic_exists(partition, offset):
+            return True
+        if not runtime.group.is_empty:
+            return False
+        now = self._clock.wall()
+        # A group that never had members has no time at which it became empty.
+        had_members = runtime.group.protocol_type is not None
+        since = max(offset.committed_at, runtime.since) if had_members else offset.committed_at
+        return now >= offset.expires_at if offset.expires_at >= 0 else now - since >= self._retention

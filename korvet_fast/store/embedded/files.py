@@ -1,6 +1,7 @@
 """Files on disk: descriptors and mappings within limits, writes that land whole, directories that remember them."""
 
 import errno
+import mmap
 import os
 import resource
 from collections import OrderedDict
@@ -9,7 +10,8 @@ from pathlib import Path
 from korvet_fast._native import FileMapping
 
 _WINDOWS = 16  # mapped at once
-_STEP = 16 << 20  # bytes between two windows' starts; each is twice as long, so that no read of this size leaves it
+_BLOCK = 4096  # bytes; disks want reads past the page cache to begin and end at such borders
+LENGTH = 16 << 20  # bytes that a view may have: half of a window; windows begin at multiples of it, and overlap
 
 
 class Handle:
@@ -17,13 +19,58 @@ class Handle:
 
     __slots__ = ("__weakref__", "fd")
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, flags: int = os.O_RDWR) -> None:
         self.fd = -1
-        self.fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        self.fd = os.open(path, flags | os.O_CLOEXEC)
 
     def __del__(self) -> None:
         if self.fd >= 0:
             os.close(self.fd)
+
+    def read(self, length: int, position: int) -> bytes | memoryview:
+        """`length` bytes from `position` on; fewer at the end of the file. Raises `OSError`."""
+        return os.pread(self.fd, length, position)
+
+
+class DiskHandle(Handle):
+    """A file whose bytes are read from the disk, past the page cache.
+
+    After a write that failed, the page cache keeps what the disk does not have, and calls it clean.
+    """
+
+    __slots__ = ("_blocks",)
+
+    def __init__(self, path: Path) -> None:
+        """Raises `OSError`; EINVAL where the file system cannot do this."""
+        super().__init__(path, os.O_RDONLY | os.O_DIRECT)
+        self._blocks = memoryview(b"")
+
+    def read(self, length: int, position: int) -> bytes | memoryview:
+        """See `Handle.read`; it holds until the next one. Whole blocks are read, into pages, as the kernel demands."""
+        first = position % _BLOCK
+        wanted = first + length
+        if len(self._blocks) < wanted:
+            self._blocks = memoryview(mmap.mmap(-1, wanted + -wanted % _BLOCK))
+        blocks = self._blocks[: wanted + -wanted % _BLOCK]
+        got = 0
+        while got < wanted:
+            count = os.preadv(self.fd, [blocks[got:]], position - first + got)
+            got += count
+            if got % _BLOCK or not count:  # the end of the file
+                break
+        return blocks[first : min(got, wanted)]
+
+
+def open_disk(path: Path) -> Handle:
+    """A file that is read from the disk, as far as its file system allows. Raises `OSError`."""
+    try:
+        return DiskHandle(path)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    handle = Handle(path, os.O_RDONLY)
+    os.posix_fadvise(handle.fd, 0, 0, os.POSIX_FADV_DONTNEED)  # the next best
+    return handle
 
 
 class Files:
@@ -54,15 +101,15 @@ class Files:
         Nobody may cut the file within them while the view is in use. What was mapped last stays so, and counts to what
         the process has resident: about 256 MiB at most.
         """
-        if length > _STEP:
+        if length > LENGTH:
             return None
-        number, start = divmod(position, _STEP)
+        number, start = divmod(position, LENGTH)
         window = self._windows.get((path, number))
         if window is None:
             if len(self._windows) >= _WINDOWS:
                 self._windows.popitem(last=False)
             try:
-                window = FileMapping(self.open(path).fd, number * _STEP, 2 * _STEP)
+                window = FileMapping(self.open(path).fd, number * LENGTH, 2 * LENGTH)
             except MemoryError:
                 return None  # the process may not map as much
             except OSError as error:
@@ -92,6 +139,14 @@ def default_limit() -> int:
     if soft == resource.RLIM_INFINITY:
         return 4096
     return max(16, min(4096, soft // 8))
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory, and those above it that are missing, durably. Raises `OSError`."""
+    if not path.parent.exists():
+        make_directory(path.parent)
+    path.mkdir(exist_ok=True)
+    sync_directory(path.parent)
 
 
 def sync_directory(path: Path) -> None:

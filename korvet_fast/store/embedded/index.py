@@ -53,6 +53,21 @@ class Index:
         row = bisect_right(self._offsets, offset) - 1
         return self._positions[row] if row >= 0 else 0
 
+    def row_at(self, offset: int, base: int) -> tuple[int, int]:
+        """The offset and the position of the last row at or before `offset`; (`base`, 0) before the first row."""
+        row = bisect_right(self._offsets, offset) - 1
+        return (self._offsets[row], self._positions[row]) if row >= 0 else (base, 0)
+
+    def row_within(self, offset: int, position: int) -> tuple[int, int]:
+        """The offset and the position of the last row of which neither is larger than these; (-1, -1) without one."""
+        row = min(bisect_right(self._offsets, offset), bisect_right(self._positions, position)) - 1
+        return (self._offsets[row], self._positions[row]) if row >= 0 else (-1, -1)
+
+    def offset_of(self, position: int) -> int:
+        """The offset of the row that is at `position`; -1 if there is none."""
+        row = bisect_left(self._positions, position)
+        return self._offsets[row] if row < len(self) and self._positions[row] == position else -1
+
     def time_position(self, ms: int) -> int:
         """A position at or before the first batch with a record at or after `ms`."""
         row = bisect_left(self._times, ms) - 1

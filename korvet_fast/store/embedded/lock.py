@@ -14,6 +14,10 @@ class Lock:
         self._path = directory / ".lock"
         self._fd = -1
 
+    def exists(self) -> bool:
+        """Whether the lock was ever taken."""
+        return self._path.exists()
+
     def take(self) -> None:
         """Raises `StoreError` if another process has it."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)

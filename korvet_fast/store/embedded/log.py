@@ -11,11 +11,11 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 
-from korvet_fast.core.types import Buffer
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.files import Files, Handle
 from korvet_fast.store.embedded.segment import Segment
-from korvet_fast.store.interface import Bounds, Entry, Piece, Stale
+from korvet_fast.store.types import Bounds, OffsetConflict, RecordBatch, SegmentLimits
+from korvet_fast.types import Buffer
 
 _PARTS = 1024  # buffers that one system call takes (IOV_MAX)
 
@@ -54,7 +54,7 @@ class Log:
         self.failed = ""  # why nothing can be written any more
         self.gone = False  # dropped: nothing can be read any more
         self.version = 0  # counts the cuts: reads under way begin anew
-        # The group commit's part (see commit.py).
+        # The group commit's part (see group_commit.py).
         self.dirty = False  # something was written since the last flush began
         self.fresh = False  # a file was made since then
         self.unflushed: list[Segment] = []  # segments that became full since then
@@ -89,24 +89,24 @@ class Log:
         """Which of the segments holds the offset, or would."""
         return max(0, bisect_right(self.segments, offset, key=_base) - 1)
 
-    def append(self, entries: Sequence[Entry], at: int, piece: Piece, files: Files) -> int:
+    def append(self, batches: Sequence[RecordBatch], at: int, segment_limits: SegmentLimits, files: Files) -> int:
         """Write the entries behind the end, all or none, into the page cache; the new end.
 
-        Raises `Stale` and `StoreError`.
+        Raises `OffsetConflict` and `StoreError`.
         """
         if self.failed:
             raise StoreError(self.failed)
         segment = self.segments[-1]
         if at != segment.end:
-            raise Stale(segment.end)
-        if not entries:
+            raise OffsetConflict(segment.end)
+        if not batches:
             return at
-        data, first, last, timestamp = entries[0]
-        alone = len(entries) == 1
-        size = len(data) if alone else sum(len(entry.data) for entry in entries)
+        data, first, last, timestamp = batches[0]
+        alone = len(batches) == 1
+        size = len(data) if alone else sum(len(batch.data) for batch in batches)
         position = segment.size
         if position:
-            limit, span = piece
+            limit, span = segment_limits
             if position + size > limit or timestamp - segment.first_time > span:
                 segment, position = self.roll(), 0
         try:
@@ -117,12 +117,12 @@ class Log:
         except OSError as error:
             raise _refusal(segment.path, error) from error
         if written < size:
-            self._write(handle, segment, [entry.data for entry in entries], size, written)
+            self._write(handle, segment, [batch.data for batch in batches], size, written)
         self.dirty = True
         if alone:
             segment.note(first, last, timestamp, size, self.interval)
             return last + 1
-        for data, first, last, timestamp in entries:
+        for data, first, last, timestamp in batches:
             segment.note(first, last, timestamp, len(data), self.interval)
         return segment.end
 

@@ -1,7 +1,10 @@
 """Reading a log: from the page cache without leaving the loop, from the disk in a thread.
 
-A large read that finds all of its bytes in the page cache hands them out as they lie there, mapped; a small one costs
-less as a copy. A read that had to wait may find that the log was cut meanwhile; it then begins anew.
+A large read that finds all of its bytes in the page cache lends them as they lie there, mapped; a small one costs less
+as a copy. A read that had to wait may find that the log was cut meanwhile; it then begins anew.
+
+Nobody here looks into mapped bytes. If somebody else cuts the file short, looking ends the process (SIGBUS), while the
+kernel, when it sends them, reports an error. The index alone says which bytes are whole batches.
 """
 
 import asyncio
@@ -12,17 +15,18 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TypeVar
 
-from korvet_fast._native import Batch, headers, reserve, span
-from korvet_fast.core.types import Buffer
+from korvet_fast._native import Batch, batch_headers, reserve, slice_batches
 from korvet_fast.errors import StoreError
-from korvet_fast.store.embedded.files import Files, Handle
+from korvet_fast.store.embedded.files import LENGTH, Files, Handle
 from korvet_fast.store.embedded.index import Index
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.segment import Segment, batch_size
-from korvet_fast.store.interface import Page
+from korvet_fast.store.types import ReadResult
+from korvet_fast.types import Buffer
 
 _SEARCH = 64 << 10  # bytes read at once when looking for a time
 _LEAST = 4 << 10  # bytes read at once at least
+_HEAD = 61  # bytes of a batch's header
 _MAPPED = 64 << 10  # bytes from which on a read is worth more mapped than copied
 _INDEX_ROWS = 1 << 20  # rows of indexes kept in memory, 24 bytes each
 _INDEX_ITSELF = 32  # rows that an index without any weighs as much as
@@ -35,7 +39,7 @@ class _Cut(Exception):
 
 
 class Reader:
-    """Reads logs. What it hands out are views of the buffers it read into."""
+    """Reads logs. What it hands out are views: of the buffers it read into, or of the page cache."""
 
     def __init__(self, files: Files, pool: Executor) -> None:
         self._files = files
@@ -44,15 +48,15 @@ class Reader:
         self._indexes: OrderedDict[Segment, tuple[int, Index]] = OrderedDict()  # with the size they are of
         self._rows = 0  # that all of these weigh as much as
 
-    async def read(self, log: Log, start: int, max_bytes: int, limit: int) -> Page:
+    async def read(self, log: Log, start: int, max_bytes: int, limit: int, *, copy: bool) -> ReadResult:
         """See `Store.read`."""
         while True:
             try:
-                return await self._read(log, start, max_bytes, limit)
+                return await self._read(log, start, max_bytes, limit, copy)
             except _Cut:
                 continue
 
-    async def find_time(self, log: Log, ms: int, start: int) -> Page:
+    async def find_time(self, log: Log, ms: int, start: int) -> ReadResult:
         """See `Store.find_time`."""
         while True:
             try:
@@ -60,7 +64,7 @@ class Reader:
             except _Cut:
                 continue
 
-    async def _read(self, log: Log, start: int, max_bytes: int, limit: int) -> Page:
+    async def _read(self, log: Log, start: int, max_bytes: int, limit: int, copy: bool) -> ReadResult:
         data: list[Buffer] = []
         offset = max(start, log.start)
         limit = min(limit, log.end)
@@ -70,36 +74,69 @@ class Reader:
             if offset >= segment.end:  # between two segments; there is one above, or `limit` would be reached
                 offset = log.segments[number + 1].base
                 continue
-            piece, following = await self._read_segment(log, segment, offset, max_bytes, limit)
+            asked = min(max_bytes, LENGTH)
+            piece, following = await self._read_segment(log, segment, offset, asked, limit, copy)
             if piece is None or (data and len(piece) > max_bytes):
                 break
             data.append(piece)
             offset = following
             max_bytes -= len(piece)
-            if offset < segment.end or max_bytes <= 0:
+            if max_bytes <= 0 or (offset < segment.end and max_bytes + len(piece) == asked):
                 break
-        return Page(data, offset if data else start)
+        return ReadResult(data, offset if data else start)
+
+    async def _lend(
+        self, log: Log, segment: Segment, index: Index, offset: int, max_bytes: int, limit: int
+    ) -> tuple[memoryview, int] | None:
+        """As `_read_segment`, mapped; None if not all is cached, or little lies between places that the index knows."""
+        first, begin = index.row_at(offset, segment.base)
+        if first != offset:
+            begin = await self._find_begin(log, segment, begin, offset)
+        following, end = segment.end, segment.size
+        if following > limit or end > begin + max_bytes:
+            following, end = index.row_within(limit, begin + max_bytes)
+            if end <= begin:  # a batch larger than `max_bytes`, perhaps
+                end = begin + batch_size(await self._fetch(log, segment, begin, _HEAD))
+                following = segment.end if end == segment.size else index.offset_of(end)
+        if end - begin < _MAPPED or not offset < following <= limit:
+            return None
+        try:
+            view = self._files.view(segment.path, begin, end - begin)
+        except OSError as error:
+            raise StoreError(f"{segment.path}: {error.strerror}") from error
+        return None if view is None else (view, following)
+
+    async def _find_begin(self, log: Log, segment: Segment, position: int, offset: int) -> int:
+        """Where the batch begins that holds `offset`; the last row before that offset is at `position`."""
+        length = min(log.interval + _HEAD, segment.size - position)  # a batch further away would have a row
+        data = await self._fetch(log, segment, position, length)
+        before = [batch for batch in batch_headers(data, verify=False) if batch.last_offset < offset]
+        return position + _whole(before)
 
     async def _read_segment(
-        self, log: Log, segment: Segment, offset: int, max_bytes: int, limit: int
+        self, log: Log, segment: Segment, offset: int, max_bytes: int, limit: int, copy: bool
     ) -> tuple[memoryview | None, int]:
         """Batches of one segment from `offset` on and the offset after them; None if the first goes beyond `limit`."""
         index = await self._find_index(log, segment)
         position = index.position(offset)
         size = segment.size
+        if max_bytes >= _MAPPED and size - position >= _MAPPED and not copy:
+            lent = await self._lend(log, segment, index, offset, max_bytes, limit)
+            if lent is not None:
+                return lent
         length = max(max_bytes, _LEAST) + log.interval
         while True:
             data = await self._fetch(log, segment, position, min(length, size - position))
-            begin, end, following = span(data, offset, limit, max_bytes)
+            begin, end, following = slice_batches(data, offset, limit, max_bytes)
             if end > begin:
                 return data[begin:end], following
             # No whole batch of ours in what was read. How far does it reach?
-            found = headers(data, verify=False)
+            found = batch_headers(data, verify=False)
             if found and found[-1].last_offset >= offset:
                 return None, offset
             position, length = _beyond(segment, position, data, found, size)
 
-    async def _find_time(self, log: Log, ms: int, start: int) -> Page:
+    async def _find_time(self, log: Log, ms: int, start: int) -> ReadResult:
         start = max(start, log.start)
         for segment in log.segments[log.find(start) :]:
             if log.gone or segment.max_time < ms or segment.end <= start:
@@ -110,14 +147,14 @@ class Reader:
             length = _SEARCH
             while position < size:
                 data = await self._fetch(log, segment, position, min(length, size - position))
-                found = headers(data, verify=False)
+                found = batch_headers(data, verify=False)
                 for batch in found:
                     if batch.max_timestamp >= ms and batch.last_offset >= start:
-                        return Page([data[batch.start : batch.start + batch.size]], batch.last_offset + 1)
+                        return ReadResult([data[batch.start : batch.start + batch.size]], batch.last_offset + 1)
                 if position + _whole(found) == size:
                     break
                 position, length = _beyond(segment, position, data, found, size)
-        return Page([], start)
+        return ReadResult([], start)
 
     async def _find_index(self, log: Log, segment: Segment) -> Index:
         """The index of a segment; of those that do not grow, the ones used last are kept."""
@@ -139,14 +176,9 @@ class Reader:
 
     async def _fetch(self, log: Log, segment: Segment, position: int, length: int) -> memoryview:
         """`length` bytes of a segment, all of which are there. Raises `StoreError`."""
-        data = bytearray()
         got = 0
+        data = reserve(length)
         try:
-            if length >= _MAPPED:
-                view = self._files.view(segment.path, position, length)
-                if view is not None:
-                    return view
-            data = reserve(length)
             handle = self._files.open(segment.path)
             if self._flags:
                 got = os.preadv(handle.fd, [data], position, self._flags)

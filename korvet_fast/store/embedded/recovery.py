@@ -1,7 +1,8 @@
 """Opening a directory: as the checkpoint of a clean shutdown says, or by looking at every log's end.
 
-After an unclean stop the bytes that no index file vouches for are read, checked by CRC, cut at the first bad one and
-flushed, so that everything that can be read after it is durable.
+After an unclean stop, the bytes that no index file vouches for are flushed, read from the disk, checked by CRC, and cut
+at the first bad one. So everything that can be read afterwards is durable. A flush that succeeds is not enough: after a
+write that failed, the page cache calls pages clean that no disk holds.
 """
 
 import json
@@ -14,16 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from korvet_fast.errors import StoreError
-from korvet_fast.store.embedded.commit import write_index
-from korvet_fast.store.embedded.cut import read_start
-from korvet_fast.store.embedded.files import replace_file, sync_directory
+from korvet_fast.store.embedded.files import Handle, replace_file, sync_directory
+from korvet_fast.store.embedded.group_commit import write_index
 from korvet_fast.store.embedded.index import Index, Summary, read_summary
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.names import REMOVED, log_name
+from korvet_fast.store.embedded.registry import NAME
+from korvet_fast.store.embedded.retention import read_start
 from korvet_fast.store.embedded.segment import Segment
 
 CHECKPOINT = "checkpoint"
 _VERSION = 1
+_MUCH = 128 << 20  # bytes that may take a slow disk a second and more to read: whoever waits is told
+_SECTOR = 512  # bytes: no file system has smaller blocks
 
 _logger = logging.getLogger(__name__)
 
@@ -51,7 +55,25 @@ def open_logs(directory: Path, interval: int, pool: Executor) -> dict[str, Log]:
     logs.update((log.name, log) for log in pool.map(lambda found: _recover(*found), doubtful))
     (directory / CHECKPOINT).unlink(missing_ok=True)
     sync_directory(directory)
+    _tell_of_lost_registry(directory, logs)
     return logs
+
+
+def _tell_of_lost_registry(directory: Path, logs: dict[str, Log]) -> None:
+    registry = logs.get(NAME)
+    if registry is not None and registry.start < registry.end:
+        return
+    held = sorted(name for name, log in logs.items() if log.start < log.end)
+    if held:
+        _logger.error(
+            "%s/%s, which says what topics, groups and settings there are, is missing or empty, and logs hold "
+            "records (%d, the first %s): stop the broker and copy it back; else a topic made anew under its old name "
+            "goes on with its records, and all other settings and offsets are lost",
+            directory,
+            NAME,
+            len(held),
+            held[0],
+        )
 
 
 def write_checkpoint(directory: Path, logs: Iterable[Log]) -> None:
@@ -117,6 +139,8 @@ def _recover(name: str, directory: Path, interval: int) -> Log:
     if not segments or segments[-1].end < start:
         _remove_segments(name, directory, [segment.base for segment in segments])
         return Log.create(name, directory, interval, start)
+    if _is_blank_at_end(segments[-1]):
+        segments.append(Segment.create(directory, segments[-1].end))
     for segment in segments[:-1]:
         if write_index(segment):
             segment.index = None  # it does not grow any more
@@ -131,16 +155,27 @@ def _recover_segment(directory: Path, base: int, interval: int) -> tuple[Segment
     summary = read_summary(path.with_suffix(".index"))
     if summary is not None and summary.size == size:
         return Segment(directory, base, summary), True
+    unknown = size - (summary.size if summary is not None else 0)
+    if unknown >= _MUCH:
+        _logger.info("%s: not closed cleanly; %d MB of it are read and checked", path, unknown / 1e6)
+    handle = Handle(path)
+    os.fsync(handle.fd)
     segment = Segment(directory, base).scan(size, interval, verify=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        if segment.size < size:
-            _logger.warning("%s: %d bytes cut off behind offset %d", path, size - segment.size, segment.end)
-            os.ftruncate(descriptor, segment.size)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    if segment.size < size:
+        _logger.warning("%s: %d bytes cut off behind offset %d", path, size - segment.size, segment.end)
+        os.ftruncate(handle.fd, segment.size)
+        os.fsync(handle.fd)
     return segment, segment.size == size
+
+
+def _is_blank_at_end(segment: Segment) -> bool:
+    """Whether the file's last block, not full yet, may be one that was never written: it holds nothing but zeros.
+
+    Such a block can be read, as zeros, and a file system (ext4) whose write of it has failed takes it for written, and
+    loses what is put into its rest.
+    """
+    rest = segment.size % _SECTOR
+    return rest > 0 and not any(Handle(segment.path).read(rest, segment.size - rest))
 
 
 def _remove_segments(name: str, directory: Path, bases: list[int]) -> None:

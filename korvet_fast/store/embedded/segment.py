@@ -6,8 +6,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from korvet_fast._native import Batch, headers
-from korvet_fast.store.embedded.files import Files, Handle
+from korvet_fast._native import Batch, batch_headers
+from korvet_fast.store.embedded.files import Files, Handle, open_disk
 from korvet_fast.store.embedded.index import Index, Summary, read_index
 
 _CHUNK = 1 << 20  # bytes read at once when a file is walked through
@@ -50,6 +50,13 @@ class Segment:
     def summary(self) -> Summary:
         """What the index file vouches for when it is written now."""
         return Summary(self.size, self.end, self.first_time, self.max_time)
+
+    def largest_timestamp(self) -> int:
+        """The largest record time, in ms; where no record has one, that of the file's last write, as in Kafka.
+
+        Raises `OSError`.
+        """
+        return self.max_time if self.max_time >= 0 else self.path.stat().st_mtime_ns // 1_000_000
 
     @classmethod
     def create(cls, directory: Path, base: int) -> "Segment":
@@ -96,14 +103,15 @@ class Segment:
     def scan(self, size: int, interval: int, *, verify: bool, below: int | None = None) -> "Segment":
         """A new segment that knows what the first `size` bytes of the file hold, up to the first that is no batch.
 
-        `verify`: a batch whose checksum fails is none. `below`: stops before the batch that reaches this offset.
+        `verify`: what the disk holds counts, not the page cache, and a batch whose checksum fails is none.
+        `below`: stops before the batch that reaches this offset.
         Starts behind what the index file vouches for. Raises `OSError`.
         """
         found = Segment(self.directory, self.base, index=Index())
         kept = read_index(self.index_path)
         if kept is not None and kept[0].size <= size and (below is None or kept[0].end <= below):
             found = Segment(self.directory, self.base, kept[0], kept[1])
-        handle = Handle(self.path)
+        handle = open_disk(self.path) if verify else Handle(self.path)
         for batch in walk(handle, found.size, size, verify=verify):
             if batch.base_offset < found.end or (below is not None and batch.last_offset >= below):
                 break
@@ -122,8 +130,8 @@ def walk(handle: Handle, position: int, size: int, *, verify: bool) -> Iterator[
     """
     length = _CHUNK
     while position < size:
-        data = os.pread(handle.fd, min(length, size - position), position)
-        found = headers(data, verify)
+        data = handle.read(min(length, size - position), position)
+        found = batch_headers(data, verify)
         yield from found
         position += found[-1].start + found[-1].size if found else 0
         if not found:

@@ -1,4 +1,4 @@
-"""The embedded store: the nine verbs over files in one directory.
+"""The embedded store: logs and keys in files of one directory.
 
 data/.lock                                   one process at a time (lock.py)
 data/checkpoint                              how a clean shutdown left the logs (recovery.py)
@@ -11,54 +11,50 @@ data/@removed/                               dropped logs on their way out
 
 import asyncio
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from korvet_fast.errors import KorvetError, StoreError
-from korvet_fast.store.embedded.commit import Commit, Shared, refuse, write_index
-from korvet_fast.store.embedded.cut import Cutter
-from korvet_fast.store.embedded.files import Files, default_limit, sync_directory
+from korvet_fast.errors import Errors, KorvetError, StoreError
+from korvet_fast.store.embedded.copies import find_missing_copies
+from korvet_fast.store.embedded.files import Files, default_limit, make_directory, sync_directory
+from korvet_fast.store.embedded.group_commit import GroupCommit, SharedFuture, refuse, write_index
 from korvet_fast.store.embedded.lock import Lock
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.names import REMOVED, directory_name
 from korvet_fast.store.embedded.reader import Reader
 from korvet_fast.store.embedded.recovery import open_logs, write_checkpoint
 from korvet_fast.store.embedded.registry import NAME, Registry
-from korvet_fast.store.interface import (
+from korvet_fast.store.embedded.retention import Retention
+from korvet_fast.store.types import (
     BATCHES,
     LARGE,
     Appending,
-    Attached,
     Bounds,
-    Change,
-    Entry,
-    Form,
-    Page,
-    Piece,
-    Stale,
+    CompareAndSet,
+    OffsetConflict,
+    ReadResult,
+    RecordBatch,
+    SegmentLimits,
 )
 
 _FLUSHERS = 8  # threads; the file system's journal joins flushes that run side by side
 _READERS = 4
+_WRITERS = 4  # apart from the readers, who wait for cold disks
 
 _CLOSED = "the store is closed"
 _NOTHING = Bounds(0, 0, 0, 0)
 
 
-def _end_nothing() -> None:
-    """What ends a `follow` that has nothing to tell."""
-
-
 class EmbeddedStore:
     """A `Store` in a directory of its own. Durable means: flushed to the disk.
 
-    While it is open no other program can get in: every log is attached, and nothing happens behind its owner's back.
+    While it is open no other program can get in: nothing happens behind its owner's back.
     """
 
     layouts: tuple[str, ...] = (BATCHES,)
-    shared: bool = False
     syncs: bool = True
+    shared = producers = groups = None
 
     def __init__(
         self,
@@ -78,14 +74,18 @@ class EmbeddedStore:
     async def open(self) -> None:
         """See `Store.open`."""
         try:
-            self._directory.mkdir(parents=True, exist_ok=True)
+            if not self._lock.exists():  # what the directory's entry above it still needs, it gets before its first use
+                make_directory(self._directory)
             self._lock.take()
         except OSError as error:
-            raise StoreError(f"{self._directory} cannot be used: {error.strerror}") from error
+            a_file = isinstance(error, FileExistsError | NotADirectoryError)
+            why = "there is a file; name a directory" if a_file else error.strerror
+            raise StoreError(f"{self._directory} cannot be used: {why}") from error
         self._readers = ThreadPoolExecutor(_READERS, "read")
-        self._commit = Commit(_FLUSHERS, self._readers)
+        self._writers = ThreadPoolExecutor(_WRITERS, "write")
+        self._commit = GroupCommit(_FLUSHERS, self._writers)
         self._reader = Reader(self._files, self._readers)
-        self._cutter = Cutter(self._files, self._readers)
+        self._retention = Retention(self._files, self._writers, self._commit)
         self._cutting = asyncio.Lock()
         try:
             await self._recover()
@@ -101,8 +101,8 @@ class EmbeddedStore:
         self._logs = await loop.run_in_executor(None, open_logs, self._directory, self._interval, self._readers)
         changes = self._logs.pop(NAME, None) or Log.create(NAME, self._directory / NAME, self._interval)
         self._changes = changes
-        self._registry = Registry(changes, self._files, self._commit, self._cutter)
-        self._stored: asyncio.Future[None] = Shared(loop=loop)
+        self._registry = Registry(changes, self._files, self._commit, self._retention)
+        self._stored: asyncio.Future[None] = SharedFuture(loop=loop)
         self._stored.set_result(None)
         self._at_once = Appending(self._stored, self._stored)
         await self._registry.open(self._reader)
@@ -110,6 +110,7 @@ class EmbeddedStore:
     async def close(self) -> None:
         """See `Store.close`. Raises `StoreError` if a log has failed; the directory is let go of even then."""
         async with self._cutting:  # the checkpoint must not tell of files that are being removed
+            await self._registry.close()
             try:
                 logs = await self._flush()
                 clean = [log for log in logs if not log.failed]
@@ -146,40 +147,29 @@ class EmbeddedStore:
         self._ready = False
         self._commit.close()
         self._readers.shutdown()
+        self._writers.shutdown()
         self._files.clear()
         self._lock.release()
 
-    def listen(self, forked: Callable[[str], None]) -> None:
-        """See `Store.listen`. What was stored stays stored while the directory is held: never called."""
-
-    def declare(self, log: str, form: Form) -> None:
-        """See `Store.declare`. There is one form."""
-
-    async def attach(self, log: str, form: Form, *, epoch: int, floor: int) -> Attached:
-        """See `Store.attach`."""
-        bounds = await self.bounds(log)
-        return Attached(bounds, epoch, bounds.end, b"")
-
-    def follow(self, log: str, end: int, grown: Callable[[], None]) -> Callable[[], None]:
-        """See `Store.follow`. Nobody else can write."""
-        return _end_nothing
-
-    def refusal(self, log: str | None, sync: bool, copies: int) -> str | None:
-        """See `Store.refusal`."""
-        return None if copies <= 1 else f"this store keeps one copy, {copies} are asked for"
-
-    async def changed(self, prefix: str) -> int:
-        """See `Store.changed`."""
-        return self._registry.changed(prefix)
+    def durability_error(self, log: str | None, sync: bool, copies: int) -> str | None:
+        """See `LogStore.durability_error`."""
+        return find_missing_copies(copies) or None
 
     def append(
-        self, log: str, entries: Sequence[Entry], at: int, *, sync: bool, copies: int = 1, piece: Piece = LARGE
+        self,
+        log: str,
+        batches: Sequence[RecordBatch],
+        at: int,
+        *,
+        sync: bool,
+        copies: int = 1,
+        segment_limits: SegmentLimits = LARGE,
     ) -> Appending:
-        """See `Store.append`."""
+        """See `LogStore.append`."""
         state = self._logs.get(log)
         if state is None:
             state = self._create(log, at)
-        end = state.append(entries, at, piece, self._files)
+        end = state.append(batches, at, segment_limits, self._files)
         if not sync and state.durable == at:
             state.durable = end
         if state.durable == end and not (sync and (state.dirty or state.flushing)):
@@ -192,7 +182,7 @@ class EmbeddedStore:
 
     def _create(self, name: str, at: int) -> Log:
         if at != 0:
-            raise Stale(0)
+            raise OffsetConflict(0)
         directory = self._directory / directory_name(name)
         if not self._ready:
             raise StoreError(_CLOSED)
@@ -202,54 +192,67 @@ class EmbeddedStore:
             raise StoreError(f"{directory} cannot be made: {error.strerror}") from error
         return log
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int) -> Page:
-        """See `Store.read`."""
+    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
+        """See `LogStore.read`."""
         state = self._logs.get(log)
         if state is None:
-            return Page([], start)
-        return await self._reader.read(state, start, max_bytes, limit)
+            return ReadResult([], start)
+        return await self._reader.read(state, start, max_bytes, limit, copy=copy)
 
     async def bounds(self, log: str) -> Bounds:
-        """See `Store.bounds`."""
+        """See `LogStore.bounds`."""
         state = self._logs.get(log)
         return _NOTHING if state is None else state.bounds
 
-    async def find_time(self, log: str, ms: int, start: int = 0) -> Page:
-        """See `Store.find_time`."""
+    async def find_time(self, log: str, ms: int, start: int = 0) -> ReadResult:
+        """See `LogStore.find_time`."""
         state = self._logs.get(log)
         if state is None:
-            return Page([], start)
+            return ReadResult([], start)
         return await self._reader.find_time(state, ms, start)
 
-    async def cut(
-        self,
-        log: str,
-        *,
-        start: int | None = None,
-        end: int | None = None,
-        older_than: int | None = None,
-        larger_than: int | None = None,
+    async def truncate(self, log: str, end: int) -> Bounds:
+        """See `LogStore.truncate`."""
+        async with self._cutting:
+            state = self._find(log, end)
+            if state is None:
+                return _NOTHING
+            async with self._commit.pause(state):
+                await self._retention.truncate(state, end)
+            return state.bounds
+
+    async def delete_records(self, log: str, start: int) -> Bounds:
+        """See `LogStore.delete_records`."""
+        async with self._cutting:
+            state = self._find(log, start)
+            if state is None:
+                return _NOTHING
+            if state.durable < start <= state.end:
+                await self._commit.ask(state)
+            await self._retention.delete_records(state, start)
+            return state.bounds
+
+    async def apply_retention(
+        self, log: str, *, older_than: int | None = None, larger_than: int | None = None
     ) -> Bounds:
-        """See `Store.cut`."""
+        """See `LogStore.apply_retention`."""
         async with self._cutting:
             state = self._logs.get(log)
             if state is None:
-                if start or end:
-                    raise KorvetError("OFFSET_OUT_OF_RANGE", f"{log} is empty")
                 return _NOTHING
-            if start is not None and state.durable < start <= state.end:
-                await self._commit.ask(state)
-            async with self._commit.pause(state):
-                if start is not None:
-                    await self._cutter.delete_before(state, start)
-                if older_than is not None or larger_than is not None:
-                    await self._cutter.retire(state, older_than, larger_than)
-                if end is not None:
-                    await self._cutter.truncate(state, end)
+            if older_than is not None or larger_than is not None:
+                await self._retention.apply_retention(state, older_than, larger_than)
             return state.bounds
 
+    def _find(self, log: str, offset: int) -> Log | None:
+        """A log; None if there is none yet. Raises `KorvetError` OFFSET_OUT_OF_RANGE if it then lacks the offset."""
+        state = self._logs.get(log)
+        if state is None and offset:
+            raise KorvetError(Errors.OFFSET_OUT_OF_RANGE, f"{log} is empty")
+        return state
+
     async def drop(self, log: str) -> None:
-        """See `Store.drop`."""
+        """See `LogStore.drop`."""
         async with self._cutting:
             state = self._logs.get(log)
             if state is None:
@@ -260,7 +263,7 @@ class EmbeddedStore:
                 except OSError as error:
                     raise StoreError(f"{state.directory} cannot be removed: {error}") from error
         try:
-            await asyncio.get_running_loop().run_in_executor(self._readers, self._remove, removed)
+            await asyncio.get_running_loop().run_in_executor(self._writers, self._remove, removed)
         except OSError as error:
             raise StoreError(f"{log} is dropped, but {removed} cannot be removed: {error}") from error
 
@@ -284,17 +287,14 @@ class EmbeddedStore:
         sync_directory(self._directory)
         shutil.rmtree(directory)
 
-    def show(self, log: str, group: str, offset: int | None) -> None:
-        """See `Store.show`: nobody else looks into these files."""
-
     async def load(self, key: str) -> bytes | None:
-        """See `Store.load`."""
+        """See `KeyStore.load`."""
         return self._registry.load(key)
 
-    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: Change) -> bool:
-        """See `Store.save`."""
+    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: CompareAndSet) -> bool:
+        """See `KeyStore.save`."""
         return await self._registry.save(key, value, expected, *others)
 
     async def scan(self, prefix: str) -> dict[str, bytes]:
-        """See `Store.scan`."""
+        """See `KeyStore.scan`."""
         return self._registry.scan(prefix)

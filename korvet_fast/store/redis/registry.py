@@ -3,10 +3,10 @@
 An area is what keys begin with up to their first "/", such as `topics`; keys without one are in the area "".
 
 korvet:@registry:topics               field = key; the field @version counts changes
-{korvet:@registry:topics}:@writers    field = key, value = who set it last: a mark of its own for every `save`
+{korvet:@registry:topics}:@writers    field = key, value = who set it last: each `save` has a token of its own
                                       (of several keys, under the first)
 
-A save whose outcome is unknown is sent again: the mark tells a copy of it that it has been carried out.
+A save whose outcome is unknown is sent again: the token tells a copy of it that it has been carried out.
 """
 
 import asyncio
@@ -14,15 +14,15 @@ import secrets
 from itertools import count
 from typing import Any, NamedTuple
 
-from korvet_fast._native import ReplyError, pack, reply
+from korvet_fast._native import ReplyError, encode_commands, parse_reply
 from korvet_fast.errors import StoreError
-from korvet_fast.store.interface import Change
-from korvet_fast.store.redis.topology import REPAIR, Topology, curable
+from korvet_fast.store.redis.connection.topology import REPAIR, Topology, curable
+from korvet_fast.store.types import CompareAndSet
 
 _VERSION = b"@version"
 _GROWTH = 64  # bytes by which a value may grow when the server has reached its memory limit
 
-# Arguments: the mark; then for each key: itself, present value expected (then the value), present value wanted (then
+# Arguments: the token; then for each key: itself, present value expected (then the value), present value wanted (then
 # the value). Redis runs a script as one step and logs its writes as one.
 SAVE = """
 local mark = ARGV[1]
@@ -62,14 +62,14 @@ class Registry:
         self._saves = count()
 
     async def load(self, key: str) -> bytes | None:
-        """See `Store.load`."""
+        """See `KeyStore.load`."""
         place = self._find_hash(key)
         value: bytes | None = (await self._call(place, "HGET", place, key)).reply
         return value
 
-    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: Change) -> bool:
-        """See `Store.save`. Raises `StoreError` if the outcome could not be learned in time."""
-        changes = (Change(key, value, expected), *others)
+    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: CompareAndSet) -> bool:
+        """See `KeyStore.save`. Raises `StoreError` if the outcome could not be learned in time."""
+        changes = (CompareAndSet(key, value, expected), *others)
         arguments: list[bytes | str | int] = [f"{self._program}:{next(self._saves)}"]
         for change in changes:
             arguments.append(change.key)
@@ -79,18 +79,18 @@ class Registry:
         script = SAVE if any(map(_grows, changes)) else SAVE_ALWAYS
         done = await self._call(place, "EVAL", script, 2, place, f"{{{place}}}:@writers", *arguments)
         if done.again and value is None and not done.reply:
-            return await self.load(key) is None  # an earlier copy may have removed it, and its mark with it
+            return await self.load(key) is None  # an earlier copy may have removed it, and its token with it
         return bool(done.reply)
 
     async def scan(self, prefix: str) -> dict[str, bytes]:
-        """See `Store.scan`."""
+        """See `KeyStore.scan`."""
         place = self._find_hash(prefix)
         row: list[bytes] = (await self._call(place, "HGETALL", place)).reply
         found = {name.decode(): value for name, value in zip(row[::2], row[1::2], strict=True) if name != _VERSION}
         return {key: found[key] for key in sorted(found) if key.startswith(prefix)}
 
-    async def changed(self, prefix: str) -> int:
-        """See `Store.changed`."""
+    async def version(self, prefix: str) -> int:
+        """See `SharedStore.version`."""
         place, generation = self._find_hash(prefix), self._topology.generation
         version: bytes | None = (await self._call(place, "HGET", place, _VERSION)).reply
         # A failover can take changes back, and others can make up for their number.
@@ -101,17 +101,17 @@ class Registry:
         return f"{self._namespace}:@registry:{area if slash else ''}"
 
     async def _call(self, place: str, *command: bytes | str | int) -> "_Done":
-        packed = pack([command])
+        packed = encode_commands([command])
         loop = asyncio.get_running_loop()
         deadline = loop.time() + REPAIR
         again = False
         while True:
             try:
-                (raw,) = await self._topology.lane(place).send(packed)
+                (raw,) = await self._topology.pipeline(place).send(packed)
             except StoreError as error:
                 why = error.detail
             else:
-                answer = reply(raw)
+                answer = parse_reply(raw)
                 if not isinstance(answer, ReplyError):
                     return _Done(answer, again)
                 why = answer.message
@@ -121,7 +121,7 @@ class Registry:
             await self._topology.repair(place, why, deadline - loop.time())
 
 
-def _grows(change: Change) -> bool:
+def _grows(change: CompareAndSet) -> bool:
     if change.expected is None:
         return change.value is not None
     return len(change.value or b"") - len(change.expected) > _GROWTH

@@ -1,74 +1,74 @@
-"""The Redis store: the verbs of `Store` over streams (the layouts: entries.py, batches.py).
+"""The Redis store: the verbs of `Store` over streams (the layouts: stream/entries.py, stream/batches.py).
 
 korvet:orders:0              the stream of the log `orders:0`
-{korvet:orders:0}:@state     a hash beside it: whose it is, where it ends (scripts.py)
+{korvet:orders:0}:@state     a hash beside it: whose it is, where it ends (stream/scripts.py)
 korvet:@registry…            keys and values (registry.py)
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 
-from korvet_fast._native import pack
-from korvet_fast.errors import KorvetError
-from korvet_fast.store.interface import (
+from korvet_fast._native import encode_commands
+from korvet_fast.errors import Errors, KorvetError
+from korvet_fast.store.redis.connection.calls import IdempotentCalls
+from korvet_fast.store.redis.connection.topology import Topology
+from korvet_fast.store.redis.connection.url import RedisUrl
+from korvet_fast.store.redis.durability.sync import Durability
+from korvet_fast.store.redis.log.acquire import acquire, join_heads
+from korvet_fast.store.redis.log.bounds import read_bounds
+from korvet_fast.store.redis.log.log import FencingTokens, Log
+from korvet_fast.store.redis.log.mirror import Mirror
+from korvet_fast.store.redis.log.reader import Reader
+from korvet_fast.store.redis.log.retention import Retention
+from korvet_fast.store.redis.log.stream_listener import StreamListener
+from korvet_fast.store.redis.log.writer import Writer
+from korvet_fast.store.redis.registry import Registry
+from korvet_fast.store.types import (
     BATCHES,
     ENTRIES,
     LARGE,
     WHOLE,
     Appending,
-    Attached,
     Bounds,
-    Change,
-    Detached,
-    Entry,
-    Form,
-    Page,
-    Piece,
+    CompareAndSet,
+    LeadershipGrant,
+    LogFormat,
+    NotLeader,
+    ReadResult,
+    RecordBatch,
+    SegmentLimits,
 )
-from korvet_fast.store.redis.attach import attach
-from korvet_fast.store.redis.calls import Calls
-from korvet_fast.store.redis.cut import Cutter
-from korvet_fast.store.redis.follow import Follower
-from korvet_fast.store.redis.log import Log, Marks
-from korvet_fast.store.redis.mirror import Mirror
-from korvet_fast.store.redis.reader import Reader
-from korvet_fast.store.redis.registry import Registry
-from korvet_fast.store.redis.survey import survey
-from korvet_fast.store.redis.sync import Durability
-from korvet_fast.store.redis.topology import Topology
-from korvet_fast.store.redis.url import RedisUrl
-from korvet_fast.store.redis.writer import Writer
 
 
 class RedisStore:
-    """A `Store` in Redis. Durable means what a log's level asks for and the server can give (durability.py)."""
+    """A `Store` in Redis. Durable means what a log's level asks for and the server can give (durability/)."""
 
     layouts: tuple[str, ...] = (ENTRIES, BATCHES)
-    shared = True
     syncs = False
 
     def __init__(self, url: RedisUrl) -> None:
         self.url = url
+        self.shared = self.producers = self.groups = self
         self._logs: dict[str, Log] = {}
         self._listeners: list[Callable[[str], None]] = []
-        self._marks = Marks()
+        self._fencing_tokens = FencingTokens()
 
-    def listen(self, forked: Callable[[str], None]) -> None:
-        """See `Store.listen`."""
-        self._listeners.append(forked)
+    def on_data_loss(self, lost: Callable[[str], None]) -> None:
+        """See `SharedStore.on_data_loss`."""
+        self._listeners.append(lost)
 
     async def open(self) -> None:
         """See `Store.open`. Raises `StoreError` too if the server might lose whole logs (eviction)."""
         self._topology = Topology(self.url)
         self.durability = Durability(self._topology)
-        self._calls = Calls(self._topology)
+        self._calls = IdempotentCalls(self._topology)
         self._registry = Registry(self._topology)
         self._reader = Reader(self._calls)
-        self._cutter = Cutter(self._calls, self._reader)
-        self._writer = Writer(self._topology, self.durability, self._calls, self._marks)
-        self._follower = Follower(self._topology)
+        self._retention = Retention(self._calls, self._reader)
+        self._writer = Writer(self._topology, self.durability, self._calls, self._fencing_tokens)
+        self._stream_listener = StreamListener(self._topology)
         self._mirror = Mirror(self._calls)
-        self._topology.listen(self._fork)
+        self._topology.on_history_change(self._on_data_loss)
         try:
             await self._topology.open()
             await self.durability.open()
@@ -78,11 +78,15 @@ class RedisStore:
 
     async def close(self) -> None:
         """See `Store.close`: waits for what is under way."""
-        waiting = [group.durable for log in self._logs.values() for group in (*log.rounds, *log.groups)]
+        waiting = [
+            transaction.durable
+            for log in self._logs.values()
+            for transaction in (*log.awaiting_durable, *log.transactions)
+        ]
         if waiting:
             await asyncio.wait(waiting)
         self.let_go()
-        await self._follower.close()
+        await self._stream_listener.close()
         await self._mirror.close()
         await self.durability.close()
         await self._topology.close()
@@ -90,132 +94,153 @@ class RedisStore:
     def let_go(self) -> None:
         """End what is under way: nothing more is sent, nobody waits."""
         for log in self._logs.values():
-            self._writer.resolver.break_off(log, "the store is closed")
+            self._writer.recovery.break_off(log, "the store is closed")
         self._logs.clear()
 
-    def _fork(self, sentence: str) -> None:
+    def _on_data_loss(self, sentence: str) -> None:
         for log in self._logs.values():
             log.reach = max(log.reach, log.end)
-            self._writer.resolver.break_off(log, sentence)
-        self._follower.begin_anew()
-        for forked in self._listeners:
-            forked(sentence)
+            self._writer.recovery.break_off(log, sentence)
+        self._stream_listener.begin_anew()
+        for lost in self._listeners:
+            lost(sentence)
 
     # -- whose a log is ------------------------------------------------------------------------------------------
 
-    def declare(self, log: str, form: Form) -> None:
-        """See `Store.declare`."""
+    def declare(self, log: str, log_format: LogFormat) -> None:
+        """See `SharedStore.declare`."""
         known = self._logs.get(log)
         if known is None:
-            self._logs[log] = Log(log, self.url.namespace, form)
+            self._logs[log] = Log(log, self.url.namespace, log_format)
+        elif known.log_format.entries_layout == log_format.entries_layout:
+            known.log_format = known.log_format._replace(compression=log_format.compression)
         else:
-            known.form = form
+            known.lay_out(log_format)
 
-    async def attach(self, log: str, form: Form, *, epoch: int, floor: int) -> Attached:
-        """See `Store.attach`."""
+    async def acquire(
+        self, log: str, log_format: LogFormat, *, epoch: int, floor: int, durable: int = 0
+    ) -> LeadershipGrant:
+        """See `SharedStore.acquire`."""
         state = self._logs.get(log)
         if state is None:
-            state = self._logs[log] = Log(log, self.url.namespace, form)
-        while state.groups or state.trouble is not None:
-            await asyncio.wait([group.stored for group in state.groups])
-        state.lay_out(form)
-        return await attach(self._calls, self._marks, state, epoch, floor)
+            state = self._logs[log] = Log(log, self.url.namespace, log_format)
+        while state.transactions or state.failure is not None:
+            await asyncio.wait([transaction.stored for transaction in state.transactions])
+        state.lay_out(log_format)
+        await self.durability.check(state.key)
+        return await acquire(self._calls, self._fencing_tokens, state, epoch, floor, durable)
 
-    def follow(self, log: str, end: int, grown: Callable[[], None]) -> Callable[[], None]:
-        """See `Store.follow`."""
+    def notify(
+        self, log: str, end: int, on_append: Callable[[], None], wanted: Callable[[], bool] | None = None
+    ) -> Callable[[], None]:
+        """See `SharedStore.notify`."""
         state = self._logs.get(log)
-        return self._follower.follow(state, end, grown) if state is not None else _nothing
+        return self._stream_listener.notify(state, end, on_append, wanted) if state is not None else _nothing
 
-    def refusal(self, log: str | None, sync: bool, copies: int) -> str | None:
-        """See `Store.refusal`."""
-        key = None if log is None else f"{self.url.namespace}:{log}"
-        return self.durability.refusal(key, sync, copies) or None
+    def recent_headers(self, log: str) -> bytes:
+        """See `ProducerHeaders.recent_headers`."""
+        state = self._logs.get(log)
+        return b"" if state is None else join_heads(state.heads)
 
     # -- records -------------------------------------------------------------------------------------------------
 
-    def append(
-        self, log: str, entries: Sequence[Entry], at: int, *, sync: bool, copies: int = 1, piece: Piece = LARGE
-    ) -> Appending:
-        """See `Store.append`. Raises `KorvetError` INVALID_RECORD too, for a record that a stream cannot hold."""
-        state = self._logs.get(log)
-        if state is None:
-            raise Detached(f"{log} is not attached")
-        return self._writer.append(state, entries, at, (sync, copies), piece)
+    def durability_error(self, log: str | None, sync: bool, copies: int) -> str | None:
+        """See `LogStore.durability_error`."""
+        key = None if log is None else f"{self.url.namespace}:{log}"
+        return self.durability.durability_error(key, sync, copies) or None
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int) -> Page:
-        """See `Store.read`."""
+    def append(
+        self,
+        log: str,
+        batches: Sequence[RecordBatch],
+        at: int,
+        *,
+        sync: bool,
+        copies: int = 1,
+        segment_limits: SegmentLimits = LARGE,
+    ) -> Appending:
+        """See `LogStore.append`. Raises `KorvetError` INVALID_RECORD too, for a record that a stream cannot hold."""
         state = self._logs.get(log)
         if state is None:
-            return Page([], start)
+            raise NotLeader(f"{log} is not acquired")
+        return self._writer.append(state, batches, at, (sync, copies), segment_limits)
+
+    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
+        """See `LogStore.read`. Always a copy."""
+        state = self._logs.get(log)
+        if state is None:
+            return ReadResult([], start)
         return await self._reader.read(state, start, max_bytes, limit)
 
     async def bounds(self, log: str) -> Bounds:
-        """See `Store.bounds`."""
+        """See `LogStore.bounds`."""
         state = self._logs.get(log)
-        return Bounds(0, 0, 0, 0) if state is None else await survey(self._calls, state)
+        return Bounds(0, 0, 0, 0) if state is None else await read_bounds(self._calls, state)
 
-    async def find_time(self, log: str, ms: int, start: int = 0) -> Page:
-        """See `Store.find_time`."""
+    async def find_time(self, log: str, ms: int, start: int = 0) -> ReadResult:
+        """See `LogStore.find_time`."""
         state = self._logs.get(log)
         if state is None:
-            return Page([], start)
+            return ReadResult([], start)
         return await self._reader.find_time(state, ms, start)
 
-    async def cut(
-        self,
-        log: str,
-        *,
-        start: int | None = None,
-        end: int | None = None,
-        older_than: int | None = None,
-        larger_than: int | None = None,
-    ) -> Bounds:
-        """See `Store.cut`. With `end`, raises `KorvetError` INVALID_REQUEST: Redis gives no id out twice."""
+    async def truncate(self, log: str, end: int) -> Bounds:
+        """See `LogStore.truncate`. Raises `KorvetError` INVALID_REQUEST: Redis gives no id out twice."""
+        raise KorvetError(Errors.INVALID_REQUEST, "what is at the end of a log in Redis cannot be taken away again")
+
+    async def delete_records(self, log: str, start: int) -> Bounds:
+        """See `LogStore.delete_records`."""
         state = self._logs.get(log)
-        if end is not None:
-            raise KorvetError("INVALID_REQUEST", "what is at the end of a log in Redis cannot be taken away again")
         if state is None:
             if start:
-                raise KorvetError("OFFSET_OUT_OF_RANGE", f"{log} is empty")
+                raise KorvetError(Errors.OFFSET_OUT_OF_RANGE, f"{log} is empty")
             return Bounds(0, 0, 0, 0)
-        async with state.cutting:
-            bounds = await survey(self._calls, state)
-            if start is not None:
-                bounds = await self._cutter.delete_before(state, bounds, start)
-            if older_than is not None or larger_than is not None:
-                bounds = await self._cutter.retire(state, bounds, older_than, larger_than)
-            return bounds
+        async with state.retention_lock:
+            return await self._retention.delete_records(state, await read_bounds(self._calls, state), start)
+
+    async def apply_retention(
+        self, log: str, *, older_than: int | None = None, larger_than: int | None = None
+    ) -> Bounds:
+        """See `LogStore.apply_retention`."""
+        state = self._logs.get(log)
+        if state is None:
+            return Bounds(0, 0, 0, 0)
+        async with state.retention_lock:
+            bounds = await read_bounds(self._calls, state)
+            if older_than is None and larger_than is None:
+                return bounds
+            return await self._retention.apply_retention(state, bounds, older_than, larger_than)
 
     async def drop(self, log: str) -> None:
-        """See `Store.drop`."""
+        """See `LogStore.drop`."""
         state = self._logs.pop(log, None) or Log(log, self.url.namespace, WHOLE)
-        self._writer.resolver.break_off(state, f"{log} was dropped")
-        await self._calls.ask(state.key, pack([["UNLINK", state.key, state.state_key]]))
+        self._writer.recovery.break_off(state, f"{log} was dropped")
+        await self._calls.ask(state.key, encode_commands([["UNLINK", state.key, state.state_key]]))
 
-    def show(self, log: str, group: str, offset: int | None) -> None:
-        """See `Store.show`: in `XINFO GROUPS`."""
+    def mirror_offset(self, log: str, group: str, offset: int | None) -> None:
+        """See `GroupOffsetMirror.mirror_offset`: in `XINFO GROUPS`."""
         state = self._logs.get(log)
         if state is not None:
-            self._mirror.show(state, group, offset)
+            self._mirror.mirror_offset(state, group, offset)
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
     async def load(self, key: str) -> bytes | None:
-        """See `Store.load`."""
+        """See `KeyStore.load`."""
         return await self._registry.load(key)
 
-    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: Change) -> bool:
-        """See `Store.save`."""
+    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: CompareAndSet) -> bool:
+        """See `KeyStore.save`."""
         return await self._registry.save(key, value, expected, *others)
 
     async def scan(self, prefix: str) -> dict[str, bytes]:
-        """See `Store.scan`."""
+        """See `KeyStore.scan`."""
         return await self._registry.scan(prefix)
 
-    async def changed(self, prefix: str) -> int:
-        """See `Store.changed`."""
-        return await self._registry.changed(prefix)
+    async def version(self, prefix: str) -> int:
+        """See `SharedStore.version`."""
+        return await self._registry.version(prefix)
 
 
 def _nothing() -> None:
-    """What ends a `follow` that never began."""
+    """What ends a `notify` that never began."""

@@ -2,18 +2,23 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from korvet_fast.core.broker import Broker
+from korvet_fast.core.client_session import Client, ClientSession
+from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.core.fair_queue import FairQueue, Turn
 from korvet_fast.errors import CodecError
-from korvet_fast.wire.dialect import Hangup, Reply
-from korvet_fast.wire.kafka.faults import UNSUPPORTED_VERSION
+from korvet_fast.wire.dialect import CloseConnection, Reply
+from korvet_fast.wire.kafka.errors import UNSUPPORTED_VERSION
 from korvet_fast.wire.kafka.shapes.message import API_VERSIONS, Message
 
-ELEMENTS = 200_000  # array elements in one request, all arrays together
+_PARTITIONS = 20_000  # that a request may name whatever `max.partitions` is
+_BESIDE = 5_000  # array elements of a request besides
+LITTLE = 64 * 1024  # bytes of an answer that nobody has to wait for
+QUICK = 1000  # microseconds of work that nobody has to wait for
 _PRODUCE = b"\0\0"  # its API key
 _SPREAD = 32
 _HEADER = Struct(">hhi")  # api key, api version, correlation id: the same in every request header
@@ -24,36 +29,56 @@ Answer: TypeAlias = "Values | Reply | None"
 Handler: TypeAlias = "Callable[[Session, Values, int], Coroutine[Any, Any, Answer]]"
 
 
-class Waiting(Protocol):
-    """A request that waits for something that may take long."""
+class Cost(NamedTuple):
+    """What a request may cost, by its own counts: bytes of its answer on the heap, and microseconds of the loop."""
 
-    def wake(self) -> None:
-        """Have it answered now."""
+    answer_bytes: int
+    micros: int
 
 
-def _decode(message: Message, frame: bytearray, version: int) -> Values:
+_NOTHING = Cost(0, 0)
+# Before a request's work starts; None: little.
+CostOf: TypeAlias = "Callable[[Session, Values], Cost | None]"
+
+
+def count_elements(partitions: int) -> int:
+    """Array elements that one request may have, all arrays together: it may name every partition, each in its topic.
+
+    Decoding so many takes some 20 ms of the loop, and nobody else is served meanwhile.
+    """
+    return 2 * max(partitions, _PARTITIONS) + _BESIDE
+
+
+def _decode(message: Message, frame: bytearray, version: int, elements: int) -> Values:
     try:
-        return message.request.decode(frame, version, ELEMENTS)
+        return message.request.decode(frame, version, elements)
     except CodecError as error:
         # librdkafka (2.16.1) writes the null list that asks for all topics in four bytes instead of one; Kafka does not
         # notice, as it never looks at what is left over.
         if error.code == "TRAILING_BYTES" and message.name == "Metadata" and frame[-7:-3] == bytes(4):
-            return message.request.decode(frame[:-6] + frame[-3:], version, ELEMENTS)
+            return message.request.decode(frame[:-6] + frame[-3:], version, elements)
         raise
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """An API as served. `advertised`: the lowest version told to clients, if it is not `lowest`."""
+    """An API as served. `advertised`: the lowest version told to clients, if it is not `lowest`.
+
+    `cost` says what a request may cost before its work starts; None where that is little whatever it names, or where
+    the handler asks for its share itself (Produce, Fetch). `alone`: what comes behind one that costs more than `QUICK`
+    begins when it has ended, if it pays too: its handler lets others have their turn before all is in order.
+    """
 
     message: Message
     lowest: int
     highest: int
     handler: Handler
     advertised: int | None = None
+    cost: "CostOf | None" = None
+    alone: bool = False
 
 
-def offer(routes: Mapping[int, Route]) -> Values:
+def list_api_versions(routes: Mapping[int, Route]) -> Values:
     """What an ApiVersions answer tells of these routes."""
     return {
         "api_keys": [
@@ -74,42 +99,51 @@ class Service:
     broker: Broker
     listener: int  # its number: clients are told what the brokers advertise for it
     routes: Mapping[int, Route]
-    workers: Executor  # for checking large batches beside the loop
-    metadata: dict[tuple[int, int], tuple[int, bytes]]  # see api/metadata.py
+    workers: FairExecutor  # for checking large batches beside the loop
+    elements: int  # see `count_elements`
+    metadata: dict[tuple[int, int], tuple[int, "asyncio.Future[bytes]"]]  # see api/metadata.py
     versions: dict[int, bytes] = field(default_factory=dict)  # see api/api_versions.py
+    queue: FairQueue = field(default_factory=FairQueue)  # of sessions without a connection
 
 
-class Session:
-    """One client's connection. `turn`: done when the produces before have been appended; None if they have."""
+class Session(ClientSession):
+    """One client's connection, as Kafka's protocol sees it.
 
-    __slots__ = ("broker", "closed", "peer", "service", "turn", "watches")
+    `_begun`: done when all requests before that pay have begun, or ended (`Route.alone`); None if they have.
+    """
 
-    def __init__(self, service: Service, peer: str) -> None:
+    __slots__ = ("_begun", "peer", "service")
+
+    def __init__(self, service: Service, peer: str, client: Client | None = None) -> None:
+        super().__init__(service.broker, service.workers, client, service.queue)
         self.service = service
-        self.broker = service.broker
         self.peer = peer
-        self.turn: asyncio.Future[None] | None = None
-        self.watches: set[Waiting] = set()
-        self.closed = False
+        self._begun: asyncio.Future[None] | None = None
 
     async def handle(self, frame: bytearray) -> Reply:
-        """One request. Raises `Hangup` for what Kafka has no answer to: unknown APIs and versions, malformed bytes."""
+        """Answer one request.
+
+        Raises `CloseConnection` for what Kafka has no answer to: unknown APIs and versions, malformed bytes.
+        """
         if len(frame) < _HEADER.size:
-            raise Hangup(f"a request of {len(frame)} bytes is too short to have a header")
+            raise CloseConnection(f"a request of {len(frame)} bytes is too short to have a header")
         key, version, correlation_id = _HEADER.unpack_from(frame)
         route = self.service.routes.get(key)
         if route is None:
-            raise Hangup(f"API key {key} is not served")
+            raise CloseConnection(f"API key {key} is not served")
         message = route.message
         if not route.lowest <= version <= route.highest:
             if key == API_VERSIONS:
-                return self._offer_versions(route, correlation_id)
-            raise Hangup(f"{message.name} version {version} is not served")
+                return self._answer_newer_client(route, correlation_id)
+            raise CloseConnection(f"{message.name} version {version} is not served")
         try:
-            request = _decode(message, frame, version)
+            request = _decode(message, frame, version, self.service.elements)
         except CodecError as error:
-            raise Hangup(f"a {message.name} request of version {version} is malformed: {error}") from error
-        answer = await route.handler(self, request, version)
+            raise CloseConnection(f"a {message.name} request of version {version} is malformed: {error}") from error
+        if route.cost is None or ((cost := route.cost(self, request)) is None and self._begun is None):
+            answer = await route.handler(self, request, version)
+        else:
+            answer = await self._pay(route, request, version, *(cost or _NOTHING))
         if answer is None:
             return []
         if isinstance(answer, list):
@@ -117,21 +151,47 @@ class Session:
         answer["correlation_id"] = correlation_id
         return message.response.frame(answer, version)
 
-    def weigh(self, frame: bytearray) -> int:
+    async def _pay(self, route: Route, request: Values, version: int, answer_bytes: int, micros: int) -> Answer:
+        """Do the work when there is memory for its answer, and the loop has time for it."""
+        client = self.client if answer_bytes > LITTLE else None
+        # Whatever it waits for, those behind it begin later: a commit may not overtake the one before.
+        before, self._begun = self._begun, asyncio.get_running_loop().create_future()
+        begun = self._begun
+        try:
+            if before is not None:
+                await before
+            if client is not None and (granted := client.reserve(answer_bytes)) is not None:
+                await granted
+            try:
+                if micros > QUICK:
+                    await self._take_turn(micros)
+                if micros <= QUICK or not route.alone:
+                    self._end(begun)
+                return await route.handler(self, request, version)
+            finally:
+                if client is not None:
+                    client.release(answer_bytes)
+        finally:
+            if not begun.done():
+                self._end(begun)
+
+    def _end(self, begun: "asyncio.Future[None]") -> None:
+        begun.set_result(None)  # who waits for this goes on in the loop's next turn, after our first steps
+        if self._begun is begun:
+            self._begun = None
+
+    def _take_turn(self, micros: int) -> Turn:
+        self._turns.use(micros / 1_000_000)
+        return self._turns.wait()
+
+    def cost(self, frame: bytearray) -> int:
         """Decoded fields take some 30 times their bytes in the frame; the records of a Produce stay where they are."""
         return len(frame) if frame[:2] == _PRODUCE else _SPREAD * len(frame)
 
-    def hurry(self) -> None:
-        """Answer the long polls and the parked joins of this moment."""
-        for watch in self.watches:
-            watch.wake()
-
-    def close(self) -> None:
-        """Answer at once whatever waits, now and later: nobody will wait for it."""
-        self.closed = True
-        self.hurry()
-
-    def _offer_versions(self, route: Route, correlation_id: int) -> Reply:
+    def _answer_newer_client(self, route: Route, correlation_id: int) -> Reply:
         # A client that is newer than we are learns what it may use from a version 0 answer (KIP-511).
-        answer = offer(self.service.routes) | {"correlation_id": correlation_id, "error_code": UNSUPPORTED_VERSION}
+        answer = list_api_versions(self.service.routes) | {
+            "correlation_id": correlation_id,
+            "error_code": UNSUPPORTED_VERSION,
+        }
         return route.message.response.frame(answer, 0)

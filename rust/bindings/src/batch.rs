@@ -1,8 +1,9 @@
-//! Record batches: checked, walked, stamped, searched, recompressed.
+//! Record batches: validated, sliced, given their offsets, searched, recompressed.
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
 use korvet_codec::batch;
 use korvet_codec::compression::Compression;
+use korvet_codec::{Code, Error};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
@@ -12,6 +13,40 @@ use crate::error::OrRaise;
 /// `work`, with the interpreter released if it goes over many bytes.
 pub(crate) fn run<T: Send>(py: Python<'_>, bytes: usize, work: impl Send + FnOnce() -> T) -> T {
     if bytes > DETACH_ABOVE { py.detach(work) } else { work() }
+}
+
+/// As much may be decompressed while the interpreter waits: a fraction of a millisecond.
+const HELD: usize = 256 * 1024;
+
+/// `work` with its `limit` of decompressed bytes, with the interpreter released if it goes over many of them. How many
+/// there are is not known before, so little is tried first.
+#[inline]
+pub(crate) fn unpack<T: Send>(
+    py: Python<'_>,
+    bytes: usize,
+    limit: usize,
+    work: impl Send + Fn(usize) -> Result<T, Error>,
+) -> Result<T, Error> {
+    unpack_holding(HELD, py, bytes, limit, work)
+}
+
+/// The same, for work that takes long for each byte: `held` of them may be decompressed while the interpreter waits.
+#[inline]
+fn unpack_holding<T: Send>(
+    held: usize,
+    py: Python<'_>,
+    bytes: usize,
+    limit: usize,
+    work: impl Send + Fn(usize) -> Result<T, Error>,
+) -> Result<T, Error> {
+    if bytes <= DETACH_ABOVE {
+        let tried = work(limit.min(held));
+        let more = tried.as_ref().is_err_and(|error| error.code == Code::DecompressionLimit);
+        if limit <= held || !more {
+            return tried;
+        }
+    }
+    py.detach(move || work(limit))
 }
 
 /// One version 2 batch's header, and where it lies in the data it was found in.
@@ -41,7 +76,7 @@ pub(crate) struct Batch {
     control: bool,
     /// Time of the first record, in ms.
     first_timestamp: i64,
-    /// Largest time, in ms, as written in the header (`check` gives the true one).
+    /// Largest time, in ms, as written in the header (`validate_batches` computes it from the records).
     max_timestamp: i64,
     /// The idempotent producer, or -1.
     producer_id: i64,
@@ -98,65 +133,68 @@ fn batches(found: Vec<batch::Batch>) -> Vec<Batch> {
     found.into_iter().map(Batch::from).collect()
 }
 
-/// Verify version 2 batches as a producer sends them, all of the data: length, magic, checksum, attributes, count,
-/// offsets, every record's structure.
+/// Validate version 2 batches as a producer sends them. All of the data must be batches. Verified are length, magic,
+/// checksum, attributes, count, offsets, and the structure of every record.
 ///
-/// Compressed records are decompressed to be verified; `limit` bounds the bytes that one batch may become, and 64 times
-/// its compressed size plus 1 MiB does too. `max_timestamp` of a result is the true one, computed from the records.
-/// Raises, in this order for each batch: `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRUNCATED`, `BAD_OFFSET`, `BAD_CRC`,
-/// `BAD_ATTRIBUTES` (what only a broker sets, or nobody; transactional without a producer id), `UNKNOWN_COMPRESSION`,
-/// `BAD_COUNT`, `BAD_VALUE` (a producer id without epoch or sequence), `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and for each
+/// Compressed records are decompressed to be verified, a piece of about 1 MiB at a time; `limit` bounds the bytes that
+/// all of them may become. `max_timestamp` of a result is the true one, computed from the records. Raises, in this
+/// order for each batch: `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRUNCATED`, `BAD_OFFSET`, `BAD_CRC`, `BAD_ATTRIBUTES`
+/// (what only a broker sets, or nobody; transactional without a producer id), `UNKNOWN_COMPRESSION`, `BAD_COUNT`,
+/// `BAD_VALUE` (a producer id without epoch or sequence), `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and for each
 /// record `BAD_RECORD`, `BAD_OFFSET`. No data gives an empty list.
 #[pyfunction]
-pub(crate) fn check(py: Python<'_>, records: Input, limit: usize) -> PyResult<Vec<Batch>> {
+pub(crate) fn validate_batches(py: Python<'_>, records: Input, limit: usize) -> PyResult<Vec<Batch>> {
     let data = records.as_slice();
-    run(py, data.len(), || batch::check(data, limit)).map(batches).or_raise(py)
+    unpack(py, data.len(), limit, |limit| batch::validate_batches(data, limit)).map(batches).or_raise(py)
 }
 
-/// As `check`, of records that must be one batch; what an append asks of it: (size, count, largest time in ms, flags,
-/// `numbers` as of a `Batch`).
+/// As `validate_batches`, of data that must be one batch. The result is what an append needs to know: (size, count,
+/// largest time in ms, flags, `numbers` as of a `Batch`).
 ///
-/// `flags`: those of its attributes that only brokers and transactions have, 8 time of append, 16 transactional, 32
-/// control; 0 of most. Raises, after everything else: `BAD_COUNT` for no batch, `TRAILING_BYTES` for several.
+/// `flags`: the attributes that only brokers and transactions set: 8 time of append, 16 transactional, 32 control; 0 for
+/// most batches. `DECOMPRESSION_LIMIT` is raised after no more work than `limit` bytes are, so that a caller may
+/// try with little and leave the rest to a thread. Raises, after everything else: `BAD_COUNT` for no batch,
+/// `TRAILING_BYTES` for several.
 #[pyfunction]
-pub(crate) fn admit(
+pub(crate) fn validate_batch(
     py: Python<'_>,
     records: Input,
     limit: usize,
 ) -> PyResult<(usize, i32, i64, i16, Option<Numbers>)> {
     let data = records.as_slice();
-    let batch = Batch::from(run(py, data.len(), || batch::admit(data, limit)).or_raise(py)?);
+    let batch = unpack(py, data.len(), limit, |limit| batch::validate_batch(data, limit)).or_raise(py)?;
+    let batch = Batch::from(batch);
     Ok((batch.size, batch.count, batch.max_timestamp, batch.attributes & SPECIAL, batch.numbers()))
 }
 
-/// Headers of the whole version 2 batches at the front of data.
+/// The headers of the whole version 2 batches at the front of `data`.
 ///
-/// Stops without error at the first that is incomplete, or is no version 2 batch, or (`verify`) fails its checksum or
-/// does not continue upward in offset.
+/// Stops without an error at the first batch that is incomplete, is no version 2 batch, or (`verify`) fails its
+/// checksum or has an offset that is not above the one before.
 #[pyfunction]
-pub(crate) fn headers(py: Python<'_>, data: Input, verify: bool) -> Vec<Batch> {
+pub(crate) fn batch_headers(py: Python<'_>, data: Input, verify: bool) -> Vec<Batch> {
     let data = data.as_slice();
-    batches(run(py, data.len(), || batch::headers(data, verify)))
+    batches(run(py, data.len(), || batch::batch_headers(data, verify)))
 }
 
-/// (from, to, next): the positions of the whole batches that hold offsets `start` <= o < `limit`, and the offset after
-/// them; (0, 0, start) if there are none.
+/// (from, to, next): the slice `data[from:to]` holds the whole batches with offsets `start` <= o < `limit`, and `next`
+/// is the offset after them; (0, 0, start) if there are no such batches.
 ///
 /// At most `max_bytes`, but at least one whole batch if data has it. A batch is taken only if its last offset is below
-/// `limit`. Headers are walked, no checksum is looked at.
+/// `limit`. Only headers are read, no checksum is verified.
 #[pyfunction]
-pub(crate) fn span(data: Input, start: i64, limit: i64, max_bytes: usize) -> (usize, usize, i64) {
-    batch::span(data.as_slice(), start, limit, max_bytes)
+pub(crate) fn slice_batches(data: Input, start: i64, limit: i64, max_bytes: usize) -> (usize, usize, i64) {
+    batch::slice_batches(data.as_slice(), start, limit, max_bytes)
 }
 
-/// Rewrite one whole batch in place: its base offset and leader epoch, which lie outside of the checksum.
+/// Write the base offset and the leader epoch into one whole batch, in place. The checksum does not cover them.
 ///
-/// `max_timestamp` mends a header that does not tell the true one; `log_append_time` sets the timestamp type and
-/// `max_timestamp`, and wins over the other; both in ms. The checksum is recomputed only if one of the two changed
-/// anything. Raises `BAD_VALUE` for a read-only buffer, `BAD_OFFSET` if the last offset would not fit 64 bits, and
-/// `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRAILING_BYTES` if this is not exactly one batch.
+/// `max_timestamp` corrects the one in the header; `log_append_time` sets the timestamp type and the largest timestamp,
+/// and wins over `max_timestamp`; both in ms. The checksum is computed again only if one of the two changed anything.
+/// Raises `BAD_VALUE` for a read-only buffer, `BAD_OFFSET` if the last offset would not fit 64 bits, and `TRUNCATED`,
+/// `BAD_MAGIC`, `BAD_LENGTH`, `TRAILING_BYTES` if this is not exactly one batch.
 #[pyfunction]
-pub(crate) fn restamp(
+pub(crate) fn assign_offsets(
     py: Python<'_>,
     mut batch: Input,
     base_offset: i64,
@@ -165,12 +203,12 @@ pub(crate) fn restamp(
     log_append_time: Option<i64>,
 ) -> PyResult<()> {
     let bytes = batch.as_mut_slice(py)?;
-    batch::restamp(bytes, base_offset, leader_epoch, max_timestamp, log_append_time).or_raise(py)
+    batch::assign_offsets(bytes, base_offset, leader_epoch, max_timestamp, log_append_time).or_raise(py)
 }
 
 /// The same one batch with another compression; every other header field is kept, checksum and length are new.
 ///
-/// `limit` bounds the decompressed bytes. Raises as `restamp`, `UNKNOWN_COMPRESSION`, `CORRUPT_COMPRESSION`,
+/// `limit` bounds the decompressed bytes. Raises as `assign_offsets`, `UNKNOWN_COMPRESSION`, `CORRUPT_COMPRESSION`,
 /// `DECOMPRESSION_LIMIT`, `OVERSIZE`. With the compression it has, it comes back as it is.
 #[pyfunction]
 pub(crate) fn recompress(
@@ -181,17 +219,26 @@ pub(crate) fn recompress(
 ) -> PyResult<Bound<'_, PyByteArray>> {
     let compression = Compression::from_bits(compression).or_raise(py)?;
     let data = batch.as_slice();
-    let out = run(py, data.len(), || batch::recompress(data, compression, limit)).or_raise(py)?;
+    let work = |limit| batch::recompress(data, compression, limit);
+    let out = unpack_holding(DETACH_ABOVE, py, data.len(), limit, work).or_raise(py)?;
     Ok(PyByteArray::new(py, &out))
 }
 
-/// (offset, timestamp) of the first record in this one batch whose time in ms is at or after `ms`, or None.
+/// (offset, timestamp) of the first record in this one batch with `start` <= offset whose time in ms is at or after `ms`,
+/// or None.
 ///
 /// All records of a batch with time of append have that time. `limit` bounds the decompressed bytes. Records behind the
-/// one found are not looked at. Raises `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRAILING_BYTES`, `BAD_COUNT`, `BAD_RECORD`,
-/// `BAD_OFFSET` and the codes of decompression.
+/// one found are not looked at, and decompressed at most a piece of about 1 MiB with it. Raises `TRUNCATED`, `BAD_MAGIC`,
+/// `BAD_LENGTH`, `TRAILING_BYTES`, `BAD_COUNT`, `BAD_RECORD`, `BAD_OFFSET` and the codes of decompression.
 #[pyfunction]
-pub(crate) fn find_time(py: Python<'_>, batch: Input, ms: i64, limit: usize) -> PyResult<Option<(i64, i64)>> {
+#[pyo3(signature = (batch, ms, limit, start = i64::MIN))]
+pub(crate) fn find_time(
+    py: Python<'_>,
+    batch: Input,
+    ms: i64,
+    limit: usize,
+    start: i64,
+) -> PyResult<Option<(i64, i64)>> {
     let data = batch.as_slice();
-    run(py, data.len(), || batch::find_time(data, ms, limit)).or_raise(py)
+    unpack(py, data.len(), limit, |limit| batch::find_time(data, ms, limit, start)).or_raise(py)
 }

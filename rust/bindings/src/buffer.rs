@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError};
 use pyo3::ffi;
 use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyMemoryView, PySlice};
+use pyo3::types::{PyByteArray, PyMemoryView};
 use pyo3::{Borrowed, type_hint_identifier};
 
 use crate::error::bad_value;
@@ -125,8 +125,13 @@ impl AsRef<[u8]> for Lent<'_> {
 
 /// A part of a view.
 pub(crate) fn cut<'py>(view: &Bound<'py, PyAny>, place: Range<usize>) -> PyResult<Bound<'py, PyMemoryView>> {
-    let slice = PySlice::new(view.py(), place.start as isize, place.end as isize, 1);
-    Ok(view.get_item(slice)?.cast_into()?)
+    let (start, end) = (place.start as ffi::Py_ssize_t, place.end as ffi::Py_ssize_t);
+    // `PySlice::new` of pyo3 0.30 never lets go of the three numbers that it makes.
+    // SAFETY: `view` is an object that lives; a new reference comes back, or null with an exception set.
+    let part = unsafe {
+        Bound::from_owned_ptr_or_err(view.py(), ffi::PySequence_GetSlice(view.as_ptr(), start, end))
+    };
+    Ok(part?.cast_into()?)
 }
 
 const READ_ONLY: &str = "a column is read-only";

@@ -7,12 +7,13 @@ use korvet_codec::compression::Compression;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict, PyMapping};
 
-use crate::batch::run;
+use crate::batch::{run, unpack};
 use crate::buffer::{Column, Input};
 use crate::error::OrRaise;
 use crate::hint::Named;
 
-/// Version 2 batches, all of the data, as columns in Arrow's layout: n records, h headers in all, times in ms.
+/// The records of version 2 batches as columns in Arrow's layout: n records, h headers in all, times in ms. All of the
+/// data must be batches.
 ///
 /// `offset` q[n], `timestamp` q[n], `key_offsets` i[n+1], `key` B[], `key_valid` B[n] (0 or 1 each), `value_offsets`,
 /// `value`, `value_valid` likewise, `header_offsets` i[n+1] (record to headers), `header_key_offsets` i[h+1],
@@ -21,9 +22,10 @@ use crate::hint::Named;
 /// Raises `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `BAD_OFFSET`, `BAD_COUNT`, `BAD_RECORD`, `UNKNOWN_COMPRESSION`,
 /// `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and `OVERSIZE` for a column beyond 2 GiB.
 #[pyfunction]
-pub(crate) fn columns(py: Python<'_>, batches: Input, limit: usize) -> PyResult<Named<Bound<'_, PyDict>>> {
+pub(crate) fn to_columns(py: Python<'_>, batches: Input, limit: usize) -> PyResult<Named<Bound<'_, PyDict>>> {
     let data = batches.as_slice();
-    let columns = run(py, data.len(), || korvet_codec::columns::columns(data, limit)).or_raise(py)?;
+    let columns =
+        unpack(py, data.len(), limit, |limit| korvet_codec::columns::to_columns(data, limit)).or_raise(py)?;
     let Columns { offset, timestamp, key, value, header_offsets, header_key, header_value } = columns;
     let out = PyDict::new(py);
     out.set_item("offset", Column::from(offset))?;
@@ -45,15 +47,15 @@ fn put(out: &Bound<'_, PyDict>, name: &str, cells: Cells, nullable: bool) -> PyR
     Ok(())
 }
 
-/// Columns, as `columns` gives them, to one version 2 batch, checksum set; leader epoch -1.
+/// Build one version 2 batch from columns as `to_columns` gives them. The checksum is set, the leader epoch is -1.
 ///
-/// `offset` may be left out (then offsets are dense from `base_offset`), the three of `key` (all null) and the six of the
-/// headers. -1 for producer id, epoch and sequence if there is no idempotent producer. Raises `BAD_COLUMNS` for names
-/// missing or unknown and for columns that disagree, `BAD_OFFSET` for offsets that do not rise, or leave the 31 bits above
-/// `base_offset`, `BAD_COUNT` for no records, `OUT_OF_RANGE` for times too far apart, `UNKNOWN_COMPRESSION`, and `OVERSIZE`
-/// beyond 2 GiB.
+/// `offset` may be left out (then offsets are dense from `base_offset`), the three of `key` (all null) and the six of
+/// the headers. -1 for producer id, epoch and sequence if there is no idempotent producer. Raises `BAD_COLUMNS` for
+/// names missing or unknown and for columns that disagree, `BAD_OFFSET` for offsets that do not rise, or leave the 31
+/// bits above `base_offset`, `BAD_COUNT` for no records, `OUT_OF_RANGE` for times too far apart, `UNKNOWN_COMPRESSION`,
+/// and `OVERSIZE` beyond 2 GiB.
 #[pyfunction]
-pub(crate) fn assemble<'py>(
+pub(crate) fn build_batch<'py>(
     py: Python<'py>,
     columns: Named<Bound<'py, PyMapping>>,
     compression: u8,
@@ -69,6 +71,7 @@ pub(crate) fn assemble<'py>(
         held.iter().map(|(name, data)| (name.as_str(), data.as_slice())).collect();
     let size = named.iter().map(|(_, data)| data.len()).sum();
     let origin = Origin { producer_id, producer_epoch, base_sequence };
-    let batch = run(py, size, || korvet_codec::columns::assemble(&named, compression, base_offset, origin));
+    let batch =
+        run(py, size, || korvet_codec::columns::build_batch(&named, compression, base_offset, origin));
     Ok(PyByteArray::new(py, &batch.or_raise(py)?))
 }

@@ -56,23 +56,30 @@ impl<'py> FromPyObject<'_, 'py> for Argument<'py> {
     }
 }
 
-/// A pipeline of Redis commands as RESP arrays of bulk strings. Text becomes UTF-8, an int its digits.
+/// Encode a pipeline of Redis commands as RESP arrays of bulk strings. Text becomes UTF-8, an int its digits.
 #[pyfunction]
-pub(crate) fn pack<'py>(py: Python<'py>, commands: Vec<Vec<Argument<'py>>>) -> PyResult<Bound<'py, PyBytes>> {
-    PyBytes::new_with(py, resp::packed_size(&commands), |out| {
-        resp::pack(&commands, out);
+pub(crate) fn encode_commands<'py>(
+    py: Python<'py>,
+    commands: Vec<Vec<Argument<'py>>>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, resp::encoded_size(&commands), |out| {
+        resp::encode_commands(&commands, out);
         Ok(())
     })
 }
 
-/// As `pack`, cut in parts: a word of 4 KiB and more is a part of its own, and if it is a buffer the very object given.
+/// As `encode_commands`, in parts: an argument of 4 KiB and more is a part of its own, and a buffer among these is the
+/// very object given.
 #[pyfunction]
-pub(crate) fn pack_parts<'py>(py: Python<'py>, commands: Vec<Vec<Argument<'py>>>) -> Vec<Bound<'py, PyAny>> {
+pub(crate) fn encode_command_parts<'py>(
+    py: Python<'py>,
+    commands: Vec<Vec<Argument<'py>>>,
+) -> Vec<Bound<'py, PyAny>> {
     let part = |part| match part {
         Part::Packed(bytes) => PyBytes::new(py, &bytes).into_any(),
         Part::Argument(Argument::Bytes(bytes)) => bytes.clone().into_any(),
         Part::Argument(Argument::Buffer(buffer)) => buffer.object().clone(),
         Part::Argument(text) => PyBytes::new(py, text.as_ref()).into_any(),
     };
-    resp::parts(&commands, LEND_FROM).into_iter().map(part).collect()
+    resp::encode_command_parts(&commands, LEND_FROM).into_iter().map(part).collect()
 }

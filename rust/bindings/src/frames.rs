@@ -14,8 +14,10 @@ use crate::error::OrRaise;
 /// read into its place (`rest`).
 #[pyclass(module = "korvet_fast._native")]
 pub(crate) struct Frames {
-    frames: korvet_codec::frames::Frames,
+    cutter: korvet_codec::frames::Frames,
     open: Option<Py<PyByteArray>>,
+    later: Vec<u8>, // what came behind the frames asked for
+    used: usize,    // how much of it was cut into frames since
 }
 
 #[pymethods]
@@ -23,34 +25,54 @@ impl Frames {
     /// Frames of at most `limit` bytes each.
     #[new]
     fn new(limit: usize) -> Self {
-        Self { frames: korvet_codec::frames::Frames::new(limit), open: None }
+        Self { cutter: korvet_codec::frames::Frames::new(limit), open: None, later: Vec::new(), used: 0 }
     }
 
     /// Largest legal length in bytes. May be changed at any time; holds from the next length prefix on.
     #[getter]
     fn get_limit(&self) -> usize {
-        self.frames.limit
+        self.cutter.limit
     }
 
     #[setter]
     fn set_limit(&mut self, limit: usize) {
-        self.frames.limit = limit;
+        self.cutter.limit = limit;
     }
 
-    /// Bytes of the unfinished frame held now, length prefix included.
+    /// Bytes held now, length prefixes included: of the unfinished frame, and of frames beyond `most`.
     #[getter]
     fn pending(&self) -> usize {
-        self.frames.pending()
+        self.cutter.pending() + self.later.len() - self.used
     }
 
-    /// All frames that `data` completes, without their length prefix.
+    /// Length of the unfinished frame as its prefix announced it; 0 while that is not known.
+    #[getter]
+    fn announced(&self) -> usize {
+        self.cutter.announced()
+    }
+
+    /// The frames that `data` completes, without their length prefix: the first `most` of them, if that is given.
     ///
+    /// What comes behind these is kept, and cut when `feed` is called again; `data` may be empty then.
     /// `NEGATIVE_LENGTH`, `OVERSIZE` (length > limit): the object is then dead and raises the same again; frames that
     /// the same data completed before are lost with it.
-    fn feed<'py>(&mut self, py: Python<'py>, data: Input) -> PyResult<Vec<Bound<'py, PyByteArray>>> {
-        let mut rest = data.as_slice();
+    #[pyo3(signature = (data, most = usize::MAX))]
+    fn feed<'py>(
+        &mut self,
+        py: Python<'py>,
+        data: Input,
+        most: usize,
+    ) -> PyResult<Vec<Bound<'py, PyByteArray>>> {
+        let mut later = std::mem::take(&mut self.later);
+        let held = !later.is_empty();
+        if held {
+            later.extend_from_slice(data.as_slice());
+        }
+        let mut rest = if held { &later[std::mem::take(&mut self.used)..] } else { data.as_slice() };
         let mut whole = Vec::new();
-        while let Some(piece) = self.frames.next(&mut rest).or_raise(py)? {
+        while whole.len() < most
+            && let Some(piece) = self.cutter.next(&mut rest).or_raise(py)?
+        {
             let frame = match self.open.take() {
                 Some(frame) => extend(frame.into_bound(py), &piece)?,
                 None if piece.last => PyByteArray::new(py, piece.bytes),
@@ -62,6 +84,14 @@ impl Frames {
                 self.open = Some(frame.unbind());
             }
         }
+        if !rest.is_empty() {
+            if held {
+                self.used = later.len() - rest.len();
+                self.later = later;
+            } else {
+                self.later = rest.to_vec();
+            }
+        }
         Ok(whole)
     }
 
@@ -70,7 +100,7 @@ impl Frames {
     /// What was put there is told by `advance`, before anything else is asked; the view must be gone before the next `rest`.
     fn rest<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyMemoryView>>> {
         let Some(frame) = &self.open else { return Ok(None) };
-        let Some(place) = self.frames.rest() else { return Ok(None) };
+        let Some(place) = self.cutter.rest() else { return Ok(None) };
         let frame = frame.bind(py);
         if frame.len() < place.end {
             frame.resize(place.end)?;
@@ -80,7 +110,7 @@ impl Frames {
 
     /// So many bytes were put into what `rest` gave: the frame, if it is whole now. `BAD_VALUE` for more than fit.
     fn advance<'py>(&mut self, py: Python<'py>, count: usize) -> PyResult<Option<Bound<'py, PyByteArray>>> {
-        let whole = self.frames.advance(count).or_raise(py)?;
+        let whole = self.cutter.advance(count).or_raise(py)?;
         Ok(if whole { self.open.take().map(|frame| frame.into_bound(py)) } else { None })
     }
 }

@@ -28,15 +28,18 @@ mod stream;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::arrow::{ArrowPage, Rows, to_arrow};
+    use crate::arrow::{ArrowPage, ArrowRecords, to_arrow};
     #[pymodule_export]
-    use crate::batch::{Batch, admit, check, find_time, headers, recompress, restamp, span};
+    use crate::batch::{
+        Batch, assign_offsets, batch_headers, find_time, recompress, slice_batches, validate_batch,
+        validate_batches,
+    };
     #[pymodule_export]
     use crate::buffer::{Column, reserve};
     #[pymodule_export]
-    use crate::columns::{assemble, columns};
+    use crate::columns::{build_batch, to_columns};
     #[pymodule_export]
-    use crate::commands::{pack, pack_parts};
+    use crate::commands::{encode_command_parts, encode_commands};
     #[pymodule_export]
     use crate::flush::Flusher;
     #[pymodule_export]
@@ -44,15 +47,15 @@ mod _native {
     #[pymodule_export]
     use crate::ids::{pack_ids, unpack_ids};
     #[pymodule_export]
-    use crate::legacy::{lift, lower};
+    use crate::legacy::{down_convert, up_convert};
     #[pymodule_export]
     use crate::mapping::FileMapping;
     #[pymodule_export]
     use crate::names::match_names;
     #[pymodule_export]
-    use crate::resp::{Replies, ReplyError, replies, reply};
+    use crate::resp::{Replies, ReplyError, parse_replies, parse_reply};
     #[pymodule_export]
     use crate::schema::Schema;
     #[pymodule_export]
-    use crate::stream::{blobs, entries, pack_append};
+    use crate::stream::{decode_batches, decode_records, encode_append};
 }

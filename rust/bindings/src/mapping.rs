@@ -4,12 +4,16 @@ use std::ffi::{c_int, c_void};
 use std::io;
 use std::ops::Range;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyMemoryView;
 
 use crate::error::bad_value;
+
+/// Bytes, from a multiple of them on, that the kernel puts into the page table when one of their pages is missing there.
+const FAULT_AROUND: usize = 64 << 10;
 
 /// A stretch of a file, mapped for reading; it may reach beyond the file's end, for what is yet to be written.
 ///
@@ -18,6 +22,7 @@ use crate::error::bad_value;
 pub(crate) struct FileMapping {
     start: NonNull<c_void>,
     size: usize,
+    entered: AtomicUsize, // the end of what was entered into the page table last
 }
 
 // SAFETY: the memory is read-only and stays where it is until `drop`.
@@ -36,7 +41,9 @@ impl FileMapping {
         let start =
             unsafe { libc::mmap(ptr::null_mut(), size, libc::PROT_READ, libc::MAP_SHARED, fd, position) };
         match NonNull::new(start) {
-            Some(start) if start.as_ptr() != libc::MAP_FAILED => Ok(Self { start, size }),
+            Some(start) if start.as_ptr() != libc::MAP_FAILED => {
+                Ok(Self { start, size, entered: AtomicUsize::new(0) })
+            }
             _ => Err(io::Error::last_os_error().into()),
         }
     }
@@ -54,15 +61,21 @@ impl FileMapping {
         if !this.is_resident(start..end)? {
             return Ok(None);
         }
+        this.enter(start..end);
         let stretch = Stretch { place: start..end, mapping: slf.clone().unbind() };
         PyMemoryView::from(Bound::new(slf.py(), stretch)?.as_any()).map(Some)
     }
 }
 
+/// Bytes of a page.
+fn page_size() -> usize {
+    // SAFETY: asks, and changes nothing.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
 impl FileMapping {
     fn is_resident(&self, place: Range<usize>) -> io::Result<bool> {
-        // SAFETY: asks, and changes nothing.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let page = page_size();
         let first = place.start / page * page;
         let mut pages = vec![0_u8; (place.end - first).div_ceil(page)];
         // SAFETY: the range lies within the mapping, and there is a byte for each of its pages.
@@ -73,6 +86,24 @@ impl FileMapping {
             return Err(io::Error::last_os_error());
         }
         Ok(pages.iter().all(|page| page & 1 == 1))
+    }
+
+    /// Enter resident bytes into the page table, so that the kernel does not stop at each page that is missing there while
+    /// it sends them: the receiver would sleep and be woken in between.
+    fn enter(&self, place: Range<usize>) {
+        let from = place.start.max(self.entered.load(Ordering::Relaxed));
+        if from >= place.end {
+            return;
+        }
+        let (page, address) = (page_size(), self.start.addr().get());
+        let mut at = from / page * page;
+        while at < place.end {
+            // What cannot be entered (before Linux 5.14, nothing can) is met again by who sends it.
+            // SAFETY: the page lies within the mapping, and is not changed.
+            unsafe { libc::madvise(self.start.as_ptr().byte_add(at), page, libc::MADV_POPULATE_READ) };
+            at += FAULT_AROUND - (address + at) % FAULT_AROUND;
+        }
+        self.entered.store(place.end, Ordering::Relaxed);
     }
 }
 

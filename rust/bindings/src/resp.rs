@@ -106,16 +106,16 @@ fn cut(
 ///
 /// `TRUNCATED` if it is not all there, `BAD_RESP`, `OVERSIZE` (an array that no memory holds).
 #[pyfunction]
-pub(crate) fn reply(py: Python<'_>, raw: Input) -> PyResult<Py<PyAny>> {
-    Ok(resp::parse(raw.as_slice(), &mut Make(py)).map_err(|stop| stopped(py, stop))?.0)
+pub(crate) fn parse_reply(py: Python<'_>, raw: Input) -> PyResult<Py<PyAny>> {
+    Ok(resp::parse_reply(raw.as_slice(), &mut Make(py)).map_err(|stop| stopped(py, stop))?.0)
 }
 
-/// All replies of `raw`, one behind the other, as `Replies` would give them. Raises as `reply`.
+/// All replies of `raw`, one behind the other, as `Replies` would give them. Raises as `parse_reply`.
 #[pyfunction]
-pub(crate) fn replies(py: Python<'_>, raw: Input) -> PyResult<Vec<Py<PyAny>>> {
+pub(crate) fn parse_replies(py: Python<'_>, raw: Input) -> PyResult<Vec<Py<PyAny>>> {
     let (mut data, mut found) = (raw.as_slice(), Vec::new());
     while !data.is_empty() {
-        let (value, size) = resp::parse(data, &mut Make(py)).map_err(|stop| stopped(py, stop))?;
+        let (value, size) = resp::parse_reply(data, &mut Make(py)).map_err(|stop| stopped(py, stop))?;
         found.push(value);
         data = &data[size..];
     }

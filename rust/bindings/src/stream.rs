@@ -3,21 +3,23 @@
 
 use korvet_codec::compression::Compression;
 use korvet_codec::resp::words;
-use korvet_codec::stream::{Append, Blobs, Head, Page};
+use korvet_codec::stream::{Append, DecodedBatches, DecodedRecords, Head};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView};
 
-use crate::batch::run;
+use crate::batch::{run, unpack};
 use crate::buffer::{Input, Lent, cut};
 use crate::commands::Argument;
 use crate::error::OrRaise;
 
-/// One version 2 batch as Redis commands that append its records to a stream, `XADD key id field value …` for each.
+/// Encode one version 2 batch as Redis commands that append its records to a stream, `XADD key id field value …` for
+/// each.
 ///
-/// The ids are those of the offsets `base`, `base` + 1 and so on (see `pack_ids`). Fields: `key` and `value` (absent:
-/// null), `timestamp` (ms; of a batch with time of append that time), `header.NAME` for each header in order, and for one
-/// whose value is null `null.header.NAME` with an empty value. `first`: words that stand in front of the first record's
-/// id in place of `XADD key`, as of a script that does what must go before. `limit` bounds the decompressed bytes.
+/// The ids stand for the offsets `base`, `base` + 1 and so on: an id is `ms-sequence`, its offset `(ms << bits) |
+/// sequence`. Fields: `key` and `value` (absent: null), `timestamp` (ms; of a batch with time of append that time),
+/// `header.NAME` for each header in order, and for one whose value is null `null.header.NAME` with an empty value.
+/// `first`: the arguments in front of the first record's id in place of `XADD key`, for example those of a script that
+/// checks something before it adds the record. `limit` bounds the decompressed bytes.
 ///
 /// Raises `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `BAD_OFFSET`, `TRAILING_BYTES` if this is not exactly one batch;
 /// `BAD_ATTRIBUTES` (a control batch), `BAD_COUNT` (no records), `OUT_OF_RANGE` (`base` below 1, as no id is 0-0; offsets
@@ -25,7 +27,7 @@ use crate::error::OrRaise;
 /// the next offset), `TOO_MANY_ELEMENTS` (more than 3,500 headers, too many arguments for a script).
 #[pyfunction]
 #[pyo3(signature = (key, batch, base, bits, limit, first = None))]
-pub(crate) fn pack_append<'py>(
+pub(crate) fn encode_append<'py>(
     py: Python<'py>,
     key: Argument<'py>,
     batch: Input,
@@ -42,28 +44,31 @@ pub(crate) fn pack_append<'py>(
         _ => each,
     };
     let data = batch.as_slice();
-    let append = run(py, data.len(), || Append::new(data, base, bits, limit, each, first)).or_raise(py)?;
+    let append = unpack(py, data.len(), limit, |limit| Append::new(data, base, bits, limit, each, first))
+        .or_raise(py)?;
     PyBytes::new_with(py, append.size(), |out| {
         run(py, out.len(), || append.write(out));
         Ok(())
     })
 }
 
-/// A raw reply to XRANGE as (version 2 batches one behind the other, next, seen, skipped): the records from `start` on.
+/// Decode a raw reply to XRANGE whose entries are records: (version 2 batches one behind the other, next, seen, skipped).
+/// The batches hold the records from `start` on.
 ///
-/// `next`: where a read goes on, the offset behind the last entry seen, never below `start`. `seen`: entries used up;
-/// fewer than there are only if the rest would go beyond `max_bytes`, which bounds the batches before compression, though
-/// not the first record. `skipped`: those of them whose ids are no offsets, because the sequence has more than `bits` bits
-/// or the time too many; they cannot be told to a consumer, and `next` goes past them. A new batch begins where an
-/// offset is 2^31 or a time 2^63 ms away from the first in its batch. All have time of creation, and no producer.
+/// `next`: the offset behind the last entry read, where the next read goes on; never below `start`. `seen`: how many
+/// entries were read; all of them, unless the rest would go beyond `max_bytes`, which bounds the batches before
+/// compression but not the first record. `skipped`: how many of these have an id that is no offset, because the
+/// sequence has more than `bits` bits or the time has too many; no consumer can be given such an entry, and `next` goes
+/// past it. A new batch begins where an offset is 2^31 or a time 2^63 ms away from the first in its batch. All batches
+/// have time of creation, and no producer.
 ///
-/// Entries of other programs: without a `timestamp` in decimal digits the id's time counts. If `headers` is a JSON object
-/// its members become headers, strings as text, null as null, anything else as the JSON it is written in. Any other
-/// field, and a repeated one, becomes a header of its name. Raises `BAD_RESP` for anything that is not an array of entries
-/// with rising ids (an error reply too), `OUT_OF_RANGE` for more than 62 `bits`, `UNKNOWN_COMPRESSION`, and `OVERSIZE` for a
-/// batch beyond 2 GiB.
+/// Entries of other programs: without a `timestamp` in decimal digits the id's time counts. If `headers` is a JSON
+/// object its members become headers, strings as text, null as null, anything else as the JSON it is written in. Any
+/// other field, and a repeated one, becomes a header of its name. Raises `BAD_RESP` for anything that is not an array
+/// of entries with rising ids (an error reply too), `OUT_OF_RANGE` for more than 62 `bits`, `UNKNOWN_COMPRESSION`, and
+/// `OVERSIZE` for a batch beyond 2 GiB.
 #[pyfunction]
-pub(crate) fn entries(
+pub(crate) fn decode_records(
     py: Python<'_>,
     reply: Input,
     bits: u32,
@@ -74,27 +79,28 @@ pub(crate) fn entries(
 ) -> PyResult<(Bound<'_, PyByteArray>, i64, usize, usize)> {
     let compression = Compression::from_bits(compression).or_raise(py)?;
     let data = reply.as_slice();
-    let read = || korvet_codec::stream::entries(data, bits, start, max_bytes, compression, leader_epoch);
-    let Page { batches, next, seen, skipped } = run(py, data.len(), read).or_raise(py)?;
+    let read =
+        || korvet_codec::stream::decode_records(data, bits, start, max_bytes, compression, leader_epoch);
+    let DecodedRecords { batches, next, seen, skipped } = run(py, data.len(), read).or_raise(py)?;
     Ok((PyByteArray::new(py, &batches), next, seen, skipped))
 }
 
-/// A raw reply to XRANGE over entries that are whole batches, as (views of the batches, next, seen, skipped).
+/// Decode a raw reply to XRANGE whose entries are whole batches: (views of the batches, next, seen, skipped).
 ///
-/// Such an entry has the only field `batch`, with one version 2 batch, and the id of its base offset. Given are those that
-/// do not end below `start`, at most `max_bytes` of them but one at least, as views of `reply`. `next` and `seen` as in
-/// `entries`; `skipped`: entries that are something else. Checksums are not looked at. Raises `BAD_RESP` and `OUT_OF_RANGE`
-/// as `entries`.
+/// Such an entry has the only field `batch`, with one version 2 batch, and the id of its base offset: with 0 `bits`
+/// that is `<base offset>-1`. The result has the batches that do not end below `start`, at most `max_bytes` of them but
+/// one at least, as views of `reply`. `next` and `seen` are those of `decode_records`; `skipped` counts the other
+/// entries. Checksums are not verified. Raises `BAD_RESP` and `OUT_OF_RANGE` as `decode_records`.
 #[pyfunction]
-pub(crate) fn blobs<'py>(
+pub(crate) fn decode_batches<'py>(
     py: Python<'py>,
     reply: Lent<'py>,
     bits: u32,
     start: i64,
     max_bytes: usize,
 ) -> PyResult<(Vec<Bound<'py, PyMemoryView>>, i64, usize, usize)> {
-    let found = korvet_codec::stream::blobs(reply.as_ref(), bits, start, max_bytes).or_raise(py)?;
-    let Blobs { places, next, seen, skipped } = found;
+    let found = korvet_codec::stream::decode_batches(reply.as_ref(), bits, start, max_bytes).or_raise(py)?;
+    let DecodedBatches { places, next, seen, skipped } = found;
     let whole = reply.view()?;
     let views = places.into_iter().map(|place| cut(&whole, place)).collect::<PyResult<_>>()?;
     Ok((views, next, seen, skipped))

@@ -1,9 +1,9 @@
 //! Batches to columns and back, in Arrow's layout: variable-length cells are one run of bytes and the n + 1 offsets into
 //! it, and nulls are zeros in a run of n bytes.
 
-mod assemble;
+mod build;
 
-pub use assemble::assemble;
+pub use build::build_batch;
 
 use crate::batch::{Record, Records, payload, whole};
 use crate::compression::Compression;
@@ -88,10 +88,10 @@ fn column_offset(at: usize) -> Result<i32> {
 
 /// Version 2 batches, all of the data, as columns. Control batches are skipped, checksums are not looked at.
 ///
-/// `limit` bounds the decompressed bytes of all batches together, and each also has the bound of
-/// [`compression::bound`](crate::compression::bound). Errors as [`Header::parse`](crate::batch::Header::parse), of
-/// decompression, `BAD_COUNT`, `BAD_RECORD`, `BAD_OFFSET`, and `OVERSIZE` for a column beyond 2 GiB.
-pub fn columns(batches: &[u8], mut limit: usize) -> Result<Columns> {
+/// `limit` bounds the decompressed bytes of all batches together. Errors as
+/// [`Header::parse`](crate::batch::Header::parse), of decompression, `BAD_COUNT`, `BAD_RECORD`, `BAD_OFFSET`, and
+/// `OVERSIZE` for a column beyond 2 GiB.
+pub fn to_columns(batches: &[u8], mut limit: usize) -> Result<Columns> {
     let mut columns = Columns { header_offsets: vec![0], ..Columns::default() };
     for found in whole(batches) {
         let (batch, bytes) = found?;

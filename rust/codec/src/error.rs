@@ -87,11 +87,19 @@ macro_rules! codes {
     };
 }
 
+impl Code {
+    /// Whether bytes did not decompress, or to more than was allowed.
+    #[must_use]
+    pub const fn is_of_compression(self) -> bool {
+        matches!(self, Self::CorruptCompression | Self::DecompressionLimit)
+    }
+}
+
 codes! {
     // Any input.
     /// The input ends inside a value.
     Truncated = "TRUNCATED",
-    /// A frame or reply is larger than its limit.
+    /// A frame, a reply or a string is larger than its limit.
     Oversize = "OVERSIZE",
     /// A length is below zero where only -1 (null) or nothing may be.
     NegativeLength = "NEGATIVE_LENGTH",

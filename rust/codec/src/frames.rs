@@ -52,6 +52,12 @@ impl Frames {
         self.prefixed + self.received
     }
 
+    /// Length of the unfinished frame as its prefix announced it; 0 while that is not known.
+    #[must_use]
+    pub fn announced(&self) -> usize {
+        if self.prefixed == PREFIX { self.size } else { 0 }
+    }
+
     /// The next piece in `data`, which shrinks by what was used; None once it is used up.
     ///
     /// `NEGATIVE_LENGTH` and `OVERSIZE` (a length above the limit) are final: every later call gives the same error.
@@ -60,13 +66,18 @@ impl Frames {
             return Err(error.clone());
         }
         if self.prefixed < PREFIX {
-            let (head, rest) = data.split_at(data.len().min(PREFIX - self.prefixed));
-            self.prefix[self.prefixed..self.prefixed + head.len()].copy_from_slice(head);
-            self.prefixed += head.len();
-            *data = rest;
-            if self.prefixed < PREFIX {
-                return Ok(None);
+            if let (0, Some((prefix, rest))) = (self.prefixed, data.split_first_chunk()) {
+                (self.prefix, *data) = (*prefix, rest); // mostly: four bytes known to be four
+            } else {
+                let (head, rest) = data.split_at(data.len().min(PREFIX - self.prefixed));
+                self.prefix[self.prefixed..self.prefixed + head.len()].copy_from_slice(head);
+                self.prefixed += head.len();
+                *data = rest;
+                if self.prefixed < PREFIX {
+                    return Ok(None);
+                }
             }
+            self.prefixed = PREFIX;
             self.begin()?;
         } else if data.is_empty() {
             return Ok(None);
@@ -224,6 +235,7 @@ mod tests {
         assert_eq!(frames.advance(1).unwrap_err().code, Code::BadValue);
         holder.feed(&mut frames, &(1_i32 << 20).to_be_bytes()).unwrap();
         assert_eq!(frames.rest(), None); // nothing has arrived that would deserve room
+        assert_eq!(frames.announced(), 1 << 20);
         holder.feed(&mut frames, &vec![1; 100_000]).unwrap();
         assert_eq!(frames.rest(), Some(100_000..200_000));
         assert_eq!(frames.advance(100_001).unwrap_err().code, Code::BadValue);

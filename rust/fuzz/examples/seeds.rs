@@ -6,9 +6,9 @@ use std::path::Path;
 use std::{env, fs, io};
 
 use korvet_codec::batch::Origin;
-use korvet_codec::columns::assemble;
+use korvet_codec::columns::build_batch;
 use korvet_codec::compression::{Compression, compress};
-use korvet_codec::legacy::lower;
+use korvet_codec::legacy::down_convert;
 use korvet_codec::resp::words;
 
 fn main() -> io::Result<()> {
@@ -60,12 +60,12 @@ fn batch(compression: Compression) -> Vec<u8> {
         ("value", b"valuevalue"),
         ("value_valid", &[1, 1]),
     ];
-    assemble(&columns, compression, 0, Origin::NONE).expect("good columns")
+    build_batch(&columns, compression, 0, Origin::NONE).expect("good columns")
 }
 
 /// A message set, then the same in a wrapper for each compression that old messages have; the target seals them.
 fn messages(batch: &[u8], magic: u8) -> Vec<Vec<u8>> {
-    let set = lower(batch, magic, 1 << 20).expect("a good batch");
+    let set = down_convert(batch, magic, 1 << 20).expect("a good batch");
     let wrapped = Compression::ALL[1..4].iter().map(|compression| {
         let mut packed = Vec::new();
         compress(*compression, &set, &mut packed);

@@ -3,8 +3,10 @@
 #![no_main]
 
 use korvet_codec::arrow::{Name, Wanted};
-use korvet_codec::batch::{check, find_time, headers, recompress, restamp, span};
-use korvet_codec::columns::columns;
+use korvet_codec::batch::{
+    assign_offsets, batch_headers, find_time, recompress, slice_batches, validate_batches,
+};
+use korvet_codec::columns::to_columns;
 use korvet_codec::compression::Compression;
 use libfuzzer_sys::fuzz_target;
 
@@ -20,12 +22,12 @@ fuzz_target!(|data: &[u8]| {
         let crc = crc32c::crc32c(&bytes[21..]);
         bytes[17..21].copy_from_slice(&crc.to_be_bytes());
     }
-    for batch in headers(&bytes, mend & 2 == 2) {
+    for batch in batch_headers(&bytes, mend & 2 == 2) {
         assert!(batch.start + batch.header.size <= bytes.len());
     }
-    let (from, to, _) = span(&bytes, 0, i64::MAX, 1000);
+    let (from, to, _) = slice_batches(&bytes, 0, i64::MAX, 1000);
     assert!(from <= to && to <= bytes.len());
-    let _ = find_time(&bytes, 0, LIMIT);
+    let _ = find_time(&bytes, 0, LIMIT, 1);
     let columns_of_all =
         Name::parse(&["key", "value", "topic", "timestamp", "timestampType", "headers"]).expect("known");
     let wanted = Wanted {
@@ -41,13 +43,13 @@ fuzz_target!(|data: &[u8]| {
     };
     let page = wanted.page(&bytes);
 
-    let Ok(found) = check(&bytes, LIMIT) else {
-        let _ = columns(&bytes, LIMIT);
+    let Ok(found) = validate_batches(&bytes, LIMIT) else {
+        let _ = to_columns(&bytes, LIMIT);
         return;
     };
     // What passes can be read, one row a record, and rewritten into what passes again.
     let count = found.iter().map(|batch| batch.header.count as usize).sum::<usize>();
-    if let Ok(columns) = columns(&bytes, LIMIT) {
+    if let Ok(columns) = to_columns(&bytes, LIMIT) {
         assert_eq!(columns.offset.len(), count);
     }
     if let [only] = found[..] {
@@ -56,8 +58,11 @@ fuzz_target!(|data: &[u8]| {
             assert!(!all || page.rows == count);
         }
         let plain = recompress(&bytes, Compression::None, LIMIT).expect("it was just decompressed");
-        assert_eq!(check(&plain, LIMIT).expect("nothing else changed")[0].header.count, only.header.count);
-        restamp(&mut bytes, 7, 1, Some(3), None).expect("one good batch");
-        assert_eq!(check(&bytes, LIMIT).expect("still good")[0].header.base_offset, 7);
+        assert_eq!(
+            validate_batches(&plain, LIMIT).expect("nothing else changed")[0].header.count,
+            only.header.count
+        );
+        assign_offsets(&mut bytes, 7, 1, Some(3), None).expect("one good batch");
+        assert_eq!(validate_batches(&bytes, LIMIT).expect("still good")[0].header.base_offset, 7);
     }
 });

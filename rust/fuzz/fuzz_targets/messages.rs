@@ -2,8 +2,8 @@
 //! size and checksum mended half of the time.
 #![no_main]
 
-use korvet_codec::batch::check;
-use korvet_codec::legacy::{lift, lower};
+use korvet_codec::batch::validate_batches;
+use korvet_codec::legacy::{down_convert, up_convert};
 use libfuzzer_sys::fuzz_target;
 
 const LIMIT: usize = 1 << 20;
@@ -17,11 +17,11 @@ fuzz_target!(|data: &[u8]| {
         let crc = crc32fast::hash(&bytes[16..]);
         bytes[12..16].copy_from_slice(&crc.to_be_bytes());
     }
-    if let Ok(batch) = lift(&bytes, LIMIT, 0) {
-        let found = check(&batch, LIMIT).expect("what is lifted is good");
+    if let Ok(batch) = up_convert(&bytes, LIMIT, 0) {
+        let found = validate_batches(&batch, LIMIT).expect("what is up-converted is good");
         assert_eq!(found.len(), 1);
-        let set = lower(&batch, 1, LIMIT).expect("what is lifted can be lowered");
-        assert_eq!(lift(&set, LIMIT, 0).expect("and lifted again"), batch);
+        let set = down_convert(&batch, 1, LIMIT).expect("what is up-converted can be down-converted");
+        assert_eq!(up_convert(&set, LIMIT, 0).expect("and lifted again"), batch);
     }
-    let _ = lower(&bytes, mend >> 7, LIMIT);
+    let _ = down_convert(&bytes, mend >> 7, LIMIT);
 });

@@ -7,7 +7,7 @@ from compat.client import open_client
 from compat.future_client import FutureProxy
 from compat.record import BYTE_HEADERS, COMPRESSIONS, FORMS, TEXT_FORMS, Record
 from compat.world import Stage
-from korvet_fast._native import headers
+from korvet_fast._native import batch_headers
 
 # What a client cannot send is left out of what it sends; it has to read all that another one can write.
 SENDS = {"kcat": TEXT_FORMS, "kafka_python": BYTE_HEADERS, "kafkajs": BYTE_HEADERS}
@@ -21,7 +21,7 @@ def compression(codec: str) -> Callable[[Stage], None]:
         records = SENDS.get(stage.name, FORMS)
         stage.client.produce(stage.topic, records, compression=codec)
         if stage.world.store != "entries":
-            found = {batch.compression for batch in headers(stage.world.batches_at_rest(stage.topic), True)}
+            found = {batch.compression for batch in batch_headers(stage.world.batches_at_rest(stage.topic), True)}
             # Clients leave a batch as it is if compression makes it larger; the one with the large record they do not.
             assert COMPRESSIONS.index(codec) in found <= {0, COMPRESSIONS.index(codec)}
         assert stage.other.consume(stage.topic, len(records)) == records
@@ -46,7 +46,7 @@ def idempotence(stage: Stage) -> None:
     stage.client.produce(stage.topic, records, idempotent=True)
     assert stage.client.consume(stage.topic, 500) == records
     if stage.world.store != "entries":
-        found = headers(stage.world.batches_at_rest(stage.topic), True)
+        found = batch_headers(stage.world.batches_at_rest(stage.topic), True)
         assert all(batch.producer_id >= 0 for batch in found)
 
 

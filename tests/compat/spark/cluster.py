@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pyspark
 
-from benchmarks.peers.spark.environment import PYARROW
+from benchmarks.peers.spark.environment import INSTALL, LOCKS
 from requirement import missing
 
 TREE = Path(__file__).parents[3]
@@ -34,12 +34,20 @@ def bare_python() -> Path:
 def build_packages(place: Path) -> Path:
     """A directory with the wheel and pyarrow, as `pip install --target` makes it."""
     wheels, packages = place / "wheels", place / "packages"
-    maturin = [str(Path(sys.executable).with_name("maturin")), "build", "--release", "--quiet", "--out", str(wheels)]
+    maturin = [
+        str(Path(sys.executable).with_name("maturin")),
+        "build",
+        "--release",
+        "--locked",
+        "--quiet",
+        "--out",
+        str(wheels),
+    ]
     _run(maturin, cwd=TREE)
     (wheel,) = wheels.glob("korvet_fast-*.whl")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(packages)]
-    _run([*pip, "--no-deps", str(wheel)])
-    _run([*pip, f"pyarrow=={PYARROW}"])
+    pip, target = [sys.executable, "-m", "pip"], ["--target", str(packages)]
+    _run([*pip, "install", "--quiet", *target, "--no-deps", str(wheel)])
+    _run([*pip, *INSTALL, str(LOCKS / "pyarrow.txt"), *target])
     shutil.rmtree(packages / "pyarrow" / "include", ignore_errors=True)
     return packages
 

@@ -20,7 +20,7 @@ from benchmarks.peers.spark import program
 from broker_process import BrokerProcess
 from compat.spark import topics
 
-OURS = "ClientError|Unreachable|Refused|SettingError|CodecError"
+OURS = "ClientError|Unreachable|BrokerError|SettingError|CodecError"
 ROWS = 50_000
 LIMIT = 5.0  # seconds, the option kafkaConsumer.pollTimeoutMs
 SLACK = 60.0  # seconds more, for Spark itself and a busy machine: what has to be seen is that it ends

@@ -100,7 +100,7 @@ def test_a_batch_that_was_broken_off_is_there_once(spark: SparkSession, broker: 
     ingest(spark.range(1000), broker, "again", None, "json")
 
     def follow() -> int:
-        follower = jobs.Follower(str(place), str(checkpoint))
+        follower = jobs.StreamExport(str(place), str(checkpoint))
         given = {**options(broker, "again"), "maxOffsetsPerTrigger": "300"}
         assert follower.start(spark, given, None).awaitTermination(60)
         return follower.rows
@@ -113,10 +113,11 @@ def test_a_batch_that_was_broken_off_is_there_once(spark: SparkSession, broker: 
     assert sorted(parquet.read_table(place)["offset"].to_pylist()) == list(range(1050))
     assert sorted(row[0] for row in spark.read.parquet(str(place)).select("offset").collect()) == list(range(1050))
     with pytest.raises(SettingError, match="has batches of a stream whose checkpoint is not at"):
-        jobs.Follower(str(place), str(tmp_path / "another")).start(spark, options(broker, "again"), None)
+        jobs.StreamExport(str(place), str(tmp_path / "another")).start(spark, options(broker, "again"), None)
     topics.create(broker.bootstrap, "another", 1)
     with pytest.raises(StreamingQueryException) as failure:
-        jobs.Follower(str(place), str(checkpoint)).start(spark, options(broker, "another"), None).awaitTermination(60)
+        query = jobs.StreamExport(str(place), str(checkpoint)).start(spark, options(broker, "another"), None)
+        query.awaitTermination(60)
     assert explain(failure.value).startswith("partition 0 of topic 'again' is gone")
 
 

@@ -15,16 +15,16 @@ from compat.spark import topics
 from compat.spark.scenes import FULL, Scene
 from compat.spark.topics import Row
 from compat.world import World, open_world
-from korvet_fast.client.connection import ClientError
+from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.spark.options import Use, parse
-from korvet_fast.spark.reader import Reader
+from korvet_fast.spark.reader import BatchReader
 from korvet_fast.spark.stream import StreamReader
 
 COLUMNS = "topic,partition,offset,timestamp,key,value,headers"
 LIMIT = 1_000_000  # offsets: about a second where they follow the clock
 
 
-def rows(reader: Reader | StreamReader, tasks: list[Any]) -> list[Row]:
+def rows(reader: BatchReader | StreamReader, tasks: list[Any]) -> list[Row]:
     found = []
     for task in tasks:
         for batch in reader.read(task):
@@ -38,7 +38,7 @@ def given(bootstrap: str, **more: str) -> dict[str, str]:
 
 def test_every_record_once_however_it_is_cut(scene: Scene) -> None:
     for more in ({}, {"minPartitions": "23"}, {"kafka.fetch.max.bytes": "1"}):
-        reader = Reader(parse(given(scene.bootstrap, subscribe=FULL, **more), Use.READ))
+        reader = BatchReader(parse(given(scene.bootstrap, subscribe=FULL, **more), Use.READ))
         assert rows(reader, reader.partitions()) == scene.rows
 
 
@@ -78,7 +78,7 @@ def test_a_broker_that_is_killed_and_comes_back_between_two_pages(world: World) 
     for number in range(3):
         burst = ((0, None, b"%d %d" % (number, each), None) for each in range(50))
         expected += topics.send(bootstrap, "t", "none", burst)
-    reader = Reader(parse(given(bootstrap, subscribe="t", **{"kafka.fetch.max.bytes": "1"}), Use.READ))
+    reader = BatchReader(parse(given(bootstrap, subscribe="t", **{"kafka.fetch.max.bytes": "1"}), Use.READ))
     (task,) = reader.partitions()
     batches = reader.read(task)
     found = topics.rows_of(next(batches))
@@ -94,7 +94,7 @@ def test_a_broker_that_says_nothing_any_more(world: World) -> None:
     for number in range(3):
         topics.send(bootstrap, "t", "none", iter([(0, None, b"%d" % number, None)]))
     short = {"kafka.fetch.max.bytes": "1", "kafka.request.timeout.ms": "300", "kafkaConsumer.pollTimeoutMs": "1000"}
-    reader = Reader(parse(given(bootstrap, subscribe="t", **short), Use.READ))
+    reader = BatchReader(parse(given(bootstrap, subscribe="t", **short), Use.READ))
     (task,) = reader.partitions()
     batches = reader.read(task)
     offset = topics.rows_of(next(batches))[-1].offset
@@ -137,7 +137,7 @@ def test_transactions(scene: Scene) -> None:
     for isolation, expected in (("read_committed", kept), ("read_uncommitted", [*kept, *given_up, b"open"])):
         for more in ({}, {"kafka.fetch.max.bytes": "1"}, {"minPartitions": "9"}):
             level = {"kafka.isolation.level": isolation, **more}
-            reader = Reader(parse(given(scene.bootstrap, subscribe="transactions", **level), Use.READ))
+            reader = BatchReader(parse(given(scene.bootstrap, subscribe="transactions", **level), Use.READ))
             found = [row.value for row in rows(reader, reader.partitions())]
             assert sorted(found) == sorted(expected), (isolation, more)
     producer.abort_transaction(60)

@@ -118,7 +118,7 @@ def test_mistakes(
         load(spark, broker, **given).count()
     assert (
         f"Error: {words}" in str(failure.value)
-        or f"Refused: {words}" in str(failure.value)
+        or f"BrokerError: {words}" in str(failure.value)
         or (f"Unreachable: {words}" in str(failure.value))
     ), failure.value
 

@@ -15,7 +15,7 @@ from broker_process import BrokerProcess
 from compat.spark import topics
 from compat.spark.records import read
 from compat.spark.scenes import Scene
-from korvet_fast._native import headers
+from korvet_fast._native import batch_headers
 from korvet_fast.cli.ingest import await_topic
 from korvet_fast.endpoint import read_bootstrap
 
@@ -98,7 +98,7 @@ def test_compression_and_numbers_for_repetitions(
     write(numbers.selectExpr("value"), broker.bootstrap, topic, **{"kafka.compression.type": compression})
     assert sum(len(rows) for rows in read(broker.bootstrap, topic).values()) == 5000
     (log,) = Path(broker.store.removeprefix("file:")).glob(f"{topic}-0/*.log")
-    batches = headers(log.read_bytes(), True)
+    batches = batch_headers(log.read_bytes(), True)
     assert {topics.COMPRESSIONS[batch.compression] for batch in batches} == {compression}
     assert all(batch.producer_id >= 0 and batch.base_sequence >= 0 for batch in batches)
 

@@ -11,8 +11,8 @@ from broker_process import BrokerProcess
 from faults.groups.talk import TOPIC, Member, Talk, talk
 from group_history import NOTHING, Answer, check, count_tenures
 from kafka_server import FIND_COORDINATOR
-from korvet_fast.core.groups.documents import slot_of
-from korvet_fast.core.groups.fence import owner_key
+from korvet_fast.core.groups.documents import partition_for
+from korvet_fast.core.groups.ownership import owner_key
 from raw_connection import connect
 from redis_server import RedisServer, stand_still
 
@@ -47,7 +47,7 @@ class Life:
     async def go_on(self, at: Talk) -> None:
         for kind in ("sync", *ALL) if self.member.protocol == "classic" else ALL:
             answer, self.member = await at.ask(kind, self.member, self.offset_for(kind))
-            assert answer.fault == "", answer
+            assert answer.error == "", answer
 
     async def rebalance(self, at: Talk) -> None:
         """One generation more: the leader joins again, or somebody else comes."""
@@ -73,11 +73,11 @@ class Life:
     async def keep_asking(self, at: Talk, enough: asyncio.Event, kinds: Iterable[str] = ALL) -> None:
         """Also a broker that does not have the group, until it is enough."""
         while not enough.is_set():
-            faults = []
+            errors = []
             for kind in kinds:
                 answer, _ = await at.ask(kind, self.member, self.offset_for(kind))
-                faults.append(answer.fault)
-            self.rounds[at.broker] += not any(faults)
+                errors.append(answer.error)
+            self.rounds[at.broker] += not any(errors)
             await asyncio.sleep(0.02)
 
 
@@ -116,7 +116,7 @@ class Pair:
         for life in self.lives:
             at = await self.talk(life, "other")
             generation = life.member.generation
-            while (await at.ask("fetch", life.member))[0].fault:
+            while (await at.ask("fetch", life.member))[0].error:
                 await asyncio.sleep(0.02)
             await life.go_on(at)
             assert life.member.generation == generation
@@ -155,6 +155,6 @@ def wake(broker: BrokerProcess) -> None:
 
 def takings(redis_server: RedisServer, group: str) -> int:
     """How often the store has let somebody have the group."""
-    key = owner_key(slot_of(group))
+    key = owner_key(partition_for(group))
     document = redis_server.call("HGET", f"korvet:@registry:{key.partition('/')[0]}", key)
     return int(json.loads(document)["epoch"])

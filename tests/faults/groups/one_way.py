@@ -30,7 +30,7 @@ class OneWay:
     def _tell(self, *works: Callable[[], None]) -> None:
         done = threading.Event()
         self._loop.call_soon_threadsafe(lambda: [work() for work in (*works, done.set)])
-        assert done.wait(10)
+        assert done.wait(60)
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -45,7 +45,7 @@ class OneWay:
 
     def __enter__(self) -> "OneWay":
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(60)
         return self
 
     def __exit__(self, *_: object) -> None:

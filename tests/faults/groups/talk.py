@@ -15,7 +15,7 @@ from kafka_server import (
     OFFSET_FETCH,
     SYNC_GROUP,
     RawClient,
-    fault,
+    error_of,
 )
 from raw_connection import connect
 
@@ -69,12 +69,12 @@ class Talk:
     def give_up(self) -> None:
         """No answer will come to what was asked: it may have been done or not."""
         while self._open:
-            self.said.append(self._open.popleft()._replace(received=time.monotonic(), fault="REQUEST_TIMED_OUT"))
+            self.said.append(self._open.popleft()._replace(received=time.monotonic(), error="REQUEST_TIMED_OUT"))
 
     async def join(self, member: Member) -> tuple[Answer, Member]:
         """Join, twice if that is asked for."""
         answer, member = await self.ask("join", member)
-        if answer.fault == "MEMBER_ID_REQUIRED":
+        if answer.error == "MEMBER_ID_REQUIRED":
             answer, member = await self.ask("join", member)
         return answer, member
 
@@ -112,12 +112,12 @@ def _request(kind: str, member: Member, offset: int) -> tuple[int, int, dict[str
 
 def _read(answer: Answer, member: Member, row: dict[str, Any]) -> tuple[Answer, Member]:
     if answer.kind == "commit":
-        return answer._replace(fault=fault(row["topics"][0]["partitions"][0])), member
+        return answer._replace(error=error_of(row["topics"][0]["partitions"][0])), member
     if answer.kind == "fetch":
         (group,) = row["groups"]
         found = [each["committed_offset"] for topic in group["topics"] for each in topic["partitions"]]
-        return answer._replace(fault=fault(group), offset=found[0] if found else NOTHING), member
-    told = fault(row)
+        return answer._replace(error=error_of(group), offset=found[0] if found else NOTHING), member
+    told = error_of(row)
     if member.protocol == "consumer":
         if not told:
             member = member._replace(generation=row["member_epoch"])
@@ -127,4 +127,4 @@ def _read(answer: Answer, member: Member, row: dict[str, Any]) -> tuple[Answer, 
             member = member._replace(id=row["member_id"])
         if not told:
             member = member._replace(generation=row["generation_id"])
-    return answer._replace(fault=told, generation=member.generation), member
+    return answer._replace(error=told, generation=member.generation), member

@@ -16,8 +16,6 @@ SETTINGS = (
     *("broker.heartbeat.interval.ms=300", "broker.session.timeout.ms=1500"),
 )
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.mark.parametrize("seconds", [1, 5])
 def test_a_group_waits_for_redis_and_goes_on(

@@ -4,15 +4,11 @@ import asyncio
 import time
 from collections.abc import Callable
 
-import pytest
-
 from broker_process import BrokerProcess
 from faults.groups.lives import QUICK, Pair, fall_asleep, wake
 from faults.redis.proxy import RedisProxy
 from kafka_server import run
 from redis_server import RedisServer
-
-pytestmark = pytest.mark.timeout(90)
 
 
 def test_a_coordinator_that_slept_says_nothing_any_more(
@@ -43,7 +39,7 @@ def test_a_coordinator_that_slept_says_nothing_any_more(
             ]
             for at, member in vain:
                 answer, _ = await at.hear(member, awake)
-                assert answer.fault == "NOT_COORDINATOR", answer
+                assert answer.error == "NOT_COORDINATOR", answer
             for at, life in under_way:
                 await at.hear(life.member)
             await pair.come_back()

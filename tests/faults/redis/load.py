@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from history import History, Place, Sent
-from kafka_server import RawClient, fault, run
-from korvet_fast.wire.kafka.faults import CODES
+from kafka_server import RawClient, error_of, run
+from korvet_fast.wire.kafka.errors import CODES
 from raw_connection import connect, find_leaders, read_places
 
 PATIENT: dict[str, Any] = {
@@ -52,7 +52,7 @@ async def read_partition(client: RawClient, topic: str, index: int) -> list[tupl
         leader = (await find_leaders(client, topic))[index]
         if leader != -1:
             async with connect(leader) as there:
-                if fault(await there.fetch(topic, 0, index=index)) != "NOT_LEADER_OR_FOLLOWER":
+                if error_of(await there.fetch(topic, 0, index=index)) != "NOT_LEADER_OR_FOLLOWER":
                     return await read_places(there, topic, index)
         await asyncio.sleep(0.02)  # another one is taking it over
 
@@ -140,7 +140,7 @@ class Reader(threading.Thread):
                 self.last[message.partition()] = message.offset()
         consumer.close()
 
-    def wait_until(self, last: dict[int, int], within: float = 30.0) -> None:
+    def wait_until(self, last: dict[int, int], within: float = 90.0) -> None:
         """Until it has seen so much of each partition, or met an error."""
         deadline = time.monotonic() + within
         while not self.errors and any(self.last.get(partition, -1) < offset for partition, offset in last.items()):
@@ -160,7 +160,7 @@ class Load:
         self.writers = [Writer(self, name, idempotent=name != "plain", **settings) for name in ("one", "two", "plain")]
         self.reader = Reader(self)
 
-    def wait_for(self, more: int = 100, within: float = 30.0) -> None:
+    def wait_for(self, more: int = 100, within: float = 90.0) -> None:
         """Until every writer has so many more acknowledged."""
         targets = [writer.acknowledged + more for writer in self.writers]
         deadline = time.monotonic() + within

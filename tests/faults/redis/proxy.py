@@ -99,7 +99,7 @@ class RedisProxy:
         """Have something done in the proxy's thread, and wait until it is."""
         done = threading.Event()
         self._loop.call_soon_threadsafe(lambda: (work(), done.set()))
-        assert done.wait(10)
+        assert done.wait(60)
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -135,7 +135,7 @@ class RedisProxy:
 
     def __enter__(self) -> "RedisProxy":
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(60)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from broker_process import BrokerProcess
 from faults.redis.proxy import RedisProxy
-from kafka_server import RawClient, fault, make_batch, run
-from korvet_fast.wire.kafka.faults import CODES
+from kafka_server import RawClient, error_of, make_batch, run
+from korvet_fast.wire.kafka.errors import CODES
 from raw_connection import connect, start_producer
 from redis_server import RedisServer
 
@@ -37,7 +37,7 @@ def test_a_broker_that_finds_no_replica_denies_nothing(serve: Serve, start_redis
                 producer = await start_producer(client)
 
                 async def produce(sequence: int) -> str:
-                    return fault(await client.produce("t", make_batch(b"x", producer=(*producer, sequence))))
+                    return error_of(await client.produce("t", make_batch(b"x", producer=(*producer, sequence))))
 
                 while refused := await produce(0):
                     assert refused in ("NOT_LEADER_OR_FOLLOWER", "NOT_ENOUGH_REPLICAS")

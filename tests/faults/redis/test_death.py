@@ -61,14 +61,14 @@ def test_while_the_server_is_down_nothing_is_acknowledged(serve: Serve, redis_se
 
 def test_a_pause_leaves_nothing_doubled(serve: Serve, redis_server: RedisServer) -> None:
     """F11: calls time out, and what they asked for is carried out when the server wakes."""
-    broker = serve(f"{redis_server.url}?socket_timeout=0.3")
+    broker = serve(f"{redis_server.url}?socket_timeout=1.5")
     create_topic(broker.bootstrap, "load", 2)
     load = Load(broker.bootstrap)
     with load.running():
         for _ in range(3):
             load.wait_for(50)
             redis_server.pause()
-            time.sleep(1)  # longer than socket_timeout: this is the fault, nothing is waited for
+            time.sleep(3)  # longer than socket_timeout: this is the fault, nothing is waited for
             redis_server.resume()
         load.wait_for(50)
     assert load.check(broker.port) == set()

@@ -12,7 +12,7 @@ from faults.redis.load import AGAIN
 from faults.redis.log import wait_for_line
 from faults.redis.proxy import RedisProxy
 from kafka_server import METADATA, make_batch, run
-from korvet_fast.wire.kafka.faults import CODES
+from korvet_fast.wire.kafka.errors import CODES
 from raw_connection import connect, read_places
 from redis_server import RedisServer
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from broker_process import BrokerProcess
 from faults.redis.log import wait_for_line
 from faults.redis.proxy import RedisProxy
-from kafka_server import fault, make_batch, run
+from kafka_server import error_of, make_batch, run
 from raw_connection import connect, read_places, start_producer
 from redis_server import RedisServer
 
@@ -27,7 +27,8 @@ def test_what_the_only_replica_missed_is_shown_when_another_one_has_it(serve: Se
 
                 async def produce(sequence: int, acks: int = -1) -> str:
                     batch = make_batch(b"%d" % sequence, producer=(*producer, sequence))
-                    return fault(await client.produce("t", batch, acks=acks))
+                    # Answered before the store gives up on copies, after 10 s: from then on the log takes nothing.
+                    return error_of(await client.produce("t", batch, acks=acks, timeout_ms=9_000))
 
                 async def read() -> list[bytes]:
                     return [value for _, value in await read_places(client, "t")]

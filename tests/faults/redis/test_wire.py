@@ -1,5 +1,6 @@
 """A bad network between broker and Redis (reliability F30, F31): answers never shift, nothing is applied twice."""
 
+import asyncio
 import random
 from collections.abc import Callable, Iterator
 
@@ -63,7 +64,8 @@ def test_a_pipeline_cut_anywhere_answers_each_append_with_its_own_outcome(
                 for number, (way, place) in enumerate(ways):
                     cut = way(name, place)
                     await send(*([b"%s:%d:%d:%d" % (name, number, n, each) for each in range(3)] for n in range(5)))
-                    assert cut.is_set(), (name, number)
+                    # On a busy machine it was looked at in all of them: what comes then is met when it comes.
+                    assert await asyncio.to_thread(cut.wait, 60), (name, number)
             assert await read_places(client, "t") == stored
 
     broker = serve(proxy.url)

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import InputPartition, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from benchmarks.peers.spark import program
-from korvet_fast.spark.reader import Reader
+from korvet_fast.spark.reader import BatchReader
 from korvet_fast.spark.sink import BatchSink, StreamSink
 from korvet_fast.spark.source import KorvetDataSource
 from korvet_fast.spark.stream import StreamReader
@@ -48,7 +48,7 @@ def watch(batches: Iterator[RecordBatch], point: str) -> Iterator[RecordBatch]:
             reach(point)
 
 
-class WatchedReader(Reader):
+class WatchedReader(BatchReader):
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         return watch(super().read(partition), "read")
 
@@ -76,7 +76,7 @@ class Interrupted(KorvetDataSource):
     def name(cls) -> str:
         return "interrupted"
 
-    def reader(self, schema: StructType) -> Reader:
+    def reader(self, schema: StructType) -> BatchReader:
         return _become(super().reader(schema), WatchedReader)
 
     def streamReader(self, schema: StructType) -> StreamReader:

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from batches import read_values
 from broker_process import BrokerProcess
-from korvet_fast.client.connection import ClientError
+from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.spark import cluster
 from korvet_fast.spark.options import Use, parse
 from korvet_fast.spark.sink import BatchSink

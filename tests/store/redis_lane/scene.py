@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from korvet_fast._native import ReplyError, pack, reply
-from korvet_fast.store.redis.lane import LaneDown
-from korvet_fast.store.redis.topology import Topology, curable
-from korvet_fast.store.redis.url import parse_url
+from korvet_fast._native import ReplyError, encode_commands, parse_reply
+from korvet_fast.store.redis.connection.pipeline import PipelineDown
+from korvet_fast.store.redis.connection.topology import Topology, curable
+from korvet_fast.store.redis.connection.url import parse_url
 
 
 class Scene:
@@ -18,12 +18,12 @@ class Scene:
         self.topology = topology
         self.told: list[str] = []
         self.within = 20.0  # seconds for repairs
-        topology.listen(self.told.append)
+        topology.on_history_change(self.told.append)
 
     async def ask(self, key: str, *command: bytes | str | int) -> Any:
         """One command on the lane of a key."""
-        (raw,) = await self.topology.lane(key).send(pack([command]))
-        return reply(raw)
+        (raw,) = await self.topology.pipeline(key).send(encode_commands([command]))
+        return parse_reply(raw)
 
     async def insist(self, key: str, *command: bytes | str | int) -> Any:
         """As `ask`, again and again while the error is one that passes."""
@@ -34,9 +34,9 @@ class Scene:
     async def lose(self, key: str) -> None:
         """Wait until the connection of a key is seen to be lost, and repair it."""
         try:
-            lane = self.topology.lane(key)
-            await self.until(lambda: not lane.up)
-        except LaneDown:
+            pipeline = self.topology.pipeline(key)
+            await self.until(lambda: not pipeline.up)
+        except PipelineDown:
             pass
         await self.topology.repair(key, "lost", self.within)
 

@@ -8,10 +8,10 @@ import pytest
 
 from faults.redis.proxy import RedisProxy
 from korvet_fast.errors import StoreError
-from korvet_fast.store.interface import ABSENT
+from korvet_fast.store.redis.connection.topology import Topology
+from korvet_fast.store.redis.connection.url import parse_url
 from korvet_fast.store.redis.registry import Registry
-from korvet_fast.store.redis.topology import Topology
-from korvet_fast.store.redis.url import parse_url
+from korvet_fast.store.types import ABSENT
 from redis_cluster import Cluster
 from redis_server import RedisServer
 
@@ -39,10 +39,10 @@ async def test_each_area_has_its_own_changes(redis_server: RedisServer) -> None:
     async with open_registry(redis_server.url) as one, open_registry(redis_server.url) as two:
         assert await one.save("alone", b"x", ABSENT)
         assert await one.save("topics/a", b"1", ABSENT)
-        before = await two.changed("topics/"), await two.changed("brokers/")
+        before = await two.version("topics/"), await two.version("brokers/")
         assert await one.save("brokers/1", b"2", ABSENT)
-        assert await two.changed("topics/") == before[0]
-        assert await two.changed("brokers/") != before[1]
+        assert await two.version("topics/") == before[0]
+        assert await two.version("brokers/") != before[1]
         assert await two.scan("topics/") == {"topics/a": b"1"}
         assert await two.scan("brokers/") == {"brokers/1": b"2"}
         assert await two.load("alone") == b"x"

@@ -40,10 +40,10 @@ async def test_compare_and_set(redis_server: RedisServer) -> None:
 async def test_a_new_history_is_another_number(redis_server: RedisServer) -> None:
     async with registry_at(redis_server.url) as (registry, there):
         await registry.save("n/a", b"1", None)
-        before = await registry.changed("n/")
+        before = await registry.version("n/")
         redis_server.restart()
         await there.lose("k")
-        assert await registry.changed("n/") != before
+        assert await registry.version("n/") != before
         assert await registry.load("n/a") == b"1"
 
 

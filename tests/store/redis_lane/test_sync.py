@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from korvet_fast.errors import StoreError, TooFewCopies
-from korvet_fast.store.redis import sync, topology
-from korvet_fast.store.redis.sync import Durability
+from korvet_fast.store.redis.connection import topology
+from korvet_fast.store.redis.durability import sync
+from korvet_fast.store.redis.durability.sync import Durability
 from redis_cluster import Cluster
 from redis_server import RedisServer, find_program
 from store.redis_lane.scene import Scene, scene
@@ -65,7 +66,7 @@ async def wait(durability: Durability, *, sync: bool, copies: int) -> None:
 
 async def test_where_an_answer_means_flushed_nothing_is_waited_for(redis_server: RedisServer) -> None:
     async with durability_of(redis_server.url) as (durability, _):
-        assert durability.refusal(KEY, True, 1) == ""
+        assert durability.durability_error(KEY, True, 1) == ""
         assert durability.wait(KEY, True, 1) is None
         assert durability.wait(KEY, False, 1) is None
         (line,) = durability.explain(False, 1)
@@ -88,7 +89,9 @@ async def test_where_no_flush_can_be_waited_for_it_is_refused(tmp_path: Path) ->
         async with durability_of(server.url) as (durability, _):
             assert durability.wait(KEY, False, 1) is None
             for key in (KEY, None):
-                assert "Redis 7.0.15 has appendfsync everysec, and no WAITAOF" in durability.refusal(key, True, 1)
+                assert "Redis 7.0.15 has appendfsync everysec, and no WAITAOF" in durability.durability_error(
+                    key, True, 1
+                )
             with pytest.raises(StoreError, match="set appendfsync always, or use Redis"):
                 durability.wait(KEY, True, 1)
 
@@ -98,7 +101,7 @@ async def test_one_round_serves_all_who_wait(start_redis: Callable[..., RedisSer
     replica.follow(server)
     server.wait_for("replication", connected_slaves="1")
     async with durability_of(server.url) as (durability, there):
-        await there.until(lambda: durability.refusal(KEY, False, 2) == "")
+        await there.until(lambda: durability.durability_error(KEY, False, 2) == "")
         await wait(durability, sync=False, copies=2)
         before = calls(server, "wait")
         first = [durability.wait(f"korvet:orders:{number}", False, 2) for number in range(100)]
@@ -117,7 +120,7 @@ async def test_a_look_that_fails_when_it_is_cancelled_was_the_last(
 ) -> None:
     looking = asyncio.Event()
 
-    async def look(_: object) -> None:
+    async def read_servers(_: object) -> None:
         looking.set()
         try:
             await asyncio.Event().wait()
@@ -125,16 +128,16 @@ async def test_a_look_that_fails_when_it_is_cancelled_was_the_last(
             raise StoreError("the connection was lost") from None
 
     async with durability_of(redis_server.url):
-        monkeypatch.setattr(sync, "look", look)
+        monkeypatch.setattr(sync, "read_servers", read_servers)
         await looking.wait()
 
 
 async def test_a_replica_that_has_it_counts(start_redis: Callable[..., RedisServer], quick: None) -> None:
     server, replica = start_redis(appendonly="yes"), start_redis(appendonly="yes")
     async with durability_of(server.url) as (durability, there):
-        assert "min.insync.replicas=2 asks for 1 replica" in durability.refusal(KEY, True, 2)
+        assert "min.insync.replicas=2 asks for 1 replica" in durability.durability_error(KEY, True, 2)
         replica.follow(server)
-        await there.until(lambda: durability.refusal(KEY, True, 2) == "")
+        await there.until(lambda: durability.durability_error(KEY, True, 2) == "")
         await there.ask(KEY, "SET", KEY, "v")
         await wait(durability, sync=True, copies=2)
         assert replica.call("GET", KEY) == b"v"
@@ -149,7 +152,7 @@ async def test_a_replica_that_stands_still_is_not_taken_for_one_that_has_it(
     server, replica = start_redis(appendonly="yes"), start_redis(appendonly="yes")
     replica.follow(server)
     async with durability_of(server.url) as (durability, there):
-        await there.until(lambda: durability.refusal(KEY, True, 2) == "")
+        await there.until(lambda: durability.durability_error(KEY, True, 2) == "")
         await wait(durability, sync=True, copies=2)
         monkeypatch.setattr(sync, "PATIENCE", 0.2)
         replica.pause()
@@ -185,7 +188,7 @@ async def test_a_server_that_was_restarted_speaks_for_nothing_before(
         with pytest.raises(StoreError, match=r"was restarted or replaced before it was known to have kept"):
             await late
         await there.lose(KEY)
-        await there.until(lambda: durability.refusal(KEY, True, 1) == "")
+        await there.until(lambda: durability.durability_error(KEY, True, 1) == "")
         await wait(durability, sync=True, copies=1)
 
 
@@ -193,7 +196,7 @@ async def test_a_full_memory_does_not_keep_it_from_waiting(start_redis: Callable
     server, replica = start_redis(), start_redis()
     replica.follow(server)
     async with durability_of(server.url) as (durability, there):
-        await there.until(lambda: durability.refusal(KEY, False, 2) == "")
+        await there.until(lambda: durability.durability_error(KEY, False, 2) == "")
         await wait(durability, sync=False, copies=2)
         server.call("CONFIG", "SET", "maxmemory", 1)
         await wait(durability, sync=False, copies=2)
@@ -203,11 +206,11 @@ async def test_what_changes_on_the_server_is_seen(start_redis: Callable[..., Red
     server = start_redis(appendonly="yes")
     async with durability_of(server.url) as (durability, there):
         server.call("CONFIG", "SET", "no-appendfsync-on-rewrite", "yes")
-        await there.until(lambda: "set no-appendfsync-on-rewrite no" in durability.refusal(KEY, True, 1))
+        await there.until(lambda: "set no-appendfsync-on-rewrite no" in durability.durability_error(KEY, True, 1))
         server.call("CONFIG", "SET", "no-appendfsync-on-rewrite", "no")
-        await there.until(lambda: durability.refusal(KEY, True, 1) == "")
+        await there.until(lambda: durability.durability_error(KEY, True, 1) == "")
         server.call("CONFIG", "SET", "maxmemory-policy", "volatile-lru")
-        await there.until(lambda: "set maxmemory-policy noeviction" in durability.refusal(KEY, False, 1))
+        await there.until(lambda: "set maxmemory-policy noeviction" in durability.durability_error(KEY, False, 1))
 
 
 @pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
@@ -222,7 +225,7 @@ async def test_closing_leaves_nobody_waiting(start_redis: Callable[..., RedisSer
     server, replica = start_redis(), start_redis()
     replica.follow(server)
     async with durability_of(server.url) as (durability, there):
-        await there.until(lambda: durability.refusal(KEY, False, 2) == "")
+        await there.until(lambda: durability.durability_error(KEY, False, 2) == "")
         await wait(durability, sync=False, copies=2)
         replica.pause()
         waiting = durability.wait(KEY, False, 2)
@@ -238,7 +241,7 @@ async def test_every_node_of_a_cluster_is_waited_for_by_its_own_key(
     redis_cluster: Cluster, impatient: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No node has a replica: each says so for itself."""
-    monkeypatch.setattr(sync, "refusal", lambda server, sync, copies: "")
+    monkeypatch.setattr(sync, "durability_error", lambda server, sync, copies: "")
     async with durability_of(redis_cluster.url) as (durability, _):
         rounds = {durability.wait(f"korvet:orders:{number}", False, 2) for number in range(30)}
         assert len(rounds) == 3

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from korvet_fast.errors import StoreError
-from korvet_fast.store.interface import Form
+from korvet_fast.store.redis.connection.url import parse_url
+from korvet_fast.store.redis.durability.sync import Durability
 from korvet_fast.store.redis.registry import Registry
 from korvet_fast.store.redis.store import RedisStore
-from korvet_fast.store.redis.sync import Durability
-from korvet_fast.store.redis.url import parse_url
+from korvet_fast.store.types import LogFormat
 from redis_tls import USER, TlsServer, make_certificates
 from store import scene as store_scene
 from store.engines import NOW
@@ -106,7 +106,7 @@ async def test_a_user_with_the_least_rights(start_tls: Callable[..., TlsServer])
     async with scene(server.tls_url(who)) as there:
         registry, durability = Registry(there.topology), Durability(there.topology)
         await durability.open()
-        assert durability.refusal(None, True, 1) == ""
+        assert durability.durability_error(None, True, 1) == ""
         assert await registry.save("topics/a", b"1", None)
         assert await registry.scan("topics/") == {"topics/a": b"1"}
         await durability.close()
@@ -120,23 +120,23 @@ async def test_a_user_with_the_least_rights(start_tls: Callable[..., TlsServer])
     assert "refuses INFO: NOPERM" in await refused(server.tls_url(who))
 
 
-@pytest.mark.parametrize("form", [Form(10, single=True), Form(10)], ids=["entries", "batches"])
-async def test_a_whole_store_with_the_least_rights(start_tls: Callable[..., TlsServer], form: Form) -> None:
+@pytest.mark.parametrize("log_format", [LogFormat(10, entries_layout=True), LogFormat(10)], ids=["entries", "batches"])
+async def test_a_whole_store_with_the_least_rights(start_tls: Callable[..., TlsServer], log_format: LogFormat) -> None:
     server = start_tls()
     store = RedisStore(parse_url(server.tls_url(server.add_user())))
-    logs = store_scene.Scene(store, form, NOW << form.bits if form.single else 1)
+    logs = store_scene.Scene(store, log_format, NOW << log_format.bits if log_format.entries_layout else 0)
     await store.open()
     try:
         assert (await logs.fill("orders:0", 3, 500, sync=True)).end == 503
         assert await logs.read_all("orders:0") == list(range(503))
         assert await logs.find_time("orders:0", 2)
-        assert (await logs.cut("orders:0", start=3)).start == 3
-        if form.single:
-            grown = asyncio.Event()
-            store.declare("clicks:0", form)
-            store.follow("clicks:0", 0, grown.set)
+        assert (await logs.delete_records("orders:0", 3)).start == 3
+        if log_format.entries_layout:
+            appended = asyncio.Event()
+            store.shared.declare("clicks:0", log_format)
+            store.shared.notify("clicks:0", 0, appended.set)
             server.call("XADD", "korvet:clicks:0", "*", "value", "foreign")
-            await grown.wait()
+            await appended.wait()
         await logs.drop("orders:0")
         assert await logs.read_all("orders:0") == []
         assert await store.save("topics/a", b"1", None)

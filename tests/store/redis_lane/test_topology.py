@@ -8,9 +8,9 @@ import pytest
 from faults.redis.proxy import RedisProxy
 from korvet_fast._native import ReplyError
 from korvet_fast.errors import StoreError
-from korvet_fast.store.redis.clients import Refused
-from korvet_fast.store.redis.lane import LaneDown, LaneLost
-from korvet_fast.store.redis.topology import curable
+from korvet_fast.store.redis.connection.clients import Refused
+from korvet_fast.store.redis.connection.pipeline import PipelineDown, PipelineLost
+from korvet_fast.store.redis.connection.topology import curable
 from redis_cluster import Cluster
 from redis_sentinels import Sentinels
 from redis_server import RedisServer
@@ -25,8 +25,8 @@ async def test_a_server_is_used(redis_server: RedisServer) -> None:
             await there.topology.call("INCR", "k", "k")
         assert [str(master) for master in there.topology.masters()] == [f"127.0.0.1:{redis_server.port}"]
         assert there.told == []
-    with pytest.raises(LaneDown, match="is not connected"):
-        there.topology.lane("k")
+    with pytest.raises(PipelineDown, match="is not connected"):
+        there.topology.pipeline("k")
 
 
 async def test_a_server_that_is_not_there(redis_server: RedisServer) -> None:
@@ -38,19 +38,19 @@ async def test_a_server_that_is_not_there(redis_server: RedisServer) -> None:
 
 async def test_a_restart_is_a_new_history(redis_server: RedisServer) -> None:
     async with scene(redis_server.url) as there:
-        old = there.topology.lane("k")
+        old = there.topology.pipeline("k")
         redis_server.restart()
         await there.lose("k")
         assert there.topology.generation == 1
         assert there.told == [f"127.0.0.1:{redis_server.port} was restarted"]
-        assert there.topology.lane("k") is not old
+        assert there.topology.pipeline("k") is not old
         assert await there.ask("k", "INCR", "n") == 1
 
 
 async def test_a_connection_cut_is_no_new_history(redis_server: RedisServer, proxy: RedisProxy) -> None:
     async with scene(proxy.url) as there:
         lost = proxy.lose_reply(b"INCR")
-        with pytest.raises(LaneLost):
+        with pytest.raises(PipelineLost):
             await there.ask("k", "INCR", "n")
         assert lost.is_set()
         await asyncio.gather(*(there.topology.repair("k", "lost") for _ in range(50)))
@@ -88,9 +88,9 @@ async def test_closing_ends_repairs(redis_server: RedisServer) -> None:
 
 
 async def test_a_server_that_is_stopped_is_given_up(redis_server: RedisServer) -> None:
-    async with scene(f"{redis_server.url}?socket_timeout=0.3") as there:
+    async with scene(f"{redis_server.url}?socket_timeout=2") as there:
         redis_server.pause()
-        with pytest.raises(LaneLost, match="did not answer"):
+        with pytest.raises(PipelineLost, match="did not answer"):
             await there.ask("k", "PING")
         with pytest.raises(StoreError, match=r"waited 0\.1 s for it"):
             await there.topology.repair("k", "lost", within=0.1)
@@ -123,9 +123,9 @@ async def test_the_first_replica_is_no_new_history(start_redis: Callable[..., Re
     """It gives the master a new replid all the same."""
     master, replica = start_redis(), start_redis()
     async with scene(master.url) as there:
-        before = there.topology.identity(there.topology.masters()[0])
+        before = there.topology.replication_history(there.topology.masters()[0])
         replica.follow(master)
-        await there.until(lambda: there.topology.identity(there.topology.masters()[0]) != before)
+        await there.until(lambda: there.topology.replication_history(there.topology.masters()[0]) != before)
         assert there.topology.generation == 0
 
 
@@ -149,7 +149,7 @@ async def test_a_master_that_was_a_replica_meanwhile_is_a_new_history(start_redi
 async def test_a_failover_by_sentinels(redis_sentinels: Sentinels) -> None:
     """F16: the new master is found, the connection to the old one dropped, one new history."""
     async with scene(redis_sentinels.url) as there:
-        old = there.topology.lane("k")
+        old = there.topology.pipeline("k")
         assert await there.ask("k", "SET", "k", "v") == "OK"
         was = redis_sentinels.master
         while redis_sentinels.replica.call("GET", "k") != b"v":
@@ -204,17 +204,17 @@ async def test_a_slot_that_moves_is_followed(redis_cluster: Cluster) -> None:
             assert isinstance(error, ReplyError)
             assert error.message.startswith("ASK ")
             await there.topology.repair(moved.decode(), error.message)
-            assert there.topology.lane(moved.decode()).asking
+            assert there.topology.pipeline(moved.decode()).asking
             assert await there.ask(moved.decode(), "GET", moved) == moved
             (rest,) = {key, other} - {moved.decode()}
-            if there.topology.lane(rest).asking:
+            if there.topology.pipeline(rest).asking:
                 continue
             assert await there.ask(rest, "GET", rest) == rest.encode()
         for each in (key, other, "{tag}:three"):
             await there.insist(each, "SETNX", each, each)
             assert await there.ask(each, "GET", each) == each.encode()
         await there.until(lambda: there.topology.master(key).port == target.port)
-        assert not there.topology.lane(key).asking
+        assert not there.topology.pipeline(key).asking
         assert there.topology.generation == 0
 
 

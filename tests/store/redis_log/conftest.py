@@ -8,7 +8,7 @@ import uvloop
 
 from faults.redis.proxy import RedisProxy
 from redis_server import PROGRAMS, RedisServer, find_program
-from store.conftest import FORMS
+from store.conftest import LOG_FORMATS
 from store.engines import RedisEngine
 from store.redis_log.place import Place
 
@@ -22,7 +22,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-@pytest.fixture(params=FORMS)
+@pytest.fixture(params=LOG_FORMATS)
 def layout(request: pytest.FixtureRequest) -> str:
     """Each layout."""
     name: str = request.param
@@ -39,13 +39,13 @@ def redis_program() -> str:
 def place(layout: str, shared_redis: Callable[[str], RedisServer]) -> Place:
     """Keys of the test's own on a server that others use too."""
     server = shared_redis(PROGRAMS[1])
-    return Place(server, RedisEngine(server.url, FORMS[layout]))
+    return Place(server, RedisEngine(server.url, LOG_FORMATS[layout]))
 
 
 @pytest.fixture
 def own_place(redis_server: RedisServer, layout: str) -> Place:
     """A server of the test's own."""
-    return Place(redis_server, RedisEngine(redis_server.url, FORMS[layout]))
+    return Place(redis_server, RedisEngine(redis_server.url, LOG_FORMATS[layout]))
 
 
 @pytest.fixture

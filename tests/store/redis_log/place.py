@@ -18,20 +18,20 @@ class Place:
     def __init__(self, server: RedisServer, maker: RedisEngine) -> None:
         self.server = server
         self.maker = maker
-        self.form = maker.form
+        self.log_format = maker.log_format
         self.key = f"{maker.namespace}:{LOG}"
         self.state_key = f"{{{self.key}}}:@state"
 
     @asynccontextmanager
     async def scene(self, url: str = "", timeout: float = 5.0) -> AsyncIterator[Scene]:
         """An open store; `url`: another way to the server; `timeout`: seconds that an answer may take."""
-        maker = RedisEngine(url or self.maker.url, self.form)
+        maker = RedisEngine(url or self.maker.url, self.log_format)
         maker.namespace = self.maker.namespace
         maker.timeout = timeout
         store = maker.make()
         await store.open()
         try:
-            yield Scene(store, self.form, self.maker.origin)
+            yield Scene(store, self.log_format, self.maker.origin)
         finally:
             await store.close()
 
@@ -41,8 +41,10 @@ class Place:
 
     def id(self, offset: int) -> str:
         """The id at a relative offset."""
+        if not self.log_format.entries_layout:
+            return f"{offset}-1"
         absolute = offset + self.maker.origin
-        return f"{absolute >> self.form.bits}-{absolute & ((1 << self.form.bits) - 1)}"
+        return f"{absolute >> self.log_format.bits}-{absolute & ((1 << self.log_format.bits) - 1)}"
 
     def snapshot(self) -> tuple[Any, ...]:
         """Everything about the log: what refused appends must not change."""

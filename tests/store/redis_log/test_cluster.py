@@ -7,32 +7,32 @@ from contextlib import asynccontextmanager
 import pytest
 
 from korvet_fast.errors import StoreError
-from korvet_fast.store.interface import Detached, Form, Stale
+from korvet_fast.store.types import LogFormat, NotLeader, OffsetConflict
 from redis_cluster import Cluster
 from redis_sentinels import Sentinels
-from store.conftest import FORMS
+from store.conftest import LOG_FORMATS
 from store.engines import RedisEngine
 from store.redis_log.place import LOG
 from store.scene import Scene
 
 
 @asynccontextmanager
-async def open_scene(url: str, form: Form) -> AsyncIterator[tuple[Scene, str]]:
+async def open_scene(url: str, log_format: LogFormat) -> AsyncIterator[tuple[Scene, str]]:
     """A store of its own over it, and the key of its log."""
-    maker = RedisEngine(url, form)
+    maker = RedisEngine(url, log_format)
     store = maker.make()
     await store.open()
     try:
-        yield Scene(store, maker.form, maker.origin), f"{maker.namespace}:{LOG}"
+        yield Scene(store, maker.log_format, maker.origin), f"{maker.namespace}:{LOG}"
     finally:
         await store.close()
 
 
-async def many_logs(redis_cluster: Cluster, form: Form) -> None:
+async def many_logs(redis_cluster: Cluster, log_format: LogFormat) -> None:
     """Each at its own master; reads and appends of all of them at once."""
-    async with open_scene(redis_cluster.url, form) as (scene, _):
+    async with open_scene(redis_cluster.url, log_format) as (scene, _):
         logs = [f"many:{number}" for number in range(20)]
-        await asyncio.gather(*(scene.attach(log) for log in logs))
+        await asyncio.gather(*(scene.acquire(log) for log in logs))
         await asyncio.gather(*(scene.fill(log, 3, 3, sync=True) for log in logs))
         assert await asyncio.gather(*map(scene.read_all, logs)) == [list(range(6))] * 20
         assert all(node.call("DBSIZE") for node in redis_cluster.nodes)
@@ -40,10 +40,10 @@ async def many_logs(redis_cluster: Cluster, form: Form) -> None:
         assert not any(node.call("DBSIZE") for node in redis_cluster.nodes)
 
 
-async def slot_moves(redis_cluster: Cluster, form: Form) -> None:
+async def slot_moves(redis_cluster: Cluster, log_format: LogFormat) -> None:
     """Between any two keys, appends go on or wait; none is lost, doubled or out of order."""
-    async with open_scene(redis_cluster.url, form) as (scene, key):
-        await scene.attach(LOG)
+    async with open_scene(redis_cluster.url, log_format) as (scene, key):
+        await scene.acquire(LOG)
         await scene.fill(LOG, 3)
         slot = redis_cluster.slot(key)
         at = 3
@@ -67,10 +67,10 @@ async def slot_moves(redis_cluster: Cluster, form: Form) -> None:
         assert target.call("XLEN", key) == (at if not scene.whole else 1 + len(waiting) + 3)
 
 
-async def slot_moves_under_load(redis_cluster: Cluster, form: Form) -> None:
+async def slot_moves_under_load(redis_cluster: Cluster, log_format: LogFormat) -> None:
     """A mover and a writer, each as quick as it can."""
-    async with open_scene(redis_cluster.url, form) as (scene, key):
-        await scene.attach(LOG)
+    async with open_scene(redis_cluster.url, log_format) as (scene, key):
+        await scene.acquire(LOG)
         slot = redis_cluster.slot(key)
         loop = asyncio.get_running_loop()
 
@@ -93,18 +93,18 @@ async def slot_moves_under_load(redis_cluster: Cluster, form: Form) -> None:
 
 
 @pytest.mark.parametrize("check", [many_logs, slot_moves, slot_moves_under_load])
-async def test_cluster(redis_cluster: Cluster, check: Callable[[Cluster, Form], Awaitable[None]]) -> None:
+async def test_cluster(redis_cluster: Cluster, check: Callable[[Cluster, LogFormat], Awaitable[None]]) -> None:
     """In one Cluster, both layouts one after the other."""
-    for form in FORMS.values():
-        await check(redis_cluster, form)
+    for log_format in LOG_FORMATS.values():
+        await check(redis_cluster, log_format)
 
 
 async def test_failover(redis_sentinels: Sentinels, layout: str) -> None:
     """The history breaks: everything under way ends, somebody is told, and no offset is given out again."""
-    async with open_scene(redis_sentinels.url, FORMS[layout]) as (scene, _):
+    async with open_scene(redis_sentinels.url, LOG_FORMATS[layout]) as (scene, _):
         told: list[str] = []
-        scene.store.listen(told.append)
-        await scene.attach(LOG)
+        scene.store.shared.on_data_loss(told.append)
+        await scene.acquire(LOG)
         acked = (await scene.fill(LOG, *[1] * 50)).end
         old = redis_sentinels.master
         waiting = [scene.append(LOG, acked + number, 1).stored for number in range(3)]
@@ -114,20 +114,20 @@ async def test_failover(redis_sentinels: Sentinels, layout: str) -> None:
         for future in waiting:
             if future.exception() is None:
                 acked += 1
-        with pytest.raises(Detached):
+        with pytest.raises(NotLeader):
             scene.append(LOG, acked, 1)
-        attached = None
-        while attached is None:
+        granted = None
+        while granted is None:
             try:
-                attached = await scene.attach(LOG, floor=acked)
+                granted = await scene.acquire(LOG, floor=acked)
             except StoreError:
                 await asyncio.sleep(0.01)
-        assert attached.bounds.end >= acked
-        end = attached.bounds.end
+        assert granted.bounds.end >= acked
+        end = granted.bounds.end
         await scene.append(LOG, end, 1).stored
         assert redis_sentinels.master is not old
         found = await scene.read_all(LOG)
         assert found[-1] == end
-        assert found[:-1] == list(range(attached.top))
-        with pytest.raises(Stale):
+        assert found[:-1] == list(range(granted.last_record_end))
+        with pytest.raises(OffsetConflict):
             scene.append(LOG, end, 1)

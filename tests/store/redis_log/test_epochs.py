@@ -2,7 +2,7 @@
 
 import pytest
 
-from korvet_fast._native import headers
+from korvet_fast._native import batch_headers
 from store.redis_log.place import LOG, Place
 from store.scene import Scene
 
@@ -12,14 +12,14 @@ pytestmark = pytest.mark.parametrize("layout", ["entries"])
 async def stamps(scene: Scene, start: int, limit: int = 1000, max_bytes: int = 1 << 20) -> list[tuple[int, int, int]]:
     """(epoch, first, last) of each batch read."""
     page = await scene.read(LOG, start, max_bytes, limit)
-    found = [batch for data in page.data for batch in headers(data, True)]
+    found = [batch for data in page.data for batch in batch_headers(data, True)]
     return [(each.leader_epoch, scene.relate(each.base_offset), scene.relate(each.last_offset)) for each in found]
 
 
 async def take_over(scene: Scene, epoch: int = 0) -> list[tuple[int, int]]:
     """(epoch, first offset) of all who had the log."""
-    attached = await scene.attach(LOG, epoch=epoch)
-    return [(known, scene.relate(first)) for known, first in attached.epochs]
+    granted = await scene.acquire(LOG, epoch=epoch)
+    return [(known, scene.relate(first)) for known, first in granted.epochs]
 
 
 async def test_records_are_read_under_the_epoch_that_wrote_them(place: Place) -> None:
@@ -40,12 +40,12 @@ async def test_records_are_read_under_the_epoch_that_wrote_them(place: Place) ->
 
 async def test_an_epoch_that_wrote_nothing_or_has_nothing_left_is_forgotten(place: Place) -> None:
     async with place.scene() as scene:
-        await scene.attach(LOG, epoch=1)
+        await scene.acquire(LOG, epoch=1)
         await scene.fill(LOG, 10)
-        await scene.attach(LOG, epoch=2)
+        await scene.acquire(LOG, epoch=2)
         assert await take_over(scene, 3) == [(1, 0), (3, 10)]
         await scene.fill(LOG, 10)
-        await scene.store.cut(LOG, start=place.maker.origin + 10)
+        await scene.store.delete_records(LOG, place.maker.origin + 10)
         assert await take_over(scene, 4) == [(3, 10), (4, 20)]
 
 
@@ -53,7 +53,7 @@ async def test_epochs_without_records_between_others_are_passed_over(place: Plac
     """What the server lost, or another program deleted, leaves room in which nothing is."""
     async with place.scene() as scene:
         for epoch in (1, 2, 3):
-            await scene.attach(LOG, epoch=epoch)
+            await scene.acquire(LOG, epoch=epoch)
             await scene.fill(LOG, 5)
         for offset in range(5, 10):
             place.call("XDEL", place.key, place.id(offset))
@@ -66,7 +66,7 @@ async def test_what_was_written_before_epochs_were_kept_has_none(place: Place) -
     async with place.scene() as scene:
         await scene.fill(LOG, 3)
         place.call("HDEL", place.state_key, "epochs")
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         await scene.fill(LOG, 2)
         assert [(epoch >= 0, first, last) for epoch, first, last in await stamps(scene, 0)] == [
             (False, 0, 2),

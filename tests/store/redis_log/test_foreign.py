@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from batches import read_values
-from korvet_fast.store.interface import Form, Stale
+from korvet_fast.store.types import LogFormat, OffsetConflict
 from redis_server import PROGRAMS, RedisServer
 from store.engines import RedisEngine
 from store.redis_log.place import LOG, Place
@@ -17,7 +17,7 @@ from store.scene import Scene
 def entries(shared_redis: Callable[[str], RedisServer]) -> Place:
     """A place where every record is an entry."""
     server = shared_redis(PROGRAMS[1])
-    return Place(server, RedisEngine(server.url, Form(10, single=True)))
+    return Place(server, RedisEngine(server.url, LogFormat(10, entries_layout=True)))
 
 
 async def read(scene: Scene, start: int = 0) -> list[bytes]:
@@ -27,7 +27,7 @@ async def read(scene: Scene, start: int = 0) -> list[bytes]:
 
 async def test_seen_at_once(entries: Place) -> None:
     async with entries.scene() as scene:
-        bounds = (await scene.attach(LOG)).bounds
+        bounds = (await scene.acquire(LOG)).bounds
         assert bounds[:3] == (0, 0, 0)
         entries.xadd("value", "a", at=entries.id(5))
         bounds = await scene.bounds(LOG)
@@ -36,7 +36,7 @@ async def test_seen_at_once(entries: Place) -> None:
         assert (await scene.fill(LOG, 2)).end == 8
         entries.xadd("value", "b", at=entries.id(8))
         assert (await scene.bounds(LOG)).end == 9
-        assert (await scene.attach(LOG)).top == 9
+        assert (await scene.acquire(LOG)).last_record_end == 9
         assert len(await read(scene)) == 4
         assert await scene.read_offsets(LOG, 6, 1) == [6]
 
@@ -44,21 +44,21 @@ async def test_seen_at_once(entries: Place) -> None:
 async def test_above_what_we_append(entries: Place) -> None:
     """The append is refused, and all behind it; nothing of them is there; we go on above."""
     async with entries.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         await scene.fill(LOG, 2)
         entries.xadd("value", "a", at=entries.id(4))  # inside of the batch that comes
         before = entries.snapshot()
         appendings = [scene.append(LOG, at, 5) for at in (2, 7, 12)]
         for appending in appendings:
             for future in appending:
-                with pytest.raises(Stale) as refused:
+                with pytest.raises(OffsetConflict) as refused:
                     await future
                 assert not refused.value.fenced
                 assert scene.relate(refused.value.end) == 5
         after = entries.snapshot()
         assert after[1:] == before[1:]
         assert (await scene.bounds(LOG)).end == 5
-        with pytest.raises(Stale):
+        with pytest.raises(OffsetConflict):
             scene.append(LOG, 17, 1)
         epoch = log_epoch(entries)
         assert (await scene.fill(LOG, 3)).end == 8
@@ -75,7 +75,7 @@ def log_epoch(entries: Place) -> bytes:
 async def test_both_write(entries: Place, seed: int) -> None:
     """Whoever is first has the offset; everything acknowledged is there, whole and in order."""
     async with entries.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         ours: list[int] = []
         theirs = 0
 
@@ -94,7 +94,7 @@ async def test_both_write(entries: Place, seed: int) -> None:
                 for number, appending in enumerate(appendings):
                     await appending.stored
                     ours += range(end + 10 * number, end + 10 * number + 10)
-            except Stale as stale:
+            except OffsetConflict as stale:
                 assert not stale.fenced
         there: list[int] = []
         start = 0
@@ -108,7 +108,7 @@ async def test_both_write(entries: Place, seed: int) -> None:
 
 async def test_trimmed(entries: Place) -> None:
     async with entries.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         await scene.fill(LOG, 10)
         entries.call("XDEL", entries.key, entries.id(5))
         bounds = await scene.bounds(LOG)
@@ -122,25 +122,30 @@ async def test_trimmed(entries: Place) -> None:
         assert (bounds.start, bounds.end, bounds.size, bounds.latest, bounds.removed) == (10, 10, 0, -1, 10)
         assert (await scene.fill(LOG, 1)).end == 11
     async with entries.scene() as scene:
-        attached = await scene.attach(LOG)
-        assert (attached.bounds.start, attached.bounds.end, attached.bounds.removed, attached.top) == (10, 11, 10, 11)
+        granted = await scene.acquire(LOG)
+        assert (granted.bounds.start, granted.bounds.end, granted.bounds.removed, granted.last_record_end) == (
+            10,
+            11,
+            10,
+            11,
+        )
 
 
 async def test_deleted(entries: Place) -> None:
     """The whole stream goes: all is lost, and no offset is given out again."""
     async with entries.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         await scene.fill(LOG, 10)
         entries.call("DEL", entries.key)
-        attached = await scene.attach(LOG)
-        assert (attached.bounds.start, attached.bounds.end, attached.top) == (10, 10, 0)
+        granted = await scene.acquire(LOG)
+        assert (granted.bounds.start, granted.bounds.end, granted.last_record_end) == (10, 10, 0)
         assert (await scene.fill(LOG, 1)).end == 11
 
 
 async def test_no_offset_of_their_own(entries: Place) -> None:
     """A sequence that does not fit the bits: the entry is passed over, and nothing else is lost by it."""
     async with entries.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         await scene.fill(LOG, 2)
         ms = int(entries.id(0).partition("-")[0])
         entries.xadd("value", "a", at=f"{ms}-5000")
@@ -154,7 +159,7 @@ async def test_no_offset_of_their_own(entries: Place) -> None:
 
 async def test_find_time_among_theirs(entries: Place) -> None:
     async with entries.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         await scene.fill(LOG, 3, time=100)
         assert 2 in await scene.find_time(LOG, 102)
         entries.xadd("value", b"%020d" % (3 + scene.origin), "timestamp", "500", at=entries.id(3))
@@ -166,20 +171,20 @@ async def test_find_time_among_theirs(entries: Place) -> None:
         entries.xadd("value", b"%020d" % (8 + scene.origin), "timestamp", "900", at=entries.id(8))
         assert 8 in await scene.find_time(LOG, 800)
         assert 6 in await scene.find_time(LOG, 600) or 5 in await scene.find_time(LOG, 600)
-        assert (await scene.cut(LOG, older_than=600)).start <= 6
+        assert (await scene.apply_retention(LOG, older_than=600)).start <= 6
         assert (await scene.read_offsets(LOG, 6, 1 << 20)) == [6, 7, 8]
 
 
 async def test_retention_of_theirs(entries: Place) -> None:
     async with entries.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         for number in range(200):
             entries.xadd("value", b"x" * 1000, "timestamp", str(1000 + number), at=entries.id(number))
         before = await scene.bounds(LOG)
         assert before.size > 200_000
-        assert (await scene.cut(LOG, larger_than=100_000)).start == 0  # not known to be durable
+        assert (await scene.apply_retention(LOG, larger_than=100_000)).start == 0  # not known to be durable
         await scene.append(LOG, before.end, sync=True).durable
-        after = await scene.cut(LOG, larger_than=100_000)
+        after = await scene.apply_retention(LOG, larger_than=100_000)
         assert 100_000 <= after.size < 200_000
         assert after.start == after.removed > 50
-        assert (await scene.cut(LOG, older_than=5000)).start == 200
+        assert (await scene.apply_retention(LOG, older_than=5000)).start == 200

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from batches import make_batch
-from korvet_fast._native import headers
-from korvet_fast.store.interface import Entry, Form
+from korvet_fast._native import batch_headers
+from korvet_fast.store.types import LogFormat, RecordBatch
 from redis_server import PROGRAMS, RedisServer
 from store.engines import RedisEngine
 from store.redis_log.place import LOG, Place
@@ -17,7 +17,7 @@ from store.scene import Scene
 def entries(shared_redis: Callable[[str], RedisServer]) -> Place:
     """A place where every record is an entry."""
     server = shared_redis(PROGRAMS[1])
-    return Place(server, RedisEngine(server.url, Form(10, single=True)))
+    return Place(server, RedisEngine(server.url, LogFormat(10, entries_layout=True)))
 
 
 def send(scene: Scene, at: int, producer: tuple[int, int, int], compression: int = 0) -> None:
@@ -25,22 +25,29 @@ def send(scene: Scene, at: int, producer: tuple[int, int, int], compression: int
     first = at + scene.origin
     data = make_batch([b"x", b"y"], producer=producer, base_offset=first, compression=compression)
     really = first if at else 0
-    scene.store.append(LOG, [Entry(data, first, first + 1, 1000)], really, sync=False)
+    scene.store.append(LOG, [RecordBatch(data, first, first + 1, 1000)], really, sync=False)
+
+
+async def acquire(scene: Scene) -> bytes:
+    """Acquire the log; what is known of its producers then."""
+    await scene.acquire(LOG)
+    assert scene.store.producers is not None
+    return scene.store.producers.recent_headers(LOG)
 
 
 async def test_kept(entries: Place) -> None:
     async with entries.scene() as scene:
-        assert (await scene.attach(LOG)).headers == b""
+        assert await acquire(scene) == b""
         send(scene, 0, (7, 0, 0))
         send(scene, 2, (-1, -1, -1))
         for number in range(8):
             send(scene, 4 + 4 * number, (1 << 40, 3, 2 * number), number % 5)
             send(scene, 6 + 4 * number, (7, 0, 2 + 2 * number))
     async with entries.scene() as scene:
-        attached = await scene.attach(LOG)
-        found = headers(attached.headers, False)
+        headers = await acquire(scene)
+        found = batch_headers(headers, False)
         assert len(found) == 10
-        assert len(attached.headers) == 610
+        assert len(headers) == 610
         said = [(scene.relate(head.base_offset), head.producer_id, head.base_sequence, head.count) for head in found]
         assert said == sorted(said)
         assert said[-2:] == [(32, 1 << 40, 14, 2), (34, 7, 16, 2)]
@@ -48,33 +55,33 @@ async def test_kept(entries: Place) -> None:
         # Who takes it over goes on from there.
         send(scene, 36, (7, 0, 18))
     async with entries.scene() as scene:
-        found = headers((await scene.attach(LOG)).headers, False)
+        found = batch_headers(await acquire(scene), False)
         assert [head.base_sequence for head in found if head.producer_id == 7] == [10, 12, 14, 16, 18]
 
 
 async def test_not_of_appends_that_were_refused(entries: Place) -> None:
     async with entries.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         send(scene, 0, (7, 0, 0))
         await scene.fill(LOG, 1)
         entries.xadd("value", "a", at=entries.id(4))
         send(scene, 3, (7, 0, 2))
-        while scene.store._logs[LOG].groups:  # type: ignore[attr-defined]
+        while scene.store._logs[LOG].transactions:  # type: ignore[attr-defined]
             await scene.bounds(LOG)
         send(scene, 5, (7, 0, 4))
-        found = headers((await scene.attach(LOG)).headers, False)
+        found = batch_headers(await acquire(scene), False)
         assert [head.base_sequence for head in found] == [0, 4]
 
 
 async def test_bounded(entries: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who was silent longest is forgotten."""
-    monkeypatch.setattr("korvet_fast.store.redis.writer.PRODUCERS", 3)
+    monkeypatch.setattr("korvet_fast.store.redis.log.writer.PRODUCERS", 3)
     async with entries.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         for number in range(6):
             send(scene, 2 * number, (number, 0, 0))
             await scene.bounds(LOG)
         send(scene, 12, (4, 0, 2))
     async with entries.scene() as scene:
-        found = headers((await scene.attach(LOG)).headers, False)
+        found = batch_headers(await acquire(scene), False)
         assert [head.producer_id for head in found] == [3, 4, 5, 4]

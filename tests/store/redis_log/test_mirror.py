@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from korvet_fast.errors import StoreError
-from korvet_fast.store.redis.ids import find_end
+from korvet_fast.store.redis.stream.ids import find_end
 from store.redis_log.place import LOG, Place
 from store.scene import Scene
 
@@ -22,7 +22,7 @@ def groups(place: Place) -> dict[str, tuple[str, int | None]]:
 
 async def show(scene: Scene, group: str, offset: int | None) -> None:
     """Until the server shows it."""
-    scene.store.show(LOG, group, None if offset is None else scene.origin + offset)
+    scene.store.groups.mirror_offset(LOG, group, None if offset is None else scene.origin + offset)
     await scene.store._mirror._round()
 
 
@@ -47,26 +47,26 @@ async def test_a_long_lag_is_counted_in_steps_or_not_at_all(place: Place) -> Non
     async with place.scene() as scene:
         await scene.fill(LOG, *[1] * 1200)
         await show(scene, "g", 2)
-        assert groups(place) == {"g": (place.id(1), 1198 if place.form.single else None)}
+        assert groups(place) == {"g": (place.id(1), 1198 if place.log_format.entries_layout else None)}
         await show(scene, "g", 1000)
         assert groups(place) == {"g": (place.id(999), 200)}
 
 
 async def test_a_log_that_is_not_there_is_not_made(place: Place) -> None:
     async with place.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         await show(scene, "g", 0)
-        scene.store.show("unknown:0", "g", 1)
+        scene.store.groups.mirror_offset("unknown:0", "g", 1)
         assert not place.call("EXISTS", place.key)
 
 
 async def test_positions_are_shown_in_the_background_and_before_the_end(place: Place) -> None:
     async with place.scene() as scene:
         await scene.fill(LOG, 1, 1)
-        scene.store.show(LOG, "g", place.maker.origin + 1)
+        scene.store.groups.mirror_offset(LOG, "g", place.maker.origin + 1)
         while not groups(place):
             await asyncio.sleep(0.01)
-        scene.store.show(LOG, "g", place.maker.origin + 2)
+        scene.store.groups.mirror_offset(LOG, "g", place.maker.origin + 2)
     assert groups(place) == {"g": (place.id(1), 0)}
 
 
@@ -92,6 +92,6 @@ async def test_entries_of_other_programs_count(place: Place) -> None:
         added = place.xadd("value", "v")
         await show(scene, "g", 1)
         assert groups(place) == {"g": (place.id(0), 1)}
-        offset = find_end(added, place.form.bits)
+        offset = find_end(added, place.log_format.bits)
         await show(scene, "g", offset - place.maker.origin)
         assert groups(place) == {"g": (added.decode(), 0)}

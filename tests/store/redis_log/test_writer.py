@@ -1,13 +1,16 @@
 """Which appends share a transaction, and when it is sent. Appends of one transaction share their futures."""
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from itertools import groupby
 from typing import Any
 
 import pytest
 
 from faults.redis.proxy import RedisProxy
-from korvet_fast.store.redis.scripts import LOOK, TRIM
+from korvet_fast.store.redis.stream.scripts import READ_STATE, TRIM
+from korvet_fast.store.types import LARGE
 from store.redis_log.place import LOG, Place, log_of
 from store.scene import Scene
 
@@ -41,7 +44,7 @@ async def flow(scene: Scene, proxy: RedisProxy, at: int, count: int, size: int) 
 
 async def test_half_of_what_was_awaited_is_sent_before_the_turn_ends(own_place: Place, proxy: RedisProxy) -> None:
     async with own_place.scene(proxy.url) as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         assert await flow(scene, proxy, 0, 5, 10_000) == ([1, 4], [1, 1, 1, 1, 1])  # nothing was awaited
         assert await flow(scene, proxy, 5, 5, 10_000) == ([3, 2], [0, 0, 1, 1, 1])
         assert await flow(scene, proxy, 10, 4, 10_000) == ([3, 1], [0, 0, 1, 1])
@@ -51,7 +54,7 @@ async def test_half_of_what_was_awaited_is_sent_before_the_turn_ends(own_place: 
 
 async def test_what_is_little_is_sent_together(own_place: Place, proxy: RedisProxy) -> None:
     async with own_place.scene(proxy.url) as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         assert await flow(scene, proxy, 0, 5, 100) == ([1, 4], [1, 1, 1, 1, 1])
         assert await flow(scene, proxy, 5, 5, 100) == ([5], [0, 0, 0, 0, 1])
         assert await flow(scene, proxy, 10, 2, 100) == ([2], [0, 0])
@@ -62,7 +65,7 @@ async def test_appends_of_many_logs_are_counted_together(own_place: Place, proxy
     names = [f"orders:{number}" for number in range(4)]
     async with own_place.scene(proxy.url) as scene:
         for name in names:
-            await scene.attach(name)
+            await scene.acquire(name)
         for number in range(3):
             proxy.hold()
             appendings = [scene.append(name, number, 1, size=10_000) for name in names]
@@ -75,16 +78,16 @@ async def test_appends_of_many_logs_are_counted_together(own_place: Place, proxy
             assert flying == ([1, 1, 0, 0] if number else [1, 0, 0, 0])
 
 
-@pytest.mark.parametrize("script", [LOOK, TRIM], ids=["asked", "cut"])
+@pytest.mark.parametrize("script", [READ_STATE, TRIM], ids=["asked", "cut"])
 async def test_an_empty_log_begins_with_what_is_on_its_way(
     own_place: Place, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
     """Redis says where an empty log begins before an append arrives there, and is heard after that was sent."""
     async with own_place.scene() as scene:
-        await scene.attach(LOG)
+        await scene.acquire(LOG)
         await scene.fill(LOG, 3)
-        if script is LOOK:
-            await scene.cut(LOG, start=3)
+        if script is READ_STATE:
+            await scene.delete_records(LOG, 3)
         calls = scene.store._calls
         run, appending = calls.run, []
 
@@ -96,9 +99,36 @@ async def test_an_empty_log_begins_with_what_is_on_its_way(
             return await answer
 
         monkeypatch.setattr(calls, "run", run_before_an_append)
-        there = await (scene.bounds(LOG) if script is LOOK else scene.cut(LOG, start=3))
+        there = await (scene.bounds(LOG) if script is READ_STATE else scene.delete_records(LOG, 3))
         assert there.start == 3
         monkeypatch.undo()
         await appending[0].durable
         assert (await scene.bounds(LOG)).start == 3
         assert await scene.read_all(LOG, 3) == [3, 4]
+
+
+async def test_finding_1_8_a_success_is_told_to_those_whose_it_is(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Should an answer ever come out of its turn, nothing is told that the log itself does not show."""
+    async with place.scene() as scene:
+        await scene.acquire(LOG)
+        await scene.fill(LOG, 1)
+        pipeline = scene.store._topology.pipeline(place.key)
+        post = pipeline.post
+        answers: list[Callable[[], object]] = []
+
+        def keep(parts: Any, replies: int, ended: Callable[..., object]) -> None:
+            post(parts, replies, lambda *answer: answers.append(partial(ended, *answer)))
+
+        monkeypatch.setattr(pipeline, "post", keep)
+        first = scene.append(LOG, 1, 1).stored
+        second = scene.append(LOG, 2, 1, segment_limits=LARGE._replace(size=1)).stored
+        while len(answers) < 2:
+            await asyncio.sleep(0.001)
+        answers[1]()
+        assert (first.done(), second.done()) == (False, False)
+        answers[0]()
+        await first
+        await second
+        assert await scene.read_all(LOG) == [0, 1, 2]

@@ -26,7 +26,7 @@ pub fn send(options: &Options, batch: &Batch, number: usize, schedule: Schedule)
     let payload = u64::from(batch.records) * options.record_bytes as u64;
     let mut tally = Tally::default();
     loop {
-        let sending = Instant::now() < schedule.stop;
+        let sending = options.goes_on(&schedule, tally.accepted_records);
         let first = sent;
         while sending && sent - answered < window {
             pipelines[sent % window].number(before + (sent * count) as u64);

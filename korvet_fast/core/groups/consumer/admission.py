@@ -1,49 +1,84 @@
-"""Whom a heartbeat comes from, and why it is refused: who is fenced, and who has to begin anew.
+"""Which member sends a heartbeat, and why the heartbeat is refused.
 
-Source: KIP-848; and, for who joins again after it was fenced, KAFKA-19233.
+Source: KIP-848; and KAFKA-19233 for a member that joins again after it was fenced.
 """
 
 from typing import Final
 
-from korvet_fast.core.groups.consumer.members import Beat, ConsumerMember, ConsumerMembers, Parts
+from korvet_fast.core.groups.budget import MEMBER, GroupBudget, memory_of_ids
+from korvet_fast.core.groups.consumer.members import (
+    ConsumerMember,
+    ConsumerMembers,
+    HeartbeatRequest,
+    Partitions,
+    memory_of_subscription,
+)
+from korvet_fast.errors import NONE, Errors
 
-_NOTHING: Final[Parts] = frozenset()
+_NOTHING: Final[Partitions] = frozenset()
 
 
-def identify(members: ConsumerMembers, ask: Beat, size: int) -> tuple[ConsumerMember | None, str]:
-    """The member (None: a newcomer) and the fault, "" for none. A static member may come back under another id.
+def identify(
+    members: ConsumerMembers, request: HeartbeatRequest, max_size: int
+) -> tuple[ConsumerMember | None, Errors]:
+    """The member (None: a newcomer) and the error, "" for none. A static member may come back under another id.
 
-    `size`: the most members.
+    `max_size`: the most members.
     """
-    member = members.get(ask.member_id)
-    static = members.of_instance(ask.instance_id)
-    if ask.instance_id is not None and (ask.epoch != 0 or static is not None):
-        if static is not None and static.id != ask.member_id:
-            return static, _refuse_instance(static, ask)
+    member = members.get(request.member_id)
+    static = members.of_instance(request.instance_id)
+    if request.instance_id is not None and (request.epoch != 0 or static is not None):
+        if static is not None and static.id != request.member_id:
+            return static, _refuse_instance(static, request)
         member = static
     if member is not None:
-        return member, _refuse_epoch(member, ask)
-    if ask.epoch != 0:
-        return None, "UNKNOWN_MEMBER_ID"
-    return None, "GROUP_MAX_SIZE_REACHED" if len(members) >= size else ""
+        return member, _refuse_epoch(member, request)
+    if request.epoch != 0:
+        return None, Errors.UNKNOWN_MEMBER_ID
+    return None, Errors.GROUP_MAX_SIZE_REACHED if len(members) >= max_size else NONE
 
 
-def _refuse_instance(member: ConsumerMember, ask: Beat) -> str:
-    """This member has the instance id, and somebody else asks."""
-    if ask.epoch != 0:
-        return "FENCED_INSTANCE_ID"
-    return "" if member.away else "UNRELEASED_INSTANCE_ID"
+def _refuse_instance(member: ConsumerMember, request: HeartbeatRequest) -> Errors:
+    """Why somebody else than the member of this instance id is refused."""
+    if request.epoch != 0:
+        return Errors.FENCED_INSTANCE_ID
+    return NONE if member.away else Errors.UNRELEASED_INSTANCE_ID
 
 
-def _refuse_epoch(member: ConsumerMember, ask: Beat) -> str:
-    if ask.epoch <= 0:
-        return ""  # who joins again says that it has nothing
+def _refuse_epoch(member: ConsumerMember, request: HeartbeatRequest) -> Errors:
+    if request.epoch <= 0:
+        return NONE  # a member that joins again says that it has nothing
     if member.away:
-        return "FENCED_MEMBER_EPOCH"
-    owned = ask.owned or _NOTHING
-    if ask.epoch == member.epoch:
-        # It can only have more than it was given if the store has forgotten that.
-        return "" if owned <= member.assigned | member.revoking else "FENCED_MEMBER_EPOCH"
+        return Errors.FENCED_MEMBER_EPOCH
+    owned = request.owned or _NOTHING
+    if request.epoch == member.epoch:
+        # A member can only have more than it was given if the store has forgotten that it was.
+        return NONE if owned <= member.assigned | member.revoking else Errors.FENCED_MEMBER_EPOCH
     # The answer with the present epoch may have been lost.
-    lost = ask.epoch == member.previous_epoch and ask.owned is not None and owned <= member.assigned
-    return "" if lost else "FENCED_MEMBER_EPOCH"
+    lost = request.epoch == member.previous_epoch and request.owned is not None and owned <= member.assigned
+    return NONE if lost else Errors.FENCED_MEMBER_EPOCH
+
+
+def may_grow(member: ConsumerMember, request: HeartbeatRequest) -> bool:
+    """Whether a member may take more memory after this heartbeat."""
+    if request.epoch < 0:
+        return False
+    said = request.names not in (None, member.names) or bool(request.regex)
+    return said or request.epoch == 0 or member.changes_ids(request)
+
+
+def refuse_growth(budget: GroupBudget, memory: int, member: ConsumerMember | None, request: HeartbeatRequest) -> Errors:
+    """Why what a member says is too large to be kept by a group that takes so many bytes of memory."""
+    identity = request.member_id or request.new_member_id
+    if member is None:
+        ids = identity, request.instance_id, request.rack_id, request.client_id, request.client_host
+        subscription = memory_of_subscription(request.names or (), request.regex or "")
+        return budget.refuse(memory, MEMBER + memory_of_ids(*ids) + subscription)
+    instance_id = member.instance_id if request.instance_id is None else request.instance_id
+    rack_id = member.rack_id if request.rack_id is None else request.rack_id
+    # A member may come back from a host with a longer address.
+    more = memory_of_ids(identity, instance_id, rack_id, request.client_id, member.client_host) - member.ids_memory
+    names = member.names if request.names is None else request.names
+    regex = member.regex if request.regex is None else request.regex
+    more += memory_of_subscription(names, regex) - member.subscription_memory
+    return budget.refuse(memory, more)

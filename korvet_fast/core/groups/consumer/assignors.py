@@ -1,27 +1,39 @@
-"""Who of a consumer group is to have which partitions. Pure: members and topics in, a target for each member out.
+"""The assignors: which member of a consumer group is to have which partitions. Pure.
 
 Each partition goes to exactly one member that reads its topic, if there is one. Members keep what they had wherever
 the balance allows it. Source: KIP-848 (uniform and range), and the rules of Kafka's assignors of these names.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from heapq import heapify, heapreplace
+from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
-from korvet_fast.core.groups.consumer.members import Part, Parts
+from korvet_fast.core.groups.consumer.members import Partitions, TopicIdPartition
 
 
 class Subscriber(NamedTuple):
-    """A member to be assigned to. `topics`: the ids of those it reads; `had`: its former target."""
+    """A member that partitions are assigned to. `topics`: the ids of those it reads; `had`: its former target."""
 
     topics: frozenset[bytes]
-    had: Parts = frozenset()
+    had: Partitions = frozenset()
     instance_id: str | None = None
 
 
 Members: TypeAlias = Mapping[str, Subscriber]  # by member id
 Counts: TypeAlias = Mapping[bytes, int]  # by topic id: how many partitions it has
-Target: TypeAlias = dict[str, Parts]  # by member id
+Target: TypeAlias = dict[str, Partitions]  # by member id
+
+
+@lru_cache(maxsize=32)  # groups that read the same large topics share what stands for their partitions
+def _partitions_of(topic: bytes, count: int) -> tuple[TopicIdPartition, ...]:
+    return tuple(TopicIdPartition(topic, index) for index in range(count))
+
+
+def forget_partitions() -> None:
+    """No group has members: nothing has to be shared."""
+    _partitions_of.cache_clear()
 
 
 def assign_range(members: Members, counts: Counts) -> Target:
@@ -31,15 +43,15 @@ def assign_range(members: Members, counts: Counts) -> Target:
     Static members go first, by instance id: their ids change when they come back.
     """
     ordered = sorted(members, key=lambda name: (members[name].instance_id is None, members[name].instance_id or name))
-    found: dict[str, list[Part]] = {name: [] for name in members}
+    found: dict[str, list[TopicIdPartition]] = {name: [] for name in members}
     for topic, count in counts.items():
         readers = [name for name in ordered if topic in members[name].topics]
         start = 0
         for turn, name in enumerate(readers):
             share = count // len(readers) + (turn < count % len(readers))
-            found[name] += [Part(topic, index) for index in range(start, start + share)]
+            found[name] += _partitions_of(topic, count)[start : start + share]
             start += share
-    return {name: frozenset(parts) for name, parts in found.items()}
+    return {name: frozenset(partitions) for name, partitions in found.items()}
 
 
 def assign_uniform(members: Members, counts: Counts) -> Target:
@@ -58,67 +70,74 @@ ASSIGNORS: Final[Mapping[str, Callable[[Members, Counts], Target]]] = {
 def _share(members: Members, counts: Counts) -> Target:
     """All read the same: everybody has the same share, and whoever had more keeps the one that may be over."""
     topics = next((one.topics for one in members.values()), frozenset())
-    rest = {Part(topic, index): None for topic in sorted(topics & counts.keys()) for index in range(counts[topic])}
+    rest = dict.fromkeys(
+        chain.from_iterable(_partitions_of(topic, counts[topic]) for topic in sorted(topics & counts.keys()))
+    )
     if not members:
         return {}
     share, over = divmod(len(rest), len(members))
-    found: dict[str, list[Part]] = {}
+    found: dict[str, list[TopicIdPartition]] = {}
     for name, member in members.items():
-        kept = sorted(part for part in member.had if part in rest)
+        kept = sorted(member.had & rest.keys())
         more = over > 0 and len(kept) > share
         over -= more
         found[name] = kept[: share + more]
-        for part in found[name]:
-            del rest[part]
-    _deal(found, iter(rest), share)
-    return {name: frozenset(parts) for name, parts in found.items()}
+        for partition in found[name]:
+            del rest[partition]
+    _deal(found, list(rest), share)
+    return {name: frozenset(partitions) for name, partitions in found.items()}
 
 
-def _deal(found: dict[str, list[Part]], rest: Iterator[Part], share: int) -> None:
+def _deal(found: dict[str, list[TopicIdPartition]], rest: list[TopicIdPartition], share: int) -> None:
     """Deal out the rest, one to each in turn, so that neighbours go to different members."""
+    start = 0
     for goal in (share, share + 1):
-        hungry = [parts for parts in found.values() if len(parts) < goal]
-        while hungry:
-            for parts in hungry:
-                part = next(rest, None)
-                if part is None:
-                    return
-                parts.append(part)
-            hungry = [parts for parts in hungry if len(parts) < goal]
+        hungry = [partitions for partitions in found.values() if len(partitions) < goal]
+        while hungry and start < len(rest):
+            rounds = min(goal - len(partitions) for partitions in hungry)  # in which all of them are served
+            many = len(hungry)
+            for turn, partitions in enumerate(hungry):
+                partitions += rest[start + turn : start + many * rounds : many]
+            start += many * rounds
+            hungry = [partitions for partitions in hungry if len(partitions) < goal]
 
 
 def _level(members: Members, counts: Counts) -> Target:
     """Members read different topics: in the end no partition has a reader with two fewer than who has it."""
     readers = {topic: [name for name, one in members.items() if topic in one.topics] for topic in counts}
-    found: dict[str, dict[bytes, list[Part]]] = {name: {} for name in members}
+    found: dict[str, dict[bytes, list[TopicIdPartition]]] = {name: {} for name in members}
     load = dict.fromkeys(members, 0)
-    taken: set[Part] = set()
+    taken: set[TopicIdPartition] = set()
     for name, member in members.items():
-        for part in sorted(member.had):
-            if part.topic in member.topics and part.partition < counts.get(part.topic, 0) and part not in taken:
-                taken.add(part)
-                found[name].setdefault(part.topic, []).append(part)
+        for partition in sorted(member.had):
+            topic, index = partition
+            if topic in member.topics and index < counts.get(topic, 0) and partition not in taken:
+                taken.add(partition)
+                found[name].setdefault(topic, []).append(partition)
                 load[name] += 1
     # Topics that few read first: the others can make up for it.
     for topic in sorted(counts, key=lambda one: (len(readers[one]), one)):
         heap = [(load[name], turn, name) for turn, name in enumerate(readers[topic])]
         heapify(heap)
-        for part in (Part(topic, index) for index in range(counts[topic])):
-            if part not in taken and heap:
+        for partition in _partitions_of(topic, counts[topic]):
+            if partition not in taken and heap:
                 held, turn, name = heap[0]
-                found[name].setdefault(topic, []).append(part)
+                found[name].setdefault(topic, []).append(partition)
                 load[name] += 1
                 heapreplace(heap, (held + 1, turn, name))
     while any(_even_out(topic, readers[topic], members, found, load) for topic in counts):
         pass  # each move makes the squares of the loads less in sum, so there is an end
-    return {name: frozenset(part for parts in own.values() for part in parts) for name, own in found.items()}
+    return {
+        name: frozenset(partition for partitions in own.values() for partition in partitions)
+        for name, own in found.items()
+    }
 
 
 def _even_out(
     topic: bytes,
     readers: list[str],
     members: Members,
-    found: dict[str, dict[bytes, list[Part]]],
+    found: dict[str, dict[bytes, list[TopicIdPartition]]],
     load: dict[str, int],
 ) -> bool:
     """Move partitions of a topic from those who have most to those who have least; whether there was anything to do."""
@@ -128,9 +147,10 @@ def _even_out(
         if load[rich] - load[poor] < 2:
             break
         own, had = found[rich][topic], members[rich].had
-        part = next((part for part in own if part not in had), own[-1])  # best one that nobody has to give up
-        own.remove(part)
-        found[poor].setdefault(topic, []).append(part)
+        # Best a partition that no member has to give up.
+        partition = next((partition for partition in own if partition not in had), own[-1])
+        own.remove(partition)
+        found[poor].setdefault(topic, []).append(partition)
         load[rich] -= 1
         load[poor] += 1
         moved = True

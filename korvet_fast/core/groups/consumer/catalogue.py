@@ -1,20 +1,31 @@
-"""The broker's topics, as consumer groups look at them."""
+"""The broker's topics, as consumer groups see them, and which of them regular expressions match."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Set
+from time import monotonic
+from typing import Any, Final
 
 from korvet_fast._native import match_names
+from korvet_fast.core.fair_executor import Longer
 from korvet_fast.core.groups.consumer.members import TopicView
-from korvet_fast.core.topics import Topics
-from korvet_fast.errors import CodecError, KorvetError
+from korvet_fast.core.topics.topics import Topics
+from korvet_fast.errors import CodecError, Errors, KorvetError
 
-_PATTERNS = 1000  # remembered
+_PATTERNS: Final = 1000  # remembered
+_AT_ONCE: Final = 16  # names looked at between two looks at the clock
+_PATIENCE: Final = 0.5  # seconds that a pattern may take over all topics; honest ones take some milliseconds
+_SHORT: Final = 0.02  # seconds after which it is to be looked for at length
 
 
 class TopicCatalogue:
-    """`Catalogue` of all topics there are. What patterns fit is found out once for each state of the topics."""
+    """The `Catalogue` of all topics. Each pattern is matched once for each version of the topics."""
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
-        self._found: dict[str, list[str]] = {}  # by pattern
+        # By pattern: the topics it matches, or why it is refused; a text, as an exception would keep its frames alive.
+        self._found: dict[str, list[str] | str] = {}
         self._found_for = -1  # version
+        self._matching: dict[str, asyncio.Future[None]] = {}
 
     @property
     def version(self) -> int:
@@ -25,13 +36,54 @@ class TopicCatalogue:
         return TopicView(topic.id, len(topic.partitions)) if topic is not None else None
 
     def match(self, pattern: str) -> list[str]:
-        """Raises `KorvetError` INVALID_REGULAR_EXPRESSION."""
-        if self._found_for != self.version or len(self._found) >= _PATTERNS:
-            self._found, self._found_for = {}, self.version
-        if pattern not in self._found:
-            try:
-                self._found[pattern] = match_names(pattern, [topic.name for topic in self._topics])
-            except CodecError as error:
-                why = error.message.splitlines()[-1].removeprefix("error: ")  # the lines before point into the pattern
-                raise KorvetError("INVALID_REGULAR_EXPRESSION", f"{pattern[:80]!r}: {why}") from None
-        return self._found[pattern]
+        """The topics that `find` found for this version; none for a pattern that is refused."""
+        found = self._found[pattern]
+        return [] if isinstance(found, str) else found
+
+    def check(self, pattern: str) -> None:
+        """Raises `KorvetError` INVALID_REGULAR_EXPRESSION if `find` has found the pattern to be invalid."""
+        found = self._found[pattern]
+        if isinstance(found, str):
+            raise KorvetError(Errors.INVALID_REGULAR_EXPRESSION, found)
+
+    def list_missing(self, patterns: Set[str]) -> Set[str]:
+        """Those of the patterns that `find` has to be called with before `match`."""
+        return patterns if self._found_for != self.version else patterns - self._found.keys()
+
+    async def find(self, pattern: str, offload: Callable[..., Awaitable[Any]]) -> None:
+        """Find, beside the loop, the topics that a pattern matches."""
+        if (matching := self._matching.get(pattern)) is not None:
+            await matching
+            return
+        matching = self._matching[pattern] = asyncio.get_running_loop().create_future()
+        version = self.version
+        try:
+            found: list[str] | str = await offload(_match, pattern, [topic.name for topic in self._topics])
+        except KorvetError as error:
+            found = error.detail
+        finally:
+            del self._matching[pattern]
+            matching.set_result(None)
+        if self._found_for != version:
+            self._found, self._found_for = {}, version
+        self._found[pattern] = found
+        if len(self._found) > _PATTERNS:
+            del self._found[next(iter(self._found))]
+
+
+def _match(pattern: str, names: list[str], patience: float = _SHORT) -> list[str]:
+    """Raises `KorvetError` INVALID_REGULAR_EXPRESSION, also for a pattern that takes too long; or `Longer`."""
+    until = monotonic() + patience
+    try:
+        found = match_names(pattern, [])
+        for start in range(0, len(names), _AT_ONCE):
+            found += match_names(pattern, names[start : start + _AT_ONCE])
+            if monotonic() > until:
+                if patience < _PATIENCE:
+                    raise Longer(_match, pattern, names, _PATIENCE)
+                why = f"it takes more than {_PATIENCE:g} s over all topics: write a simpler one"
+                raise KorvetError(Errors.INVALID_REGULAR_EXPRESSION, f"{pattern[:80]!r}: {why}")
+    except CodecError as error:
+        why = error.message.splitlines()[-1].removeprefix("error: ")  # the lines before point into the pattern
+        raise KorvetError(Errors.INVALID_REGULAR_EXPRESSION, f"{pattern[:80]!r}: {why}") from None
+    return found

@@ -1,25 +1,33 @@
-"""A consumer group as it stands in the registry: what `documents` makes JSON of.
+"""The document of a consumer group in the registry, as values; `documents` makes JSON of it.
 
-`generation` counts the changes, as that of a classic group does: of two documents the one with the larger is newer.
+`generation` counts the changes, as that of a classic group does: the document with the larger one is the newer one.
 """
 
 from typing import Any, Final
 
-from korvet_fast.core.groups.consumer.group import ConsumerGroup, ConsumerRules
-from korvet_fast.core.groups.consumer.machine import Stage
-from korvet_fast.core.groups.consumer.members import ConsumerMember, Part, Parts, TopicView
+from korvet_fast.core.groups.config import ConsumerConfig
+from korvet_fast.core.groups.consumer.group import ConsumerGroup
+from korvet_fast.core.groups.consumer.machine import MemberState
+from korvet_fast.core.groups.consumer.members import ConsumerMember, Partitions, TopicIdPartition, TopicView
 
 TYPE: Final = "consumer"
 
 
 def pack_consumer(group: ConsumerGroup) -> dict[str, Any]:
     """The group as values of JSON."""
+    packed: dict[Partitions, dict[str, list[int]]] = {}  # a member mostly has what it is to have
+
+    def pack(partitions: Partitions) -> dict[str, list[int]]:
+        if partitions not in packed:
+            packed[partitions] = _pack_partitions(partitions)
+        return packed[partitions]
+
     return {
         "type": TYPE,
         "generation": group.revision,
         "epoch": group.epoch,
         "target_epoch": group.target_epoch,
-        "topics": {name: [view.id.hex(), view.partitions] for name, view in group.seen.items()},
+        "topics": {name: [view.id.hex(), view.partitions] for name, view in group.subscribed.topics.items()},
         "members": [
             {
                 "id": member.id,
@@ -30,47 +38,54 @@ def pack_consumer(group: ConsumerGroup) -> dict[str, Any]:
                 "names": member.names,
                 "regex": member.regex,
                 "assignor": member.assignor,
-                "rebalance": member.rebalance,
+                "rebalance": member.rebalance_timeout,
                 "epoch": member.epoch,
                 "previous_epoch": member.previous_epoch,
-                "stage": member.stage.value,
+                "stage": member.state.value,
                 "away": member.away,
-                "assigned": _pack_parts(member.assigned),
-                "revoking": _pack_parts(member.revoking),
-                "target": _pack_parts(group.target.get(member.id, frozenset())),
+                "assigned": pack(member.assigned),
+                "revoking": pack(member.revoking),
+                "target": pack(group.target.get(member.id, frozenset())),
             }
             for member in group.members
         ],
     }
 
 
-def unpack_consumer(values: dict[str, Any], rules: ConsumerRules) -> ConsumerGroup:
-    """What `pack_consumer` gave; to be resumed."""
-    group = ConsumerGroup(rules, values["epoch"])
+def unpack_consumer(values: dict[str, Any], config: ConsumerConfig) -> ConsumerGroup:
+    """What `pack_consumer` returned: the group, which has to be resumed."""
+    group = ConsumerGroup(config, values["epoch"])
     group.revision = values["generation"]
     group.target_epoch = values["target_epoch"]
-    group.seen = {
+    group.subscribed.topics = {
         name: TopicView(bytes.fromhex(identity), count) for name, (identity, count) in values["topics"].items()
     }
     for row in values["members"]:
         member = ConsumerMember(row["id"])
-        for name in ("instance_id", "rack_id", "client_id", "client_host", "regex", "assignor", "rebalance", "away"):
+        for name in ("instance_id", "rack_id", "client_id", "client_host", "assignor", "away"):
             setattr(member, name, row[name])
-        member.names = tuple(row["names"])
+        member.count_ids()
+        member.rebalance_timeout = row["rebalance"]
+        member.subscribe(tuple(row["names"]), row["regex"])
         member.epoch, member.previous_epoch = row["epoch"], row["previous_epoch"]
-        member.stage = Stage(row["stage"])
-        member.assigned, member.revoking = _unpack_parts(row["assigned"]), _unpack_parts(row["revoking"])
+        member.state = MemberState(row["stage"])
+        member.assigned, member.revoking = _unpack_partitions(row["assigned"]), _unpack_partitions(row["revoking"])
         group.members.add(member)
-        group.target[member.id] = _unpack_parts(row["target"])
+        group.target[member.id] = _unpack_partitions(row["target"])
     return group
 
 
-def _pack_parts(parts: Parts) -> dict[str, list[int]]:
-    packed: dict[str, list[int]] = {}
-    for topic, index in sorted(parts):
-        packed.setdefault(topic.hex(), []).append(index)
-    return packed
+def _pack_partitions(partitions: Partitions) -> dict[str, list[int]]:
+    found: dict[bytes, list[int]] = {}
+    for topic, index in partitions:
+        if topic in found:
+            found[topic].append(index)
+        else:
+            found[topic] = [index]
+    return {topic.hex(): sorted(found[topic]) for topic in sorted(found)}
 
 
-def _unpack_parts(packed: dict[str, list[int]]) -> Parts:
-    return frozenset(Part(bytes.fromhex(topic), index) for topic, indexes in packed.items() for index in indexes)
+def _unpack_partitions(packed: dict[str, list[int]]) -> Partitions:
+    return frozenset(
+        TopicIdPartition(bytes.fromhex(topic), index) for topic, indexes in packed.items() for index in indexes
+    )

@@ -1,71 +1,68 @@
-"""One group of the consumer protocol: epochs, the target, and who has what on the way there. Pure, like `groups.group`.
+"""One group of the consumer protocol: its epoch, the target assignment, and how members come to it.
 
-A partition goes to its new owner when the old one has said in a heartbeat that it has it no more, or is gone.
-Whoever calls takes the answers, and where `changed`, stores the group before giving them out.
+Pure, like `classic.group`: whoever calls a method takes the `answers`, and if the group has `changed`, stores it before
+the answers go out. A partition goes to its new owner when the old one has said in a heartbeat that it does not have it
+any more, or is gone.
 """
 
 import math
 from collections import Counter
-from typing import Final, NamedTuple
+from collections.abc import Collection
+from typing import Final
 
-from korvet_fast.core.groups.consumer.admission import identify
+from korvet_fast.core.groups.budget import MEMBER, PARTITION
+from korvet_fast.core.groups.config import ConsumerConfig
+from korvet_fast.core.groups.consumer.admission import identify, may_grow, refuse_growth
+from korvet_fast.core.groups.consumer.assignments import CurrentAssignments
 from korvet_fast.core.groups.consumer.assignors import ASSIGNORS, Subscriber
-from korvet_fast.core.groups.consumer.machine import TABLE, Act, Finding, GroupState, Stage
+from korvet_fast.core.groups.consumer.machine import GroupState, MemberState
 from korvet_fast.core.groups.consumer.members import (
     LEAVES,
     PAUSES,
-    Beat,
-    Beaten,
     Catalogue,
     ConsumerMember,
     ConsumerMembers,
-    Parts,
-    TopicView,
+    HeartbeatRequest,
+    HeartbeatResult,
+    Partitions,
+    TopicIdPartition,
 )
-from korvet_fast.core.groups.members import Ticket
+from korvet_fast.core.groups.consumer.subscriptions import SubscribedTopics
+from korvet_fast.core.groups.deadline import Deadline
+from korvet_fast.core.groups.waiter import Waiter
+from korvet_fast.errors import NONE, Errors
 
-_NOTHING: Final[Parts] = frozenset()
-_ROOM: Final = 1000  # epochs left out where nobody knows which the last one was
-
-
-class ConsumerRules(NamedTuple):
-    """`session`: seconds of silence after which a member is gone. `size`: the most members.
-
-    `assignors`: those that members may ask for; the first is used where nobody asks.
-    """
-
-    session: float = 45.0
-    size: int = (1 << 31) - 1
-    assignors: tuple[str, ...] = tuple(ASSIGNORS)
+_NOTHING: Final[Partitions] = frozenset()
+_LEFT_OUT: Final = 1000  # epochs, where nobody knows which the last one was
 
 
 class ConsumerGroup:
-    """All times are seconds of one monotonic clock. Faults are names of `korvet_fast.errors`, "" for none.
+    """All times are seconds of one monotonic clock. Errors are names of `korvet_fast.errors`, "" for none.
 
-    `epoch` rises with every change of who is there, of what they read, and of the topics they read. `target` was made
-    for `target_epoch`: what members are to have, by member id. `seen`: the topics it was made from, by name.
-    `revision` counts what was stored, on from the generation of the classic group that this one was.
+    `epoch` rises with every change of the members, of what they read, and of the topics that they read. `target` is the
+    target assignment, made for `target_epoch`: the partitions that members are to have, by member id. `subscribed`:
+    the topics that it was made from. `revision` counts the stored changes; it goes on from the generation of the
+    classic group that this one was. `memory`: bytes, without the group's offsets, as of the last `count_memory`.
     """
 
     protocol_type: Final = "consumer"
 
-    def __init__(self, rules: ConsumerRules, epoch: int = 0) -> None:
+    def __init__(self, config: ConsumerConfig, epoch: int = 0) -> None:
         self.epoch = self.target_epoch = self.revision = epoch
         self.members = ConsumerMembers()
-        self.target: dict[str, Parts] = {}
-        self.seen: dict[str, TopicView] = {}
-        self.answers: list[tuple[Ticket, Beaten]] = []
+        self.target: dict[str, Partitions] = {}
+        self.subscribed = SubscribedTopics()
+        self.answers: list[tuple[Waiter, HeartbeatResult]] = []
         self.changed = False
         self.is_dead = False
-        self._rules = rules
-        self._owners: dict[tuple[bytes, int], ConsumerMember] = {}
-        self._due = math.inf  # the first end of a session or of a wait, or earlier: heartbeats only move them away
-        self._looked = -1  # version of the topics
-        self._wanted: dict[tuple[tuple[str, ...], str], frozenset[bytes]] = {}  # by subscription: ids of topics
+        self.memory = 0
+        self.deadline = Deadline()
+        self._config = config
+        self._assignments = CurrentAssignments()
 
     @property
     def state(self) -> GroupState:
-        """As Kafka says it."""
+        """The state that DescribeGroups and ListGroups name."""
         if self.is_dead:
             return GroupState.DEAD
         if not self.members:
@@ -73,61 +70,77 @@ class ConsumerGroup:
         if self.epoch > self.target_epoch:
             return GroupState.ASSIGNING
         settled = all(
-            one.stage is Stage.STABLE and one.epoch == self.target_epoch and not one.away for one in self.members
+            one.state is MemberState.STABLE and one.epoch == self.target_epoch and not one.away for one in self.members
         )
         return GroupState.STABLE if settled else GroupState.RECONCILING
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members, and is there."""
+        """Whether the group has no members, and is not being deleted."""
         return not self.members and not self.is_dead
 
     @property
     def in_use(self) -> bool:
-        """Whether somebody is in it."""
+        """Whether the group has members."""
         return len(self.members) > 0
 
     @property
     def assignor(self) -> str:
-        """The one that most members ask for, of those that may be used."""
-        asked = Counter(one.assignor for one in self.members if one.assignor in self._rules.assignors)
+        """The assignor that most members ask for, of those that may be used."""
+        asked = Counter(one.assignor for one in self.members if one.assignor in self._config.assignors)
         found = asked.most_common(1)
-        return (found[0][0] if found else None) or self._rules.assignors[0]
+        return (found[0][0] if found else None) or self._config.assignors[0]
 
     # -- heartbeats --------------------------------------------------------------------------------------------------
 
-    def heartbeat(self, ask: Beat, ticket: Ticket, topics: Catalogue, now: float) -> None:
+    def heartbeat(self, request: HeartbeatRequest, waiter: Waiter, topics: Catalogue, now: float) -> None:
         """A member joins (epoch 0), lives, or leaves (`LEAVES`, `PAUSES`)."""
-        member, fault = identify(self.members, ask, self._rules.size)
+        member, error = identify(self.members, request, self._config.max_size)
+        if not error and (member is None or may_grow(member, request)):
+            error = refuse_growth(self._config.budget, self.memory, member, request)
         if self.is_dead:
-            self.answers.append((ticket, Beaten("COORDINATOR_NOT_AVAILABLE")))
-        elif fault:
-            self.answers.append((ticket, Beaten(fault)))
-        elif member is not None and ask.epoch < 0:
-            self._go(member, ask.epoch, now)
-            self.answers.append((ticket, Beaten("", ask.member_id, ask.epoch)))
+            self.answers.append((waiter, HeartbeatResult(Errors.COORDINATOR_NOT_AVAILABLE)))
+        elif error:
+            self.answers.append((waiter, HeartbeatResult(error)))
+        elif member is not None and request.epoch < 0:
+            self._leave(member, request.epoch, now)
+            self.answers.append((waiter, HeartbeatResult(NONE, request.member_id, request.epoch)))
         else:
-            self.answers.append((ticket, self._hear(self._admit(member, ask), ask, topics, now)))
+            self.answers.append((waiter, self._hear(self._admit(member, request), request, topics, now)))
 
-    def _hear(self, member: ConsumerMember, ask: Beat, topics: Catalogue, now: float) -> Beaten:
+    def _hear(
+        self, member: ConsumerMember, request: HeartbeatRequest, topics: Catalogue, now: float
+    ) -> HeartbeatResult:
         profile, subscription, told = member.profile, member.subscription, member.assigned
-        member.take(ask)
-        member.expires = now + self._rules.session
+        member.update(request)
+        member.expires = now + self._config.session_timeout
         self.changed = self.changed or member.profile != profile
-        self._look(topics, news=member.subscription != subscription)
+        self._refresh_topics(topics, resubscribed=member.subscription != subscription)
         if self.epoch > self.target_epoch:
             self._assign()
-        self._reconcile(member, ask.owned, now)
-        self._due = min(self._due, _end(member))
-        news = ask.full or member.assigned != told
-        return Beaten("", member.id, member.epoch, member.assigned if news else None)
+        target = self.target.get(member.id, _NOTHING)
+        if self._assignments.reconcile(member, target, self.target_epoch, request.owned, now):
+            self.changed = True
+        self.deadline.bring_forward(member.deadline)
+        tell = request.is_full or member.assigned != told
+        return HeartbeatResult(NONE, member.id, member.epoch, member.assigned if tell else None)
 
-    def _admit(self, member: ConsumerMember | None, ask: Beat) -> ConsumerMember:
-        """Make a newcomer a member, and give one that comes back as somebody else its place."""
-        identity = ask.member_id or ask.fresh_id
+    def count_memory(self) -> None:
+        """Count the bytes that all members take."""
+        self.memory = sum(
+            MEMBER
+            + member.ids_memory
+            + member.subscription_memory
+            + PARTITION * (len(member.assigned) + len(self.target.get(member.id, _NOTHING)))
+            for member in self.members
+        )
+
+    def _admit(self, member: ConsumerMember | None, request: HeartbeatRequest) -> ConsumerMember:
+        """The member that sends this: a newcomer becomes one, a static member that comes back has its former place."""
+        identity = request.member_id or request.new_member_id
         if member is None:
             member = ConsumerMember(identity)
-            member.instance_id = ask.instance_id
+            member.instance_id = request.instance_id
             self.members.add(member)
             self.changed = True
         elif member.id != identity:
@@ -135,186 +148,156 @@ class ConsumerGroup:
             self.members.rename(member, identity)
             member.epoch = member.previous_epoch = 0
             self.changed = True
-        elif ask.epoch == 0 and ask.instance_id not in (None, member.instance_id):
-            self.members.name(member, ask.instance_id)
+        elif request.epoch == 0 and request.instance_id not in (None, member.instance_id):
+            self.members.set_instance(member, request.instance_id)
             self.changed = True
         return member
 
-    # -- the target --------------------------------------------------------------------------------------------------
+    # -- the target assignment ---------------------------------------------------------------------------------------
 
-    def _look(self, topics: Catalogue, *, news: bool) -> None:
-        """See what members want to read, and what there is of it; `news`: one of them wants something else."""
-        if topics.version == self._looked and not news and self.epoch == self.target_epoch:
+    def list_patterns(self, version: int, request: HeartbeatRequest) -> set[str]:
+        """The regular expressions that this heartbeat is going to match against topics of this version."""
+        subscribes = request.epoch == 0 or request.names is not None or request.regex is not None
+        if version == self.subscribed.version and not subscribes and self.epoch == self.target_epoch:
+            return set()
+        return {member.regex for member in self.members if member.regex}
+
+    def _refresh_topics(self, topics: Catalogue, *, resubscribed: bool) -> None:
+        """See which topics members read now. `resubscribed`: a member wants to read others than before."""
+        assigned = self.epoch == self.target_epoch
+        if topics.version == self.subscribed.version and not resubscribed and assigned:
             return
-        self._looked = topics.version
-        self._wanted = {}
-        seen: dict[str, TopicView] = {}
-        for names, regex in {member.subscription for member in self.members}:
-            wanted = set(names)
-            if regex:
-                wanted.update(topics.match(regex))
-            found = {name: view for name in wanted if (view := topics.get(name)) is not None}
-            self._wanted[names, regex] = frozenset(view.id for view in found.values())
-            seen |= found
-        if self.epoch == self.target_epoch and (news or seen != self.seen or self.epoch == 0):
+        changed = self.subscribed.refresh(topics, self.members)
+        if assigned and (resubscribed or changed or self.epoch == 0):
             self._raise_epoch()
-        self.seen = seen
 
     def _raise_epoch(self) -> None:
         self.epoch += 1
         self.changed = True
 
     def _assign(self) -> None:
+        ids = self.subscribed.ids()
         members = {
-            one.id: Subscriber(self._wanted[one.subscription], self.target.get(one.id, _NOTHING), one.instance_id)
+            one.id: Subscriber(ids[one.subscription], self.target.get(one.id, _NOTHING), one.instance_id)
             for one in self.members
         }
-        self.target = ASSIGNORS[self.assignor](members, {view.id: view.partitions for view in self.seen.values()})
+        counts = {view.id: view.partitions for view in self.subscribed.topics.values()}
+        self.target = ASSIGNORS[self.assignor](members, counts)
         self.target_epoch = self.epoch
         self.changed = True
 
-    # -- what members have -------------------------------------------------------------------------------------------
+    # -- members that go ---------------------------------------------------------------------------------------------
 
-    def _reconcile(self, member: ConsumerMember, owned: Parts | None, now: float) -> None:
-        """Bring a member nearer to its target. `owned`: what it says to have; None: as it said before."""
-        target = self.target.get(member.id, _NOTHING)
-        kept, excess = member.assigned & target, member.assigned - target
-        free = frozenset(part for part in target - kept if self._owners.get(part, member) is member)
-        if member.stage is Stage.STABLE and member.epoch == self.target_epoch:
-            finding = Finding.SETTLED
-        elif member.stage is Stage.UNREVOKED and _has(owned, member.revoking):
-            finding = Finding.HOLDS
-        elif _has(owned, excess):
-            finding = Finding.EXCESS
-        else:
-            finding = Finding.WAITS if target - kept - free else Finding.WHOLE
-        act, then = TABLE[member.stage, finding]
-        if act is Act.REPEAT:
-            return
-        progress = member.progress
-        member.stage = then
-        if act is Act.REVOKE:
-            member.revoke_by = now + member.rebalance
-            self._give(member, kept, excess)
-        else:
-            member.revoke_by = None
-            member.advance(self.target_epoch)
-            self._give(member, kept | free, _NOTHING)
-        self.changed = self.changed or member.progress != progress
-
-    def _give(self, member: ConsumerMember, assigned: Parts, revoking: Parts) -> None:
-        for part in member.assigned | member.revoking:
-            del self._owners[part]
-        member.assigned, member.revoking = assigned, revoking
-        for part in assigned | revoking:
-            self._owners[part] = member
-
-    # -- going -------------------------------------------------------------------------------------------------------
-
-    def _go(self, member: ConsumerMember, epoch: int, now: float) -> None:
+    def _leave(self, member: ConsumerMember, epoch: int, now: float) -> None:
         if epoch == LEAVES:
-            self._lose(member)
+            self._remove(member)
             return
         assert epoch == PAUSES
-        # It has stopped reading. What it was to keep stays its own until it is back, or its session is over.
-        self._give(member, member.assigned, _NOTHING)
-        if member.stage is Stage.UNREVOKED:
-            member.stage = Stage.UNRELEASED
+        # The member has stopped reading. It keeps its partitions until it is back, or its session is over.
+        self._assignments.set(member, member.assigned, _NOTHING)
+        if member.state is MemberState.UNREVOKED:
+            member.state = MemberState.UNRELEASED
         member.revoke_by = None
         member.away = True
-        member.expires = now + self._rules.session
+        member.expires = now + self._config.session_timeout
         self.changed = True
 
-    def _lose(self, member: ConsumerMember) -> None:
-        self._give(member, _NOTHING, _NOTHING)
+    def _remove(self, member: ConsumerMember) -> None:
+        self._assignments.set(member, _NOTHING, _NOTHING)
         self.members.remove(member)
         self.target.pop(member.id, None)
+        if not self.members:
+            self.deadline.set(math.inf)
         self._raise_epoch()
 
-    def remove(self, member_id: str, instance_id: str | None) -> str:
-        """An administrator has a static member go; the fault. Others say themselves that they go, in a heartbeat."""
+    def remove(self, member_id: str, instance_id: str | None) -> Errors:
+        """An administrator removes a static member; the error. Other members leave by a heartbeat of their own."""
         if self.is_dead:
-            return "COORDINATOR_NOT_AVAILABLE"
+            return Errors.COORDINATOR_NOT_AVAILABLE
         member = self.members.of_instance(instance_id)
         if member is None:
-            return "UNKNOWN_MEMBER_ID"
+            return Errors.UNKNOWN_MEMBER_ID
         if member_id not in ("", member.id):
-            return "FENCED_INSTANCE_ID"
-        self._lose(member)
-        return ""
+            return Errors.FENCED_INSTANCE_ID
+        self._remove(member)
+        return NONE
 
-    def delete(self, now: float) -> str:
-        """Nobody may use it from now on; the fault if somebody does."""
+    def delete(self, now: float) -> Errors:
+        """Nobody may use the group from now on; the error if it has members."""
         if self.is_dead:
-            return "COORDINATOR_NOT_AVAILABLE"
+            return Errors.COORDINATOR_NOT_AVAILABLE
         self.is_dead = not self.members
-        return "" if self.is_dead else "NON_EMPTY_GROUP"
+        return NONE if self.is_dead else Errors.NON_EMPTY_GROUP
 
     # -- offsets -----------------------------------------------------------------------------------------------------
 
-    def commit(self, member_id: str, epoch: int, *, knows: bool) -> str:
-        """Whether offsets are taken of this member, or (epoch -1, nobody is there) of somebody else; the fault.
+    def commit(
+        self, member_id: str, epoch: int, partitions: Collection[tuple[str, int]] = (), *, knows: bool
+    ) -> Errors:
+        """Whether offsets of this member, or (epoch -1, no members) of somebody else, are taken; the error.
 
-        `knows`: its client knows what an epoch is, so that it can tell a stale one from a lost membership.
+        `partitions`: those that are committed, by topic name. `knows`: the client knows member epochs, so that it can
+        tell a stale one from a lost membership. An epoch that the member had before is taken for partitions that it
+        has had since (KIP-1251): the answer with the new epoch may be on its way while a consumer closes.
         """
         if self.is_dead:
-            return "COORDINATOR_NOT_AVAILABLE"
+            return Errors.COORDINATOR_NOT_AVAILABLE
         if epoch < 0 and not self.members:
-            return ""
-        fault = self._check(member_id, epoch)
-        return "UNSUPPORTED_VERSION" if fault != "UNKNOWN_MEMBER_ID" and not knows else fault
+            return NONE
+        error = self._check(member_id, epoch)
+        if error == Errors.STALE_MEMBER_EPOCH and self._held_since(self.members.get(member_id), epoch, partitions):
+            error = NONE
+        return Errors.UNSUPPORTED_VERSION if not knows and error != Errors.UNKNOWN_MEMBER_ID else error
 
-    def fetch(self, member_id: str | None, epoch: int) -> str:
-        """Whether this member may see what is committed; the fault. Who does not say to be one may."""
-        return "" if not member_id and epoch < 0 else self._check(member_id or "", epoch)
+    def fetch(self, member_id: str | None, epoch: int) -> Errors:
+        """Whether this member may see what is committed; the error. A client that names no member may."""
+        return NONE if not member_id and epoch < 0 else self._check(member_id or "", epoch)
 
-    def _check(self, member_id: str, epoch: int) -> str:
+    def _held_since(self, member: ConsumerMember | None, epoch: int, partitions: Collection[tuple[str, int]]) -> bool:
+        """Whether the member has had all of these partitions since an epoch that was its own."""
+        if member is None or member.away or not partitions or epoch > member.epoch:
+            return False
+        for name, index in partitions:
+            view = self.subscribed.topics.get(name)
+            if view is None:
+                return False
+            if member.assignment_epochs.get(TopicIdPartition(view.id, index), member.epoch) > epoch:
+                return False
+        return True
+
+    def _check(self, member_id: str, epoch: int) -> Errors:
         member = self.members.get(member_id)
         if member is None:
-            return "UNKNOWN_MEMBER_ID"
-        return "" if epoch == member.epoch and not member.away else "STALE_MEMBER_EPOCH"
+            return Errors.UNKNOWN_MEMBER_ID
+        return NONE if epoch == member.epoch and not member.away else Errors.STALE_MEMBER_EPOCH
 
     # -- time --------------------------------------------------------------------------------------------------------
 
-    def deadline(self) -> float | None:
-        """When `tick` may have something to do, never too late; None while it has not."""
-        return self._due if self.members else None
-
     def tick(self, now: float) -> None:
-        """Whoever was silent for too long, or does not give up what it was asked to, is gone."""
+        """Remove members that were silent for too long, or do not give up what they were asked to."""
         for member in list(self.members):
-            if _end(member) <= now:
-                self._lose(member)
-        self._due = min((_end(member) for member in self.members), default=math.inf)
+            if member.deadline <= now:
+                self._remove(member)
+        self.deadline.set(min((member.deadline for member in self.members), default=math.inf))
 
-    def forgive(self, seconds: float) -> None:
-        """So long nobody could be heard: it is not held against anybody."""
-        self._due += seconds
+    def extend_deadlines(self, seconds: float) -> None:
+        """No member could be heard for so long: that is not held against any."""
+        self.deadline.extend(seconds)
         for member in self.members:
             member.expires += seconds
             if member.revoke_by is not None:
                 member.revoke_by += seconds
 
-    def leap(self) -> None:
-        """The store's history broke, and may have lost epochs that were told: none of them is to come twice."""
-        self.epoch += _ROOM
+    def bump_epoch(self) -> None:
+        """The store's history broke, and may have lost epochs that members were told: none of them may come twice."""
+        self.epoch += _LEFT_OUT
         self.changed = True
 
     def resume(self, now: float) -> None:
-        """Just read from the store: everybody has a full session, and as long to give up partitions."""
+        """The group was read from the store: members have a full session, and as long to give up partitions."""
         for member in self.members:
-            member.expires = now + self._rules.session
-            if member.stage is Stage.UNREVOKED:
-                member.revoke_by = now + member.rebalance
-            for part in member.assigned | member.revoking:
-                self._owners[part] = member
-            self._due = min(self._due, _end(member))
-
-
-def _has(owned: Parts | None, parts: Parts) -> bool:
-    """Whether a member that says to own this may still have some of these."""
-    return bool(parts) and (owned is None or not parts.isdisjoint(owned))
-
-
-def _end(member: ConsumerMember) -> float:
-    return member.expires if member.revoke_by is None else min(member.expires, member.revoke_by)
+            member.expires = now + self._config.session_timeout
+            if member.state is MemberState.UNREVOKED:
+                member.revoke_by = now + member.rebalance_timeout
+            self._assignments.resume(member)
+            self.deadline.bring_forward(member.deadline)

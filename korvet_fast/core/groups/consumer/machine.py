@@ -1,7 +1,7 @@
-"""How a member of the consumer protocol gets from what it has to what it is to have, as a table. Pure, and complete.
+"""How a member of the consumer protocol comes to its target assignment, as a table. Pure, and complete.
 
-Source: KIP-848, and what Kafka's coordinator does where it is silent. `korvet_fast.core.groups.consumer.group` finds
-out what is the case with each heartbeat, and carries the acts out.
+Source: KIP-848, and what Kafka's coordinator does where it is silent. `CurrentAssignments` finds out which case each
+heartbeat is, and carries the acts out.
 """
 
 from enum import Enum
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 
 class GroupState(Enum):
-    """Kafka's states of a group, by Kafka's names."""
+    """The states of a group, by Kafka's names."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"  # something changed, and the next heartbeat makes a new target
@@ -18,16 +18,16 @@ class GroupState(Enum):
     DEAD = "Dead"  # being deleted
 
 
-class Stage(Enum):
-    """Where a member is on its way to the target, by Kafka's names."""
+class MemberState(Enum):
+    """How far a member has come on its way to the target, by Kafka's names."""
 
     STABLE = "Stable"
     UNREVOKED = "UnrevokedPartitions"  # it was asked to give up partitions
     UNRELEASED = "UnreleasedPartitions"  # it waits for partitions that others have to give up
 
 
-class Finding(Enum):
-    """What a heartbeat finds."""
+class ReconcileCase(Enum):
+    """What the coordinator finds with a heartbeat."""
 
     SETTLED = "nothing has changed"
     HOLDS = "still has what it was asked to give up"
@@ -37,7 +37,7 @@ class Finding(Enum):
 
 
 class Act(Enum):
-    """What is done about it."""
+    """What the coordinator does about it."""
 
     REPEAT = "told to go on"
     REVOKE = "keeps its epoch, told to give them up"
@@ -46,20 +46,20 @@ class Act(Enum):
 
 
 class Step(NamedTuple):
-    """The act, and the member's stage after it."""
+    """The act, and the member's state after it."""
 
     act: Act
-    then: Stage
+    then: MemberState
 
 
-_REVOKE = Step(Act.REVOKE, Stage.UNREVOKED)
-_ADVANCE = Step(Act.ADVANCE, Stage.UNRELEASED)
-_COMPLETE = Step(Act.COMPLETE, Stage.STABLE)
-_MOVES = {Finding.EXCESS: _REVOKE, Finding.WAITS: _ADVANCE, Finding.WHOLE: _COMPLETE}
+_REVOKE = Step(Act.REVOKE, MemberState.UNREVOKED)
+_ADVANCE = Step(Act.ADVANCE, MemberState.UNRELEASED)
+_COMPLETE = Step(Act.COMPLETE, MemberState.STABLE)
+_MOVES = {ReconcileCase.EXCESS: _REVOKE, ReconcileCase.WAITS: _ADVANCE, ReconcileCase.WHOLE: _COMPLETE}
 
-TABLE: Final[dict[tuple[Stage, Finding], Step]] = {
-    (stage, finding): step for stage in Stage for finding, step in _MOVES.items()
+TABLE: Final[dict[tuple[MemberState, ReconcileCase], Step]] = {
+    (state, case): step for state in MemberState for case, step in _MOVES.items()
 } | {
-    (Stage.STABLE, Finding.SETTLED): Step(Act.REPEAT, Stage.STABLE),
-    (Stage.UNREVOKED, Finding.HOLDS): Step(Act.REPEAT, Stage.UNREVOKED),
+    (MemberState.STABLE, ReconcileCase.SETTLED): Step(Act.REPEAT, MemberState.STABLE),
+    (MemberState.UNREVOKED, ReconcileCase.HOLDS): Step(Act.REPEAT, MemberState.UNREVOKED),
 }

@@ -1,85 +1,101 @@
-"""The members of a consumer group: who they are, what they want, what they have; and what they say and are told."""
+"""The members of a consumer group: who they are, what they read, which partitions they have; heartbeats and answers."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol, TypeAlias
 
-from korvet_fast.core.groups.consumer.machine import Stage
+from korvet_fast.core.groups.budget import NAME, memory_of, memory_of_ids, size_of
+from korvet_fast.core.groups.consumer.machine import MemberState
+from korvet_fast.errors import NONE, Errors
 
 LEAVES = -1  # as an epoch: the member goes for good
 PAUSES = -2  # a static member goes, and comes back
 
 
-class Part(NamedTuple):
+class TopicIdPartition(NamedTuple):
     """A partition of a topic, by the topic's id: a topic of the same name that is made later is another one."""
 
-    topic: bytes
+    topic_id: bytes
     partition: int
 
 
-Parts: TypeAlias = frozenset[Part]
+Partitions: TypeAlias = frozenset[TopicIdPartition]
+Subscription: TypeAlias = tuple[tuple[str, ...], str]  # names of topics, and a regular expression ("" is none)
 
 
-class Beat(NamedTuple):
-    """A heartbeat; `rebalance` in seconds. None: as said before. `fresh_id`: its id if it has none yet."""
+class HeartbeatRequest(NamedTuple):
+    """A ConsumerGroupHeartbeat; `rebalance_timeout` in seconds. None: as the member said before.
+
+    `names`, `regex`: the topics it subscribes to. `owned`: the partitions that it has. `new_member_id`: the member's id
+    if it has none yet.
+    """
 
     member_id: str
     epoch: int
     instance_id: str | None = None
     rack_id: str | None = None
-    rebalance: float | None = None
+    rebalance_timeout: float | None = None
     names: tuple[str, ...] | None = None
     regex: str | None = None
     assignor: str | None = None
-    owned: Parts | None = None
+    owned: Partitions | None = None
     client_id: str = ""
     client_host: str = ""
-    fresh_id: str = ""
+    new_member_id: str = ""
 
     @property
-    def full(self) -> bool:
-        """Whether it says everything: its client does not know what we know."""
+    def is_full(self) -> bool:
+        """Whether the member says everything: then its client does not know what the broker knows."""
         wants = self.names is not None or self.regex is not None
-        return self.epoch == 0 or (self.rebalance is not None and wants and self.owned is not None)
+        return self.epoch == 0 or (self.rebalance_timeout is not None and wants and self.owned is not None)
 
 
-class Beaten(NamedTuple):
-    """The answer. `assigned`: what the member may use now, and nothing else; None if that is as it was."""
+def memory_of_subscription(names: tuple[str, ...], regex: str) -> int:
+    """Bytes of memory that it takes."""
+    return memory_of(sum(map(size_of, names)) + size_of(regex)) + NAME * len(names)
 
-    fault: str = ""
+
+class HeartbeatResult(NamedTuple):
+    """The answer. `assigned`: the partitions that the member may use now; None if they are as before."""
+
+    error: Errors = NONE
     member_id: str = ""
     epoch: int = 0
-    assigned: Parts | None = None
+    assigned: Partitions | None = None
 
 
 class TopicView(NamedTuple):
-    """What a group has to know of a topic."""
+    """What a group knows of a topic: its id, and how many partitions it has."""
 
     id: bytes
     partitions: int
 
 
 class Catalogue(Protocol):
-    """The topics there are. `version` grows with every change of them."""
+    """All topics. `version` grows with every change of them."""
 
     @property
     def version(self) -> int: ...
 
     def get(self, name: str) -> TopicView | None:
-        """A topic; None if there is none of this name."""
+        """A topic; None if none has this name."""
 
     def match(self, pattern: str) -> Iterable[str]:
-        """The names of the topics that a regular expression fits as a whole. It is a valid one."""
+        """The names of the topics that a regular expression, which is valid, fits as a whole."""
 
 
 class ConsumerMember:
-    """One member. `assigned`: what it may use; `revoking`: what it was asked to give up and may still use.
+    """One member. `assigned`: the partitions it may use; `revoking`: those it has to give up, and may still use.
 
-    Its session ends at `expires`; it has to have given up what it was asked to by `revoke_by`. `away`: a static member
-    that said it would come back.
+    `assignment_epochs`: the member's epoch when it got each of them (KIP-1251); not stored: after a restart of the
+    broker only commits in the present epoch are taken. `subscription_memory`, `ids_memory`: bytes that these take.
+
+    The member's session ends at `expires`. Partitions have to be given up by `revoke_by`. `away`: a static member that
+    said it would come back.
     """
 
     __slots__ = (
         "assigned",
+        "assignment_epochs",
         "assignor",
         "away",
         "client_host",
@@ -87,15 +103,17 @@ class ConsumerMember:
         "epoch",
         "expires",
         "id",
+        "ids_memory",
         "instance_id",
         "names",
         "previous_epoch",
         "rack_id",
-        "rebalance",
+        "rebalance_timeout",
         "regex",
         "revoke_by",
         "revoking",
-        "stage",
+        "state",
+        "subscription_memory",
     )
 
     def __init__(self, identity: str) -> None:
@@ -105,43 +123,74 @@ class ConsumerMember:
         self.client_id = self.client_host = ""
         self.names: tuple[str, ...] = ()
         self.regex = ""
+        self.subscription_memory = self.ids_memory = 0
         self.assignor: str | None = None
-        self.rebalance = self.expires = 0.0
+        self.rebalance_timeout = self.expires = 0.0
         self.revoke_by: float | None = None
         self.epoch = self.previous_epoch = 0
-        self.stage = Stage.STABLE
-        self.assigned: Parts = frozenset()
-        self.revoking: Parts = frozenset()
+        self.state = MemberState.STABLE
+        self.assigned: Partitions = frozenset()
+        self.revoking: Partitions = frozenset()
+        self.assignment_epochs: dict[TopicIdPartition, int] = {}
         self.away = False
 
     @property
-    def subscription(self) -> tuple[tuple[str, ...], str]:
-        """What it wants to read: names, and a regular expression ("" is none)."""
+    def subscription(self) -> Subscription:
+        """The topics that the member reads."""
         return self.names, self.regex
+
+    def subscribe(self, names: tuple[str, ...], regex: str) -> None:
+        """The member reads these topics from now on."""
+        self.names, self.regex = names, regex
+        self.subscription_memory = memory_of_subscription(names, regex)
+
+    def count_ids(self) -> None:
+        """Count the bytes that its ids take."""
+        self.ids_memory = memory_of_ids(self.id, self.instance_id, self.rack_id, self.client_id, self.client_host)
 
     @property
     def profile(self) -> tuple[object, ...]:
-        """What it said of itself."""
-        told = (self.rack_id, self.client_id, self.client_host, self.assignor, self.rebalance, self.away)
+        """What the member said of itself."""
+        told = (self.rack_id, self.client_id, self.client_host, self.assignor, self.rebalance_timeout, self.away)
         return (*self.subscription, *told)
 
     @property
     def progress(self) -> tuple[object, ...]:
-        """Where it is."""
-        return self.epoch, self.previous_epoch, self.stage, self.assigned, self.revoking
+        """How far the member has come on its way to the target assignment."""
+        return self.epoch, self.previous_epoch, self.state, self.assigned, self.revoking
 
-    def take(self, ask: Beat) -> None:
-        """It is as it says in this heartbeat."""
+    @property
+    def deadline(self) -> float:
+        """When the member is removed unless it is heard, or gives up what it has to."""
+        return self.expires if self.revoke_by is None else min(self.expires, self.revoke_by)
+
+    def changes_ids(self, request: HeartbeatRequest) -> bool:
+        """Whether a member that has joined says other ids than before."""
+        return self.client_id != request.client_id or request.rack_id not in (None, self.rack_id)
+
+    def update(self, request: HeartbeatRequest) -> None:
+        """Take over what this heartbeat says."""
         self.away = False
-        self.client_id, self.client_host = ask.client_id, ask.client_host
-        self.rack_id = self.rack_id if ask.rack_id is None else ask.rack_id
-        self.rebalance = self.rebalance if ask.rebalance is None else ask.rebalance
-        self.assignor = self.assignor if ask.assignor is None else ask.assignor
-        self.names = self.names if ask.names is None else tuple(sorted(set(ask.names)))
-        self.regex = self.regex if ask.regex is None else ask.regex
+        if request.epoch == 0 or self.changes_ids(request) or self.client_host != request.client_host:
+            self.client_id, self.client_host = request.client_id, request.client_host
+            self.rack_id = self.rack_id if request.rack_id is None else request.rack_id
+            self.count_ids()
+        self.rebalance_timeout = (
+            self.rebalance_timeout if request.rebalance_timeout is None else request.rebalance_timeout
+        )
+        self.assignor = self.assignor if request.assignor is None else request.assignor
+        if request.names is not None or request.regex is not None:
+            names = self.names if request.names is None else tuple(sorted(set(request.names)))
+            self.subscribe(names, self.regex if request.regex is None else request.regex)
+
+    def hold(self, assigned: Partitions, revoking: Partitions) -> None:
+        """The member has these partitions: from its present epoch on, or for as long as it has had them."""
+        since = self.assignment_epochs
+        self.assignment_epochs = {partition: since.get(partition, self.epoch) for partition in assigned | revoking}
+        self.assigned, self.revoking = assigned, revoking
 
     def advance(self, epoch: int) -> None:
-        """It has this epoch now; the one before still counts, as the answer may be lost."""
+        """The member has this epoch now. The one before still counts, as the answer may be lost."""
         if epoch != self.epoch:
             self.previous_epoch, self.epoch = self.epoch, epoch
 
@@ -176,14 +225,14 @@ class ConsumerMembers:
         if member.instance_id is not None:
             del self._by_instance[member.instance_id]
 
-    def name(self, member: ConsumerMember, instance_id: str | None) -> None:
-        """A member is a static one from now on, or another one."""
+    def set_instance(self, member: ConsumerMember, instance_id: str | None) -> None:
+        """A member has this instance id from now on: it was none before, or another one."""
         if member.instance_id is not None:
             del self._by_instance[member.instance_id]
         member.instance_id = instance_id
         self.add(member)
 
     def rename(self, member: ConsumerMember, identity: str) -> None:
-        """A static member goes on under another id, in its old place."""
+        """A static member goes on under another id, in its former place."""
         member.id = identity
         self._by_id = {one.id: one for one in self}

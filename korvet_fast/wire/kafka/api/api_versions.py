@@ -7,7 +7,7 @@ producer changes its transaction protocol as soon as it sees one it knows.
 """
 
 from korvet_fast.wire.dialect import Reply
-from korvet_fast.wire.kafka.session import Session, Values, offer
+from korvet_fast.wire.kafka.session import Session, Values, list_api_versions
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS
 
 _CORRELATION_AT, _CORRELATION_END = 4, 8  # the correlation id in a response, its length prefix included
@@ -17,6 +17,8 @@ async def api_versions(session: Session, request: Values, version: int) -> Reply
     kept = session.service.versions
     reply = kept.get(version)
     if reply is None:
-        reply = kept[version] = b"".join(API_VERSIONS.response.frame(offer(session.service.routes), version))
+        reply = kept[version] = b"".join(
+            API_VERSIONS.response.frame(list_api_versions(session.service.routes), version)
+        )
     correlation_id = request["correlation_id"].to_bytes(4, "big", signed=True)
     return [reply[:_CORRELATION_AT] + correlation_id + reply[_CORRELATION_END:]]

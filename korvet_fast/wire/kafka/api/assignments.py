@@ -6,13 +6,15 @@ Several brokers spread them by a rule of their own, so nothing can be wished for
 from collections.abc import Sequence
 
 from korvet_fast.core.cluster.cluster import Cluster
-from korvet_fast.errors import KorvetError
+from korvet_fast.errors import Errors, KorvetError
 
 
 def check_assignment(broker_ids: Sequence[int], cluster: Cluster) -> None:
     """Raises `KorvetError` INVALID_REPLICA_ASSIGNMENT unless the only replica is the only broker's."""
     asked = f"replicas {list(broker_ids)} asked for, but"
     if not cluster.alone:
-        raise KorvetError("INVALID_REPLICA_ASSIGNMENT", f"{asked} the brokers spread partitions themselves: name none")
+        raise KorvetError(
+            Errors.INVALID_REPLICA_ASSIGNMENT, f"{asked} the brokers spread partitions themselves: name none"
+        )
     if list(broker_ids) != [cluster.id]:
-        raise KorvetError("INVALID_REPLICA_ASSIGNMENT", f"{asked} broker {cluster.id} is the only one")
+        raise KorvetError(Errors.INVALID_REPLICA_ASSIGNMENT, f"{asked} broker {cluster.id} is the only one")

@@ -1,36 +1,51 @@
 """ConsumerGroupDescribe (key 69), versions 0-1: groups of the consumer protocol, their members and what each has.
 
 1 tells which protocol a member uses (KIP-1099): here all of them use this one.
+A group named more than once is answered once: Kafka repeats the same answer, clients keep one.
 """
 
 from typing import Final
 
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
-from korvet_fast.core.groups.consumer.members import ConsumerMember, Parts
-from korvet_fast.core.topics import Topics
-from korvet_fast.wire.kafka.api import operations
-from korvet_fast.wire.kafka.faults import number
+from korvet_fast.core.groups.consumer.members import ConsumerMember, Partitions
+from korvet_fast.core.topics.topics import Topics
+from korvet_fast.errors import Errors
+from korvet_fast.wire.dialect import Reply
+from korvet_fast.wire.kafka.api import acl_operations
+from korvet_fast.wire.kafka.api.topic_partitions import by_topic
+from korvet_fast.wire.kafka.errors import number, shorten
+from korvet_fast.wire.kafka.rows import LongReply, Rows
 from korvet_fast.wire.kafka.session import Session, Values
+from korvet_fast.wire.kafka.shapes.consumer_groups import CONSUMER_GROUP_DESCRIBE
 
 _MODERN: Final = 1  # a member type
 
 
-async def consumer_group_describe(session: Session, request: Values, version: int) -> Values:
-    with_operations = request["include_authorized_operations"]
-    return {"groups": [_describe(session, group_id, with_operations) for group_id in request["group_ids"]]}
+_GROUPS: Final = Rows(CONSUMER_GROUP_DESCRIBE.response_shape, "groups")
+
+
+async def consumer_group_describe(session: Session, request: Values, version: int) -> Reply:
+    group_ids = dict.fromkeys(request["group_ids"])
+    out = LongReply(session.pace())
+    await out.add(_GROUPS.head({"correlation_id": request["correlation_id"]}, len(group_ids), version))
+    for group_id in group_ids:
+        row = _describe(session, group_id, request["include_authorized_operations"])
+        await out.add(_GROUPS.row(row, version))
+    await out.add(_GROUPS.tail({}, version))
+    return out.finish()
 
 
 def _describe(session: Session, group_id: str, with_operations: bool) -> Values:
-    fault, group = session.broker.groups.describe(group_id)
+    error, group = session.broker.groups.groups.describe(group_id)
     row: Values = {"group_id": group_id}
     if isinstance(group, ConsumerGroup):
         if with_operations:
-            row["authorized_operations"] = operations.GROUP
+            row["authorized_operations"] = acl_operations.GROUP
         return row | _tell(group, session.broker.topics)
-    if group is not None or fault == "GROUP_ID_NOT_FOUND":
-        fault = "GROUP_ID_NOT_FOUND"
-        row["error_message"] = f"there is no group {group_id!r} of the consumer protocol"
-    row["error_code"] = number(fault)
+    if group is not None or error == Errors.GROUP_ID_NOT_FOUND:
+        error = Errors.GROUP_ID_NOT_FOUND
+        row["error_message"] = shorten(f"there is no group {group_id!r} of the consumer protocol")
+    row["error_code"] = number(error)
     return row
 
 
@@ -54,17 +69,16 @@ def _tell_member(member: ConsumerMember, group: ConsumerGroup, topics: Topics) -
         "client_host": member.client_host,
         "subscribed_topic_names": list(member.names),
         "subscribed_topic_regex": member.regex or None,
-        "assignment": _tell_parts(member.assigned, topics),
-        "target_assignment": _tell_parts(group.target.get(member.id, frozenset()), topics),
+        "assignment": _tell_partitions(member.assigned, topics),
+        "target_assignment": _tell_partitions(group.target.get(member.id, frozenset()), topics),
         "member_type": _MODERN,
     }
 
 
-def _tell_parts(parts: Parts, topics: Topics) -> Values:
-    rows: dict[bytes, Values] = {}
-    for identity, index in sorted(parts):
+def _tell_partitions(partitions: Partitions, topics: Topics) -> Values:
+    rows = []
+    for identity, indexes in by_topic(partitions):
         topic = topics.by_id(identity)
         if topic is not None:  # else it has been deleted
-            row = rows.setdefault(identity, {"topic_id": identity, "topic_name": topic.name, "partitions": []})
-            row["partitions"].append(index)
-    return {"topic_partitions": list(rows.values())}
+            rows.append({"topic_id": identity, "topic_name": topic.name, "partitions": indexes})
+    return {"topic_partitions": rows}

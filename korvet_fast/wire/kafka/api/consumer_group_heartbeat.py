@@ -5,44 +5,46 @@ Epoch 0 joins, -1 leaves, -2 leaves for a while (static members). 1 a regular ex
 
 from uuid import uuid4
 
-from korvet_fast.core.groups.consumer.members import PAUSES, Beat, Part, Parts
-from korvet_fast.errors import KorvetError
-from korvet_fast.wire.kafka.faults import CODES, number, translate
+from korvet_fast.core.groups.budget import LONGEST
+from korvet_fast.core.groups.consumer.members import PAUSES, HeartbeatRequest, Partitions, TopicIdPartition
+from korvet_fast.errors import Errors, KorvetError
+from korvet_fast.wire.kafka.api.topic_partitions import by_topic
+from korvet_fast.wire.kafka.errors import CODES, number, translate
 from korvet_fast.wire.kafka.session import Session, Values
 
 
 async def consumer_group_heartbeat(session: Session, request: Values, version: int) -> Values:
-    consumers = session.broker.groups.consumers
+    consumer = session.broker.groups.consumer
     if why := _find_mistake(request, version):
-        return {"error_code": CODES["INVALID_REQUEST"], "error_message": why}
+        return {"error_code": CODES[Errors.INVALID_REQUEST], "error_message": why}
     rebalance_ms = request["rebalance_timeout_ms"]
     names = request["subscribed_topic_names"]
-    ask = Beat(
+    heartbeat = HeartbeatRequest(
         member_id=request["member_id"],
         epoch=request["member_epoch"],
         instance_id=request["instance_id"],
         rack_id=request["rack_id"],
-        rebalance=rebalance_ms / 1000 if rebalance_ms >= 0 else None,
+        rebalance_timeout=rebalance_ms / 1000 if rebalance_ms >= 0 else None,
         names=tuple(names) if names is not None else None,
         regex=request["subscribed_topic_regex"],
         assignor=request["server_assignor"],
-        owned=_read_parts(request["topic_partitions"]),
-        client_id=request["client_id"] or "",
+        owned=_read_partitions(request["topic_partitions"]),
+        client_id=(request["client_id"] or "")[:LONGEST],
         client_host=f"/{session.peer}",  # as Kafka writes it
-        fresh_id=str(uuid4()),
+        new_member_id="" if request["member_id"] else str(uuid4()),
     )
     try:
-        answer = await consumers.beat(request["group_id"], ask)
+        answer = await consumer.heartbeat(request["group_id"], heartbeat, session.offload)
     except KorvetError as error:
         code, why = translate(error)
         return {"error_code": code, "error_message": why}
-    if answer.fault:
-        return {"error_code": number(answer.fault), "error_message": translate(KorvetError(answer.fault))[1]}
+    if answer.error:
+        return {"error_code": number(answer.error), "error_message": translate(KorvetError(answer.error))[1]}
     return {
         "member_id": answer.member_id,
         "member_epoch": answer.epoch,
-        "heartbeat_interval_ms": consumers.interval_ms if answer.epoch >= 0 else 0,
-        "assignment": {"topic_partitions": _tell_parts(answer.assigned)} if answer.assigned is not None else None,
+        "heartbeat_interval_ms": consumer.heartbeat_interval_ms if answer.epoch >= 0 else 0,
+        "assignment": {"topic_partitions": _tell_partitions(answer.assigned)} if answer.assigned is not None else None,
     }
 
 
@@ -64,14 +66,11 @@ def _find_mistake(request: Values, version: int) -> str:
     return next((why for broken, why in rules if broken), "")
 
 
-def _read_parts(rows: list[Values] | None) -> Parts | None:
+def _read_partitions(rows: list[Values] | None) -> Partitions | None:
     if rows is None:
         return None
-    return frozenset(Part(row["topic_id"], index) for row in rows for index in row["partitions"])
+    return frozenset(TopicIdPartition(row["topic_id"], index) for row in rows for index in row["partitions"])
 
 
-def _tell_parts(parts: Parts) -> list[Values]:
-    topics: dict[bytes, list[int]] = {}
-    for topic, index in sorted(parts):
-        topics.setdefault(topic, []).append(index)
-    return [{"topic_id": topic, "partitions": indexes} for topic, indexes in topics.items()]
+def _tell_partitions(partitions: Partitions) -> list[Values]:
+    return [{"topic_id": topic, "partitions": indexes} for topic, indexes in by_topic(partitions)]

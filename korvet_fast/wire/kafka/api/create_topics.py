@@ -1,36 +1,47 @@
 """CreateTopics (key 19), versions 2-7.
 
 2 validate only; 3 nothing new; 4 -1 partitions or replicas stand for the broker's defaults; 5 flexible, answers with
-the settings in force; 6 nothing new; 7 topic ids. Assignments are honoured where they name this broker alone.
-Missing on purpose: quotas (6 may be throttled by them). The time allowed is not used: the topic is there when the
-answer goes.
+the settings in force; 7 topic ids. Assignments are honoured where they name this broker alone.
+6 may be throttled by a quota, older ones wait for it as long as they allow.
+A topic named more than once is refused with INVALID_REQUEST, as Kafka does.
 """
 
-from collections import Counter
+from functools import partial
+from typing import Final
 
-from korvet_fast.core.topic import Topic
-from korvet_fast.errors import KorvetError
+from korvet_fast.core.topics.topic import Topic
+from korvet_fast.errors import Errors, KorvetError
+from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api.assignments import check_assignment
 from korvet_fast.wire.kafka.api.entries import entry
-from korvet_fast.wire.kafka.faults import translate
+from korvet_fast.wire.kafka.api.repeated import find_twice, refuse_repeated
+from korvet_fast.wire.kafka.api.throttle import Throttle
+from korvet_fast.wire.kafka.errors import translate
+from korvet_fast.wire.kafka.rows import LongReply, Rows
 from korvet_fast.wire.kafka.session import Session, Values
+from korvet_fast.wire.kafka.shapes.topics import CREATE_TOPICS
+
+_TOPICS: Final = Rows(CREATE_TOPICS.response_shape, "topics")
 
 
-async def create_topics(session: Session, request: Values, version: int) -> Values:
-    named = Counter(topic["name"] for topic in request["topics"])
-    rows = []
+async def create_topics(session: Session, request: Values, version: int) -> Reply:
+    twice = find_twice(topic["name"] for topic in request["topics"])
+    throttle = Throttle(session, request["timeout_ms"], waits=version < 6)
+    rows = LongReply(session.pace())
     for asked in request["topics"]:
         row: Values = {"name": asked["name"], "configs": None}
-        rows.append(row)
         try:
-            if named[asked["name"]] > 1:
-                raise KorvetError("INVALID_REQUEST", "the request names this topic more than once")
-            topic = await _create(session, asked, validate_only=request["validate_only"])
+            if asked["name"] in twice:
+                raise refuse_repeated("topic")
+            topic = await throttle.change(partial(_create, session, asked, validate_only=request["validate_only"]))
         except KorvetError as error:
             row["error_code"], row["error_message"] = translate(error)
         else:
             row |= _describe(topic)
-    return {"topics": rows}
+        await rows.add(_TOPICS.row(row, version))
+    await rows.add(_TOPICS.tail({}, version))
+    fields = throttle.tell({"correlation_id": request["correlation_id"]})
+    return rows.finish(_TOPICS.head(fields, len(request["topics"]), version))
 
 
 async def _create(session: Session, asked: Values, *, validate_only: bool) -> Topic:
@@ -38,16 +49,17 @@ async def _create(session: Session, asked: Values, *, validate_only: bool) -> To
     partitions, replicas = asked["num_partitions"], asked["replication_factor"]
     if asked["assignments"]:
         if partitions != -1 or replicas != -1:
-            raise KorvetError("INVALID_REQUEST", "with assignments, partitions and replication factor must be -1")
+            raise KorvetError(Errors.INVALID_REQUEST, "with assignments, partitions and replication factor must be -1")
         partitions = len(asked["assignments"])
         if sorted(one["partition_index"] for one in asked["assignments"]) != list(range(partitions)):
-            raise KorvetError("INVALID_REPLICA_ASSIGNMENT", "partitions must be assigned from 0 on without a gap")
+            raise KorvetError(Errors.INVALID_REPLICA_ASSIGNMENT, "partitions must be assigned from 0 on without a gap")
         for one in asked["assignments"]:
             check_assignment(one["broker_ids"], broker.cluster)
     elif replicas not in (-1, 1):
-        raise KorvetError("INVALID_REPLICATION_FACTOR", f"one copy is kept, {replicas} are asked for")
+        raise KorvetError(Errors.INVALID_REPLICATION_FACTOR, f"one copy is kept, {replicas} are asked for")
     configs = {config["name"]: config["value"] for config in asked["configs"]}
-    return await broker.topics.create(asked["name"], partitions, configs, validate_only=validate_only)
+    name, changer = asked["name"], session.changer
+    return await broker.topics.create(name, partitions, configs, changer, validate_only=validate_only)
 
 
 def _describe(topic: Topic) -> Values:

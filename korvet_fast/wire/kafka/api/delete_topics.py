@@ -1,35 +1,59 @@
 """DeleteTopics (key 20), versions 1-6.
 
-1 names; 2 and 3 nothing new; 4 flexible; 5 error messages; 6 names or ids. The time allowed is not used: the topic is
-gone when the answer goes.
+1 names; 2 and 3 nothing new; 4 flexible; 5 error messages, and may be throttled by a quota, for which older versions
+wait as long as they allow; 6 names or ids.
+A topic named more than once, by name or by id, is refused with INVALID_REQUEST, as Kafka does.
 """
 
-from korvet_fast.errors import KorvetError
-from korvet_fast.wire.kafka.faults import translate
+from collections.abc import Set
+from functools import partial
+
+from korvet_fast.errors import Errors, KorvetError
+from korvet_fast.wire.kafka.api.repeated import find_twice, refuse_repeated
+from korvet_fast.wire.kafka.api.throttle import Throttle
+from korvet_fast.wire.kafka.errors import translate
 from korvet_fast.wire.kafka.session import Session, Values
 
 
 async def delete_topics(session: Session, request: Values, version: int) -> Values:
     asked = request["topics"] if version >= 6 else [{"name": name} for name in request["topic_names"]]
-    return {"responses": [await _delete(session, one) for one in asked]}
+    throttle = Throttle(session, request["timeout_ms"], waits=version < 5)
+    twice = find_twice(_find_key(session, one) for one in asked)
+    pace = session.pace()
+    rows = []
+    for one in asked:
+        rows.append(await _delete(session, one, twice, throttle))
+        if pace.due():
+            await pace.turn()
+    return throttle.tell({"responses": rows})
 
 
-async def _delete(session: Session, asked: Values) -> Values:
+def _find_key(session: Session, asked: Values) -> object:
+    """What two rows that mean the same topic have in common."""
+    if asked["name"] is not None:
+        return asked["name"]
+    topic = session.broker.topics.by_id(asked["topic_id"])
+    return asked["topic_id"] if topic is None else topic.name
+
+
+async def _delete(session: Session, asked: Values, twice: Set[object], throttle: Throttle) -> Values:
     topics = session.broker.topics
     name = asked["name"]
     row: Values = {"name": name}
     try:
+        if twice and _find_key(session, asked) in twice:
+            raise refuse_repeated("topic")
         if name is None:
             row["topic_id"] = asked["topic_id"]
             topic = topics.by_id(asked["topic_id"])
             if topic is None:
-                raise KorvetError("UNKNOWN_TOPIC_ID")
+                raise KorvetError(Errors.UNKNOWN_TOPIC_ID)
         else:
             topic = topics.get(name)
             if topic is None:
-                raise KorvetError("UNKNOWN_TOPIC_OR_PARTITION", f"there is no topic {name!r}")
+                raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
         row |= {"name": topic.name, "topic_id": topic.id}
-        await topics.delete(topic)
+        await throttle.change(partial(topics.delete, topic, session.changer))
     except KorvetError as error:
         row["error_code"], row["error_message"] = translate(error)
     return row

@@ -5,9 +5,9 @@
 
 from typing import Final
 
-from korvet_fast.errors import KorvetError
-from korvet_fast.wire.kafka.api import operations
-from korvet_fast.wire.kafka.faults import translate
+from korvet_fast.errors import Errors, KorvetError
+from korvet_fast.wire.kafka.api import acl_operations
+from korvet_fast.wire.kafka.errors import translate
 from korvet_fast.wire.kafka.session import Session, Values
 
 _BROKERS: Final = 1
@@ -19,14 +19,14 @@ async def describe_cluster(session: Session, request: Values, version: int) -> V
         "cluster_id": broker.cluster_id,
         "controller_id": cluster.controller,
         "brokers": [
-            {"broker_id": place.id, "host": place.address.host, "port": place.address.port}
-            for place in cluster.places(session.service.listener)
+            {"broker_id": node.id, "host": node.address.host, "port": node.address.port}
+            for node in cluster.nodes(session.service.listener)
         ],
     }
     if request["endpoint_type"] != _BROKERS:
-        error = KorvetError("INVALID_REQUEST", "only brokers can be described (endpoint type 1)")
+        error = KorvetError(Errors.INVALID_REQUEST, "only brokers can be described (endpoint type 1)")
         answer["error_code"], answer["error_message"] = translate(error)
         answer["brokers"] = []
     if request["include_cluster_authorized_operations"]:
-        answer["cluster_authorized_operations"] = operations.CLUSTER
+        answer["cluster_authorized_operations"] = acl_operations.CLUSTER
     return answer

@@ -2,32 +2,47 @@
 
 1 sources and synonyms; 2 nothing new; 3 kinds and documentation; 4 flexible.
 Missing on purpose: settings of other resources than topics and brokers (refused with INVALID_REQUEST).
+A resource named more than once is answered once, by its first row: Kafka repeats the same answer, clients keep one.
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from korvet_fast.config import Described
-from korvet_fast.errors import KorvetError
+from korvet_fast.errors import Errors, KorvetError
+from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api.entries import BROKER, KINDS, SOURCES, TOPIC, check_broker, entry
-from korvet_fast.wire.kafka.faults import translate
+from korvet_fast.wire.kafka.errors import translate
+from korvet_fast.wire.kafka.rows import LongReply, Rows
 from korvet_fast.wire.kafka.session import Session, Values
+from korvet_fast.wire.kafka.shapes.configs import DESCRIBE_CONFIGS
+
+_RESULTS: Final = Rows(DESCRIBE_CONFIGS.response_shape, "results")
 
 
-async def describe_configs(session: Session, request: Values, version: int) -> Values:
-    results = []
+async def describe_configs(session: Session, request: Values, version: int) -> Reply:
+    resources: dict[tuple[int, str], Values] = {}
     for resource in request["resources"]:
-        row: Values = {"resource_type": resource["resource_type"], "resource_name": resource["resource_name"]}
-        results.append(row)
-        try:
-            described = _find(session, resource)
-        except KorvetError as error:
-            row["error_code"], row["error_message"] = translate(error)
-        else:
-            wanted = resource["configuration_keys"]
-            row["configs"] = [
-                _show(one, resource, request) for one in described if wanted is None or one.name in wanted
-            ]
-    return {"results": results}
+        resources.setdefault((resource["resource_type"], resource["resource_name"]), resource)
+    out = LongReply(session.pace())
+    await out.add(_RESULTS.head({"correlation_id": request["correlation_id"]}, len(resources), version))
+    for resource in resources.values():
+        await out.add(_RESULTS.row(_describe(session, resource, request), version))
+    await out.add(_RESULTS.tail({}, version))
+    return out.finish()
+
+
+def _describe(session: Session, resource: Values, request: Values) -> Values:
+    row: Values = {"resource_type": resource["resource_type"], "resource_name": resource["resource_name"]}
+    try:
+        described = _find(session, resource)
+    except KorvetError as error:
+        row["error_code"], row["error_message"] = translate(error)
+    else:
+        keys = resource["configuration_keys"]
+        wanted = None if keys is None else set(keys)
+        row["configs"] = [_show(one, resource, request) for one in described if wanted is None or one.name in wanted]
+    return row
 
 
 def _find(session: Session, resource: Values) -> Iterable[Described]:
@@ -36,11 +51,11 @@ def _find(session: Session, resource: Values) -> Iterable[Described]:
         check_broker(session, name)
         return session.broker.settings.describe()
     if kind != TOPIC:
-        raise KorvetError("INVALID_REQUEST", f"resources of type {kind} have no settings here")
+        raise KorvetError(Errors.INVALID_REQUEST, f"resources of type {kind} have no settings here")
     topic = session.broker.topics.get(name)
     if topic is None:
         session.broker.topics.check_name(name)
-        raise KorvetError("UNKNOWN_TOPIC_OR_PARTITION", f"there is no topic {name!r}")
+        raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
     return topic.config.describe()
 
 

@@ -3,39 +3,54 @@
 1 and 2 nothing new; 3 authorised operations; 4 static members; 5 flexible; 6 an error where there is no such group
 (before, it is called Dead). What members said, and were given, is told of groups that are stable. Groups of the
 consumer protocol are not described here (see ConsumerGroupDescribe).
+A group named more than once is answered once: Kafka repeats the same answer, clients keep one.
 """
 
-from korvet_fast.core.groups.group import Group
-from korvet_fast.core.groups.machine import State
-from korvet_fast.core.groups.members import Member
-from korvet_fast.wire.kafka.api import operations
-from korvet_fast.wire.kafka.faults import number
+from typing import Final
+
+from korvet_fast.core.groups.classic.group import ClassicGroup
+from korvet_fast.core.groups.classic.machine import State
+from korvet_fast.core.groups.classic.members import ClassicMember
+from korvet_fast.errors import Errors
+from korvet_fast.wire.dialect import Reply
+from korvet_fast.wire.kafka.api import acl_operations
+from korvet_fast.wire.kafka.errors import number, shorten
+from korvet_fast.wire.kafka.rows import LongReply, Rows
 from korvet_fast.wire.kafka.session import Session, Values
+from korvet_fast.wire.kafka.shapes.group_admin import DESCRIBE_GROUPS
+
+_GROUPS: Final = Rows(DESCRIBE_GROUPS.response_shape, "groups")
 
 
-async def describe_groups(session: Session, request: Values, version: int) -> Values:
-    with_operations = request["include_authorized_operations"]
-    return {"groups": [_describe(session, group_id, version, with_operations) for group_id in request["groups"]]}
+async def describe_groups(session: Session, request: Values, version: int) -> Reply:
+    group_ids = dict.fromkeys(request["groups"])
+    out = LongReply(session.pace())
+    await out.add(_GROUPS.head({"correlation_id": request["correlation_id"]}, len(group_ids), version))
+    for group_id in group_ids:
+        row = _describe(session, group_id, version, request["include_authorized_operations"])
+        await out.add(_GROUPS.row(row, version))
+    await out.add(_GROUPS.tail({}, version))
+    return out.finish()
 
 
 def _describe(session: Session, group_id: str, version: int, with_operations: bool) -> Values:
-    fault, group = session.broker.groups.describe(group_id)
+    error, group = session.broker.groups.groups.describe(group_id)
     row: Values = {"group_id": group_id}
     if with_operations:
-        row["authorized_operations"] = operations.GROUP
-    if isinstance(group, Group):
+        row["authorized_operations"] = acl_operations.GROUP
+    if isinstance(group, ClassicGroup):
         return row | _tell(group)
-    if group is not None or fault == "GROUP_ID_NOT_FOUND":
-        fault = "GROUP_ID_NOT_FOUND"
+    if group is not None or error == Errors.GROUP_ID_NOT_FOUND:
+        error = Errors.GROUP_ID_NOT_FOUND
         row["group_state"] = State.DEAD.value
         if version < 6:
             return row
-        row["error_message"] = f"there is no group {group_id!r} of the classic protocol"
-    row["error_code"] = number(fault)
+        row["error_message"] = shorten(f"there is no group {group_id!r} of the classic protocol")
+    row["error_code"] = number(error)
     return row
 
 
-def _tell(group: Group) -> Values:
+def _tell(group: ClassicGroup) -> Values:
     stable = group.state is State.STABLE
     return {
         "group_state": group.state.value,
@@ -45,7 +60,7 @@ def _tell(group: Group) -> Values:
     }
 
 
-def _tell_member(member: Member, protocol: str | None) -> Values:
+def _tell_member(member: ClassicMember, protocol: str | None) -> Values:
     return {
         "member_id": member.id,
         "group_instance_id": member.instance_id,

@@ -2,37 +2,52 @@
 
 1 sizes; 2 flexible; 3 an error for all; 4 the volume's size and free space, unknown here (-1): a store need be no disk.
 There is one "directory", the store, so its name says no more than that. Null asks for all partitions.
+A partition named more than once is answered once, as Kafka does.
 """
 
 from collections.abc import Iterable
 from typing import Final
 
-from korvet_fast.core.partition import Partition
+from korvet_fast.core.partition.partition import Partition
+from korvet_fast.wire.dialect import Reply
+from korvet_fast.wire.kafka.rows import LongReply, Rows
 from korvet_fast.wire.kafka.session import Session, Values
+from korvet_fast.wire.kafka.shapes.directories import DESCRIBE_LOG_DIRS
 
 _NAME: Final = "store"
+_STORES: Final = Rows(DESCRIBE_LOG_DIRS.response_shape, "results")
+_TOPICS: Final = Rows(_STORES.element, "topics")
+_PARTITIONS: Final = Rows(_TOPICS.element, "partitions")
 
 
-async def describe_log_dirs(session: Session, request: Values, version: int) -> Values:
+async def describe_log_dirs(session: Session, request: Values, version: int) -> Reply:
+    found = _find(session, request["topics"])
+    out = LongReply(session.pace())
+    await out.add(_STORES.head({"correlation_id": request["correlation_id"]}, 1, version))
+    await out.add(_TOPICS.head({"log_dir": _NAME}, len(found), version))
+    for name, partitions in found:
+        led = [partition for partition in partitions if partition.leadership.leads]
+        await out.add(_PARTITIONS.head({"name": name}, len(led), version))
+        for partition in led:
+            await out.add(_PARTITIONS.row((partition.index, partition.log.size), version))
+        await out.add(_PARTITIONS.tail({}, version))
+    await out.add(_TOPICS.tail({}, version))
+    await out.add(_STORES.tail({}, version))
+    return out.finish()
+
+
+def _find(session: Session, asked: list[Values] | None) -> list[tuple[str, Iterable[Partition]]]:
+    """The topics asked for, and the partitions of each."""
     topics = session.broker.topics
-    rows = []
-    if request["topics"] is None:
-        rows = [_describe(topic.name, topic.partitions) for topic in topics]
-    else:
-        for asked in request["topics"]:
-            topic = topics.get(asked["topic"])
-            if topic is not None:
-                wanted = set(asked["partitions"])
-                rows.append(_describe(topic.name, [one for one in topic.partitions if one.index in wanted]))
-    return {"results": [{"log_dir": _NAME, "topics": rows}]}
-
-
-def _describe(name: str, partitions: Iterable[Partition]) -> Values:
-    return {
-        "name": name,
-        "partitions": [
-            {"partition_index": partition.index, "partition_size": partition.size, "offset_lag": 0}
-            for partition in partitions
-            if partition.led
-        ],
-    }
+    if asked is None:
+        return [(topic.name, topic.partitions) for topic in topics]
+    wanted: dict[str, set[int]] = {}
+    for row in asked:
+        wanted.setdefault(row["topic"], set()).update(row["partitions"])
+    found: list[tuple[str, Iterable[Partition]]] = []
+    for name, indexes in wanted.items():
+        topic = topics.get(name)
+        if topic is not None:
+            many = len(topic.partitions)
+            found.append((name, [topic.partitions[index] for index in sorted(indexes) if 0 <= index < many]))
+    return found

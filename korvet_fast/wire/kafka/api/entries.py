@@ -5,8 +5,9 @@ Source: DescribeConfigsResponse.java (ConfigType, ConfigSource) and ConfigResour
 
 from typing import Final
 
-from korvet_fast.config import Described, Kind, Source
-from korvet_fast.errors import KorvetError
+from korvet_fast.config import Described, Source
+from korvet_fast.config_def import Kind
+from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.kafka.session import Session, Values
 
 TOPIC: Final = 2
@@ -29,4 +30,6 @@ def entry(described: Described) -> Values:
 def check_broker(session: Session, name: str) -> None:
     """Raises `KorvetError` INVALID_REQUEST unless `name` is this broker's number, or empty (all brokers)."""
     if name not in ("", str(session.broker.node_id)):
-        raise KorvetError("INVALID_REQUEST", f"broker {name!r} is asked for, this is broker {session.broker.node_id}")
+        raise KorvetError(
+            Errors.INVALID_REQUEST, f"broker {name!r} is asked for, this is broker {session.broker.node_id}"
+        )

@@ -7,8 +7,8 @@ after COORDINATOR_NOT_AVAILABLE clients ask again for a minute, Java's Admin a t
 
 from typing import Final
 
-from korvet_fast.errors import KorvetError
-from korvet_fast.wire.kafka.faults import translate
+from korvet_fast.errors import Errors, KorvetError
+from korvet_fast.wire.kafka.errors import translate
 from korvet_fast.wire.kafka.session import Session, Values
 
 GROUP: Final = 0
@@ -19,18 +19,23 @@ NOBODY: Final = {"node_id": -1, "host": "", "port": -1}
 async def find_coordinator(session: Session, request: Values, version: int) -> Values:
     if version < 4:
         return _find(session, request["key"], request["key_type"])
-    kind = request["key_type"]
-    return {"coordinators": [{"key": key, **_find(session, key, kind)} for key in request["coordinator_keys"]]}
+    pace = session.pace()
+    rows = []
+    for key in request["coordinator_keys"]:
+        rows.append({"key": key, **_find(session, key, request["key_type"])})
+        if pace.due():
+            await pace.turn()
+    return {"coordinators": rows}
 
 
 def _find(session: Session, key: str, kind: int) -> Values:
     try:
         if kind == TRANSACTION:
-            raise KorvetError("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "this broker serves no transactions")
+            raise KorvetError(Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "this broker serves no transactions")
         if kind != GROUP:
-            raise KorvetError("INVALID_REQUEST", f"there are no coordinators of kind {kind}")
+            raise KorvetError(Errors.INVALID_REQUEST, f"there are no coordinators of kind {kind}")
         if not key:
-            raise KorvetError("INVALID_GROUP_ID", "the name of the group is empty")
+            raise KorvetError(Errors.INVALID_GROUP_ID, "the name of the group is empty")
         return _locate(session, key)
     except KorvetError as error:
         code, reason = translate(error)
@@ -39,9 +44,9 @@ def _find(session: Session, key: str, kind: int) -> Values:
 
 def _locate(session: Session, group_id: str) -> Values:
     broker = session.broker
-    identity = broker.groups.find(group_id)
-    for place in broker.cluster.places(session.service.listener):
-        if place.id == identity:
-            return {"node_id": identity, "host": place.address.host, "port": place.address.port}
-    broker.cluster.look_soon()
-    raise KorvetError("COORDINATOR_NOT_AVAILABLE", "no broker coordinates the group at this moment")
+    identity = broker.groups.partitions.find(group_id)
+    for node in broker.cluster.nodes(session.service.listener):
+        if node.id == identity:
+            return {"node_id": identity, "host": node.address.host, "port": node.address.port}
+    broker.cluster.refresh_soon()
+    raise KorvetError(Errors.COORDINATOR_NOT_AVAILABLE, "no broker coordinates the group at this moment")

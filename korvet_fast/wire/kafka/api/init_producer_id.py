@@ -5,15 +5,15 @@ transactional id: the producer itself raises its epoch); 4 and 5 nothing new her
 Missing on purpose: transactions (refused with a reason's code).
 """
 
-from korvet_fast.errors import KorvetError
-from korvet_fast.wire.kafka.faults import translate
+from korvet_fast.errors import Errors, KorvetError
+from korvet_fast.wire.kafka.errors import translate
 from korvet_fast.wire.kafka.session import Session, Values
 
 
 async def init_producer_id(session: Session, request: Values, version: int) -> Values:
     try:
         if request["transactional_id"] is not None:
-            raise KorvetError("TRANSACTIONAL_ID_AUTHORIZATION_FAILED")
+            raise KorvetError(Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         producer_id, epoch = await session.broker.new_producer()
     except KorvetError as error:
         code, _ = translate(error)

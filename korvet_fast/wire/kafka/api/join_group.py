@@ -9,33 +9,34 @@ connection is closed or memory is short.
 
 from uuid import uuid4
 
-from korvet_fast.core.groups.members import Join
-from korvet_fast.wire.kafka.faults import number
-from korvet_fast.wire.kafka.parked import wait
+from korvet_fast.core.groups.budget import LONGEST
+from korvet_fast.core.groups.classic.requests import JoinRequest
+from korvet_fast.wire.kafka.delayed_join import wait
+from korvet_fast.wire.kafka.errors import number
 from korvet_fast.wire.kafka.session import Session, Values
 
 
 async def join_group(session: Session, request: Values, version: int) -> Values:
     group_id, instance_id = request["group_id"], request["group_instance_id"]
-    client_id = request["client_id"] or ""
+    client_id = (request["client_id"] or "")[:LONGEST]  # only shown to people, and a part of the member's id
     session_ms, rebalance_ms = request["session_timeout_ms"], request["rebalance_timeout_ms"]
-    ask = Join(
+    join = JoinRequest(
         member_id=request["member_id"],
         instance_id=instance_id,
         client_id=client_id,
         client_host=f"/{session.peer}",  # as Kafka writes it
         protocol_type=request["protocol_type"],
         protocols=tuple({row["name"]: row["metadata"] for row in request["protocols"]}.items()),
-        session=session_ms / 1000,
-        rebalance=(rebalance_ms if rebalance_ms >= 0 else session_ms) / 1000,
-        fresh_id=f"{client_id if instance_id is None else instance_id}-{uuid4()}",
-        twice=version >= 4,
-        skips=version >= 9,
+        session_timeout=session_ms / 1000,
+        rebalance_timeout=(rebalance_ms if rebalance_ms >= 0 else session_ms) / 1000,
+        new_member_id=f"{client_id if instance_id is None else instance_id}-{uuid4()}",
+        requires_member_id=version >= 4,
+        supports_skipping_assignment=version >= 9,
     )
-    answer = await wait(session, group_id, session.broker.groups.join(group_id, ask))
+    answer = await wait(session, group_id, session.broker.groups.classic.join(group_id, join))
     nothing = None if version >= 7 else ""
     return {
-        "error_code": number(answer.fault),
+        "error_code": number(answer.error),
         "generation_id": answer.generation,
         "protocol_type": answer.protocol_type,
         "protocol_name": answer.protocol if answer.protocol is not None else nothing,

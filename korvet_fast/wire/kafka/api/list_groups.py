@@ -7,30 +7,41 @@ from typing import Final
 
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.documents import AnyGroup
-from korvet_fast.wire.kafka.faults import number
+from korvet_fast.wire.dialect import Reply
+from korvet_fast.wire.kafka.errors import number
+from korvet_fast.wire.kafka.rows import LongReply, Rows
 from korvet_fast.wire.kafka.session import Session, Values
+from korvet_fast.wire.kafka.shapes.group_admin import LIST_GROUPS
 
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 
 
-async def list_groups(session: Session, request: Values, version: int) -> Values:
-    fault, groups = session.broker.groups.list()
+_GROUPS: Final = Rows(LIST_GROUPS.response_shape, "groups")
+
+
+async def list_groups(session: Session, request: Values, version: int) -> Reply:
+    error, groups = session.broker.groups.groups.list()
     states = {state.lower() for state in request["states_filter"]}
     types = {kind.lower() for kind in request["types_filter"]}
-    return {
-        "error_code": number(fault),
-        "groups": [
-            {
-                "group_id": group_id,
-                "protocol_type": group.protocol_type or "",
-                "group_state": group.state.value,
-                "group_type": _type(group),
-            }
-            for group_id, group in groups
-            if (not states or group.state.value.lower() in states) and (not types or _type(group) in types)
-        ],
-    }
+    found = [
+        (group_id, group)
+        for group_id, group in groups
+        if (not states or group.state.value.lower() in states) and (not types or _type(group) in types)
+    ]
+    values = {"correlation_id": request["correlation_id"], "error_code": number(error)}
+    out = LongReply(session.pace())
+    await out.add(_GROUPS.head(values, len(found), version))
+    for group_id, group in found:
+        row = {
+            "group_id": group_id,
+            "protocol_type": group.protocol_type or "",
+            "group_state": group.state.value,
+            "group_type": _type(group),
+        }
+        await out.add(_GROUPS.row(row, version))
+    await out.add(_GROUPS.tail({}, version))
+    return out.finish()
 
 
 def _type(group: AnyGroup) -> str:

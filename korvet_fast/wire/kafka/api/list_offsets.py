@@ -1,18 +1,22 @@
 """ListOffsets (key 2), versions 1-9: the offset that belongs to a time, exactly, or to one of the special times.
 
 1 one offset for each partition; 2 isolation level (makes no difference without transactions); 3 nothing new; 4 leader
-epochs; 5 nothing new; 6 flexible; 7 the record with the largest time (-3); 8 the earliest local record (-4: the
-earliest, nothing is tiered here); 9 the last tiered record (-5: none).
+epochs; 5 OFFSET_NOT_AVAILABLE; 6 flexible; 7 the record with the largest time (-3); 8 the earliest local record (-4:
+the earliest, nothing is tiered here); 9 the last tiered record (-5: none).
+
+A partition named more than once is refused with INVALID_REQUEST, as Kafka does. Batches are searched for a time beside
+the loop, a few at a time for each connection.
 """
 
+from collections.abc import Collection
 from typing import Final
 
-from korvet_fast.core.eager import together
-from korvet_fast.core.partition import Partition
-from korvet_fast.core.types import EARLIEST, LATEST, MAX_TIMESTAMP
-from korvet_fast.errors import KorvetError
-from korvet_fast.wire.kafka.api.epochs import check_epoch
-from korvet_fast.wire.kafka.faults import translate
+from korvet_fast.core.eager import gather_paced
+from korvet_fast.core.partition.partition import Partition
+from korvet_fast.errors import Errors, KorvetError
+from korvet_fast.types import EARLIEST, LATEST, MAX_TIMESTAMP
+from korvet_fast.wire.kafka.api.repeated import find_repeated, refuse_repeated
+from korvet_fast.wire.kafka.errors import translate
 from korvet_fast.wire.kafka.session import Session, Values
 
 _EARLIEST_LOCAL: Final = -4
@@ -21,36 +25,58 @@ _SINCE: Final = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _
 
 
 async def list_offsets(session: Session, request: Values, version: int) -> Values:
-    return {"topics": await together([_list_topic(session, topic, version) for topic in request["topics"]])}
+    topics = request["topics"]
+    if len(topics) == 1 and len(topics[0]["partitions"]) == 1:
+        name, (row,) = topics[0]["name"], topics[0]["partitions"]
+        return {"topics": [{"name": name, "partitions": [await _list(session, name, row, (), version)]}]}
+    twice = find_repeated(topics, "name", "partitions", "partition_index")
+    asked = [(topic["name"], row) for topic in topics for row in topic["partitions"]]
+    rows = iter(await gather_paced(asked, lambda one: _list(session, *one, twice, version), session.pace()))
+    return {
+        "topics": [{"name": topic["name"], "partitions": [next(rows) for _ in topic["partitions"]]} for topic in topics]
+    }
 
 
-async def _list_topic(session: Session, topic: Values, version: int) -> Values:
-    name = topic["name"]
-    rows = await together([_list(session, name, asked, version) for asked in topic["partitions"]])
-    return {"name": name, "partitions": rows}
-
-
-async def _list(session: Session, topic: str, asked: Values, version: int) -> Values:
+async def _list(
+    session: Session, topic: str, asked: Values, twice: Collection[tuple[str, int]], version: int
+) -> Values:
     row: Values = {"partition_index": asked["partition_index"]}
     try:
+        if twice and (topic, asked["partition_index"]) in twice:
+            raise refuse_repeated("partition")
         partition = session.broker.partition(topic, asked["partition_index"])
-        check_epoch(partition, asked["current_leader_epoch"])
-        await partition.look()
-        row |= await _find(partition, asked["timestamp"], version)
+        partition.check_epoch(asked["current_leader_epoch"])
+        await partition.log.refresh_bounds()
+        row |= await _find(session, partition, asked["timestamp"], version)
     except KorvetError as error:
         row["error_code"], _ = translate(error)
     return row
 
 
-async def _find(partition: Partition, timestamp: int, version: int) -> Values:
+async def _find(session: Session, partition: Partition, timestamp: int, version: int) -> Values:
     """Offset, timestamp and leader epoch, each left out where there is none. Raises `KorvetError`."""
     if timestamp < 0 and version < _SINCE.get(timestamp, 0x7FFF):
-        raise KorvetError("UNSUPPORTED_VERSION", f"version {version} has no special time {timestamp}")
+        raise KorvetError(Errors.UNSUPPORTED_VERSION, f"version {version} has no special time {timestamp}")
+    if timestamp in (LATEST, MAX_TIMESTAMP):
+        _check_caught_up(partition, version)
     if timestamp == LATEST:
-        return {"offset": partition.high_watermark, "leader_epoch": partition.leader_epoch}
+        return {"offset": partition.high_watermark.offset, "leader_epoch": partition.leadership.epoch}
     if timestamp in (EARLIEST, _EARLIEST_LOCAL):
-        return {"offset": partition.start}
+        return {"offset": partition.log.start}
     if timestamp == _LATEST_TIERED:
         return {}
-    found = await (partition.latest_by_time() if timestamp == MAX_TIMESTAMP else partition.find_time(timestamp))
+    async with session.searches:
+        if timestamp == MAX_TIMESTAMP:
+            found = await partition.log.find_latest(session.offload)
+        else:
+            found = await partition.log.find_time(timestamp, session.offload)
+    if found is None:
+        _check_caught_up(partition, version)
     return {} if found is None else {"offset": found.offset, "timestamp": found.timestamp}
+
+
+def _check_caught_up(partition: Partition, version: int) -> None:
+    """KIP-207: an end that may lie below one told before is not told. Raises `KorvetError`."""
+    if partition.is_catching_up:
+        error = Errors.OFFSET_NOT_AVAILABLE if version >= 5 else Errors.LEADER_NOT_AVAILABLE
+        raise KorvetError(error, f"it is not known yet how far {partition.name} is durable")

@@ -5,49 +5,113 @@ be forbidden; 5 offline replicas; 6 nothing new; 7 leader epochs; 8-10 authorise
 of topics; 9 flexible; 10 topic ids; 12 topics asked for by id.
 Missing on purpose: the cluster's operations after 10 (DescribeCluster has them), as in Kafka.
 
-The answer for all topics is kept, encoded, until a topic or a leader changes: with 10,000 partitions it is long.
+A topic named more than once is answered once, as Kafka does. The answer for all topics is kept, encoded, until a topic
+or a leader changes: with 10,000 partitions it is long. Long answers are encoded a slice at a time.
 """
 
-from collections.abc import Collection
+import asyncio
+from collections.abc import Collection, Sequence
 from typing import Final
 
-from korvet_fast.core.topic import Topic
-from korvet_fast.errors import KorvetError
+from korvet_fast.core.topics.topic import Topic
+from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.dialect import Reply
-from korvet_fast.wire.kafka.api import operations
-from korvet_fast.wire.kafka.faults import CODES, translate
+from korvet_fast.wire.kafka.api import acl_operations
+from korvet_fast.wire.kafka.errors import CODES, translate
+from korvet_fast.wire.kafka.rows import LongReply, Rows
 from korvet_fast.wire.kafka.session import Answer, Session, Values
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 
-_NO_LEADER: Final = CODES["LEADER_NOT_AVAILABLE"]
+_NO_LEADER: Final = CODES[Errors.LEADER_NOT_AVAILABLE]
 _NO_ID: Final = bytes(16)
 _BY_ID: Final = 12  # the first version in which a topic may be asked for by its id alone
 _CORRELATION: Final = slice(4, 8)  # where the correlation id is in a response, its length prefix included
+_OFTEN: Final = 16  # topics between two looks at the clock
+_SHORT: Final = 200  # topics and partitions that are encoded in one call
+_TOPICS: Final = Rows(METADATA.response_shape, "topics")
+_PARTITIONS: Final = Rows(_TOPICS.element, "partitions")
 
 
 async def metadata(session: Session, request: Values, version: int) -> Answer:
     asked = request["topics"]
     if asked is None or (version == 0 and not asked):
-        return _describe_all(session, request, version)
-    rows = [await _answer(session, topic, request, version) for topic in asked]
-    return _around(session, request, rows)
+        flags = request["include_topic_authorized_operations"] + 2 * request["include_cluster_authorized_operations"]
+        making = _recall(session, flags, version) or await _describe_all(session, request, version, flags)
+        reply = making.result() if making.done() else await making
+        correlation_id = request["correlation_id"].to_bytes(4, "big", signed=True)
+        return [reply[: _CORRELATION.start], correlation_id, memoryview(reply)[_CORRELATION.stop :]]
+    if len(asked) == 1:
+        one = await _find(session, asked[0], request, version)
+        if isinstance(one, Topic) and len(one.partitions) <= _SHORT:
+            answer = _around(session, request)
+            answer["topics"] = [_describe(session, one, request, _find_brokers(session))]
+            return answer
+        return await _encode(session, request, version, [one])
+    found = await _find_all(session, request, version)
+    if len(found) + sum(len(one.partitions) for one in found if isinstance(one, Topic)) > _SHORT:
+        return await _encode(session, request, version, found)
+    known = _find_brokers(session)
+    answer = _around(session, request)
+    answer["topics"] = [_describe(session, one, request, known) if isinstance(one, Topic) else one for one in found]
+    return answer
 
 
-def _describe_all(session: Session, request: Values, version: int) -> Reply:
-    service, topics = session.service, session.broker.topics
-    flags = request["include_topic_authorized_operations"] + 2 * request["include_cluster_authorized_operations"]
-    made_at, reply = service.metadata.get((version, flags), (-1, b""))
-    if made_at != topics.version:
-        made_at = topics.version
-        values = _around(session, request, [_describe(session, topic, request) for topic in topics])
-        reply = b"".join(METADATA.response.frame(values, version))
-        service.metadata[version, flags] = made_at, reply
-    correlation_id = request["correlation_id"].to_bytes(4, "big", signed=True)
-    return [reply[: _CORRELATION.start], correlation_id, memoryview(reply)[_CORRELATION.stop :]]
+async def _find_all(session: Session, request: Values, version: int) -> list[Topic | Values]:
+    """What is to be told of the topics asked for, each once."""
+    pace = session.pace()
+    found: list[Topic | Values] = []
+    for asked in {(topic["topic_id"], topic["name"]): topic for topic in request["topics"]}.values():
+        found.append(await _find(session, asked, request, version))
+        if len(found) % _OFTEN == 0 and pace.due():
+            await pace.turn()
+    return found
 
 
-async def _answer(session: Session, asked: Values, request: Values, version: int) -> Values:
-    """One topic, by id or name; an unknown name is created if the request and the settings allow it."""
+def _recall(session: Session, flags: int, version: int) -> "asyncio.Future[bytes] | None":
+    """The answer for all topics, if it is kept, or being made, and still holds."""
+    made_at, reply = session.service.metadata.get((version, flags), (-1, None))
+    return reply if made_at == session.broker.topics.version else None
+
+
+async def _describe_all(session: Session, request: Values, version: int, flags: int) -> "asyncio.Future[bytes]":
+    """The answer for all topics, made now and kept; who asks for it meanwhile waits for the same."""
+    kept, topics = session.service.metadata, session.broker.topics
+    making: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+    kept[version, flags] = topics.version, making
+    try:
+        making.set_result(b"".join(await _encode(session, request, version, list(topics))))
+    except BaseException as error:
+        if kept[version, flags][1] is making:  # else it has been made anew meanwhile
+            del kept[version, flags]
+        making.set_exception(error)
+        making.exception()  # nobody has to be waiting
+        raise
+    return making
+
+
+async def _encode(session: Session, request: Values, version: int, rows: Sequence[Topic | Values]) -> Reply:
+    """The answer that tells of these topics, made a slice at a time. A row that is no topic is an error."""
+    around = _around(session, request) | {"correlation_id": request["correlation_id"]}
+    known = _find_brokers(session)
+    out = LongReply(session.pace())
+    await out.add(_TOPICS.head(around, len(rows), version))
+    for one in rows:
+        if not isinstance(one, Topic):
+            await out.add(_TOPICS.row(one, version))
+        elif len(one.partitions) <= _SHORT:
+            await out.add(_TOPICS.row(_describe(session, one, request, known), version))
+        else:
+            topic, many = _describe_topic(one, request), len(one.partitions)
+            await out.add(_PARTITIONS.head(topic, many, version))
+            for index in range(many):
+                await out.add(_PARTITIONS.row(_describe_partition(session, one, index, known), version))
+            await out.add(_PARTITIONS.tail(topic, version))
+    await out.add(_TOPICS.tail(around, version))
+    return out.finish()
+
+
+async def _find(session: Session, asked: Values, request: Values, version: int) -> Topic | Values:
+    """One topic, by id or name, or a row that says why not. An unknown name is created if that is allowed."""
     topics = session.broker.topics
     identity, name = asked["topic_id"], asked["name"]
     if version >= _BY_ID and identity != _NO_ID:
@@ -55,18 +119,19 @@ async def _answer(session: Session, asked: Values, request: Values, version: int
     try:
         if name is None:
             if version < _BY_ID:
-                raise KorvetError("INVALID_REQUEST")
+                raise KorvetError(Errors.INVALID_REQUEST)
             topic = topics.by_id(identity)
             if topic is None:
-                raise KorvetError("UNKNOWN_TOPIC_ID")
-            return _describe(session, topic, request)
-        topic = topics.get(name) or await topics.find(name)
+                raise KorvetError(Errors.UNKNOWN_TOPIC_ID)
+            return topic
+        topic = topics.get(name) or await topics.find(name, session.changer)
         if topic is None:
             topics.check_name(name)
-            if not (request["allow_auto_topic_creation"] and session.broker.settings.flag("auto.create.topics.enable")):
-                raise KorvetError("UNKNOWN_TOPIC_OR_PARTITION")
-            topic = await topics.auto_create(name)
-        return _describe(session, topic, request)
+            wanted = request["allow_auto_topic_creation"] and not session.closed  # no topics for those who have gone
+            if not (wanted and session.broker.settings.flag("auto.create.topics.enable")):
+                raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+            topic = await topics.auto_create(name, session.changer)
+        return topic
     except KorvetError as error:
         code, _ = translate(error)
         if name is None and version < _BY_ID:
@@ -74,22 +139,23 @@ async def _answer(session: Session, asked: Values, request: Values, version: int
         return {"error_code": code, "name": name, "topic_id": _NO_ID if name else identity}
 
 
-def _describe(session: Session, topic: Topic, request: Values) -> Values:
-    known = {place.id for place in session.broker.cluster.places(session.service.listener)}
-    row: Values = {
-        "name": topic.name,
-        "topic_id": topic.id,
-        "partitions": [_describe_partition(session, topic, index, known) for index in range(len(topic.partitions))],
-    }
+def _describe(session: Session, topic: Topic, request: Values, known: Collection[int]) -> Values:
+    row = _describe_topic(topic, request)
+    row["partitions"] = [_describe_partition(session, topic, index, known) for index in range(len(topic.partitions))]
+    return row
+
+
+def _describe_topic(topic: Topic, request: Values) -> Values:
+    row: Values = {"name": topic.name, "topic_id": topic.id}
     if request["include_topic_authorized_operations"]:
-        row["topic_authorized_operations"] = operations.TOPIC
+        row["topic_authorized_operations"] = acl_operations.TOPIC
     return row
 
 
 def _describe_partition(session: Session, topic: Topic, index: int, known: Collection[int]) -> Values:
     leader, epoch = session.broker.find_leader(topic, index)
     if leader not in known:
-        session.broker.cluster.look_soon()
+        session.broker.cluster.refresh_soon()
         return {"partition_index": index, "leader_id": -1, "error_code": _NO_LEADER}
     alone = [leader]
     return {
@@ -101,17 +167,21 @@ def _describe_partition(session: Session, topic: Topic, index: int, known: Colle
     }
 
 
-def _around(session: Session, request: Values, topics: list[Values]) -> Values:
+def _find_brokers(session: Session) -> Collection[int]:
+    return {node.id for node in session.broker.cluster.nodes(session.service.listener)}
+
+
+def _around(session: Session, request: Values) -> Values:
+    """All of the answer but its topics."""
     broker, cluster = session.broker, session.broker.cluster
     answer: Values = {
         "brokers": [
-            {"node_id": place.id, "host": place.address.host, "port": place.address.port}
-            for place in cluster.places(session.service.listener)
+            {"node_id": node.id, "host": node.address.host, "port": node.address.port}
+            for node in cluster.nodes(session.service.listener)
         ],
         "cluster_id": broker.cluster_id,
         "controller_id": cluster.controller,
-        "topics": topics,
     }
     if request["include_cluster_authorized_operations"]:
-        answer["cluster_authorized_operations"] = operations.CLUSTER
+        answer["cluster_authorized_operations"] = acl_operations.CLUSTER
     return answer

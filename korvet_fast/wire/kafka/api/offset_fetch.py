@@ -2,43 +2,124 @@
 
 2 null asks for all partitions, and the group has an error of its own; 3 and 4 nothing new; 5 leader epochs; 6 flexible;
 7 only stable offsets (all are: there are no transactions); 8 several groups; 9 who asks, with its epoch.
+A partition named more than once is answered each time, as Kafka does. A group named more than once is refused with
+INVALID_REQUEST: Kafka answers it each time, however much it has committed.
 """
 
-from korvet_fast.core.groups.documents import Commit, Place
-from korvet_fast.wire.kafka.faults import number
-from korvet_fast.wire.kafka.session import Session, Values
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from korvet_fast.core.fair_queue import Pace
+from korvet_fast.core.groups.documents import OffsetAndMetadata, TopicPartition
+from korvet_fast.errors import Errors
+from korvet_fast.wire.kafka.api.repeated import find_twice
+from korvet_fast.wire.kafka.errors import CODES, number
+from korvet_fast.wire.kafka.rows import LongReply, Rows
+from korvet_fast.wire.kafka.session import Answer, Session, Values
+from korvet_fast.wire.kafka.shapes.commits import OFFSET_FETCH
+
+_INDEX: Final = attrgetter("partition")
+_FEW: Final = 64  # partitions that are told in one step
+_TOPICS: Final = Rows(OFFSET_FETCH.response_shape, "topics")
+_PARTITIONS: Final = Rows(_TOPICS.element, "partitions")
+_GROUPS: Final = Rows(OFFSET_FETCH.response_shape, "groups")  # since version 8
+_GROUP_TOPICS: Final = Rows(_GROUPS.element, "topics")
+_GROUP_PARTITIONS: Final = Rows(_GROUP_TOPICS.element, "partitions")
 
 
-async def offset_fetch(session: Session, request: Values, version: int) -> Values:
-    if version >= 8:
-        groups = request["groups"]
-        return {"groups": [{"group_id": one["group_id"], **await _fetch(session, one, version)} for one in groups]}
-    return await _fetch(session, request, version)
+class _Found(NamedTuple):
+    """What a group has committed for these partitions, which are in the order of the answer."""
+
+    error: int
+    partitions: dict[str, list[TopicPartition]]
+    offsets: dict[TopicPartition, OffsetAndMetadata]
+
+    @property
+    def is_short(self) -> bool:
+        return sum(map(len, self.partitions.values())) <= _FEW
+
+    def tell(self) -> Values:
+        topics = [
+            {"name": topic, "partitions": [self.tell_one(partition) for partition in partitions]}
+            for topic, partitions in self.partitions.items()
+        ]
+        return {"error_code": self.error, "topics": topics}
+
+    def tell_one(self, partition: TopicPartition) -> Values:
+        row: Values = {"partition_index": partition.partition, "error_code": self.error}
+        offset = self.offsets.get(partition)
+        if offset is None:
+            row["committed_offset"], row["metadata"] = -1, ""
+            return row
+        row["committed_offset"] = offset.offset
+        row["committed_leader_epoch"] = offset.leader_epoch
+        row["metadata"] = offset.metadata
+        return row
 
 
-async def _fetch(session: Session, asked: Values, version: int) -> Values:
+_TWICE: Final = _Found(CODES[Errors.INVALID_REQUEST], {}, {})
+
+
+async def offset_fetch(session: Session, request: Values, version: int) -> Answer:
+    pace = session.pace()
+    head = {"correlation_id": request["correlation_id"]}
+    if version < 8:
+        found = await _find(session, request, version, pace)
+        if found.is_short:
+            return found.tell()
+        out = LongReply(pace)
+        await _write(out, _TOPICS, _PARTITIONS, head, found, version)
+        return out.finish()
+    groups = request["groups"]
+    only = await _find(session, groups[0], version, pace) if len(groups) == 1 else None
+    if only is not None and only.is_short:
+        return {"groups": [{"group_id": groups[0]["group_id"], **only.tell()}]}
+    twice = find_twice(one["group_id"] for one in groups)
+    out = LongReply(pace)
+    await out.add(_GROUPS.head(head, len(groups), version))
+    for one in groups:
+        row = {"group_id": one["group_id"]}
+        found = _TWICE if one["group_id"] in twice else only or await _find(session, one, version, pace)
+        if found.is_short:
+            await out.add(_GROUPS.row(row | found.tell(), version))
+        else:
+            await _write(out, _GROUP_TOPICS, _GROUP_PARTITIONS, row, found, version)
+    await out.add(_GROUPS.tail({}, version))
+    return out.finish()
+
+
+async def _find(session: Session, asked: Values, version: int, pace: Pace) -> _Found:
     topics = asked["topics"]
-    places = None
+    by_topic: dict[str, list[TopicPartition]] = {}
+    partitions: list[TopicPartition] | None = None
     if topics is not None:
-        places = [Place(topic["name"], index) for topic in topics for index in topic["partition_indexes"]]
-    who = (asked["member_id"], asked["member_epoch"]) if version >= 9 else (None, -1)
-    fault, found = await session.broker.groups.fetch(asked["group_id"], places, *who)
-    error = number(fault)
+        partitions = []
+        for topic in topics:
+            if partitions and pace.due():
+                await pace.turn()
+            name = topic["name"]
+            rows = [TopicPartition(name, index) for index in topic["partition_indexes"]]
+            if rows:
+                partitions += rows
+                by_topic.setdefault(name, []).extend(rows)
+    member_id, epoch = (asked["member_id"], asked["member_epoch"]) if version >= 9 else (None, -1)
+    refusal, found = await session.broker.groups.offsets.fetch(asked["group_id"], partitions, member_id, epoch, pace)
+    error = number(refusal)
     if error and version >= 2:
-        places = []
-    by_topic: dict[str, list[Values]] = {}
-    for place in sorted(found) if places is None else places:
-        by_topic.setdefault(place.topic, []).append(_tell(place, found.get(place), error))
-    return {
-        "error_code": error,
-        "topics": [{"name": topic, "partitions": rows} for topic, rows in by_topic.items()],
-    }
+        by_topic = {}
+    elif partitions is None:
+        for partition in found:
+            by_topic.setdefault(partition.topic, []).append(partition)
+        by_topic = {topic: sorted(by_topic[topic], key=_INDEX) for topic in sorted(by_topic)}
+    return _Found(error, by_topic, found)
 
 
-def _tell(place: Place, commit: Commit | None, error: int) -> Values:
-    row: Values = {"partition_index": place.partition, "error_code": error, "committed_offset": -1, "metadata": ""}
-    if commit is not None:
-        row["committed_offset"] = commit.offset
-        row["committed_leader_epoch"] = commit.leader_epoch
-        row["metadata"] = commit.metadata
-    return row
+async def _write(out: LongReply, topics: Rows, rows: Rows, head: Values, found: _Found, version: int) -> None:
+    """The same as `_Found.tell`, row by row."""
+    await out.add(topics.head(head, len(found.partitions), version))
+    for topic, partitions in found.partitions.items():
+        await out.add(rows.head({"name": topic}, len(partitions), version))
+        for partition in partitions:
+            await out.add(rows.row(found.tell_one(partition), version))
+        await out.add(rows.tail({}, version))
+    await out.add(topics.tail({"error_code": found.error}, version))

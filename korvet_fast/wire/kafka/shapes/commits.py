@@ -37,7 +37,7 @@ OFFSET_COMMIT = message(
     ),
 )  # fmt: skip
 
-# 2 null asks for all partitions, a fault of the whole; 5 leader epochs; 6 flexible; 7 only what no transaction may
+# 2 null asks for all partitions, an error of the whole; 5 leader epochs; 6 flexible; 7 only what no transaction may
 # still change (KIP-447); 8 several groups (KIP-709); 9 who asks (KIP-848).
 OFFSET_FETCH = message(
     "OffsetFetch",

@@ -7,7 +7,7 @@ mod export;
 mod import;
 mod rows;
 
-pub(crate) use rows::Rows;
+pub(crate) use rows::ArrowRecords;
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use korvet_codec::arrow::{Name, Page, Wanted};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::batch::run;
+use crate::batch::unpack;
 use crate::buffer::Input;
 use crate::error::OrRaise;
 use crate::hint::Capsule;
@@ -74,9 +74,9 @@ impl ArrowPage {
 ///
 /// The checksum of each batch that is used is verified. Batches wholly below `start` are skipped without decompression,
 /// control batches too, and a last batch that is cut off is left. No further batch is taken after `max_rows` rows or
-/// `max_bytes` bytes of Arrow; one is at least. `limit` bounds the decompressed bytes of one batch, and 64 times its
-/// compressed size plus 1 MiB does too. `aborted`: (producer id, first offset) as an answer with isolation level
-/// `read_committed` has them; the batches of those transactions are left out.
+/// `max_bytes` bytes of Arrow; one is at least. `limit` bounds the decompressed bytes of one batch. `aborted`: (producer
+/// id, first offset) as an answer with isolation level `read_committed` has them; the batches of those transactions are
+/// left out.
 ///
 /// Raises `BAD_COLUMNS` (a name unknown or given twice), `BAD_MAGIC`, `BAD_LENGTH`, `BAD_OFFSET`, and, naming the batch's
 /// base offset, `BAD_CRC`, `UNKNOWN_COMPRESSION`, `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, `BAD_COUNT`, `BAD_RECORD`,
@@ -101,6 +101,6 @@ pub(crate) fn to_arrow(
     let aborted = &aborted;
     let wanted = Wanted { topic, partition, columns, start, end, max_rows, max_bytes, limit, aborted };
     let data = batches.as_slice();
-    let page = run(py, data.len(), || wanted.page(data)).or_raise(py)?;
+    let page = unpack(py, data.len(), limit, |limit| Wanted { limit, ..wanted }.page(data)).or_raise(py)?;
     Ok(ArrowPage(Arc::new(page)))
 }

@@ -1,7 +1,7 @@
 //! Rows of Arrow into batches.
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
-use korvet_codec::arrow::{self, Parcel, Shipment};
+use korvet_codec::arrow::{self, PartitionBatch, ProducerRun};
 use korvet_codec::compression::Compression;
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
@@ -19,20 +19,23 @@ type Ready<'a, 'py> = (&'a str, usize, i32, Bound<'py, PyByteArray>);
 /// binary, topic is string, partition int32, headers list<struct<key: string, value: binary or string>>, strings and lists
 /// with offsets of 32 or 64 bits, nothing dictionary-encoded.
 #[pyclass(frozen, module = "korvet_fast._native")]
-pub(crate) struct Rows {
+pub(crate) struct ArrowRecords {
     lent: Lent,
     topic: Option<String>,
     topics: Vec<String>,
 }
 
-impl Rows {
-    fn rows<'a>(lent: &'a Lent, topic: Option<&'a str>) -> Result<arrow::Rows<'a>, korvet_codec::Error> {
-        arrow::Rows::new(&lent.array(), topic)
+impl ArrowRecords {
+    fn rows<'a>(
+        lent: &'a Lent,
+        topic: Option<&'a str>,
+    ) -> Result<arrow::ArrowRecords<'a>, korvet_codec::Error> {
+        arrow::ArrowRecords::new(&lent.array(), topic)
     }
 }
 
 #[pymethods]
-impl Rows {
+impl ArrowRecords {
     /// `topic`: where all rows go; None: to the topic in the column of that name.
     ///
     /// Raises `BAD_COLUMNS` for a column that is missing or of another type, and for a topic that is null, naming the row.
@@ -79,7 +82,7 @@ impl Rows {
         let compression = Compression::from_bits(compression).or_raise(py)?;
         let sequences =
             &self.topics.iter().map(|topic| of_topic(&sequences, topic)).collect::<PyResult<Vec<_>>>()?;
-        let how = Shipment {
+        let how = ProducerRun {
             sequences,
             keyless,
             compression,
@@ -90,11 +93,11 @@ impl Rows {
             now,
         };
         let work = || Self::rows(&self.lent, self.topic.as_deref())?.batches(&how);
-        let parcels = py.detach(work).or_raise(py)?;
-        let parcel = |Parcel { topic, partition, records, batch }: Parcel| {
+        let batches = py.detach(work).or_raise(py)?;
+        let batch = |PartitionBatch { topic, partition, records, batch }: PartitionBatch| {
             (self.topics[topic].as_str(), partition, records, PyByteArray::new(py, &batch))
         };
-        Ok(parcels.into_iter().map(parcel).collect())
+        Ok(batches.into_iter().map(batch).collect())
     }
 }
 

@@ -4,13 +4,12 @@ mod make;
 mod table;
 mod take;
 
-use korvet_codec::Error;
 use korvet_codec::schema::Parts;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use crate::buffer::{LEND_FROM, Lent};
-use crate::error::{OrRaise, raise, stopped};
+use crate::error::{OrRaise, stopped};
 use crate::hint::Values;
 use make::Make;
 use table::Row;
@@ -58,7 +57,8 @@ impl Schema {
     /// Records are views of the data. Unknown tagged fields are kept as `values["_tagged"] = {tag: bytes}`.
     ///
     /// `UNSUPPORTED_VERSION`, `TRUNCATED`, `TRAILING_BYTES`, `NEGATIVE_LENGTH`, `VARINT_OVERFLOW`, `BAD_UTF8`,
-    /// `UNEXPECTED_NULL`, `COUNT_EXCEEDS_INPUT`, `TOO_MANY_ELEMENTS`, `DUPLICATE_TAG`.
+    /// `UNEXPECTED_NULL`, `COUNT_EXCEEDS_INPUT`, `TOO_MANY_ELEMENTS`, `DUPLICATE_TAG`, `OVERSIZE` (a string beyond
+    /// 32,767 bytes).
     fn decode<'py>(
         &self,
         py: Python<'py>,
@@ -128,9 +128,4 @@ impl Schema {
         let take = Take::new(py, &self.keys);
         self.schema.encode(values, version, &take, parts).map_err(|stop| stopped(py, stop))
     }
-}
-
-/// An error of the table, found before the codec sees it.
-fn bad_schema(py: Python<'_>, message: String) -> PyErr {
-    raise(py, &Error::new(korvet_codec::Code::BadSchema, message))
 }

@@ -1,12 +1,13 @@
 //! Rows of a Python table.
 
 use korvet_codec::schema::{Field, Initial};
+use korvet_codec::{Code, Error};
 use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyEllipsis, PyFloat, PyInt, PyList, PyString, PyTuple};
 use pyo3::{Borrowed, type_hint_identifier, type_hint_subscript};
 
-use super::bad_schema;
+use crate::error::raise;
 
 /// A row on its way into the codec.
 pub(super) struct Row(Field);
@@ -77,4 +78,9 @@ fn initial(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Initial> {
         return Ok(Initial::Zero);
     }
     Err(bad_schema(value.py(), format!(".{name}: this default cannot be had")))
+}
+
+/// An error of the table, found before the codec sees it.
+fn bad_schema(py: Python<'_>, message: String) -> PyErr {
+    raise(py, &Error::new(Code::BadSchema, message))
 }

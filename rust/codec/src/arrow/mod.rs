@@ -8,13 +8,13 @@ mod column;
 pub mod lent;
 mod page;
 mod partitioner;
+mod producer_run;
 mod rows;
-mod shipment;
 
 pub use column::{Cells, Column, Headers, Nulls};
 pub use page::{Name, Page, Wanted};
-pub use rows::Rows;
-pub use shipment::{Parcel, Shipment};
+pub use producer_run::{PartitionBatch, ProducerRun};
+pub use rows::ArrowRecords;
 
 #[cfg(test)]
 mod tests;

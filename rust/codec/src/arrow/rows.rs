@@ -7,7 +7,7 @@ use crate::{Code, Error, Result};
 
 /// Records as columns somebody lends: what they are made of, with every cell inside its buffer.
 #[derive(Debug)]
-pub struct Rows<'a> {
+pub struct ArrowRecords<'a> {
     pub(super) length: usize,
     pub(super) value: Strings<'a>,
     pub(super) key: Option<Strings<'a>>,
@@ -28,7 +28,7 @@ pub(super) struct Headers<'a> {
     value: Strings<'a>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> ArrowRecords<'a> {
     /// The rows of a struct array. By name: value (needed), key, topic (needed unless `topic` is given, which then counts
     /// for all), partition, headers; others are not looked at. `BAD_COLUMNS`.
     pub fn new(array: &Array<'a>, topic: Option<&'a str>) -> Result<Self> {

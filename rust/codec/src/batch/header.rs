@@ -159,6 +159,23 @@ impl Header {
         self.attributes & CONTROL != 0
     }
 
+    /// The time of a record, in ms since 1970: its own, or that of append. `BAD_RECORD` if it does not fit.
+    #[inline]
+    pub(super) fn timestamp_of(&self, delta: i64) -> Result<i64> {
+        if self.log_append_time() {
+            return Ok(self.max_timestamp);
+        }
+        let time = self.first_timestamp.checked_add(delta);
+        time.ok_or_else(|| Error::new(Code::BadRecord, "a record's time does not fit 64 bits"))
+    }
+
+    /// The offset of a record. `BAD_OFFSET` if it does not fit.
+    #[inline]
+    pub(super) fn offset_of(&self, delta: i32) -> Result<i64> {
+        let offset = self.base_offset.checked_add(i64::from(delta));
+        offset.ok_or_else(|| Error::new(Code::BadOffset, "a record's offset does not fit 64 bits"))
+    }
+
     /// The attributes with another compression.
     pub(super) const fn attributes_with(&self, compression: u8) -> i16 {
         self.attributes & !COMPRESSION | compression as i16

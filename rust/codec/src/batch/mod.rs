@@ -5,21 +5,22 @@
 //! given by whoever stores the batch.
 
 mod builder;
-mod check;
 mod find;
 mod header;
 mod records;
 mod rewrite;
+mod stamps;
+mod validate;
 mod walk;
 
 pub use builder::Origin;
 pub(crate) use builder::{Builder, NO_HEADERS, record_size};
-pub use check::{admit, check};
 pub use find::find_time;
 pub use header::{Batch, HEADER_SIZE, Header};
 pub use records::{Headers, Record, Records, payload};
-pub use rewrite::{recompress, restamp};
-pub use walk::{headers, span};
+pub use rewrite::{assign_offsets, recompress};
+pub use validate::{validate_batch, validate_batches};
+pub use walk::{batch_headers, slice_batches};
 pub(crate) use walk::{verify, whole};
 
 #[cfg(test)]

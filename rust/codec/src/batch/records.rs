@@ -37,18 +37,13 @@ impl Record<'_> {
     /// Its time, in ms since 1970: its own, or that of append. `BAD_RECORD` if it does not fit.
     #[inline]
     pub fn timestamp(&self, header: &Header) -> Result<i64> {
-        if header.log_append_time() {
-            return Ok(header.max_timestamp);
-        }
-        let time = header.first_timestamp.checked_add(self.timestamp_delta);
-        time.ok_or_else(|| Error::new(Code::BadRecord, "a record's time does not fit 64 bits"))
+        header.timestamp_of(self.timestamp_delta)
     }
 
     /// Its offset. `BAD_OFFSET` if it does not fit.
     #[inline]
     pub fn offset(&self, header: &Header) -> Result<i64> {
-        let offset = header.base_offset.checked_add(i64::from(self.offset_delta));
-        offset.ok_or_else(|| Error::new(Code::BadOffset, "a record's offset does not fit 64 bits"))
+        header.offset_of(self.offset_delta)
     }
 }
 
@@ -107,14 +102,24 @@ impl<'a> Iterator for Records<'a> {
                 return None;
             }
             self.data = &[];
-            return Some(Error::fail(Code::BadRecord, "bytes after the last record of a batch"));
+            return Some(bytes_left());
         }
         self.left -= 1;
         Some(record(&mut self.data).or_else(|Broken| {
             (self.left, self.data) = (0, &[]);
-            Error::fail(Code::BadRecord, "a record's lengths do not add up")
+            broken()
         }))
     }
+}
+
+#[cold]
+pub(super) fn broken<T>() -> Result<T> {
+    Error::fail(Code::BadRecord, "a record's lengths do not add up")
+}
+
+#[cold]
+pub(super) fn bytes_left<T>() -> Result<T> {
+    Error::fail(Code::BadRecord, "bytes after the last record of a batch")
 }
 
 /// The records of `batch` (one whole batch), decompressed if need be; see [`decompress`] for `limit` and the errors.
@@ -127,13 +132,13 @@ pub fn payload<'a>(header: &Header, batch: &'a [u8], limit: usize) -> Result<Cow
 }
 
 /// Inner lengths that do not add up.
-struct Broken;
+pub(super) struct Broken;
 
-type Taken<T> = std::result::Result<T, Broken>;
+pub(super) type Taken<T> = std::result::Result<T, Broken>;
 
 /// Take one record off the front.
 #[inline(always)]
-fn record<'a>(data: &mut &'a [u8]) -> Taken<Record<'a>> {
+pub(super) fn record<'a>(data: &mut &'a [u8]) -> Taken<Record<'a>> {
     // The first byte holds the attributes of a record, which have no meaning yet.
     let (_, mut body) = sized(data)?.split_first().ok_or(Broken)?;
     let timestamp_delta = long(&mut body)?;
@@ -157,6 +162,7 @@ fn record<'a>(data: &mut &'a [u8]) -> Taken<Record<'a>> {
     }
 }
 
+#[inline(always)]
 fn header<'a>(data: &mut &'a [u8]) -> Taken<(&'a [u8], Option<&'a [u8]>)> {
     Ok((sized(data)?, nullable(data)?))
 }

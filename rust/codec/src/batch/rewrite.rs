@@ -11,7 +11,7 @@ use crate::{Code, Error, Result};
 /// time of all records, and wins over the other. Both are in ms, and the checksum is computed anew only if one of them
 /// changed anything. Errors as [`Header::parse_only`], and `BAD_OFFSET` if the last offset would not fit 64 bits; the
 /// batch is then as it was.
-pub fn restamp(
+pub fn assign_offsets(
     batch: &mut [u8],
     base_offset: i64,
     leader_epoch: i32,

@@ -59,7 +59,7 @@ impl<'a> Iterator for Whole<'a> {
 /// Stops without error at the first that is incomplete, or is no version 2 batch, or (`verify`) fails its checksum or
 /// does not continue upward in offset.
 #[must_use]
-pub fn headers(data: &[u8], verify: bool) -> Vec<Batch> {
+pub fn batch_headers(data: &[u8], verify: bool) -> Vec<Batch> {
     let mut found: Vec<Batch> = Vec::new();
     for batch in (Front { data, at: 0 }) {
         if verify {
@@ -81,7 +81,7 @@ pub fn headers(data: &[u8], verify: bool) -> Vec<Batch> {
 /// At most `max_bytes`, but one whole batch at least if data has it. A batch is taken only if its last offset is below
 /// `limit`. Headers are walked, checksums are not looked at.
 #[must_use]
-pub fn span(data: &[u8], start: i64, limit: i64, max_bytes: usize) -> (usize, usize, i64) {
+pub fn slice_batches(data: &[u8], start: i64, limit: i64, max_bytes: usize) -> (usize, usize, i64) {
     let (mut from, mut to, mut next) = (0, 0, start);
     for Batch { start: at, header } in (Front { data, at: 0 }) {
         if header.last_offset() < start {

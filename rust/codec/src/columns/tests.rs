@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::batch::{Origin, check, restamp};
+use crate::batch::{Origin, assign_offsets, validate_batches};
 
 const LIMIT: usize = 1 << 24;
 const NAMES: [&str; 14] = [
@@ -29,7 +29,7 @@ fn ints(numbers: &[i32]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()
 }
 
-/// As they are handed to `assemble`, in the order of `NAMES`.
+/// As they are handed to `build_batch`, in the order of `NAMES`.
 fn buffers(columns: &Columns) -> Vec<(&'static str, Vec<u8>)> {
     let Columns { offset, timestamp, key, value, header_offsets, header_key, header_value } = columns;
     let data = [
@@ -53,7 +53,7 @@ fn buffers(columns: &Columns) -> Vec<(&'static str, Vec<u8>)> {
 
 fn put_together(buffers: &[(&str, Vec<u8>)], compression: Compression, base_offset: i64) -> Result<Vec<u8>> {
     let named: Vec<_> = buffers.iter().map(|(name, data)| (*name, &data[..])).collect();
-    assemble(&named, compression, base_offset, Origin::NONE)
+    build_batch(&named, compression, base_offset, Origin::NONE)
 }
 
 /// Three records at 10, 11 and 15; the second has two headers, the third is a tombstone.
@@ -91,7 +91,7 @@ fn changed(name: &str, data: Option<Vec<u8>>) -> Code {
 fn columns_come_back_whatever_the_compression() {
     for compression in Compression::ALL {
         let batch = put_together(&buffers(&three()), compression, 10).unwrap();
-        assert_eq!(columns(&batch, LIMIT), Ok(three()));
+        assert_eq!(to_columns(&batch, LIMIT), Ok(three()));
     }
 }
 
@@ -100,9 +100,9 @@ fn what_may_be_left_out_is_dense_or_null() {
     let mut few = buffers(&three());
     few.retain(|(name, _)| ["timestamp", "value_offsets", "value", "value_valid"].contains(name));
     let batch = put_together(&few, Compression::None, 7).unwrap();
-    let header = check(&batch, LIMIT).unwrap()[0].header;
+    let header = validate_batches(&batch, LIMIT).unwrap()[0].header;
     assert_eq!((header.base_offset, header.leader_epoch, header.first_timestamp), (7, -1, 1000));
-    let got = columns(&batch, LIMIT).unwrap();
+    let got = to_columns(&batch, LIMIT).unwrap();
     assert_eq!((got.offset, got.key.valid, got.header_offsets), (vec![7, 8, 9], vec![0; 3], vec![0; 4]));
 }
 
@@ -135,7 +135,7 @@ fn offsets_rise_within_31_bits_above_the_base() {
     let mut far = buffers(&three());
     far[0].1 = longs(&[10, 11, 10 + i64::from(i32::MAX)]);
     let batch = put_together(&far, Compression::None, 10).unwrap();
-    assert_eq!(columns(&batch, LIMIT).unwrap().offset[2], 10 + i64::from(i32::MAX));
+    assert_eq!(to_columns(&batch, LIMIT).unwrap().offset[2], 10 + i64::from(i32::MAX));
     assert_eq!(changed("timestamp", Some(longs(&[i64::MIN, 0, 1]))), Code::OutOfRange);
 }
 
@@ -151,12 +151,12 @@ fn batches_add_up_and_control_batches_do_not() {
     let mut control = batch.clone();
     control[22] |= 1 << 5;
     let mut stamped = batch.clone();
-    restamp(&mut stamped, 20, 0, None, Some(77)).unwrap();
-    let got = columns(&[&batch[..], &control, &stamped].concat(), LIMIT).unwrap();
+    assign_offsets(&mut stamped, 20, 0, None, Some(77)).unwrap();
+    let got = to_columns(&[&batch[..], &control, &stamped].concat(), LIMIT).unwrap();
     assert_eq!(got.offset, [10, 11, 15, 20, 21, 25]);
     assert_eq!(got.timestamp, [1000, 900, 1100, 77, 77, 77]);
     assert_eq!(got.header_offsets, [0, 0, 2, 2, 2, 4, 4]);
-    assert_eq!(columns(&batch[..80], LIMIT).unwrap_err().code, Code::Truncated);
+    assert_eq!(to_columns(&batch[..80], LIMIT).unwrap_err().code, Code::Truncated);
 }
 
 #[test]
@@ -165,9 +165,9 @@ fn the_limit_is_for_all_batches_together() {
     let size = plain.len() - crate::batch::HEADER_SIZE;
     let packed = put_together(&buffers(&three()), Compression::Zstd, 10).unwrap();
     let two = [&packed[..], &packed].concat();
-    assert!(columns(&two, 2 * size).is_ok());
-    assert_eq!(columns(&two, 2 * size - 1).unwrap_err().code, Code::DecompressionLimit);
-    assert!(columns(&plain, 0).is_ok());
+    assert!(to_columns(&two, 2 * size).is_ok());
+    assert_eq!(to_columns(&two, 2 * size - 1).unwrap_err().code, Code::DecompressionLimit);
+    assert!(to_columns(&plain, 0).is_ok());
 }
 
 proptest! {
@@ -194,6 +194,6 @@ proptest! {
             given.header_offsets.push(headers.len() as i32);
         }
         let batch = put_together(&buffers(&given), Compression::ALL[which], 0).unwrap();
-        prop_assert_eq!(columns(&batch, LIMIT), Ok(given));
+        prop_assert_eq!(to_columns(&batch, LIMIT), Ok(given));
     }
 }

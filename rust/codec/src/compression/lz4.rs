@@ -2,20 +2,23 @@
 //!
 //! The format: <https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md>.
 
+use std::hash::Hasher;
 use std::io::Write;
 
 use lz4_flex::block::{DecompressError, decompress_into_with_dict};
 use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
 use twox_hash::XxHash32;
 
-use super::{corrupt, over};
+use super::bounds::{corrupt, over};
 use crate::Result;
 
 const MAGIC: [u8; 4] = 0x184D_2204_u32.to_le_bytes();
 /// A byte of LZ4 stands for this many at most.
 const RATIO: usize = 255;
+/// And for no more than this in most blocks.
+const COMMON_RATIO: usize = 16;
 /// How far back linked blocks may reach.
-const WINDOW: usize = 64 * 1024;
+pub(super) const WINDOW: usize = 64 * 1024;
 /// The bit of a block's size that says that it is stored as it is.
 const STORED: u32 = 1 << 31;
 
@@ -26,24 +29,51 @@ pub(super) enum Checksum {
     RightOrOld,
 }
 
-/// A frame's header.
+/// A frame's header, and how far its blocks were read.
 struct Frame {
     linked: bool,
     block_checksum: bool,
-    content_checksum: bool,
+    content_checksum: Option<Box<XxHash32>>, // apart, as few have it and frames are moved
     content_size: Option<u64>,
     block_most: usize,
+    /// Decompressed bytes so far.
+    size: u64,
 }
 
-pub(super) fn decompress(mut data: &[u8], most: usize, checksum: Checksum) -> Result<Vec<u8>> {
-    let mut out = Vec::new();
-    while !data.is_empty() {
-        let Some(frame) = read_header(&mut data, checksum) else {
-            return corrupt("broken lz4 frame header");
-        };
-        read_frame(&mut data, &frame, most, &mut out)?;
+/// Frames of which some blocks have come out.
+pub(super) struct Frames<'d> {
+    rest: &'d [u8],
+    open: Option<Frame>,
+    checksum: Checksum,
+}
+
+impl<'d> Frames<'d> {
+    pub(super) fn new(data: &'d [u8], checksum: Checksum) -> Self {
+        Self { rest: data, open: None, checksum }
     }
-    Ok(out)
+
+    pub(super) fn is_done(&self) -> bool {
+        self.rest.is_empty() && self.open.is_none()
+    }
+
+    /// Append whole blocks to `out` until it has `until` bytes, never more than `most`. `out` ends with the last
+    /// [`WINDOW`] bytes that came before.
+    pub(super) fn fill(&mut self, out: &mut Vec<u8>, until: usize, most: usize) -> Result<()> {
+        while out.len() < until && !self.is_done() {
+            let frame = match &mut self.open {
+                Some(frame) => frame,
+                None => match read_header(&mut self.rest, self.checksum) {
+                    Some(frame) => self.open.insert(frame),
+                    None => return corrupt("broken lz4 frame header"),
+                },
+            };
+            if frame.read(&mut self.rest, out, until, most)? {
+                frame.close(&mut self.rest)?;
+                self.open = None;
+            }
+        }
+        Ok(())
+    }
 }
 
 fn read_header(data: &mut &[u8], checksum: Checksum) -> Option<Frame> {
@@ -68,66 +98,83 @@ fn read_header(data: &mut &[u8], checksum: Checksum) -> Option<Frame> {
     Some(Frame {
         linked: !has(5),
         block_checksum: has(4),
-        content_checksum: has(2),
+        content_checksum: has(2).then(|| Box::new(XxHash32::with_seed(0))),
         content_size,
         // 4 to 7 stand for 64 KiB, 256 KiB, 1 MiB, 4 MiB.
         block_most: 1 << (8 + 2 * (size_class >> 4)),
+        size: 0,
     })
 }
 
-/// Append the blocks of a frame, to its end mark and checksum.
-fn read_frame(data: &mut &[u8], frame: &Frame, most: usize, out: &mut Vec<u8>) -> Result<()> {
-    let start = out.len();
-    loop {
-        let Some(size) = take(data).map(u32::from_le_bytes) else {
-            return corrupt("an lz4 frame ends early");
-        };
-        if size == 0 {
-            break;
+impl Frame {
+    /// Append blocks to `out` until it has `until` bytes, or to the frame's end mark: whether that was reached.
+    fn read(&mut self, data: &mut &[u8], out: &mut Vec<u8>, until: usize, most: usize) -> Result<bool> {
+        while out.len() < until {
+            let Some(size) = take(data).map(u32::from_le_bytes) else {
+                return corrupt("an lz4 frame ends early");
+            };
+            if size == 0 {
+                return Ok(true);
+            }
+            let Some((block, rest)) = data.split_at_checked((size & !STORED) as usize) else {
+                return corrupt("an lz4 frame ends inside a block");
+            };
+            *data = rest;
+            if block.len() > self.block_most {
+                return corrupt("an lz4 block is larger than its frame allows");
+            }
+            if self.block_checksum && take(data) != Some(XxHash32::oneshot(0, block).to_le_bytes()) {
+                return corrupt("an lz4 block fails its checksum");
+            }
+            let (at, room) = (out.len(), most - out.len());
+            if size & STORED == 0 {
+                self.read_block(block, room, out)?;
+            } else if block.len() > room {
+                return over();
+            } else {
+                out.extend_from_slice(block);
+            }
+            self.size += (out.len() - at) as u64;
+            if let Some(sum) = &mut self.content_checksum {
+                sum.write(&out[at..]);
+            }
         }
-        let Some((block, rest)) = data.split_at_checked((size & !STORED) as usize) else {
-            return corrupt("an lz4 frame ends inside a block");
-        };
-        *data = rest;
-        if block.len() > frame.block_most {
-            return corrupt("an lz4 block is larger than its frame allows");
-        }
-        if frame.block_checksum && take(data) != Some(XxHash32::oneshot(0, block).to_le_bytes()) {
-            return corrupt("an lz4 block fails its checksum");
-        }
-        let room = most - out.len();
-        if size & STORED == 0 {
-            read_block(block, frame, start, room, out)?;
-        } else if block.len() > room {
-            return over();
-        } else {
-            out.extend_from_slice(block);
-        }
+        Ok(false)
     }
-    let content = &out[start..];
-    if frame.content_checksum && take(data) != Some(XxHash32::oneshot(0, content).to_le_bytes()) {
-        return corrupt("an lz4 frame fails its checksum");
-    }
-    if frame.content_size.is_some_and(|size| size != content.len() as u64) {
-        return corrupt("an lz4 frame's size is not the one announced");
-    }
-    Ok(())
-}
 
-/// Append one compressed block of the frame that begins at `start` of `out`; `room` bytes are left of the bound.
-fn read_block(block: &[u8], frame: &Frame, start: usize, room: usize, out: &mut Vec<u8>) -> Result<()> {
-    let at = out.len();
-    let most = frame.block_most.min(block.len() * RATIO);
-    out.resize(at + most.min(room), 0);
-    let (before, after) = out.split_at_mut(at);
-    let dictionary = if frame.linked { &before[start.max(at.saturating_sub(WINDOW))..] } else { &[] };
-    match decompress_into_with_dict(block, after, dictionary) {
-        Ok(size) => {
-            out.truncate(at + size);
-            Ok(())
+    /// Append one compressed block; `room` bytes are left of the bound.
+    fn read_block(&self, block: &[u8], room: usize, out: &mut Vec<u8>) -> Result<()> {
+        let at = out.len();
+        let reach = if self.linked { self.size.min(WINDOW as u64) as usize } else { 0 };
+        let most = self.block_most.min(block.len() * RATIO);
+        // Clearing the most that a small block can take would be longer work than decompressing it.
+        let mut size = most.min(room).min(block.len() * COMMON_RATIO);
+        loop {
+            out.resize(at + size, 0);
+            let (before, after) = out.split_at_mut(at);
+            match decompress_into_with_dict(block, after, &before[at - reach..]) {
+                Ok(size) => {
+                    out.truncate(at + size);
+                    return Ok(());
+                }
+                Err(DecompressError::OutputTooSmall { .. }) if size < most.min(room) => size = most.min(room),
+                Err(DecompressError::OutputTooSmall { .. }) if room < most => return over(),
+                Err(_) => return corrupt("broken lz4 block"),
+            }
         }
-        Err(DecompressError::OutputTooSmall { .. }) if room < most => over(),
-        Err(_) => corrupt("broken lz4 block"),
+    }
+
+    /// What stands behind the end mark.
+    fn close(&self, data: &mut &[u8]) -> Result<()> {
+        if let Some(sum) = &self.content_checksum
+            && take(data) != Some(sum.finish_32().to_le_bytes())
+        {
+            return corrupt("an lz4 frame fails its checksum");
+        }
+        if self.content_size.is_some_and(|size| size != self.size) {
+            return corrupt("an lz4 frame's size is not the one announced");
+        }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 
 use snap::raw::{Decoder, Encoder, decompress_len, max_compress_len};
 
-use super::{corrupt, over};
+use super::bounds::{corrupt, over};
 use crate::Result;
 
 const MAGIC: &[u8; 8] = b"\x82SNAPPY\0";
@@ -13,27 +13,47 @@ const FRAME_HEADER: &[u8; 16] = b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01";
 /// Plain bytes in a block, as the Java library cuts them.
 const BLOCK: usize = 32 * 1024;
 
-pub(super) fn decompress(data: &[u8], most: usize) -> Result<Vec<u8>> {
-    let mut out = Vec::new();
-    if !data.starts_with(MAGIC) {
-        block(data, most, &mut out)?;
-        return Ok(out);
+/// A byte of Snappy stands for this many at most: three bytes copy 64.
+const RATIO: usize = 22;
+
+/// Blocks of which some have come out.
+pub(super) struct Blocks<'d> {
+    rest: &'d [u8],
+    framed: bool,
+}
+
+impl<'d> Blocks<'d> {
+    /// `CORRUPT_COMPRESSION` for a framing that ends inside its header.
+    pub(super) fn new(data: &'d [u8]) -> Result<Self> {
+        let framed = data.starts_with(MAGIC);
+        match data.get(if framed { FRAME_HEADER.len() } else { 0 }..) {
+            Some(rest) => Ok(Self { rest, framed }),
+            None => corrupt("snappy framing ends inside its header"),
+        }
     }
-    let Some(mut rest) = data.get(FRAME_HEADER.len()..) else {
-        return corrupt("snappy framing ends inside its header");
-    };
-    while !rest.is_empty() {
-        let Some((size, after)) = rest.split_first_chunk() else {
-            return corrupt("snappy framing ends inside a block length");
-        };
-        let size = u32::from_be_bytes(*size) as usize;
-        let Some((compressed, after)) = after.split_at_checked(size).filter(|_| size > 0) else {
-            return corrupt("a snappy block length is not possible");
-        };
-        block(compressed, most, &mut out)?;
-        rest = after;
+
+    pub(super) fn is_done(&self) -> bool {
+        self.rest.is_empty()
     }
-    Ok(out)
+
+    /// Append whole blocks to `out` until it has `until` bytes, never more than `most`.
+    pub(super) fn fill(&mut self, out: &mut Vec<u8>, until: usize, most: usize) -> Result<()> {
+        while out.len() < until && !self.rest.is_empty() {
+            if !self.framed {
+                return block(std::mem::take(&mut self.rest), most, out);
+            }
+            let Some((size, after)) = self.rest.split_first_chunk() else {
+                return corrupt("snappy framing ends inside a block length");
+            };
+            let size = u32::from_be_bytes(*size) as usize;
+            let Some((compressed, after)) = after.split_at_checked(size).filter(|_| size > 0) else {
+                return corrupt("a snappy block length is not possible");
+            };
+            block(compressed, most, out)?;
+            self.rest = after;
+        }
+        Ok(())
+    }
 }
 
 /// Append what one raw block stands for.
@@ -44,6 +64,10 @@ fn block(compressed: &[u8], most: usize, out: &mut Vec<u8>) -> Result<()> {
     let at = out.len();
     if size > most - at {
         return over();
+    }
+    // Before room is made for it.
+    if size > compressed.len() * RATIO {
+        return corrupt("a snappy block announces more than it can hold");
     }
     out.resize(at + size, 0);
     match Decoder::new().decompress(compressed, &mut out[at..]) {

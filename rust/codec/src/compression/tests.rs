@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::Code;
 
 const REAL: [Compression; 4] = [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd];
 const LIMIT: usize = 1 << 26;
@@ -30,6 +31,73 @@ fn every_size_around_the_blocks_comes_back() {
     }
 }
 
+/// All pieces one after another, and the largest of them.
+fn pieces(compression: Compression, data: &[u8], limit: usize, step: usize) -> Result<(Vec<u8>, usize)> {
+    let mut unpack = Unpack::new(compression, data, limit, step)?;
+    let (mut out, mut largest) = (Vec::new(), 0);
+    while !unpack.advance()?.is_empty() {
+        out.extend_from_slice(unpack.piece());
+        largest = largest.max(unpack.piece().len());
+    }
+    assert!(unpack.is_done());
+    assert_eq!(unpack.left(), limit - out.len());
+    Ok((out, largest))
+}
+
+#[test]
+fn pieces_give_the_whole_and_are_bounded() {
+    let plain = text(3_000_000);
+    for compression in Compression::ALL {
+        let data = packed(compression, &plain);
+        for step in [1 << 10, 100_000, PIECE] {
+            let (out, largest) = pieces(compression, &data, LIMIT, step).unwrap();
+            assert!(out == plain, "{compression:?}");
+            assert!(largest < step + (4 << 20), "{compression:?} {largest}");
+            assert!(pieces(compression, &data, out.len(), step).is_ok());
+            let less = pieces(compression, &data, out.len() - 1, step);
+            assert_eq!(less.unwrap_err().code, Code::DecompressionLimit, "{compression:?} {step}");
+        }
+    }
+}
+
+#[test]
+fn linked_lz4_blocks_reach_into_the_piece_before() {
+    use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
+    let plain: Vec<u8> = (0..500_000_u32).map(|i| (i.wrapping_mul(i >> 9) >> 3) as u8).collect();
+    let plain = [&plain[..60_000], &plain[..60_000], &plain[..], &plain[400_000..]].concat();
+    let info =
+        FrameInfo::new().block_mode(BlockMode::Linked).block_size(BlockSize::Max64KB).content_checksum(true);
+    let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
+    std::io::Write::write_all(&mut encoder, &plain).unwrap();
+    let one = encoder.finish().unwrap();
+    let two = [&one[..], &one].concat(); // the second may not reach into the first
+    assert_eq!(pieces(Compression::Lz4, &two, LIMIT, 1).unwrap().0, [&plain[..], &plain].concat());
+}
+
+#[test]
+fn a_zstd_frame_that_asks_for_a_window_beyond_128_mib_is_corrupt() {
+    // No size announced; the window; then the last block, as it is, of one byte.
+    let frame = |window: u8| [&0xFD2F_B528_u32.to_le_bytes()[..], &[0, window, 9, 0, 0, b'x']].concat();
+    assert_eq!(decompress(Compression::Zstd, &frame(17 << 3), 1), Ok(b"x".to_vec()));
+    for window in [17 << 3 | 1, 18 << 3, 31 << 3 | 7] {
+        assert_eq!(code(decompress(Compression::Zstd, &frame(window), LIMIT)), Code::CorruptCompression);
+    }
+    // 128 MiB are held by one at a time, and given back.
+    for _ in 0..2 {
+        assert_eq!(pieces(Compression::Zstd, &frame(17 << 3), 1, 1).map(|(out, _)| out), Ok(b"x".to_vec()));
+    }
+}
+
+#[test]
+fn no_room_is_made_for_what_is_only_announced() {
+    // A raw block of snappy that says 4 GiB - 1, a frame of zstd that says 1 GiB and holds nothing.
+    let snappy = [0xff, 0xff, 0xff, 0xff, 0x0f, 0];
+    assert_eq!(code(decompress(Compression::Snappy, &snappy, usize::MAX)), Code::CorruptCompression);
+    assert_eq!(code(decompress(Compression::Snappy, &snappy, 1 << 30)), Code::DecompressionLimit);
+    let zstd = [&0xFD2F_B528_u32.to_le_bytes()[..], &[0x80, 0, 0, 0, 0, 0x40, 1, 0, 0]].concat();
+    assert_eq!(code(decompress(Compression::Zstd, &zstd, usize::MAX)), Code::CorruptCompression);
+}
+
 #[test]
 fn the_bound_is_exact() {
     let plain = text(10_000);
@@ -46,8 +114,8 @@ fn bombs_do_not_go_off() {
     let zeros = vec![0; 32 << 20];
     for compression in [Compression::Gzip, Compression::Lz4, Compression::Zstd] {
         let bomb = packed(compression, &zeros);
-        assert!(bound(bomb.len(), usize::MAX) < zeros.len());
-        assert_eq!(code(decompress(compression, &bomb, usize::MAX)), Code::DecompressionLimit);
+        assert_eq!(code(decompress(compression, &bomb, zeros.len() - 1)), Code::DecompressionLimit);
+        assert!(decompress(compression, &bomb, zeros.len()).is_ok_and(|out| out == zeros));
     }
 }
 
@@ -55,9 +123,8 @@ fn bombs_do_not_go_off() {
 fn a_zstd_frame_of_unknown_size_is_read_and_bounded() {
     let plain = text(3 << 20);
     let stream = zstd_stream(&plain);
-    assert_eq!(decompress(Compression::Zstd, &stream, LIMIT).map(|out| out == plain), {
-        if bound(stream.len(), LIMIT) < plain.len() { Err(over_error()) } else { Ok(true) }
-    });
+    assert_eq!(decompress(Compression::Zstd, &stream, plain.len()).map(|out| out == plain), Ok(true));
+    assert_eq!(code(decompress(Compression::Zstd, &stream, plain.len() - 1)), Code::DecompressionLimit);
     let short = zstd_stream(b"short");
     assert_eq!(decompress(Compression::Zstd, &short, 5), Ok(b"short".to_vec()));
     assert_eq!(code(decompress(Compression::Zstd, &short, 4)), Code::DecompressionLimit);
@@ -111,10 +178,6 @@ fn zstd_frames_to_skip_are_skipped() {
     let skipped = [&0x184D_2A50_u32.to_le_bytes()[..], &3_u32.to_le_bytes(), b"any"].concat();
     let data = [&skipped[..], &packed(Compression::Zstd, b"text"), &skipped].concat();
     assert_eq!(decompress(Compression::Zstd, &data, 4), Ok(b"text".to_vec()));
-}
-
-fn over_error() -> Error {
-    over::<()>().unwrap_err()
 }
 
 /// As a streaming encoder writes it: without the content's size.
@@ -222,6 +285,18 @@ fn numbers_beyond_four_are_unknown() {
 
 proptest! {
     #[test]
+    fn damaged_bytes_are_the_same_in_pieces(
+        which in 0..4_usize, plain: Vec<u8>, times in 1..40_usize, at: prop::sample::Index, flip: u8, step in 0..300_usize,
+    ) {
+        let mut bytes = packed(REAL[which], &plain.repeat(times));
+        let at = at.index(bytes.len());
+        bytes[at] ^= flip;
+        let whole = decompress(REAL[which], &bytes, LIMIT);
+        let parts = pieces(REAL[which], &bytes, LIMIT, step.max(1)).map(|(out, _)| out);
+        prop_assert_eq!(whole.map_err(|error| error.code), parts.map_err(|error| error.code));
+    }
+
+    #[test]
     fn damaged_bytes_are_a_value_or_an_error(
         which in 0..4_usize, plain: Vec<u8>, at: prop::sample::Index, flip in 1..=u8::MAX, limit in 0..10_000_usize,
     ) {
@@ -236,7 +311,7 @@ proptest! {
     #[test]
     fn random_bytes_are_a_value_or_an_error(which in 0..4_usize, bytes: Vec<u8>) {
         if let Ok(out) = decompress_old(REAL[which], &bytes, LIMIT) {
-            prop_assert!(out.len() <= bound(bytes.len(), LIMIT));
+            prop_assert!(out.len() <= LIMIT);
         }
     }
 }

@@ -12,7 +12,7 @@ const COMPRESSION: u8 = 0b0111;
 /// The attribute bit that says that the time is that of append; magic 1 only.
 const LOG_APPEND_TIME: u8 = 0b1000;
 
-/// A message, borrowed from its set. Its offset is not kept: a lifted set gets new ones.
+/// A message, borrowed from its set. Its offset is not kept: an up-converted set gets new ones.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Message<'a> {
     pub(super) magic: u8,

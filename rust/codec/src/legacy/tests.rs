@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use super::message::{Message, checksum, write};
 use super::*;
 use crate::Code;
-use crate::batch::{check, restamp};
-use crate::columns::{Columns, columns};
+use crate::batch::{assign_offsets, validate_batches};
+use crate::columns::{Columns, to_columns};
 use crate::compression::{Compression, compress};
 
 const LIMIT: usize = 1 << 24;
@@ -43,15 +43,15 @@ fn wrapped(magic: u8, compression: Compression, set: &[u8]) -> Vec<u8> {
     with_attributes(plain(magic, 50, &packed), compression.bits())
 }
 
-fn lifted(set: &[u8]) -> Columns {
-    let batch = lift(set, LIMIT, NOW).unwrap();
-    let found = check(&batch, LIMIT).unwrap();
+fn up_converted(set: &[u8]) -> Columns {
+    let batch = up_convert(set, LIMIT, NOW).unwrap();
+    let found = validate_batches(&batch, LIMIT).unwrap();
     assert_eq!((found.len(), found[0].header.base_offset), (1, 0));
-    columns(&batch, LIMIT).unwrap()
+    to_columns(&batch, LIMIT).unwrap()
 }
 
 fn refusal(set: &[u8]) -> Code {
-    lift(set, LIMIT, NOW).unwrap_err().code
+    up_convert(set, LIMIT, NOW).unwrap_err().code
 }
 
 #[test]
@@ -66,8 +66,8 @@ fn a_message_as_the_protocol_page_draws_it() {
 }
 
 #[test]
-fn plain_messages_of_both_magics_are_lifted_together() {
-    let got = lifted(&[plain(0, 9, b"old"), plain(1, 10, b"new"), plain(1, -1, b"")].concat());
+fn plain_messages_of_both_magics_are_up_converted_together() {
+    let got = up_converted(&[plain(0, 9, b"old"), plain(1, 10, b"new"), plain(1, -1, b"")].concat());
     assert_eq!((got.offset, got.timestamp), (vec![0, 1, 2], vec![NOW, 10, -1]));
     assert_eq!((&got.value.data[..], got.value.valid), (&b"oldnew"[..], vec![1, 1, 1]));
     assert_eq!(got.key.valid, [0, 0, 0]);
@@ -87,7 +87,7 @@ fn null_keys_and_values_stay_null_and_empty_ones_empty() {
         };
         write(&mut set, 0, &message).unwrap();
     }
-    let got = lifted(&set);
+    let got = up_converted(&set);
     assert_eq!((got.key.valid, got.value.valid), (vec![0, 1, 1], vec![0, 0, 1]));
     assert_eq!(got.timestamp, [-1, -1, -1]);
 }
@@ -98,7 +98,7 @@ fn wrappers_are_unwrapped_once() {
         for magic in [0, 1] {
             let inner = [plain(magic, 10, b"a"), plain(magic, 20, b"b")].concat();
             let wrapper = wrapped(magic, compression, &inner);
-            let got = lifted(&[&plain(1, 7, b"z")[..], &wrapper, &wrapper].concat());
+            let got = up_converted(&[&plain(1, 7, b"z")[..], &wrapper, &wrapper].concat());
             let times = if magic == 0 { [NOW, NOW] } else { [10, 20] };
             assert_eq!(got.timestamp, [&[7][..], &times, &times].concat());
             assert_eq!((&got.value.data[..], got.offset), (&b"zabab"[..], vec![0, 1, 2, 3, 4]));
@@ -106,11 +106,17 @@ fn wrappers_are_unwrapped_once() {
             assert_eq!(refusal(&wrapped(magic, compression, b"")), Code::BadCount);
             assert_eq!(refusal(&wrapped(magic, compression, &plain(1 - magic, 0, b""))), Code::BadMagic);
             assert_eq!(refusal(&wrapped(magic, compression, &inner[..30])), Code::Truncated);
-            assert_eq!(lift(&wrapper, inner.len() - 1, NOW).unwrap_err().code, Code::DecompressionLimit);
+            assert_eq!(
+                up_convert(&wrapper, inner.len() - 1, NOW).unwrap_err().code,
+                Code::DecompressionLimit
+            );
             // The limit is for all wrappers together.
             let two = [&wrapper[..], &wrapper].concat();
-            assert_eq!(lift(&two, 2 * inner.len() - 1, NOW).unwrap_err().code, Code::DecompressionLimit);
-            assert!(lift(&two, 2 * inner.len(), NOW).is_ok());
+            assert_eq!(
+                up_convert(&two, 2 * inner.len() - 1, NOW).unwrap_err().code,
+                Code::DecompressionLimit
+            );
+            assert!(up_convert(&two, 2 * inner.len(), NOW).is_ok());
         }
     }
 }
@@ -119,7 +125,7 @@ fn wrappers_are_unwrapped_once() {
 fn a_wrapper_stamped_on_append_gives_its_time() {
     let inner = [plain(1, 10, b"a"), plain(1, 20, b"b")].concat();
     let wrapper = with_attributes(wrapped(1, Compression::Gzip, &inner), 1 | 8);
-    assert_eq!(lifted(&wrapper).timestamp, [50, 50]);
+    assert_eq!(up_converted(&wrapper).timestamp, [50, 50]);
 }
 
 #[test]
@@ -128,7 +134,7 @@ fn old_lz4_frames_are_taken() {
     compress(Compression::Lz4, &plain(0, 0, b"a"), &mut packed);
     packed[6] = (twox_hash::XxHash32::oneshot(0, &packed[..6]) >> 8) as u8;
     let wrapper = with_attributes(plain(0, 0, &packed), 3);
-    assert_eq!(lifted(&wrapper).value.data, b"a");
+    assert_eq!(up_converted(&wrapper).value.data, b"a");
 }
 
 #[test]
@@ -169,30 +175,30 @@ fn every_rule_has_its_code() {
 
 #[test]
 fn batches_are_lowered_with_their_offsets() {
-    let mut batch = lift(&[plain(1, 10, b"a"), plain(1, 20, b"b")].concat(), LIMIT, NOW).unwrap();
-    restamp(&mut batch, 5, 0, None, None).unwrap();
-    let set = lower(&batch, 1, LIMIT).unwrap();
+    let mut batch = up_convert(&[plain(1, 10, b"a"), plain(1, 20, b"b")].concat(), LIMIT, NOW).unwrap();
+    assign_offsets(&mut batch, 5, 0, None, None).unwrap();
+    let set = down_convert(&batch, 1, LIMIT).unwrap();
     assert_eq!(set[..plain(1, 10, b"a").len()], plain(1, 10, b"a"));
     assert_eq!(set[35..43], 6_i64.to_be_bytes());
-    assert_eq!(lower(&batch, 0, LIMIT).unwrap()[..27], plain(0, 10, b"a"));
-    assert_eq!(lower(&batch, 2, LIMIT).unwrap_err().code, Code::BadValue);
-    assert_eq!(lower(&batch[..70], 1, LIMIT).unwrap_err().code, Code::Truncated);
+    assert_eq!(down_convert(&batch, 0, LIMIT).unwrap()[..27], plain(0, 10, b"a"));
+    assert_eq!(down_convert(&batch, 2, LIMIT).unwrap_err().code, Code::BadValue);
+    assert_eq!(down_convert(&batch[..70], 1, LIMIT).unwrap_err().code, Code::Truncated);
 
-    restamp(&mut batch, 5, 0, None, Some(99)).unwrap();
-    let stamped = lower(&batch, 1, LIMIT).unwrap();
+    assign_offsets(&mut batch, 5, 0, None, Some(99)).unwrap();
+    let stamped = down_convert(&batch, 1, LIMIT).unwrap();
     assert_eq!((stamped[17], &stamped[18..26]), (8, &99_i64.to_be_bytes()[..]));
-    assert_eq!(lower(&batch, 0, LIMIT).unwrap()[17], 0);
+    assert_eq!(down_convert(&batch, 0, LIMIT).unwrap()[17], 0);
 
     let packed = crate::batch::recompress(&batch, Compression::Zstd, LIMIT).unwrap();
-    assert_eq!(lower(&packed, 1, LIMIT), Ok(stamped));
-    assert_eq!(lower(&packed, 1, 10).unwrap_err().code, Code::DecompressionLimit);
+    assert_eq!(down_convert(&packed, 1, LIMIT), Ok(stamped));
+    assert_eq!(down_convert(&packed, 1, 10).unwrap_err().code, Code::DecompressionLimit);
 }
 
 #[test]
 fn control_batches_are_not_lowered() {
-    let mut batch = lift(&plain(1, 10, b"a"), LIMIT, NOW).unwrap();
+    let mut batch = up_convert(&plain(1, 10, b"a"), LIMIT, NOW).unwrap();
     batch[22] = 1 << 5;
-    assert_eq!(lower(&batch, 1, LIMIT), Ok(vec![]));
+    assert_eq!(down_convert(&batch, 1, LIMIT), Ok(vec![]));
 }
 
 proptest! {
@@ -207,18 +213,18 @@ proptest! {
         if mend {
             set = sealed(set);
         }
-        let _ = lift(&set, LIMIT, NOW);
-        let _ = lower(&set, 1, LIMIT);
+        let _ = up_convert(&set, LIMIT, NOW);
+        let _ = down_convert(&set, 1, LIMIT);
     }
 
     #[test]
     fn random_bytes_are_a_value_or_an_error(bytes: Vec<u8>) {
-        let _ = lift(&bytes, LIMIT, NOW);
-        let _ = lower(&bytes, 0, LIMIT);
+        let _ = up_convert(&bytes, LIMIT, NOW);
+        let _ = down_convert(&bytes, 0, LIMIT);
     }
 
     #[test]
-    fn what_is_lowered_is_lifted_again(values: Vec<Option<Vec<u8>>>, first in 0..1_000_000_i64) {
+    fn what_is_down_converted_is_up_converted_again(values: Vec<Option<Vec<u8>>>, first in 0..1_000_000_i64) {
         prop_assume!(!values.is_empty());
         let mut set = Vec::new();
         for (offset, value) in (0..).zip(&values) {
@@ -228,7 +234,7 @@ proptest! {
             };
             write(&mut set, offset, &message).unwrap();
         }
-        let batch = lift(&set, LIMIT, NOW).unwrap();
-        prop_assert_eq!(lower(&batch, 1, LIMIT), Ok(set));
+        let batch = up_convert(&set, LIMIT, NOW).unwrap();
+        prop_assert_eq!(down_convert(&batch, 1, LIMIT), Ok(set));
     }
 }

@@ -3,9 +3,9 @@
 /// Most digits of a number of 64 bits.
 pub(crate) const DIGITS: usize = 20;
 
-/// How many bytes [`pack`] writes.
+/// How many bytes [`encode_commands`] writes.
 #[must_use]
-pub fn packed_size<A: AsRef<[u8]>>(commands: &[Vec<A>]) -> usize {
+pub fn encoded_size<A: AsRef<[u8]>>(commands: &[Vec<A>]) -> usize {
     let command = |arguments: &Vec<A>| {
         let words = arguments.iter().map(|argument| bulk_size(argument.as_ref().len()));
         array_size(arguments.len()) + words.sum::<usize>()
@@ -13,28 +13,28 @@ pub fn packed_size<A: AsRef<[u8]>>(commands: &[Vec<A>]) -> usize {
     commands.iter().map(command).sum()
 }
 
-/// Write a pipeline of commands into `out`, which must be [`packed_size`] long.
+/// Write a pipeline of commands into `out`, which must be [`encoded_size`] long.
 ///
 /// # Panics
 /// If it is not.
-pub fn pack<A: AsRef<[u8]>>(commands: &[Vec<A>], out: &mut [u8]) {
-    let mut pen = Pen { out, at: 0 };
+pub fn encode_commands<A: AsRef<[u8]>>(commands: &[Vec<A>], out: &mut [u8]) {
+    let mut writer = Writer { out, at: 0 };
     for arguments in commands {
-        pen.header(b'*', arguments.len());
+        writer.header(b'*', arguments.len());
         for argument in arguments {
-            pen.bulk(argument.as_ref());
+            writer.bulk(argument.as_ref());
         }
     }
-    assert_eq!(pen.at, pen.out.len(), "the space must be packed_size() long");
+    assert_eq!(writer.at, writer.out.len(), "the space must be encoded_size() long");
 }
 
 /// Words as bulk strings, without the array around them.
 #[must_use]
 pub fn words<A: AsRef<[u8]>>(words: &[A]) -> Vec<u8> {
     let mut out = vec![0; words.iter().map(|word| bulk_size(word.as_ref().len())).sum()];
-    let mut pen = Pen { out: &mut out, at: 0 };
+    let mut writer = Writer { out: &mut out, at: 0 };
     for word in words {
-        pen.bulk(word.as_ref());
+        writer.bulk(word.as_ref());
     }
     out
 }
@@ -48,9 +48,9 @@ pub enum Part<'a, A> {
     Argument(&'a A),
 }
 
-/// The bytes of [`pack`], cut in parts so that arguments of `large` bytes and more are not copied.
+/// The bytes of [`encode_commands`], cut in parts so that arguments of `large` bytes and more are not copied.
 #[must_use]
-pub fn parts<A: AsRef<[u8]>>(commands: &[Vec<A>], large: usize) -> Vec<Part<'_, A>> {
+pub fn encode_command_parts<A: AsRef<[u8]>>(commands: &[Vec<A>], large: usize) -> Vec<Part<'_, A>> {
     let (mut found, mut packed) = (Vec::new(), Vec::new());
     for arguments in commands {
         announce(&mut packed, b'*', arguments.len());
@@ -73,12 +73,12 @@ pub fn parts<A: AsRef<[u8]>>(commands: &[Vec<A>], large: usize) -> Vec<Part<'_, 
 }
 
 /// Writes RESP into space that is known to be large enough.
-pub(crate) struct Pen<'o> {
+pub(crate) struct Writer<'o> {
     pub(crate) out: &'o mut [u8],
     pub(crate) at: usize,
 }
 
-impl Pen<'_> {
+impl Writer<'_> {
     #[inline]
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.out[self.at..self.at + bytes.len()].copy_from_slice(bytes);

@@ -7,9 +7,9 @@ mod replies;
 mod tests;
 mod walk;
 
-pub(crate) use commands::{DIGITS, Pen, array_size, bulk_size, decimal, digits};
-pub use commands::{Part, pack, packed_size, parts, words};
+pub(crate) use commands::{DIGITS, Writer, array_size, bulk_size, decimal, digits};
+pub use commands::{Part, encode_command_parts, encode_commands, encoded_size, words};
 pub use groups::Groups;
-pub use replies::{Replies, parse};
+pub use replies::{Replies, parse_reply};
 pub(crate) use walk::announcement;
 pub use walk::{MOST_LEVELS, Sink};

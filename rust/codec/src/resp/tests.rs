@@ -136,10 +136,10 @@ proptest! {
         let (whole, left) = cut(&data, step, 1 << 20, &[]).unwrap();
         prop_assert_eq!((whole.concat(), left), (data.clone(), 0));
         for (raw, reply) in whole.iter().zip(&expected) {
-            let (value, size) = super::parse(raw, &mut Tree).unwrap();
+            let (value, size) = super::parse_reply(raw, &mut Tree).unwrap();
             prop_assert_eq!((&value, size), (reply, raw.len()));
             prop_assert!(matches!(
-                super::parse(&raw[..size - 1], &mut Tree),
+                super::parse_reply(&raw[..size - 1], &mut Tree),
                 Err(Stop::Rule(error)) if error.code == Code::Truncated
             ));
         }
@@ -162,8 +162,8 @@ proptest! {
     fn commands_read_back_as_arrays(
         commands in prop::collection::vec(prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 1..12), 0..4)
     ) {
-        let mut out = vec![0; packed_size(&commands)];
-        pack(&commands, &mut out);
+        let mut out = vec![0; encoded_size(&commands)];
+        encode_commands(&commands, &mut out);
         for large in [0, 5, 100] {
             let words = |part: Part<Vec<u8>>| match part {
                 Part::Packed(bytes) => bytes,
@@ -172,7 +172,7 @@ proptest! {
                     bytes.clone()
                 }
             };
-            prop_assert_eq!(parts(&commands, large).into_iter().flat_map(words).collect::<Vec<_>>(), out.clone());
+            prop_assert_eq!(encode_command_parts(&commands, large).into_iter().flat_map(words).collect::<Vec<_>>(), out.clone());
         }
         let list = |arguments: Vec<Vec<u8>>| Reply::List(arguments.into_iter().map(Reply::Bytes).collect());
         let expected: Vec<_> = commands.into_iter().map(list).collect();

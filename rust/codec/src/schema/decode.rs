@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use super::TAGGED_SLOT;
-use super::plan::{Form, Plan, Step};
-use super::table::{Initial, Kind};
+use super::form::{Form, Plan, Step};
+use super::table::{Initial, Kind, LONGEST_TEXT, TAGGED_SLOT};
 use crate::reader::Reader;
 use crate::{Code, Error, Result, Stop};
 
@@ -132,6 +131,9 @@ impl<'d, S: Sink> Decode<'_, 'd, S> {
             Form::Text { compact } => {
                 let plain = |reader: &mut Reader<'d>| reader.i16().map(i32::from);
                 let Some(size) = self.length(*compact, plain)? else { return Ok(None) };
+                if size > LONGEST_TEXT {
+                    return Err(Error::new(Code::Oversize, format!("a string of {size} bytes")).into());
+                }
                 match std::str::from_utf8(self.reader.take(size)?) {
                     Ok(text) => self.sink.text(text),
                     Err(_) => return Err(Error::new(Code::BadUtf8, "the text is not UTF-8").into()),

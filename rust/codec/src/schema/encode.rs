@@ -1,7 +1,7 @@
 //! From whatever a [`Source`] holds into bytes.
 
-use super::TAGGED_SLOT;
-use super::plan::{Form, Plan, Step};
+use super::form::{Form, Plan, Step};
+use super::table::{LONGEST_TEXT, TAGGED_SLOT};
 use super::write::{bounded, write_integer, write_length, write_null, write_text_length};
 use crate::{Code, Error, Result, Stop, varint};
 
@@ -168,8 +168,7 @@ impl<S: Source> Encode<'_, S> {
             }
             Form::Text { compact } => {
                 let text = given(source.text(value), "a string")?;
-                let most = if *compact { i32::MAX as usize - 1 } else { i16::MAX as usize };
-                write_text_length(&mut out.bytes, *compact, bounded(text.len(), most)?);
+                write_text_length(&mut out.bytes, *compact, bounded(text.len(), LONGEST_TEXT)?);
                 out.bytes.extend_from_slice(text.as_bytes());
             }
             Form::Bytes { compact } => {

@@ -5,6 +5,7 @@
 
 mod decode;
 mod encode;
+mod form;
 mod plan;
 mod table;
 #[cfg(test)]
@@ -14,15 +15,12 @@ mod write;
 
 pub use decode::Sink;
 pub use encode::{Parts, Source};
-pub use table::{Field, Initial, NEVER, TAGGED};
+pub use table::{Field, Initial, NEVER, TAGGED, TAGGED_SLOT};
 pub use value::{Shape, Value};
 
 use crate::reader::Reader;
 use crate::{Code, Error, Result, Stop};
-use plan::Plan;
-
-/// The slot of the values' [`TAGGED`] key. A table's fields have the slots from 1 on, depth first.
-pub const TAGGED_SLOT: usize = 0;
+use form::Plan;
 
 /// A message in all its versions.
 #[derive(Debug)]
@@ -42,7 +40,7 @@ impl Schema {
         }
         table::check(fields, 0).map_err(prefix)?;
         let plans = (lowest..=highest)
-            .map(|version| Plan::new(fields, version, version >= flexible, &mut (TAGGED_SLOT + 1)))
+            .map(|version| plan::compile(fields, version, version >= flexible, &mut (TAGGED_SLOT + 1)))
             .collect::<Result<_>>()
             .map_err(prefix)?;
         let mut names = vec![TAGGED.to_owned()];
@@ -65,7 +63,8 @@ impl Schema {
     /// Read `data`, all of it, into `sink`. `limit` bounds array elements and unknown tagged fields in all.
     ///
     /// `UNSUPPORTED_VERSION`, `TRUNCATED`, `TRAILING_BYTES`, `NEGATIVE_LENGTH`, `VARINT_OVERFLOW`, `BAD_UTF8`,
-    /// `UNEXPECTED_NULL`, `COUNT_EXCEEDS_INPUT`, `TOO_MANY_ELEMENTS`, `DUPLICATE_TAG`.
+    /// `UNEXPECTED_NULL`, `COUNT_EXCEEDS_INPUT`, `TOO_MANY_ELEMENTS`, `DUPLICATE_TAG`, `OVERSIZE` (a string beyond 32,767
+    /// bytes).
     pub fn decode<S: Sink>(
         &self,
         data: &[u8],

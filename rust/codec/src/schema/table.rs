@@ -10,6 +10,13 @@ pub const NEVER: i16 = i16::MAX;
 /// The key under which unknown tagged fields are kept.
 pub const TAGGED: &str = "_tagged";
 
+/// The slot of the values' [`TAGGED`] key. A table's fields have the slots from 1 on, depth first.
+pub const TAGGED_SLOT: usize = 0;
+
+/// Bytes of a string. Compact forms could announce more, but Kafka has no such strings:
+/// <https://kafka.apache.org/protocol> has lengths of 16 bits, and its own clients and brokers refuse more.
+pub(super) const LONGEST_TEXT: usize = i16::MAX as usize;
+
 /// Structs inside structs, at most. Only a table can nest; input never decides on depth.
 const DEEPEST: usize = 16;
 

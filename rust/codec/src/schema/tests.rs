@@ -252,6 +252,23 @@ fn broken_bytes_have_their_codes() {
 }
 
 #[test]
+fn strings_end_at_16_bits_in_compact_forms_too() {
+    let schema = Schema::new("Named", &[field("name", "string")], 0, 1, 1).unwrap();
+    let message = |size: usize| structure(&[("name", Value::Text("x".repeat(size)))]);
+    for version in [0, 1] {
+        let longest = encode(&schema, &message(32_767), version).unwrap();
+        assert!(decode(&schema, &longest, version, 0).is_ok());
+        assert_eq!(encode(&schema, &message(32_768), version).unwrap_err().code, Code::BadValue);
+    }
+    let mut compact = Vec::new();
+    crate::varint::write_u32(&mut compact, 32_769);
+    // Before anything is said of the bytes that are not there.
+    assert_eq!(decode(&schema, &compact, 1, 0).unwrap_err().code, Code::Oversize);
+    compact.extend("x".repeat(32_769).bytes());
+    assert_eq!(decode(&schema, &compact, 1, 0).unwrap_err().code, Code::Oversize);
+}
+
+#[test]
 fn an_error_names_the_place() {
     let schema = schema();
     let rows = |id| Value::List(vec![structure(&[]), structure(&[("id", id)])]);

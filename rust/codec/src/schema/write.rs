@@ -1,6 +1,6 @@
 //! Scalars, lengths and defaults as bytes.
 
-use super::plan::Form;
+use super::form::Form;
 use super::table::{Initial, Kind};
 use crate::{Code, Error, Result, varint};
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::fields::{HEADER, Id, KEY, NULL_HEADER, TIMESTAMP, Time, VALUE};
 use crate::batch::{Header, Record, Records, payload};
 use crate::ids;
-use crate::resp::{Pen, array_size, bulk_size, digits};
+use crate::resp::{Writer, array_size, bulk_size, digits};
 use crate::{Code, Error, Result};
 
 /// Most headers of a record: a script can pass on a few thousand arguments at most.
@@ -91,36 +91,36 @@ impl<'a> Append<'a> {
     /// # Panics
     /// If it is not.
     pub fn write(&self, out: &mut [u8]) {
-        let mut pen = Pen { out, at: 0 };
+        let mut writer = Writer { out, at: 0 };
         let mut head = self.first;
         let mut id = Id::new(self.bits);
         let mut time = Time::default();
         // They were walked once when the batch was measured, so this cannot end early.
         for (place, record) in (0..).zip(self.records().into_iter().flatten().flatten()) {
-            pen.header(b'*', head.words + words(&record));
-            pen.write(head.packed);
-            pen.bulk(id.of(self.base + place));
+            writer.header(b'*', head.words + words(&record));
+            writer.write(head.packed);
+            writer.bulk(id.of(self.base + place));
             if let Some(key) = record.key {
-                pen.write(KEY.packed);
-                pen.bulk(key);
+                writer.write(KEY.packed);
+                writer.bulk(key);
             }
             if let Some(value) = record.value {
-                pen.write(VALUE.packed);
-                pen.bulk(value);
+                writer.write(VALUE.packed);
+                writer.bulk(value);
             }
-            pen.write(TIMESTAMP.packed);
-            pen.bulk(time.of(record.timestamp(&self.header).unwrap_or_default()));
+            writer.write(TIMESTAMP.packed);
+            writer.bulk(time.of(record.timestamp(&self.header).unwrap_or_default()));
             for (name, value) in record.headers {
                 let prefix = if value.is_some() { HEADER } else { NULL_HEADER };
-                pen.header(b'$', prefix.len() + name.len());
-                pen.write(prefix);
-                pen.write(name);
-                pen.write(b"\r\n");
-                pen.bulk(value.unwrap_or_default());
+                writer.header(b'$', prefix.len() + name.len());
+                writer.write(prefix);
+                writer.write(name);
+                writer.write(b"\r\n");
+                writer.bulk(value.unwrap_or_default());
             }
             head = self.each;
         }
-        assert_eq!(pen.at, pen.out.len(), "the space must be size() long");
+        assert_eq!(writer.at, writer.out.len(), "the space must be size() long");
     }
 
     fn records(&self) -> Result<Records<'_>> {

@@ -5,14 +5,14 @@
 //! `null.header.NAME`, empty. A whole batch is one entry with the only field `batch`.
 
 mod append;
-mod blobs;
+mod decode_batches;
+mod decode_records;
 mod fields;
 mod json;
-mod page;
 mod range;
 #[cfg(test)]
 mod tests;
 
 pub use append::{Append, Head, MOST_HEADERS};
-pub use blobs::{Blobs, blobs};
-pub use page::{Page, entries};
+pub use decode_batches::{DecodedBatches, decode_batches};
+pub use decode_records::{DecodedRecords, decode_records};

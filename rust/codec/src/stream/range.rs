@@ -24,6 +24,23 @@ impl Id {
         if self.ms < (i64::MAX >> bits) as u64 { ((self.ms + 1) << bits) as i64 } else { i64::MAX }
     }
 
+    /// The base offset of a whole batch that has this id, or None. With 0 `bits` the id of an offset is `<offset>-1`.
+    pub(super) fn base_offset(self, bits: u32) -> Option<i64> {
+        if bits > 0 {
+            return self.offset(bits);
+        }
+        i64::try_from(self.ms).ok().filter(|_| self.sequence == 1)
+    }
+
+    /// The first base offset behind an id that is none.
+    pub(super) fn base_offset_after(self, bits: u32) -> i64 {
+        if bits > 0 {
+            return self.offset_after(bits);
+        }
+        let after = if self.sequence == 0 { self.ms } else { self.ms.saturating_add(1) };
+        i64::try_from(after).unwrap_or(i64::MAX)
+    }
+
     fn parse(text: &[u8]) -> Result<Self> {
         let number = |digits: &[u8]| {
             let legal = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);

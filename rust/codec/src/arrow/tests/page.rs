@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use crate::arrow::*;
 use crate::batch::{Builder, NO_HEADERS, Origin};
-use crate::columns::columns;
+use crate::columns::to_columns;
 use crate::compression::Compression;
 use crate::{Code, Result};
 
@@ -85,7 +85,7 @@ proptest! {
     ) {
         let data = batch(70, &rows, &headers, Compression::ALL[which]);
         let page = WANTED.page(&data).unwrap();
-        let known = columns(&data, LIMIT).unwrap();
+        let known = to_columns(&data, LIMIT).unwrap();
         prop_assert_eq!((page.rows, page.next, page.whole), (rows.len(), 70 + rows.len() as i64, true));
         prop_assert_eq!(page.size, size(&page));
         for (name, column) in &page.columns {

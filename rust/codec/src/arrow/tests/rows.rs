@@ -1,9 +1,9 @@
 use proptest::prelude::*;
 
 use crate::arrow::lent::{Array, Bitmap, Cells, Offsets};
-use crate::arrow::{Parcel, Rows, Shipment};
-use crate::batch::check;
-use crate::columns::columns;
+use crate::arrow::{ArrowRecords, PartitionBatch, ProducerRun};
+use crate::batch::validate_batches;
+use crate::columns::to_columns;
 use crate::compression::Compression;
 use crate::{Code, Result};
 
@@ -51,8 +51,8 @@ fn ints(numbers: &[[u8; 4]]) -> Array<'_> {
 }
 
 /// With room for everything.
-fn roomy(sequences: &[Vec<i32>]) -> Shipment<'_> {
-    Shipment {
+fn roomy(sequences: &[Vec<i32>]) -> ProducerRun<'_> {
+    ProducerRun {
         sequences,
         keyless: 0,
         compression: Compression::None,
@@ -64,8 +64,8 @@ fn roomy(sequences: &[Vec<i32>]) -> Shipment<'_> {
     }
 }
 
-fn values(parcel: &Parcel) -> Vec<Cell> {
-    let found = columns(&parcel.batch, LIMIT).unwrap().value;
+fn values(batch: &PartitionBatch) -> Vec<Cell> {
+    let found = to_columns(&batch.batch, LIMIT).unwrap().value;
     let ends = found.offsets.windows(2).zip(&found.valid);
     ends.map(|(ends, valid)| (*valid == 1).then(|| found.data[ends[0] as usize..ends[1] as usize].to_vec()))
         .collect()
@@ -85,20 +85,20 @@ proptest! {
         let (key, value) = (Buffers::new(&keys, from), Buffers::new(&rows, from));
         let array = table(rows.len(), &[("key", key.array(true)), ("value", value.array(false))]);
         let sequences = vec![vec![5; many]];
-        let how = Shipment { keyless, max_bytes, compression: Compression::ALL[which], ..roomy(&sequences) };
-        let parcels = Rows::new(&array, Some("t")).unwrap().batches(&how).unwrap();
+        let how = ProducerRun { keyless, max_bytes, compression: Compression::ALL[which], ..roomy(&sequences) };
+        let batches = ArrowRecords::new(&array, Some("t")).unwrap().batches(&how).unwrap();
 
         let mut next = vec![5; many];
         let mut shipped: Vec<Vec<Cell>> = vec![Vec::new(); many];
-        for parcel in &parcels {
-            let header = check(&parcel.batch, LIMIT).unwrap()[0].header;
-            prop_assert_eq!((header.count, header.max_timestamp), (parcel.records, NOW));
-            prop_assert_eq!(header.base_sequence, next[parcel.partition]);
-            next[parcel.partition] += parcel.records;
-            if header.compression() == 0 && parcel.records > 1 {
-                prop_assert!(parcel.batch.len() - 61 <= max_bytes);
+        for batch in &batches {
+            let header = validate_batches(&batch.batch, LIMIT).unwrap()[0].header;
+            prop_assert_eq!((header.count, header.max_timestamp), (batch.records, NOW));
+            prop_assert_eq!(header.base_sequence, next[batch.partition]);
+            next[batch.partition] += batch.records;
+            if header.compression() == 0 && batch.records > 1 {
+                prop_assert!(batch.batch.len() - 61 <= max_bytes);
             }
-            shipped[parcel.partition].extend(values(parcel));
+            shipped[batch.partition].extend(values(batch));
         }
         let mut all: Vec<_> = shipped.iter().flatten().cloned().collect();
         let mut given = rows.clone();
@@ -119,7 +119,7 @@ proptest! {
         for offsets in [Offsets::Short(&ends_read), Offsets::Long(&wide)] {
             let value = Array { length, valid: None, cells: Cells::Binary(offsets, &data) };
             let array = table(length, &[("value", value)]);
-            prop_assert_eq!(Rows::new(&array, Some("t")).is_ok(), good);
+            prop_assert_eq!(ArrowRecords::new(&array, Some("t")).is_ok(), good);
         }
     }
 }
@@ -129,10 +129,11 @@ fn a_sequence_goes_on_after_its_last_number() {
     let value = Buffers::new(&vec![Some(vec![b'v'; 10]); 3], 0);
     let array = table(3, &[("value", value.array(false))]);
     let sequences = [vec![i32::MAX]];
-    let how = Shipment { max_bytes: 40, ..roomy(&sequences) };
-    let parcels = Rows::new(&array, Some("t")).unwrap().batches(&how).unwrap();
-    let first = |parcel: &Parcel| check(&parcel.batch, LIMIT).unwrap()[0].header.base_sequence;
-    assert_eq!(parcels.iter().map(first).collect::<Vec<_>>(), [i32::MAX, 1]);
+    let how = ProducerRun { max_bytes: 40, ..roomy(&sequences) };
+    let batches = ArrowRecords::new(&array, Some("t")).unwrap().batches(&how).unwrap();
+    let first =
+        |batch: &PartitionBatch| validate_batches(&batch.batch, LIMIT).unwrap()[0].header.base_sequence;
+    assert_eq!(batches.iter().map(first).collect::<Vec<_>>(), [i32::MAX, 1]);
 }
 
 #[test]
@@ -142,8 +143,8 @@ fn a_partition_has_to_be_there() {
         let numbers = numbers.map(i32::to_ne_bytes);
         let array = table(2, &[("value", value.array(false)), ("partition", ints(&numbers))]);
         let sequences = [vec![0, 0]];
-        let parcels = Rows::new(&array, Some("t"))?.batches(&roomy(&sequences))?;
-        Ok(parcels.iter().map(|parcel| parcel.partition).collect())
+        let batches = ArrowRecords::new(&array, Some("t"))?.batches(&roomy(&sequences))?;
+        Ok(batches.iter().map(|batch| batch.partition).collect())
     };
     assert_eq!(ship([1, 0]), Ok(vec![0, 1]));
     for wrong in [2, -1, i32::MIN] {
@@ -157,11 +158,11 @@ fn a_partition_has_to_be_there() {
 fn a_record_has_a_limit_of_its_own() {
     let value = Buffers::new(&[Some(vec![0; 10]), Some(vec![0; 100])], 0);
     let array = table(2, &[("value", value.array(false))]);
-    let rows = Rows::new(&array, Some("t")).unwrap();
+    let rows = ArrowRecords::new(&array, Some("t")).unwrap();
     let sequences = [vec![0]];
     let size = rows.batches(&roomy(&sequences)).unwrap()[0].batch.len() - 61 - 10 - 7;
-    assert!(rows.batches(&Shipment { max_record: size, ..roomy(&sequences) }).is_ok());
-    let error = rows.batches(&Shipment { max_record: size - 1, ..roomy(&sequences) }).unwrap_err();
+    assert!(rows.batches(&ProducerRun { max_record: size, ..roomy(&sequences) }).is_ok());
+    let error = rows.batches(&ProducerRun { max_record: size - 1, ..roomy(&sequences) }).unwrap_err();
     assert_eq!(
         error.to_string(),
         format!("OVERSIZE: row 1: a record of {size} bytes, and {} are allowed", size - 1)
@@ -174,15 +175,15 @@ fn topics_are_told_apart() {
     let value = Buffers::new(&cells(&["1", "2", "3", "4"]), 0);
     let topic = Buffers::new(&cells(&["b", "a", "a", "b"]), 3);
     let array = table(4, &[("value", value.array(false)), ("topic", topic.array(true))]);
-    let rows = Rows::new(&array, None).unwrap();
+    let rows = ArrowRecords::new(&array, None).unwrap();
     assert_eq!(rows.topics(), ["b", "a"]);
     let sequences = [vec![0], vec![0]];
-    let parcels = rows.batches(&roomy(&sequences)).unwrap();
-    let seen: Vec<_> = parcels.iter().map(|parcel| (parcel.topic, values(parcel))).collect();
+    let batches = rows.batches(&roomy(&sequences)).unwrap();
+    let seen: Vec<_> = batches.iter().map(|batch| (batch.topic, values(batch))).collect();
     assert_eq!(seen, [(0, cells(&["1", "4"])), (1, cells(&["2", "3"]))]);
     assert_eq!(rows.batches(&roomy(&[vec![0], vec![]])).unwrap_err().code, Code::BadValue);
 
     let null = Buffers::new(&[Some(b"a".to_vec()), None, None, None], 1);
     let array = table(4, &[("value", value.array(false)), ("topic", null.array(true))]);
-    assert_eq!(Rows::new(&array, None).unwrap_err().message, "row 1: the column topic is null");
+    assert_eq!(ArrowRecords::new(&array, None).unwrap_err().message, "row 1: the column topic is null");
 }

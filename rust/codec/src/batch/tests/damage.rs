@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::batch::{check, find_time, headers, recompress, restamp, span};
-use crate::columns::columns;
+use crate::batch::{assign_offsets, batch_headers, find_time, recompress, slice_batches, validate_batches};
+use crate::columns::to_columns;
 
 fn records() -> impl Strategy<Value = Vec<Plain>> {
     let bytes = || prop::collection::vec(any::<u8>(), 0..200);
@@ -14,24 +14,24 @@ fn records() -> impl Strategy<Value = Vec<Plain>> {
 }
 
 fn enter_everywhere(bytes: &mut [u8]) {
-    let _ = check(bytes, LIMIT);
-    let _ = columns(bytes, LIMIT);
-    let _ = find_time(bytes, 0, LIMIT);
+    let _ = validate_batches(bytes, LIMIT);
+    let _ = to_columns(bytes, LIMIT);
+    let _ = find_time(bytes, 0, LIMIT, 1);
     let _ = recompress(bytes, Compression::None, LIMIT);
     for verify in [false, true] {
-        let found = headers(bytes, verify);
+        let found = batch_headers(bytes, verify);
         assert!(found.iter().all(|batch| batch.start + batch.header.size <= bytes.len()));
     }
-    let (from, to, _) = span(bytes, 0, i64::MAX, 1000);
+    let (from, to, _) = slice_batches(bytes, 0, i64::MAX, 1000);
     assert!(from <= to && to <= bytes.len());
-    let _ = restamp(bytes, 7, 1, Some(3), None);
+    let _ = assign_offsets(bytes, 7, 1, Some(3), None);
 }
 
 proptest! {
     #[test]
     fn what_is_built_passes(records in records(), which in 0..5_usize, base in 0..i64::MAX / 2) {
         let batch = build(&records, Compression::ALL[which], base, Origin::NONE);
-        let found = check(&batch, LIMIT).unwrap();
+        let found = validate_batches(&batch, LIMIT).unwrap();
         prop_assert_eq!(found.len(), 1);
         let header = found[0].header;
         prop_assert_eq!(header.count as usize, records.len());
@@ -57,7 +57,7 @@ proptest! {
         enter_everywhere(&mut bytes);
         let batch = three(Compression::Snappy);
         let end = end.index(batch.len());
-        prop_assert!(end == 0 || check(&batch[..end], LIMIT).is_err());
+        prop_assert!(end == 0 || validate_batches(&batch[..end], LIMIT).is_err());
         enter_everywhere(&mut batch[..end].to_vec());
     }
 }

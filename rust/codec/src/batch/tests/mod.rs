@@ -2,6 +2,7 @@
 
 mod damage;
 mod rules;
+mod stamps;
 
 use super::builder::{Builder, Origin};
 use crate::compression::Compression;

@@ -1,16 +1,18 @@
 use super::*;
 use crate::Code;
-use crate::batch::{Header, NO_HEADERS, check, find_time, headers, recompress, restamp, span};
+use crate::batch::{
+    Header, NO_HEADERS, assign_offsets, batch_headers, find_time, recompress, slice_batches, validate_batches,
+};
 
 fn refusal(bytes: &[u8]) -> Code {
-    check(bytes, LIMIT).unwrap_err().code
+    validate_batches(bytes, LIMIT).unwrap_err().code
 }
 
 #[test]
 fn a_good_batch_passes_whatever_its_compression() {
     for compression in Compression::ALL {
         let bytes = [three(compression), three(compression)].concat();
-        let found = check(&bytes, LIMIT).unwrap();
+        let found = validate_batches(&bytes, LIMIT).unwrap();
         assert_eq!(found.iter().map(|batch| batch.start).collect::<Vec<_>>(), [0, bytes.len() / 2]);
         let header = found[1].header;
         assert_eq!(
@@ -18,7 +20,7 @@ fn a_good_batch_passes_whatever_its_compression() {
             (3, 2, 1000, 3000)
         );
         assert_eq!(header.compression(), compression.bits());
-        assert_eq!(check(&[], LIMIT), Ok(vec![]));
+        assert_eq!(validate_batches(&[], LIMIT), Ok(vec![]));
     }
 }
 
@@ -55,9 +57,11 @@ fn an_idempotent_producer_needs_epoch_and_sequence() {
     let value = [(0, None, Some(vec![]), vec![])];
     let origin = Origin { producer_id: 7, producer_epoch: 0, base_sequence: 0 };
     let good = build(&value, Compression::None, 0, origin);
-    assert_eq!(check(&good, LIMIT).unwrap()[0].header.producer_id, 7);
+    assert_eq!(validate_batches(&good, LIMIT).unwrap()[0].header.producer_id, 7);
     assert!(
-        check(&with(good.clone(), 21, (1_u16 << 4).to_be_bytes()), LIMIT).unwrap()[0].header.transactional()
+        validate_batches(&with(good.clone(), 21, (1_u16 << 4).to_be_bytes()), LIMIT).unwrap()[0]
+            .header
+            .transactional()
     );
     assert_eq!(refusal(&with(good.clone(), 51, (-1_i16).to_be_bytes())), Code::BadValue);
     assert_eq!(refusal(&with(good, 53, (-1_i32).to_be_bytes())), Code::BadValue);
@@ -89,16 +93,16 @@ fn the_record_rules() {
 fn times_that_leave_64_bits_are_refused() {
     let two = build(&[(0, None, None, vec![]), (1, None, None, vec![])], Compression::None, 0, Origin::NONE);
     assert_eq!(refusal(&with(two.clone(), 27, i64::MAX.to_be_bytes())), Code::BadRecord);
-    let found = check(&with(two, 27, (i64::MAX - 1).to_be_bytes()), LIMIT).unwrap();
+    let found = validate_batches(&with(two, 27, (i64::MAX - 1).to_be_bytes()), LIMIT).unwrap();
     assert_eq!(found[0].header.max_timestamp, i64::MAX);
 }
 
 #[test]
 fn the_true_max_timestamp_is_found_and_mended() {
     let mut batch = with(three(Compression::None), 35, 9_i64.to_be_bytes());
-    assert_eq!(headers(&batch, true)[0].header.max_timestamp, 9);
-    assert_eq!(check(&batch, LIMIT).unwrap()[0].header.max_timestamp, 3000);
-    restamp(&mut batch, 5, 1, Some(3000), None).unwrap();
+    assert_eq!(batch_headers(&batch, true)[0].header.max_timestamp, 9);
+    assert_eq!(validate_batches(&batch, LIMIT).unwrap()[0].header.max_timestamp, 3000);
+    assign_offsets(&mut batch, 5, 1, Some(3000), None).unwrap();
     assert_eq!(batch[17..], three(Compression::None)[17..]);
 }
 
@@ -106,37 +110,37 @@ fn the_true_max_timestamp_is_found_and_mended() {
 fn restamp_leaves_the_checksum_alone_unless_it_must() {
     let mut batch = three(Compression::Lz4);
     let before = batch.clone();
-    restamp(&mut batch, 1 << 40, 7, None, None).unwrap();
+    assign_offsets(&mut batch, 1 << 40, 7, None, None).unwrap();
     assert_eq!(batch[16..], before[16..]);
-    let header = check(&batch, LIMIT).unwrap()[0].header;
+    let header = validate_batches(&batch, LIMIT).unwrap()[0].header;
     assert_eq!((header.base_offset, header.leader_epoch, header.last_offset()), (1 << 40, 7, (1 << 40) + 2));
 
-    restamp(&mut batch, 0, 7, Some(1), Some(5000)).unwrap();
-    let header = check(&batch, LIMIT).unwrap()[0].header;
+    assign_offsets(&mut batch, 0, 7, Some(1), Some(5000)).unwrap();
+    let header = validate_batches(&batch, LIMIT).unwrap()[0].header;
     assert!(header.log_append_time() && header.max_timestamp == 5000 && header.first_timestamp == 1000);
 
     let as_it_was = batch.clone();
-    assert_eq!(restamp(&mut batch, i64::MAX - 1, 0, None, None).unwrap_err().code, Code::BadOffset);
+    assert_eq!(assign_offsets(&mut batch, i64::MAX - 1, 0, None, None).unwrap_err().code, Code::BadOffset);
     assert_eq!(batch, as_it_was);
-    assert_eq!(restamp(&mut batch[..80], 0, 0, None, None).unwrap_err().code, Code::Truncated);
+    assert_eq!(assign_offsets(&mut batch[..80], 0, 0, None, None).unwrap_err().code, Code::Truncated);
     let mut longer = [&batch[..], &[0]].concat();
-    assert_eq!(restamp(&mut longer, 0, 0, None, None).unwrap_err().code, Code::TrailingBytes);
+    assert_eq!(assign_offsets(&mut longer, 0, 0, None, None).unwrap_err().code, Code::TrailingBytes);
 }
 
 #[test]
 fn headers_stop_where_the_log_stops_being_one() {
     let at = |offset: i64| {
         let mut batch = three(Compression::None);
-        restamp(&mut batch, offset, 0, None, None).unwrap();
+        assign_offsets(&mut batch, offset, 0, None, None).unwrap();
         batch
     };
     let whole = [at(0), at(3), at(10)].concat();
     let starts =
-        |data: &[u8], verify| headers(data, verify).iter().map(|found| found.start).collect::<Vec<_>>();
+        |data: &[u8], verify| batch_headers(data, verify).iter().map(|found| found.start).collect::<Vec<_>>();
     let size = at(0).len();
     assert_eq!(starts(&whole, true), [0, size, 2 * size]);
     for end in 0..whole.len() {
-        assert_eq!(headers(&whole[..end], true).len(), end / size);
+        assert_eq!(batch_headers(&whole[..end], true).len(), end / size);
     }
     let mut damaged = whole.clone();
     damaged[size + 80] ^= 1;
@@ -151,22 +155,22 @@ fn span_cuts_at_whole_batches() {
     let mut data = Vec::new();
     for offset in [10, 13, 20] {
         let mut batch = three(Compression::None);
-        restamp(&mut batch, offset, 0, None, None).unwrap();
+        assign_offsets(&mut batch, offset, 0, None, None).unwrap();
         data.extend(batch);
     }
     let size = data.len() / 3;
     let all = usize::MAX;
-    assert_eq!(span(&data, 0, i64::MAX, all), (0, 3 * size, 23));
-    assert_eq!(span(&data, 12, i64::MAX, all), (0, 3 * size, 23));
-    assert_eq!(span(&data, 13, 22, all), (size, 2 * size, 16));
-    assert_eq!(span(&data, 16, 23, all), (2 * size, 3 * size, 23));
-    assert_eq!(span(&data, 10, i64::MAX, 0), (0, size, 13));
-    assert_eq!(span(&data, 11, i64::MAX, 2 * size), (0, 2 * size, 16));
-    assert_eq!(span(&data, 11, i64::MAX, 2 * size - 1), (0, size, 13));
-    assert_eq!(span(&data, 10, 12, all), (0, 0, 10));
-    assert_eq!(span(&data, 23, i64::MAX, all), (0, 0, 23));
-    assert_eq!(span(&data[..size - 1], 0, i64::MAX, all), (0, 0, 0));
-    assert_eq!(span(b"", 4, i64::MAX, all), (0, 0, 4));
+    assert_eq!(slice_batches(&data, 0, i64::MAX, all), (0, 3 * size, 23));
+    assert_eq!(slice_batches(&data, 12, i64::MAX, all), (0, 3 * size, 23));
+    assert_eq!(slice_batches(&data, 13, 22, all), (size, 2 * size, 16));
+    assert_eq!(slice_batches(&data, 16, 23, all), (2 * size, 3 * size, 23));
+    assert_eq!(slice_batches(&data, 10, i64::MAX, 0), (0, size, 13));
+    assert_eq!(slice_batches(&data, 11, i64::MAX, 2 * size), (0, 2 * size, 16));
+    assert_eq!(slice_batches(&data, 11, i64::MAX, 2 * size - 1), (0, size, 13));
+    assert_eq!(slice_batches(&data, 10, 12, all), (0, 0, 10));
+    assert_eq!(slice_batches(&data, 23, i64::MAX, all), (0, 0, 23));
+    assert_eq!(slice_batches(&data[..size - 1], 0, i64::MAX, all), (0, 0, 0));
+    assert_eq!(slice_batches(b"", 4, i64::MAX, all), (0, 0, 4));
 }
 
 #[test]
@@ -176,10 +180,10 @@ fn recompression_keeps_everything_else() {
     for from in Compression::ALL {
         for to in Compression::ALL {
             let mut batch = build(&value, from, 100, origin);
-            restamp(&mut batch, 200, 3, None, Some(44)).unwrap();
+            assign_offsets(&mut batch, 200, 3, None, Some(44)).unwrap();
             let before = Header::parse_only(&batch).unwrap();
             let other = recompress(&batch, to, LIMIT).unwrap();
-            let after = check(&other, LIMIT).unwrap()[0].header;
+            let after = validate_batches(&other, LIMIT).unwrap()[0].header;
             let Header { size, crc, attributes, .. } = after;
             assert_eq!(after, Header { size, crc, attributes, ..before });
             assert_eq!(attributes, 1 << 3 | i16::from(to.bits()));
@@ -194,14 +198,14 @@ fn recompression_keeps_everything_else() {
 fn the_first_record_at_or_after_a_time() {
     for compression in Compression::ALL {
         let mut batch = three(compression);
-        restamp(&mut batch, 40, 0, None, None).unwrap();
-        assert_eq!(find_time(&batch, i64::MIN, LIMIT), Ok(Some((40, 1000))));
-        assert_eq!(find_time(&batch, 1000, LIMIT), Ok(Some((40, 1000))));
-        assert_eq!(find_time(&batch, 1001, LIMIT), Ok(Some((41, 3000))));
-        assert_eq!(find_time(&batch, 3001, LIMIT), Ok(None));
-        restamp(&mut batch, 40, 0, None, Some(5000)).unwrap();
-        assert_eq!(find_time(&batch, 3001, LIMIT), Ok(Some((40, 5000))));
-        assert_eq!(find_time(&batch, 5001, LIMIT), Ok(None));
+        assign_offsets(&mut batch, 40, 0, None, None).unwrap();
+        assert_eq!(find_time(&batch, i64::MIN, LIMIT, i64::MIN), Ok(Some((40, 1000))));
+        assert_eq!(find_time(&batch, 1000, LIMIT, i64::MIN), Ok(Some((40, 1000))));
+        assert_eq!(find_time(&batch, 1001, LIMIT, i64::MIN), Ok(Some((41, 3000))));
+        assert_eq!(find_time(&batch, 3001, LIMIT, i64::MIN), Ok(None));
+        assign_offsets(&mut batch, 40, 0, None, Some(5000)).unwrap();
+        assert_eq!(find_time(&batch, 3001, LIMIT, i64::MIN), Ok(Some((40, 5000))));
+        assert_eq!(find_time(&batch, 5001, LIMIT, i64::MIN), Ok(None));
     }
 }
 

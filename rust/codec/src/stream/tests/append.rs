@@ -1,6 +1,6 @@
 use super::{LIMIT, batch};
 use crate::compression::Compression;
-use crate::resp::{pack, packed_size, words};
+use crate::resp::{encode_commands, encoded_size, words};
 use crate::stream::{Append, Head, MOST_HEADERS};
 use crate::{Code, Error};
 
@@ -15,8 +15,8 @@ fn append(bytes: &[u8], base: i64, bits: u32) -> Result<Vec<u8>, Code> {
 
 fn packed(commands: &[&[&str]]) -> Vec<u8> {
     let commands: Vec<Vec<&str>> = commands.iter().map(|words| words.to_vec()).collect();
-    let mut out = vec![0; packed_size(&commands)];
-    pack(&commands, &mut out);
+    let mut out = vec![0; encoded_size(&commands)];
+    encode_commands(&commands, &mut out);
     out
 }
 

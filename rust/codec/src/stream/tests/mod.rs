@@ -7,7 +7,7 @@ mod page;
 
 use crate::batch::{Builder, Origin};
 use crate::compression::Compression;
-use crate::resp::{announcement, pack, packed_size};
+use crate::resp::{announcement, encode_commands, encoded_size};
 
 pub(super) const LIMIT: usize = 1 << 24;
 
@@ -33,8 +33,8 @@ pub(super) fn reply<W: AsRef<[u8]>>(entries: &[Vec<W>]) -> Vec<u8> {
         out.extend_from_slice(b"\r\n");
         let fields = vec![fields.iter().map(AsRef::as_ref).collect::<Vec<_>>()];
         let start = out.len();
-        out.resize(start + packed_size(&fields), 0);
-        pack(&fields, &mut out[start..]);
+        out.resize(start + encoded_size(&fields), 0);
+        encode_commands(&fields, &mut out[start..]);
     }
     out
 }

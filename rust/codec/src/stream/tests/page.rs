@@ -1,15 +1,15 @@
 use proptest::prelude::*;
 
 use super::{LIMIT, Row, batch, commands, reply, written};
-use crate::batch::headers;
-use crate::columns::{Cells, Columns, columns};
+use crate::batch::batch_headers;
+use crate::columns::{Cells, Columns, to_columns};
 use crate::compression::Compression;
 use crate::resp::words;
-use crate::stream::{Append, Head, Page, entries};
+use crate::stream::{Append, DecodedRecords, Head, decode_records};
 use crate::{Code, Result};
 
-fn read(reply: &[u8], start: i64, max_bytes: usize) -> Result<Page> {
-    entries(reply, 10, start, max_bytes, Compression::None, 3)
+fn read(reply: &[u8], start: i64, max_bytes: usize) -> Result<DecodedRecords> {
+    decode_records(reply, 10, start, max_bytes, Compression::None, 3)
 }
 
 fn cells(cells: &Cells) -> Vec<Option<&[u8]>> {
@@ -22,10 +22,10 @@ fn cells(cells: &Cells) -> Vec<Option<&[u8]>> {
 }
 
 /// Offset and time of each record of a page; all of it is sound.
-fn places(page: &Page) -> Vec<(i64, i64)> {
-    let sound: usize = headers(&page.batches, true).iter().map(|batch| batch.header.size).sum();
+fn places(page: &DecodedRecords) -> Vec<(i64, i64)> {
+    let sound: usize = batch_headers(&page.batches, true).iter().map(|batch| batch.header.size).sum();
     assert_eq!(sound, page.batches.len());
-    let Columns { offset, timestamp, .. } = columns(&page.batches, LIMIT).unwrap();
+    let Columns { offset, timestamp, .. } = to_columns(&page.batches, LIMIT).unwrap();
     offset.into_iter().zip(timestamp).collect()
 }
 
@@ -64,12 +64,12 @@ proptest! {
         append.write(&mut packed);
         let stored: Vec<_> = commands(&packed).into_iter().map(|mut words| words.split_off(2)).collect();
 
-        let page = entries(&reply(&stored), bits, base, LIMIT, Compression::ALL[to], 7).unwrap();
+        let page = decode_records(&reply(&stored), bits, base, LIMIT, Compression::ALL[to], 7).unwrap();
         prop_assert_eq!((page.next, page.seen, page.skipped), (base + rows.len() as i64, rows.len(), 0));
-        let mut expected = columns(&original, LIMIT).unwrap();
+        let mut expected = to_columns(&original, LIMIT).unwrap();
         expected.offset.iter_mut().for_each(|offset| *offset += base);
-        prop_assert_eq!(columns(&page.batches, LIMIT).unwrap(), expected);
-        let found = headers(&page.batches, true);
+        prop_assert_eq!(to_columns(&page.batches, LIMIT).unwrap(), expected);
+        let found = batch_headers(&page.batches, true);
         prop_assert_eq!(found.len(), 1);
         prop_assert_eq!(found[0].header.compression(), to as u8);
         prop_assert_eq!((found[0].header.leader_epoch, found[0].header.producer_id), (7, -1));
@@ -103,7 +103,7 @@ fn entries_of_other_programs_are_read() {
     all.push(vec!["9-0"]);
     let page = read(&reply(&all), 0, LIMIT).unwrap();
     assert_eq!(places(&page), [(7 << 10 | 9, 7), (8 << 10, -5), (9 << 10, 9)]);
-    let found = columns(&page.batches, LIMIT).unwrap();
+    let found = to_columns(&page.batches, LIMIT).unwrap();
     assert_eq!(cells(&found.key), [None, Some(&b""[..]), None]);
     assert_eq!(cells(&found.value), [Some(&b"v"[..]), None, None]);
     assert_eq!(found.header_offsets, [0, 6, 9, 9]);
@@ -141,7 +141,7 @@ fn a_page_has_a_size_but_never_nothing() {
     assert_eq!((places(&rest), rest.next, rest.seen), (vec![(3, 0)], 4, 3));
     let none = read(&all, 4, LIMIT).unwrap();
     assert_eq!((none.batches.len(), none.next, none.seen), (0, 4, 3));
-    assert_eq!(read(b"*0\r\n", -5, 0), Ok(Page { batches: vec![], next: -5, seen: 0, skipped: 0 }));
+    assert_eq!(read(b"*0\r\n", -5, 0), Ok(DecodedRecords { batches: vec![], next: -5, seen: 0, skipped: 0 }));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn what_does_not_fit_begins_another_batch() {
         format!("{}-0 a b", 3 * far),
     ];
     let page = read(&written(&ids.each_ref().map(|id| &id[..])), 0, LIMIT).unwrap();
-    let found: Vec<_> = headers(&page.batches, true)
+    let found: Vec<_> = batch_headers(&page.batches, true)
         .iter()
         .map(|batch| (batch.header.base_offset, batch.header.count))
         .collect();
@@ -165,7 +165,7 @@ fn what_does_not_fit_begins_another_batch() {
         ["1-0 timestamp -9223372036854775808", "1-1 timestamp 0", "1-2 timestamp 9223372036854775807"];
     let page = read(&written(&times), 0, LIMIT).unwrap();
     assert_eq!(places(&page), [(1024, i64::MIN), (1025, 0), (1026, i64::MAX)]);
-    assert_eq!(headers(&page.batches, true).len(), 2);
+    assert_eq!(batch_headers(&page.batches, true).len(), 2);
 }
 
 #[test]
@@ -196,5 +196,5 @@ fn what_is_no_reply_to_xrange_is_refused() {
     }
     assert_eq!(read(&written(&["2-0", "1-9"]), 0, LIMIT).unwrap_err().code, Code::BadResp);
     assert_eq!(read(&written(&["2-0", "2-0"]), 0, LIMIT).unwrap_err().code, Code::BadResp);
-    assert_eq!(entries(b"*0\r\n", 63, 0, 0, Compression::None, 0).unwrap_err().code, Code::OutOfRange);
+    assert_eq!(decode_records(b"*0\r\n", 63, 0, 0, Compression::None, 0).unwrap_err().code, Code::OutOfRange);
 }

@@ -1,0 +1,1 @@
+"""Programs that use Korvet Fast, each of them run by a test in tests/examples."""

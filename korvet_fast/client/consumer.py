@@ -1,0 +1,107 @@
+"""Reads the records of one topic from given offsets on, and those that come later."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from korvet_fast._native import batch_headers, to_columns
+from korvet_fast.client.cluster import Cluster
+from korvet_fast.client.connection import Connection
+from korvet_fast.client.protocol.requests import fetch_request, list_offsets_request, read_fetch, read_offsets
+from korvet_fast.wire.kafka.shapes.fetch import FETCH
+from korvet_fast.wire.kafka.shapes.offsets import LIST_OFFSETS
+
+MAX_WAIT = 0.5  # seconds a broker waits for new records before it answers with none
+MAX_BYTES = 16 << 20  # of one answer
+PARTITION_MAX_BYTES = 1 << 20
+DECOMPRESSED_MAX = 1 << 30  # bytes that the batches of one answer may decompress to
+
+
+class Record(NamedTuple):
+    """One record. `timestamp` in ms; `headers` in order, names may repeat."""
+
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+
+
+async def find_offset(cluster: Cluster, topic: str, partition: int, timestamp: int) -> int:
+    """ListOffsets for one partition: `EARLIEST`, `LATEST` or a time in ms (-1 if no record is as late)."""
+    leader = await cluster.leader(topic, partition)
+    answer = await leader.request(LIST_OFFSETS, list_offsets_request({(topic, partition): timestamp}))
+    return read_offsets(answer)[topic, partition]
+
+
+class Consumer:
+    """`async for records in Consumer(...).poll()`: records by partition, each partition's in offset order."""
+
+    def __init__(self, cluster: Cluster, topic: str, positions: Mapping[int, int]) -> None:
+        """`positions`: partition -> the offset to read next."""
+        self._cluster = cluster
+        self._topic = topic
+        self._positions = dict(positions)
+
+    async def poll(self) -> AsyncIterator[Iterator[Record]]:
+        """The records of one partition at a time, perhaps none. Never ends. Raises `ClientError`."""
+        while True:
+            by_leader: dict[Connection, list[int]] = {}
+            for partition in self._positions:
+                by_leader.setdefault(await self._cluster.leader(self._topic, partition), []).append(partition)
+            # One answer of each leader in turn: the order of records does not depend on which broker is faster.
+            for rows in await asyncio.gather(*(self._fetch(*each) for each in by_leader.items())):
+                for row in rows:
+                    if row["records"]:
+                        yield self._unpack(row["partition_index"], row["records"])
+
+    async def _fetch(self, leader: Connection, partitions: list[int]) -> list[dict[str, Any]]:
+        request = fetch_request(
+            self._topic,
+            {partition: self._positions[partition] for partition in partitions},
+            max_bytes=MAX_BYTES,
+            partition_max_bytes=PARTITION_MAX_BYTES,
+            max_wait=MAX_WAIT,
+        )
+        return read_fetch(self._topic, await leader.request(FETCH, request))
+
+    def _unpack(self, partition: int, data: memoryview) -> Iterator[Record]:
+        batches = batch_headers(data, False)
+        if not batches:
+            return iter(())
+        whole = data[: batches[-1].start + batches[-1].size]  # the broker may have cut off the last batch
+        first, self._positions[partition] = self._positions[partition], batches[-1].last_offset + 1
+        return unpack(partition, to_columns(whole, DECOMPRESSED_MAX), first)
+
+
+def unpack(partition: int, found: Mapping[str, Any], first: int) -> Iterator[Record]:
+    """Columns -> records from offset `first` on: a batch may begin before the offset that the request named."""
+    view = {name: memoryview(column) for name, column in found.items()}
+    spans = (
+        pairwise(view["key_offsets"].tolist()),
+        pairwise(view["value_offsets"].tolist()),
+        pairwise(view["header_offsets"].tolist()),
+    )
+    names = list(pairwise(view["header_key_offsets"].tolist()))
+    contents = list(pairwise(view["header_value_offsets"].tolist()))
+    flags = (view["key_valid"], view["value_valid"])
+    rows = zip(view["offset"].tolist(), view["timestamp"].tolist(), *spans, *flags, strict=True)
+    for offset, timestamp, key, value, around, key_valid, value_valid in rows:
+        if offset < first:
+            continue
+        yield Record(
+            partition,
+            offset,
+            timestamp,
+            bytes(view["key"][slice(*key)]) if key_valid else None,
+            bytes(view["value"][slice(*value)]) if value_valid else None,
+            [
+                (
+                    str(view["header_key"][slice(*names[index])], "utf-8", "replace"),
+                    bytes(view["header_value"][slice(*contents[index])]) if view["header_value_valid"][index] else None,
+                )
+                for index in range(*around)
+            ],
+        )

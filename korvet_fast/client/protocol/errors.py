@@ -1,0 +1,63 @@
+"""What can go wrong for a client: no connection, an answer that is not Kafka's, or an error code."""
+
+import os
+
+from korvet_fast.errors import Errors
+from korvet_fast.wire.kafka.errors import CODES
+
+_ERRORS = {code: error for error, code in CODES.items()}
+
+
+class ClientError(Exception):
+    """A request failed. The text says which, why, and what to do about it."""
+
+
+class Unreachable(ClientError):
+    """No broker accepts a connection at an address."""
+
+
+class ConnectionLost(ClientError):
+    """The connection broke, or an answer did not come in time. The same request may succeed on a new connection."""
+
+
+class BrokerError(ClientError):
+    """A broker answered with an error code. `error`: which, or UNKNOWN_SERVER_ERROR if its code is new."""
+
+    def __init__(self, sentence: str, code: int) -> None:
+        super().__init__(sentence)
+        self.error = _ERRORS.get(code, Errors.UNKNOWN_SERVER_ERROR)
+        self.retriable = self.error.retriable
+
+
+def is_retriable(error: ClientError, unknown_topics: bool = False) -> bool:
+    """Whether the same request may succeed later, after new metadata and on new connections.
+
+    `unknown_topics`: the caller expects that a topic is created meanwhile.
+    """
+    if isinstance(error, BrokerError):
+        return error.retriable and (unknown_topics or error.error != Errors.UNKNOWN_TOPIC_OR_PARTITION)
+    return isinstance(error, ConnectionLost | Unreachable)
+
+
+def explain(code: int, detail: str | None = None) -> str:
+    """An error code as a sentence. `detail`: the broker's own sentence, which replaces the general one."""
+    error = _ERRORS.get(code)
+    if error is None:
+        return f"{detail or 'the broker refused'} (error {code})"
+    return f"{detail or error.sentence} ({error})"
+
+
+def broker_error(subject: str, code: int, detail: str | None = None) -> BrokerError:
+    """The exception for an error code. `subject`: what the broker was asked about."""
+    return BrokerError(f"{subject}: {explain(code, detail)}", code)
+
+
+def check_error_code(subject: str, code: int, detail: str | None = None) -> None:
+    """Raise `BrokerError` about `subject` unless the code is 0."""
+    if code:
+        raise broker_error(subject, code, detail)
+
+
+def os_reason(error: OSError) -> str:
+    """Why a call failed, in the system's words: asyncio and the name lookup write other things into `strerror`."""
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)

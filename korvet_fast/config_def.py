@@ -1,0 +1,326 @@
+"""The settings there are, in one table: name, kind, default, what is legal, and a sentence.
+
+A row with a `topic` name is the broker's default for that setting of a topic
+(https://kafka.apache.org/documentation/#topicconfigs pairs them so). The table is our own and no settings library's:
+DescribeConfigs must report Kafka's kinds, sources and sentences.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+Value: TypeAlias = bool | int | str
+
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
+
+
+class Kind(Enum):
+    """What a value is, in Kafka's words."""
+
+    BOOLEAN = "boolean"
+    INT = "int"
+    LONG = "long"
+    STRING = "string"
+    LIST = "list"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A row: name, kind, default, what is legal, and a sentence. `topic`: what topics call it, "" if they cannot.
+
+    `fixed`: a topic gets it when it is created, and keeps it whatever the broker's value becomes.
+    """
+
+    name: str
+    kind: Kind
+    default: Value
+    doc: str
+    lowest: int = 0
+    choices: tuple[str, ...] = ()
+    topic: str = ""
+    highest: int | None = None  # None: what the kind can hold
+    fixed: bool = False
+
+    @property
+    def legal(self) -> str:
+        """What may be written, in words."""
+        if self.kind is Kind.BOOLEAN:
+            return "true or false"
+        if self.kind in (Kind.INT, Kind.LONG):
+            return f"a whole number from {self.lowest} to {self._highest}"
+        return "one of " + ", ".join(self.choices)
+
+    @property
+    def _highest(self) -> int:
+        return self.highest if self.highest is not None else (1 << (31 if self.kind is Kind.INT else 63)) - 1
+
+    def parse(self, given: object) -> Value:
+        """Text (or TOML's own bool or int) -> the value. Raises `ValueError` with what is legal."""
+        text = show(given).strip() if isinstance(given, bool | int | str) else ""
+        if self.kind is Kind.BOOLEAN and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        if self.kind in (Kind.INT, Kind.LONG) and _WHOLE.fullmatch(text) and self.lowest <= int(text) <= self._highest:
+            return int(text)
+        if text in self.choices:
+            return text
+        raise ValueError(f"is {_short(given)}, but must be {self.legal}")
+
+
+def show(value: Value) -> str:
+    """A value as it is written: true, 42, text."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _short(given: object) -> str:
+    text = repr(given)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def explain_unknown(name: str, known: Iterable[str]) -> str:
+    """The name, quoted and cut to a readable length, and which known one it may have been meant for."""
+    close = difflib.get_close_matches(name[:80], list(known), 1, 0.5)
+    return _short(name) + (f"; did you mean {close[0]!r}?" if close else "")
+
+
+def _table(*rows: Setting) -> dict[str, Setting]:
+    return {row.name: row for row in rows}
+
+
+_DAY = 86_400_000
+_MIB = 1 << 20
+
+SETTINGS = _table(
+    Setting(
+        "node.id",
+        Kind.INT,
+        1,
+        "This broker's number in the cluster. Left out, brokers over a shared store take the lowest that is free.",
+    ),
+    Setting(
+        "broker.heartbeat.interval.ms",
+        Kind.INT,
+        2_000,
+        "Time between two signs of life that this broker gives the others over the same store.",
+        50,
+    ),
+    Setting(
+        "broker.session.timeout.ms",
+        Kind.INT,
+        9_000,
+        "A broker silent this long is taken for dead: the others lead its partitions.",
+        100,
+    ),
+    Setting("num.partitions", Kind.INT, 1, "Partitions of a topic whose creator names no number.", 1),
+    Setting("max.partitions", Kind.INT, 20_000, "Partitions of all topics together that this broker takes.", 1),
+    Setting(
+        "controller.mutation.rate",
+        Kind.INT,
+        100,
+        "Partitions that clients may create and delete a second; who is faster has to wait.",
+        1,
+    ),
+    Setting(
+        "controller.mutation.burst",
+        Kind.INT,
+        5_000,
+        "Partitions that may be created and deleted at once after a rest. One topic may have more.",
+        1,
+    ),
+    Setting(
+        "auto.create.topics.enable", Kind.BOOLEAN, True, "Create an unknown topic when a client asks for it by name."
+    ),
+    Setting(
+        "message.max.bytes",
+        Kind.INT,
+        1_048_588,
+        "Largest record batch taken, in bytes as sent (compressed).",
+        topic="max.message.bytes",
+    ),
+    Setting(
+        "compression.type",
+        Kind.STRING,
+        "producer",
+        "How batches are compressed at rest; `producer` keeps them as they came.",
+        choices=("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
+        topic="compression.type",
+    ),
+    Setting(
+        "log.message.timestamp.type",
+        Kind.STRING,
+        "CreateTime",
+        "Whether a record's time is its producer's, or the broker's at the append.",
+        choices=("CreateTime", "LogAppendTime"),
+        topic="message.timestamp.type",
+    ),
+    Setting(
+        "log.message.timestamp.after.max.ms",
+        Kind.LONG,
+        3_600_000,
+        "How far a CreateTime may lie after the broker's clock.",
+        topic="message.timestamp.after.max.ms",
+    ),
+    Setting(
+        "min.insync.replicas",
+        Kind.INT,
+        1,
+        "Copies that acks=all must reach; a store that keeps fewer answers NOT_ENOUGH_REPLICAS.",
+        1,
+        topic="min.insync.replicas",
+    ),
+    Setting(
+        "durability",
+        Kind.STRING,
+        "server",
+        "What acks=all waits for and consumers read up to: `fsync`, on disk, survives the machine; `written`, perhaps"
+        " only in memory, survives the broker; `server`, what the store is set up to give (files: fsync).",
+        choices=("server", "fsync", "written"),
+        topic="durability",
+    ),
+    Setting(
+        "storage.layout",
+        Kind.STRING,
+        "store",
+        "How a topic's records are kept: each as an entry of its own (`entries`), or in their batches (`batches`, with"
+        " dense offsets); `store` leaves it to the store.",
+        choices=("store", "entries", "batches"),
+        topic="storage.layout",
+        fixed=True,
+    ),
+    Setting(
+        "offset.sequence.bits",
+        Kind.INT,
+        10,
+        "Where offsets are made of a time in ms and a sequence number (Redis): how many bits the latter has.",
+        1,
+        topic="offset.sequence.bits",
+        highest=16,
+        fixed=True,
+    ),
+    Setting(
+        "log.cleanup.policy",
+        Kind.LIST,
+        "delete",
+        "What happens to old records; `delete` removes them by time and size.",
+        choices=("delete",),
+        topic="cleanup.policy",
+    ),
+    Setting(
+        "log.retention.ms",
+        Kind.LONG,
+        7 * _DAY,
+        "Records older than this are deleted, by whole segments; -1 keeps them.",
+        -1,
+        topic="retention.ms",
+    ),
+    Setting(
+        "log.retention.bytes",
+        Kind.LONG,
+        -1,
+        "A partition's oldest segments are deleted while the rest is larger; -1 for no limit.",
+        -1,
+        topic="retention.bytes",
+    ),
+    Setting(
+        "log.retention.check.interval.ms", Kind.LONG, 300_000, "Time between two looks for what may be deleted.", 1
+    ),
+    Setting(
+        "log.segment.bytes",
+        Kind.INT,
+        1 << 30,
+        "Size at which a partition begins a new segment file.",
+        1024,
+        topic="segment.bytes",
+    ),
+    Setting(
+        "log.roll.ms",
+        Kind.LONG,
+        7 * _DAY,
+        "Span of record times, in ms, at which a partition begins a new segment file.",
+        1,
+        topic="segment.ms",
+    ),
+    Setting("log.index.interval.bytes", Kind.INT, 4096, "Bytes of a segment between two rows of its index.", 1),
+    Setting(
+        "group.initial.rebalance.delay.ms",
+        Kind.INT,
+        3_000,
+        "How long a group that was empty waits for more members before it forms.",
+    ),
+    Setting("group.min.session.timeout.ms", Kind.INT, 6_000, "Shortest session that a member may ask for.", 1),
+    Setting("group.max.session.timeout.ms", Kind.INT, 1_800_000, "Longest session that a member may ask for.", 1),
+    Setting("group.max.size", Kind.INT, 10_000, "Members that a group may have.", 1),
+    Setting(
+        "max.groups",
+        Kind.INT,
+        20_000,
+        "Groups that this broker coordinates; more are refused. Those that are nothing but commits leave a quarter of"
+        " it to the others.",
+        1,
+    ),
+    Setting(
+        "group.memory.max.bytes",
+        Kind.LONG,
+        32 * _MIB,
+        "Memory of the broker, about, that a group's members or its commits may fill; what would pass it is refused.",
+        10_000,
+    ),
+    Setting(
+        "groups.memory.max.bytes",
+        Kind.LONG,
+        256 * _MIB,
+        "The same of all groups of this broker together.",
+        10_000,
+    ),
+    Setting(
+        "group.consumer.session.timeout.ms",
+        Kind.INT,
+        45_000,
+        "How long a member of the consumer protocol may be silent.",
+        1,
+    ),
+    Setting(
+        "group.consumer.heartbeat.interval.ms",
+        Kind.INT,
+        5_000,
+        "Time between two heartbeats that members of the consumer protocol are told.",
+        1,
+    ),
+    Setting("group.consumer.max.size", Kind.INT, 10_000, "Members that a group of that protocol may have.", 1),
+    Setting(
+        "group.consumer.assignors",
+        Kind.LIST,
+        "uniform,range",
+        "Assignors that members of the consumer protocol may ask for; the first is that of members that do not ask.",
+        choices=("uniform,range", "range,uniform", "uniform", "range"),
+    ),
+    Setting("offset.metadata.max.bytes", Kind.INT, 4096, "Longest text that may be committed with an offset.", 0),
+    Setting(
+        "offsets.retention.minutes",
+        Kind.INT,
+        7 * 24 * 60,
+        "How long commits are kept after their group became empty.",
+        1,
+    ),
+    Setting("offsets.retention.check.interval.ms", Kind.LONG, 600_000, "Time between two looks for old commits.", 1),
+    Setting(
+        "max.producers",
+        Kind.INT,
+        100_000,
+        "Idempotent producers remembered, counted once for each partition they write to. Beyond it, who was silent"
+        " longest is forgotten, first those that sent one batch only.",
+        1,
+    ),
+    Setting("producer.id.expiration.ms", Kind.INT, _DAY, "An idempotent producer silent this long is forgotten.", 1),
+    Setting("socket.request.max.bytes", Kind.INT, 100 * _MIB, "Largest request taken; a larger one is hung up on.", 1),
+    Setting("queued.max.request.bytes", Kind.LONG, 128 * _MIB, "Bytes of all requests held at a time.", 1),
+    Setting("fetch.max.bytes", Kind.INT, 55 * _MIB, "Bytes of records in one answer to Fetch.", 1024),
+    Setting("max.connections", Kind.INT, 10_000, "Open connections on all listeners together.", 1),
+    Setting("max.connections.per.ip", Kind.INT, 4_000, "Open connections from one address.", 1),
+    Setting("max.connection.creation.rate", Kind.INT, 2_000, "New connections a second; more have to wait.", 1),
+    Setting("connections.max.idle.ms", Kind.LONG, 600_000, "A connection silent this long is closed.", 1),
+)
+
+TOPIC_SETTINGS = {row.topic: row for row in SETTINGS.values() if row.topic}

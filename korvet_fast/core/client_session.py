@@ -1,0 +1,122 @@
+"""A client's connection as core sees it, whatever its dialect: turns of the loop, memory, requests that wait."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Protocol, TypeAlias, TypeVar
+
+from korvet_fast.core.broker import Broker
+from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.core.fair_lock import Changer
+from korvet_fast.core.fair_queue import FairQueue, Pace, Turns
+from korvet_fast.core.partition.refused_batches import RefusedBatches
+from korvet_fast.errors import KorvetError
+
+_SEARCHES = 4  # batches that are read and searched for one connection at a time
+
+R = TypeVar("R")
+# A dialect's own rule: why its request may not name this topic and partition, or None.
+Refuse: TypeAlias = Callable[[str, int], KorvetError | None]
+
+
+class Client(Protocol):
+    """A session's view of its connection: turns of the loop, and memory for answers.
+
+    `address`: the same object for all connections that are counted for one address.
+    """
+
+    turns: Turns
+
+    @property
+    def address(self) -> object: ...
+
+    def answer_room(self) -> int:
+        """How many bytes the answer of one request may take; they are held until the next reply is made."""
+
+    def reserve(self, size: int) -> "asyncio.Future[None] | None":
+        """Hold `size` bytes for an answer until `release`. None: done. Cancelled if the connection is lost."""
+
+    def release(self, size: int) -> None:
+        """Give back the bytes of `reserve`: the answer is made, and counted as a reply."""
+
+
+class DelayedOperation(Protocol):
+    """A request that waits for time, for data or for other clients (Kafka's word)."""
+
+    def wake(self) -> None:
+        """Have it answered now."""
+
+
+class ClientSession:
+    """What the services need of one connection; each dialect's session adds how frames become replies.
+
+    `last_produce` ends when the connection's produces so far have been appended; None if they have been. `refused`:
+    batches that were refused while this broker did not lead, if there are any. `delayed` holds the requests that wait.
+    `closed`: nobody waits for an answer any more.
+
+    `workers` do long work beside the loop. Without a `client` there is no limit on memory, and `queue` deals the turns.
+    """
+
+    __slots__ = (
+        "_changer",
+        "_searches",
+        "_turns",
+        "_workers",
+        "broker",
+        "client",
+        "closed",
+        "delayed",
+        "last_produce",
+        "refused",
+    )
+
+    def __init__(
+        self, broker: Broker, workers: FairExecutor, client: Client | None = None, queue: FairQueue | None = None
+    ) -> None:
+        self.broker = broker
+        self.client = client
+        self.closed = False
+        self.delayed: set[DelayedOperation] = set()
+        self.last_produce: asyncio.Future[None] | None = None
+        self.refused: RefusedBatches | None = None
+        self._workers = workers
+        self._turns = Turns(queue or FairQueue()) if client is None else client.turns
+        self._searches: asyncio.Semaphore | None = None
+        self._changer: Changer | None = None
+
+    def pace(self) -> Pace:
+        """Measures how long a request holds the loop, from now on."""
+        return Pace(self._turns)
+
+    def offload(self, work: Callable[..., R], *arguments: object) -> "asyncio.Future[R]":
+        """Have a worker do this beside the loop; the works of one connection take turns with those of others."""
+        return self._workers.run_for(self, work, *arguments)
+
+    def answer_room(self) -> int:
+        """How many bytes on the heap this request's answer may take now; ask once, right before making it."""
+        return sys.maxsize if self.client is None else self.client.answer_room()
+
+    @property
+    def searches(self) -> asyncio.Semaphore:
+        """Held while a batch is read and searched; few connections ever do that."""
+        if self._searches is None:
+            self._searches = asyncio.Semaphore(_SEARCHES)
+        return self._searches
+
+    @property
+    def changer(self) -> Changer:
+        """Who this is when topics are changed; few connections ever do that."""
+        if self._changer is None:
+            address = self.broker if self.client is None else self.client.address
+            self._changer = self.broker.topics.changing.open(address)
+        return self._changer
+
+    def release_memory(self) -> None:
+        """Answer the requests that wait at this moment."""
+        for operation in self.delayed:
+            operation.wake()
+
+    def close(self) -> None:
+        """Answer at once whatever waits, now and later: nobody will wait for it."""
+        self.closed = True
+        self.release_memory()

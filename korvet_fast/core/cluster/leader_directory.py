@@ -1,0 +1,89 @@
+"""Who really leads which partition: every broker writes down the partitions it leads, with their leader epochs.
+
+The store gives an epoch of a log to one broker only. So a pair of leader and epoch stays true for ever, and the highest
+epoch is the present one. Nothing is guessed: a client keeps to the highest epoch it was told of (KIP-320), and would
+stay with a wrong leader.
+"""
+
+import asyncio
+import json
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from korvet_fast.core.generation import MetadataVersion
+from korvet_fast.core.topics.topic import Topic
+from korvet_fast.store.interface import Store
+from korvet_fast.store.types import ABSENT
+
+PREFIX: Final = "leads/"  # registry key: this and the broker's id; topic id in hex -> partition -> leader epoch
+NOBODY: Final = (-1, -1)
+
+
+class LeaderDirectory:
+    """What the other brokers say, as of the last `refresh`; and what this one tells them."""
+
+    def __init__(self, store: Store, metadata: MetadataVersion) -> None:
+        self._store = store
+        self._metadata = metadata
+        self._found: dict[tuple[bytes, int], tuple[int, int]] = {}
+        self._seen: tuple[int, frozenset[int]] | None = None  # count of changes, and whose documents were read
+        self._told: dict[str, dict[int, int]] | None = None
+        self._told_at = -1  # `MetadataVersion.number` then
+        self._document: bytes | None = ABSENT
+        self._telling = asyncio.Lock()
+
+    def find(self, topic: bytes, index: int) -> tuple[int, int]:
+        """The highest epoch under which another broker leads, and that broker's id; `NOBODY` if none does."""
+        return self._found.get((topic, index), NOBODY)
+
+    @property
+    def highest(self) -> int:
+        """The highest epoch of all; -1 if there is none."""
+        return max((epoch for epoch, _ in self._found.values()), default=-1)
+
+    async def refresh(self, brokers: Collection[int]) -> bool:
+        """See what these others say now; whether that is something else. Raises `StoreError`."""
+        store = self._store
+        if store.shared is None:
+            return False
+        seen = await store.shared.version(PREFIX), frozenset(brokers)
+        if seen == self._seen:
+            return False
+        found: dict[tuple[bytes, int], tuple[int, int]] = {}
+        for key, document in (await store.scan(PREFIX)).items():
+            broker = int(key.removeprefix(PREFIX))
+            if broker not in brokers:
+                continue
+            for topic, epochs in json.loads(document).items():
+                for index, epoch in epochs.items():
+                    place = bytes.fromhex(topic), int(index)
+                    found[place] = max(found.get(place, NOBODY), (epoch, broker))
+        self._seen = seen
+        if found == self._found:
+            return False
+        self._found = found
+        self._metadata.advance()
+        return True
+
+    async def tell(self, broker: int, topics: Iterable[Topic]) -> None:
+        """Tell the others what is led here, under this id, if that has changed. Raises `StoreError`."""
+        async with self._telling:
+            version = self._metadata.number
+            if version == self._told_at:
+                return
+            led = {
+                topic.id.hex(): {one.index: one.leadership.epoch for one in topic.partitions if one.leadership.leads}
+                for topic in topics
+                if any(one.leadership.leads for one in topic.partitions)
+            }
+            if led != self._told:
+                await self._write(broker, json.dumps(led, separators=(",", ":")).encode())
+                self._told = led
+            self._told_at = version
+
+    async def _write(self, broker: int, document: bytes) -> None:
+        store, key = self._store, f"{PREFIX}{broker}"
+        # What stands there may be of an earlier start, or of our own, with its answer lost.
+        while not await store.save(key, document, self._document):
+            self._document = await store.load(key)
+        self._document = document

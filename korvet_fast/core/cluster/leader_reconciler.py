@@ -1,0 +1,63 @@
+"""Taking over the partitions that fall to this broker, and giving up those that fall to another one."""
+
+import asyncio
+from collections.abc import Iterable
+
+from korvet_fast.core.cluster.cluster import Cluster
+from korvet_fast.core.cluster.leader_directory import LeaderDirectory
+from korvet_fast.core.cluster.lease import Lease
+from korvet_fast.core.eager import gather_bounded
+from korvet_fast.core.partition.partition import Partition
+from korvet_fast.core.topics.topic import Topic
+
+
+class LeaderReconciler:
+    """Makes this broker lead the partitions that it is to lead, and no others.
+
+    The preferred leader acquires a partition at once. The present leader goes on until it learns of that, so there is
+    hardly a moment without a leader.
+    """
+
+    def __init__(self, cluster: Cluster, directory: LeaderDirectory) -> None:
+        self._cluster = cluster
+        self._directory = directory
+        self._lease = Lease(cluster)
+        self._settling = asyncio.Lock()
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether this broker may rely on what it leads."""
+        return self._lease.is_valid
+
+    def renounce(self, topics: Iterable[Topic]) -> bool:
+        """If the others took this broker for dead, resign from all partitions of `topics`; whether so.
+
+        `topics`: all there are.
+        """
+        if not self._lease.renew():
+            return False
+        for partition in (one for topic in topics for one in topic.partitions if one.leadership.leads):
+            partition.leader.resign("the other brokers took this one for gone")
+        return True
+
+    async def settle(self, topics: Iterable[Topic]) -> None:
+        """Lead the partitions of these topics that this broker is to lead; resign from those that another one leads."""
+        async with self._settling:
+            missing = [partition for topic in topics for partition in self._compare(topic)]
+            await gather_bounded(missing, lambda partition: partition.leader.become_leader())
+
+    def _compare(self, topic: Topic) -> list[Partition]:
+        """Resign from what others lead; returns the partitions to acquire."""
+        own, there = self._cluster.id, self._cluster.there
+        targets = self._cluster.preferred_leaders(topic.id, len(topic.partitions))
+        missing = []
+        for partition, target in zip(topic.partitions, targets, strict=True):
+            if partition.leadership.leads:
+                epoch, broker = self._directory.find(topic.id, partition.index)
+                if epoch > partition.leadership.epoch >= 0:
+                    partition.leader.resign(f"{partition.name} is led by broker {broker}")
+                elif not there:
+                    partition.leader.resign("the other brokers take this one for gone")
+            if target == own and not partition.leadership.leads:
+                missing.append(partition)  # also where a broker that should not lead has just led
+        return missing

@@ -1,0 +1,28 @@
+"""Whether this broker may still act on what it took over."""
+
+from korvet_fast.core.cluster.cluster import Cluster
+
+
+class Lease:
+    """For one duty of this broker: leading partitions, or coordinating groups.
+
+    The other brokers may have taken this one for dead while it lived, and have shared out its partitions and groups. It
+    may have registered again since. The lease stays invalid until this broker has given up what it had (`renew`).
+    """
+
+    __slots__ = ("_cluster", "_re_registrations")
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._re_registrations = cluster.re_registrations
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether this broker may rely on what it has."""
+        return self._cluster.holds_lease() and self._re_registrations == self._cluster.re_registrations
+
+    def renew(self) -> bool:
+        """Valid from now on, as far as it holds its record; whether everything has to be given up for that first."""
+        lost = self._re_registrations != self._cluster.re_registrations
+        self._re_registrations = self._cluster.re_registrations
+        return lost

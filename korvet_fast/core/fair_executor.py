@@ -1,0 +1,135 @@
+"""Threads whose works are dealt out fairly among clients: one work of each in turn, however many each has waiting.
+
+A turn is fair only if it is short: a batch of 250 KB may unpack to 250 MB, and behind one of those of each of 40
+connections an honest one waited 2.8 s. So a work tries with little first, and raises `Longer` if that is not enough.
+What is long leaves one thread to the others, and takes turns among its own kind.
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from threading import Lock
+from typing import Any, TypeVar
+
+from korvet_fast.errors import CodecError, KorvetError, forget_frames
+
+R = TypeVar("R")
+_Work = tuple["Future[Any]", Callable[[], Any]]
+
+
+class Longer(Exception):
+    """Raised by a work; `work` is what to do instead, when there is time for it."""
+
+    def __init__(self, work: Callable[..., Any], *arguments: object) -> None:
+        super().__init__()
+        self.work = partial(work, *arguments)
+
+
+def do_at_length(work: Callable[..., R], *arguments: object) -> R:
+    """Do it however long it takes."""
+    try:
+        return work(*arguments)
+    except Longer as longer:
+        result: R = do_at_length(longer.work)
+        return result
+
+
+class _Line:
+    """Works that wait, by client."""
+
+    def __init__(self) -> None:
+        self._clients: OrderedDict[object, deque[_Work]] = OrderedDict()
+
+    def __bool__(self) -> bool:
+        return bool(self._clients)
+
+    def add(self, client: object, work: _Work) -> None:
+        self._clients.setdefault(client, deque()).append(work)
+
+    def pop(self) -> tuple[object, _Work]:
+        """The next work, and whose it is."""
+        client, works = self._clients.popitem(last=False)
+        work = works.popleft()
+        if works:
+            self._clients[client] = works
+        return client, work
+
+
+class FairExecutor(ThreadPoolExecutor):
+    """A pool of threads. What waits in it is bounded by its clients: requests whose memory is counted."""
+
+    def __init__(self, threads: int, name: str) -> None:
+        super().__init__(threads, name)
+        self._lock = Lock()
+        self._short, self._long = _Line(), _Line()
+        self._places = max(1, threads - 1)  # threads that may do long works and do not yet
+        self._closed = False
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more works."""
+        with self._lock:
+            self._closed = True
+        super().shutdown(wait, cancel_futures=cancel_futures)
+
+    def run_for(self, client: object, work: Callable[..., R], *arguments: object) -> "asyncio.Future[R]":
+        """Have a thread do this in the client's turn. Call it on the event loop.
+
+        After `shutdown` the future is cancelled: whoever asks then is at work for a client that was cut off.
+        """
+        future: Future[R] = Future()
+        if self._closed:
+            future.cancel()
+            return asyncio.wrap_future(future)
+        with self._lock:
+            self._short.add(client, (future, partial(work, *arguments)))
+        self.submit(self._do_short)  # one call for each work, of whichever client it will be the turn
+        return asyncio.wrap_future(future)
+
+    def _do_short(self) -> None:
+        with self._lock:
+            client, (future, work) = self._short.pop()
+        if not future.set_running_or_notify_cancel():
+            return
+        if (more := _tell(future, work)) is not None:
+            self._put_off(client, (future, more))
+
+    def _put_off(self, client: object, work: _Work) -> None:
+        with self._lock:
+            self._long.add(client, work)
+            if not self._places:
+                return  # who has a place takes it on
+            self._places -= 1
+        self._do_long()
+
+    def _do_long(self) -> None:
+        """Long works, one after the other. They wait here rather than in the queue of the pool, where others do."""
+        while True:
+            with self._lock:
+                if not self._long:
+                    self._places += 1
+                    return
+                _, (future, work) = self._long.pop()
+            more: Callable[[], Any] | None = work
+            while more is not None:
+                more = _tell(future, more)
+
+
+def _tell(future: "Future[Any]", work: Callable[[], Any]) -> Callable[[], Any] | None:
+    """Do it; who waits for it is told what came of it, whatever that was, unless there is more to do: that is returned.
+
+    An error knows the frames it went through, and these know the future: none of it would be freed before Python looks
+    for circles, which is rare. A client is told no more than the error's words, so those go without the frames.
+    """
+    try:
+        result = work()
+    except Longer as longer:
+        return longer.work
+    except (KorvetError, CodecError) as error:
+        future.set_exception(forget_frames(error))
+    except BaseException as error:  # noqa: BLE001  as above
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+    return None

@@ -1,0 +1,212 @@
+"""Turns of the event loop, dealt out fairly among clients: long work is cut into slices, and others go first.
+
+A client is whom works are counted for: one connection. In each turn of the loop works that were put off run for some
+2 ms, then the loop serves sockets again. Clients that used little lately go first; among equals it is one work each in
+turn. Every turn serves a client that used much as well, so everybody gets on.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from resource import RUSAGE_THREAD, getrusage
+from time import monotonic
+from typing import Any, Final, TypeVar
+
+SLICE: Final = 0.001  # seconds that one client's work may hold the loop at a time
+TURN: Final = 0.002  # seconds of each turn of the loop for works that were put off
+NOTED: Final = 0.00025  # seconds: most requests are done within this
+LITTLE: Final = 0.001  # seconds of use that still count as little
+_MANY: Final = 200  # short works between two looks at the clock
+_FADED: Final = 1.0  # seconds after which use is forgotten but for an eighth
+
+Work = Callable[[], None]
+S = TypeVar("S")
+R = TypeVar("R")
+
+
+class FairQueue:
+    """Works that were put off. Uses of the loop shorter than `noted` seconds do not count."""
+
+    def __init__(self, noted: float = NOTED) -> None:
+        self.noted = noted
+        self._light: deque[Turns] = deque()
+        self._heavy: deque[Turns] = deque()
+        self._running = self._counting = False
+        self._preemptions = 0
+        self.spent = 0.0  # seconds of this turn of the loop that were counted
+
+    def was_preempted(self) -> bool:
+        """Whether another thread had the processor since this was asked last, so that time says nothing of the work."""
+        before, self._preemptions = self._preemptions, getrusage(RUSAGE_THREAD).ru_nivcsw
+        return self._preemptions != before
+
+    def count(self, seconds: float) -> None:
+        """This turn of the loop took so much of somebody's work."""
+        self.spent += seconds
+        if not self._running and not self._counting:
+            self._counting = True
+            asyncio.get_running_loop().call_soon(self._next_turn)
+
+    def enter(self, client: "Turns") -> None:
+        """`client` has works now, and had none."""
+        self._place(client, monotonic())
+        if not self._running:
+            self._go_on()
+
+    def _place(self, client: "Turns", now: float) -> None:
+        (self._light if client.is_light(now) else self._heavy).append(client)
+
+    def _next_turn(self) -> None:
+        self._counting = False
+        self.spent = 0.0
+
+    def _run(self) -> None:
+        self.spent = 0.0
+        now = monotonic()
+        until = now + TURN
+        light = False
+        first, second = self._heavy, self._light  # a heavy one first, or they might never have a turn
+        # And a light one after it, however long that took.
+        while (first or second) and (now < until or (first is self._light and not light and self._light)):
+            light = first is self._light
+            client = (first or second).popleft()
+            try:
+                client.works[0]()
+            except Exception as error:  # noqa: BLE001  a bug of ours must not stop everybody else's work
+                context = {"message": "a work that was put off failed", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(context)
+            client.works.popleft()
+            now = client.settle(now)
+            if client.works:
+                self._place(client, now)
+            first, second = self._light, self._heavy
+        self._go_on()
+        if not self._running:
+            self.count(0.0)
+
+    def _go_on(self) -> None:
+        self._running = bool(self._light or self._heavy)
+        if self._running:
+            asyncio.get_running_loop().call_soon(self._run)
+
+
+class Turns:
+    """One client's works in the queue, and how much of the loop's time it used lately."""
+
+    __slots__ = ("_at", "_queue", "_used", "works")
+
+    def __init__(self, queue: FairQueue) -> None:
+        self._queue = queue
+        self._used = 0.0
+        self._at = 0.0
+        self.works: deque[Work] = deque()
+
+    def is_light(self, now: float) -> bool:
+        """Whether this client used little of the loop lately."""
+        return self._used <= LITTLE or self._fade(now) <= LITTLE
+
+    def use(self, seconds: float) -> None:
+        """This client is about to take so much of the loop."""
+        self._used = self._fade(monotonic()) + seconds
+
+    def settle(self, since: float) -> float:
+        """This client had the loop since then; returns the present time."""
+        now = monotonic()
+        if now - since > self._queue.noted:
+            self._queue.count(now - since)
+            if not self._queue.was_preempted():
+                self._used = self._fade(now) + now - since
+        return now
+
+    def must_wait(self, now: float) -> bool:
+        """Whether the others go first: this client used much, and this turn of the loop has been long already."""
+        return self._queue.spent > TURN and not self.is_light(now)
+
+    def put_off(self, work: Work) -> None:
+        """Have `work` done in this client's next turn."""
+        self.works.append(work)
+        if len(self.works) == 1:
+            self._queue.enter(self)
+
+    def wait(self) -> "Turn":
+        """To be awaited: goes on when it is this client's turn again."""
+        return Turn(self)
+
+    def _fade(self, now: float) -> float:
+        if self._used:
+            self._used *= 0.125 ** ((now - self._at) / _FADED)
+        self._at = now
+        return self._used
+
+
+class Turn:
+    """What waits for a client's turn, as asyncio sees a future; but who waits goes on within the turn, not after it."""
+
+    __slots__ = ("_asyncio_future_blocking", "_turns")
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+
+    def __await__(self) -> "Generator[Turn, None, None]":
+        self._asyncio_future_blocking = True
+        yield self
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        """Asked by tasks."""
+        return asyncio.get_running_loop()
+
+    def add_done_callback(self, callback: "Callable[[Turn], object]", *, context: Any = None) -> None:
+        """Called once, by who carries the waiting coroutine on: a task, or `eager.run_inline`."""
+        if context is None:
+            self._turns.put_off(lambda: callback(self))  # type: ignore[arg-type]
+        else:
+            self._turns.put_off(lambda: context.run(callback, self))
+
+    def cancel(self, msg: Any = None) -> bool:
+        """A turn comes soon, so a task that is to end waits for it first."""
+        return False
+
+    def result(self) -> None:
+        """Asked by tasks."""
+
+
+class Pace:
+    """How long one request has held the loop: `if pace.due(): await pace.turn()` in every loop over what it names."""
+
+    __slots__ = ("_turns", "_until")
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._until = monotonic() + SLICE
+
+    def due(self) -> bool:
+        """Whether it is the others' turn."""
+        return monotonic() >= self._until
+
+    async def turn(self) -> None:
+        """Let the others go first."""
+        await self._turns.wait()
+        self._until = monotonic() + SLICE
+
+    async def map(self, work: Callable[[S], R], items: Sequence[S]) -> list[R]:
+        """Do this with every item, and let the others go first between."""
+        results: list[R] = []
+        for start in range(0, len(items), _MANY):
+            results += map(work, items[start : start + _MANY])
+            if self.due():
+                await self.turn()
+        return results
+
+
+class BackgroundPace(Pace):
+    """The same of work that belongs to no client: the loop serves whatever has come, then it goes on."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self._until = monotonic() + SLICE
+
+    async def turn(self) -> None:
+        """Let the others go first."""
+        await asyncio.sleep(0)
+        self._until = monotonic() + SLICE

@@ -1,0 +1,1 @@
+"""Fetch, whatever the dialect: batches are read within limits, and waited for if there are too few."""

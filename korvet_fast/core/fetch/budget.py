@@ -1,0 +1,82 @@
+"""The bytes of a fetch, dealt out among its partitions (KIP-74).
+
+All partitions together give what the fetch allows, and each what its own limit allows. Only the first partition that
+has anything gives one batch however large that is, also if its limit is 0.
+"""
+
+from operator import gt
+from typing import Final
+
+from korvet_fast.core.eager import gather
+from korvet_fast.core.fair_queue import Pace
+from korvet_fast.core.fetch.partition_fetch import PartitionFetch
+from korvet_fast.errors import KorvetError, forget_frames
+
+_AT_ONCE: Final = 64  # partitions read side by side
+
+
+async def read_all(parts: list[PartitionFetch], left: int, pace: Pace | None) -> None:
+    """Read from one partition after the other, `left` bytes at most, but one batch at least if there is one.
+
+    Those whose limits fit into what is left together are read side by side: what comes is the same, or less where a
+    batch was read that turned out to be larger than its partition's limit.
+    """
+    done, first = 0, True  # first: nothing has been read yet
+    while done < len(parts) and (first or left > 0):
+        wave = _plan(parts, done, left)
+        if first or wave[0].max_bytes > 0 or len(wave) > 1:
+            sizes = await gather([read(part, left) for part in wave])
+            size = sum(sizes)
+            if size > left or any(map(gt, sizes, [part.max_bytes for part in wave])):
+                size = _trim(wave, sizes, left, first)
+            left -= size
+            first = first and size == 0
+        done += len(wave)
+        if pace is not None and done < len(parts) and pace.due():
+            await pace.turn()
+
+
+def _plan(parts: list[PartitionFetch], done: int, left: int) -> list[PartitionFetch]:
+    """The next partitions to be read side by side: one at least, and no more than their limits leave room for."""
+    wave: list[PartitionFetch] = []
+    for part in parts[done : done + _AT_ONCE]:
+        assert part.partition is not None
+        if part.offset < part.partition.high_watermark.offset:
+            left -= part.max_bytes
+            if wave and (left < 0 or part.max_bytes <= 0):
+                break
+            if part.max_bytes <= 0:
+                return [part]
+        wave.append(part)
+    return wave
+
+
+def _trim(wave: list[PartitionFetch], sizes: list[int], left: int, first: bool) -> int:
+    """Drop batches beyond the limits, and from `wave` the partitions to read again; returns the bytes read.
+
+    The bytes dropped count as read: the answer may be short. `first`: the first batch may be as large as it is.
+    """
+    used = 0
+    for at, (part, size) in enumerate(zip(wave, sizes, strict=True)):
+        if at and size > left - used:  # a batch before it was larger than planned
+            for later in wave[at:]:
+                later.records = []
+            del wave[at:]
+            return used
+        if size > min(part.max_bytes, left - used) and not (first and used == 0):
+            part.records = []
+        used += size
+    return used
+
+
+async def read(part: PartitionFetch, left: int) -> int:
+    """Read one partition: `left` bytes at most, but one batch at least if there is one; returns the bytes."""
+    assert part.partition is not None
+    most = part.max_bytes
+    try:
+        data = (await part.partition.read(part.offset, most if most < left else left)).data
+    except KorvetError as error:
+        part.error = forget_frames(error)
+        return 0
+    part.records = data
+    return len(data[0]) if len(data) == 1 else sum(map(len, data))

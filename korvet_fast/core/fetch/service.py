@@ -1,0 +1,132 @@
+"""Fetch: record batches as they lie in the log, waiting for more if there are too few."""
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from korvet_fast.core.client_session import ClientSession, Refuse
+from korvet_fast.core.eager import gather_paced
+from korvet_fast.core.fetch.budget import read, read_all
+from korvet_fast.core.fetch.delayed_fetch import DelayedFetch
+from korvet_fast.core.fetch.partition_fetch import PartitionFetch
+from korvet_fast.errors import KorvetError
+
+_MANY: Final = 200  # partitions between two looks at the clock
+
+# Index of a partition, offset, most bytes, and the leader epoch that the client knows (-1: none).
+FetchPosition: TypeAlias = tuple[int, int, int, int]
+
+
+async def fetch_one(
+    session: ClientSession, topic: str, position: FetchPosition, max_bytes: int, min_bytes: int, max_wait_ms: int
+) -> PartitionFetch:
+    """As `fetch` for one partition."""
+    unseen: list[PartitionFetch] = []
+    (part,) = _place(session, topic, (position,), None, unseen)
+    if unseen:
+        await _look(part)
+    if (partition := part.partition) is not None:
+        if max_wait_ms > 0 and partition.log.available_bytes(part.offset) < min_bytes:
+            await _wait(session, [part], min_bytes, max_wait_ms)
+        if (left := _find_limit(session, max_bytes)) > 0:
+            await read(part, left)
+        part.describe()
+    return part
+
+
+async def fetch(
+    session: ClientSession,
+    topics: Sequence[tuple[str, Sequence[FetchPosition]]],
+    max_bytes: int,
+    min_bytes: int,
+    max_wait_ms: int,
+    refuse: Refuse | None = None,
+) -> list[list[PartitionFetch]]:
+    """Read from these partitions; returns for each topic its partitions, in the order of the positions.
+
+    Waits until `min_bytes` can be read, unless there is an error, for `max_wait_ms` at most. With `max_bytes` 0 nothing
+    is read.
+    """
+    pace = session.pace()
+    results = []
+    unseen: list[PartitionFetch] = []  # where another program may have put something that was not seen yet
+    for topic, positions in topics:
+        placed: list[PartitionFetch] = []
+        for start in range(0, len(positions), _MANY):
+            placed += _place(session, topic, positions[start : start + _MANY], refuse, unseen)
+            if pace.due():
+                await pace.turn()
+        results.append(placed)
+    if unseen:
+        await gather_paced(unseen, _look, pace)
+    parts = [part for placed in results for part in placed if part.partition is not None]
+    if len(parts) == sum(map(len, results)):  # an error is told at once
+        await _wait(session, parts, min_bytes, max_wait_ms)
+    if (left := _find_limit(session, max_bytes)) > 0:
+        await read_all(parts, left, pace)
+    await pace.map(PartitionFetch.describe, parts)
+    return results
+
+
+def _find_limit(session: ClientSession, max_bytes: int) -> int:
+    """How many bytes the answer may have."""
+    most = min(max_bytes, session.broker.settings.number("fetch.max.bytes"))
+    return min(most, max(session.answer_room(), 1)) if most > 0 else 0
+
+
+def _place(
+    session: ClientSession,
+    topic: str,
+    positions: Sequence[FetchPosition],
+    refuse: Refuse | None,
+    unseen: list[PartitionFetch],
+) -> list[PartitionFetch]:
+    """Find the partitions, and where in their logs to read. Those whose bounds are out of date go to `unseen` too."""
+    placed = []
+    broker = session.broker
+    for index, offset, max_bytes, epoch in positions:
+        part = PartitionFetch(index, offset, max_bytes)
+        placed.append(part)
+        try:
+            if refuse is not None and (refusal := refuse(topic, index)) is not None:
+                raise refusal
+            partition = broker.partition(topic, index)
+            if epoch != -1:
+                partition.check_epoch(epoch)
+            part.partition = partition
+            log = partition.log
+            if not log.removed <= offset <= log.end and not (log.entries_layout and offset > log.end):
+                partition.check(offset)
+            if offset >= log.end and log.entries_layout:
+                unseen.append(part)
+        except KorvetError as error:
+            part.refuse(error)
+    return placed
+
+
+async def _look(part: PartitionFetch) -> None:
+    """Refresh the bounds of the log, and check that the offset lies within them."""
+    assert part.partition is not None
+    try:
+        await part.partition.log.refresh_bounds()
+        part.partition.check(part.offset)
+    except KorvetError as error:
+        part.refuse(error)
+
+
+async def _wait(session: ClientSession, parts: list[PartitionFetch], min_bytes: int, max_wait_ms: int) -> None:
+    """Wait until `min_bytes` can be read, the time is over, or the connection is closed."""
+    missing = min_bytes
+    for part in parts:
+        if missing <= 0:
+            return
+        assert part.partition is not None
+        missing -= part.partition.log.available_bytes(part.offset)
+    if missing <= 0 or max_wait_ms <= 0 or session.closed:
+        return
+    logs = [(part.partition.log, part.offset) for part in parts if part.partition is not None]
+    with DelayedFetch(logs, min_bytes) as delayed:
+        session.delayed.add(delayed)
+        try:
+            await delayed.wait(max_wait_ms / 1000)
+        finally:
+            session.delayed.discard(delayed)

@@ -1,0 +1,28 @@
+"""What changes for the whole broker: the history of its store, and what clients are told of topics and leaders."""
+
+
+class StoreGeneration:
+    """The store's history as this broker knows it.
+
+    `number` counts the changes of that history: what was put into the store before the last one may be gone.
+    `lowest_epoch`: no leader epoch given from now on is below it.
+    """
+
+    __slots__ = ("lowest_epoch", "number")
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.lowest_epoch = 0
+
+
+class MetadataVersion:
+    """`number` grows with every change of what clients are told about topics and their leaders."""
+
+    __slots__ = ("number",)
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def advance(self) -> None:
+        """Topics, their leaders or the brokers changed."""
+        self.number += 1

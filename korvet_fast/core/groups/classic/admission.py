@@ -1,0 +1,60 @@
+"""Why a join is refused, and what it is to the group if it is not."""
+
+from korvet_fast.core.groups.classic.machine import TABLE, Event, State
+from korvet_fast.core.groups.classic.members import ClassicMember, ClassicMembers
+from korvet_fast.core.groups.classic.requests import JoinRequest
+from korvet_fast.core.groups.classic.waiters import Waiters
+from korvet_fast.core.groups.config import GroupConfig
+from korvet_fast.errors import NONE, Errors
+
+PENDING = 10_000  # member ids given out that nobody has joined with yet; more than that are a mistake, or an attack
+
+
+class Admission:
+    """Of one group. Errors are names of `korvet_fast.errors`, "" for none."""
+
+    __slots__ = ("_config", "_members", "_pending", "_waiters")
+
+    def __init__(
+        self, config: GroupConfig, members: ClassicMembers, pending: dict[str, float], waiters: Waiters
+    ) -> None:
+        """`pending`: by member ids that were given out for a second join."""
+        self._config = config
+        self._members = members
+        self._pending = pending
+        self._waiters = waiters
+
+    def refuse_join(
+        self, state: State, protocol_type: str | None, request: JoinRequest, member: ClassicMember | None
+    ) -> Errors:
+        """Why a join is refused in a group of this state and protocol type. `member`: who asks, if it is a member."""
+        if state is State.DEAD:
+            return TABLE[State.DEAD, Event.JOIN_NEW].act.error
+        invited = not request.member_id or request.member_id in self._pending
+        error = NONE if invited else self._members.error_of(request.member_id, request.instance_id)
+        # A static member that was replaced has to learn that, whether the group is full or not: it would ask for ever.
+        if error != Errors.FENCED_INSTANCE_ID and not self._has_room(state, request, member):
+            return Errors.GROUP_MAX_SIZE_REACHED
+        if error:
+            return error
+        fits = request.protocol_type and (not self._members or request.protocol_type == protocol_type)
+        if not (fits and self._members.agree(request.protocols, member)):
+            return Errors.INCONSISTENT_GROUP_PROTOCOL
+        return self._config.budget.refuse(self._members.memory, self._members.growth(member, request))
+
+    def _has_room(self, state: State, request: JoinRequest, member: ClassicMember | None) -> bool:
+        if state is State.PREPARING:
+            # Members count once they have joined: where a group has grown too large, the last to come back have to go.
+            joined = self._waiters.joins
+            known = member is not None and member.joining is not None
+        else:
+            joined, known = len(self._members), member is not None
+        invited = bool(request.member_id) or len(self._pending) < PENDING
+        return known or (joined < self._config.max_size and invited)
+
+
+def classify_join(member: ClassicMember, request: JoinRequest, leader: str | None) -> Event:
+    """What the join of a member is to the group."""
+    if member.protocols != request.protocols:
+        return Event.JOIN_CHANGED
+    return Event.JOIN_LEADER if member.id == leader else Event.JOIN_FOLLOWER

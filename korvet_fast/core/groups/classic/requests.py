@@ -1,0 +1,92 @@
+"""The requests of members of the classic protocol, and their answers."""
+
+from typing import NamedTuple, TypeAlias
+
+from korvet_fast.core.groups.budget import LONGEST, MOST_PROTOCOLS
+from korvet_fast.errors import NONE, Errors
+
+# The names of the protocols that a member supports, the preferred one first. The leader is given the metadata of the
+# chosen one.
+Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
+
+
+class JoinRequest(NamedTuple):
+    """A JoinGroup request; times in seconds. `new_member_id`: the id of the member if it has none yet.
+
+    `requires_member_id`: a newcomer is given its id first, and joins again with it (version 4, KIP-394).
+    `supports_skipping_assignment`: a leader that returns can be told to make no assignment (version 9, KIP-814).
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    protocol_type: str
+    protocols: Protocols
+    session_timeout: float
+    rebalance_timeout: float
+    new_member_id: str
+    requires_member_id: bool
+    supports_skipping_assignment: bool
+
+    def find_error(self) -> Errors:
+        """The error of a name that is too long, or of too many protocols; "" if there is none."""
+        if self.instance_id is not None and len(self.instance_id) > LONGEST:
+            return Errors.INVALID_REQUEST
+        if len(self.protocol_type) > LONGEST or len(self.protocols) > MOST_PROTOCOLS:
+            return Errors.INCONSISTENT_GROUP_PROTOCOL
+        for name, _ in self.protocols:
+            if len(name) > LONGEST:
+                return Errors.INCONSISTENT_GROUP_PROTOCOL
+        return NONE
+
+
+class SyncRequest(NamedTuple):
+    """A SyncGroup request. `assignments`: by member id; only the leader's are used."""
+
+    member_id: str
+    instance_id: str | None
+    generation: int
+    protocol_type: str | None  # None before version 5
+    protocol: str | None
+    assignments: dict[str, bytes]
+
+    def agrees(self, protocol_type: str | None, protocol: str | None) -> bool:
+        """Whether the member uses the group's protocol, as far as it says."""
+        return self.protocol_type in (None, protocol_type) and self.protocol in (None, protocol)
+
+
+class JoinResult(NamedTuple):
+    """The answer to a join. `members` (id, instance id, metadata): only the leader is told."""
+
+    error: Errors = NONE
+    member_id: str = ""
+    generation: int = -1
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str = ""
+    members: tuple[tuple[str, str | None, bytes], ...] = ()
+    skip_assignment: bool = False
+
+    def keep_assignment(self, former_id: str, *, can_skip: bool) -> "JoinResult":
+        """The answer to a leader that returns under another id while the assignment stays (KIP-814).
+
+        A leader that cannot be told to skip the assignment is told that it is not the leader.
+        """
+        return self._replace(skip_assignment=True) if can_skip else self._replace(leader=former_id, members=())
+
+
+class SyncResult(NamedTuple):
+    """The answer to a sync."""
+
+    error: Errors = NONE
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignment: bytes = b""
+
+
+def refuse_sync(error: Errors) -> SyncResult:
+    """The answer to a sync that has an error."""
+    # Clients do not expect COORDINATOR_LOAD_IN_PROGRESS here. All they can do about it is to join again. Kafka answers
+    # the same.
+    return SyncResult(Errors.REBALANCE_IN_PROGRESS if error == Errors.COORDINATOR_LOAD_IN_PROGRESS else error)

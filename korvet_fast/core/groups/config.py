@@ -1,0 +1,52 @@
+"""The settings of groups, as the groups themselves read them."""
+
+from typing import NamedTuple
+
+from korvet_fast.config import Settings
+from korvet_fast.core.groups.budget import GroupBudget
+
+
+class ConsumerConfig(NamedTuple):
+    """The settings of groups of the consumer protocol.
+
+    `session_timeout`: seconds of silence after which a member is removed. `max_size`: the most members. `assignors`:
+    those that members may ask for; the first is used where no member asks. `budget`: the memory that all groups share.
+    """
+
+    session_timeout: float = 45.0
+    max_size: int = (1 << 31) - 1
+    assignors: tuple[str, ...] = ("uniform", "range")
+    budget: GroupBudget = GroupBudget()
+
+
+class GroupConfig(NamedTuple):
+    """The settings of all groups; the first two are those of the classic protocol.
+
+    `initial_rebalance_delay`: seconds that an empty group waits for more members. `max_size`: the most members.
+    `consumer`: the settings of the consumer protocol. `budget`: the memory that all groups share.
+    """
+
+    initial_rebalance_delay: float
+    max_size: int
+    consumer: ConsumerConfig = ConsumerConfig()
+    budget: GroupBudget = GroupBudget()
+
+
+def read_consumer_config(settings: Settings, budget: GroupBudget) -> ConsumerConfig:
+    """The settings of the consumer protocol."""
+    return ConsumerConfig(
+        settings.number("group.consumer.session.timeout.ms") / 1000,
+        settings.number("group.consumer.max.size"),
+        tuple(settings.text("group.consumer.assignors").split(",")),
+        budget,
+    )
+
+
+def read_group_config(settings: Settings, budget: GroupBudget) -> GroupConfig:
+    """The settings of all groups."""
+    return GroupConfig(
+        settings.number("group.initial.rebalance.delay.ms") / 1000,
+        settings.number("group.max.size"),
+        read_consumer_config(settings, budget),
+        budget,
+    )

@@ -1,0 +1,122 @@
+"""The consumer protocol (KIP-848): ConsumerGroupHeartbeat."""
+
+import asyncio
+from collections.abc import Set
+from typing import Final
+
+from korvet_fast.config import Settings
+from korvet_fast.core.clock import Clock
+from korvet_fast.core.groups.budget import LONGEST
+from korvet_fast.core.groups.config import ConsumerConfig
+from korvet_fast.core.groups.consumer.assignors import forget_partitions
+from korvet_fast.core.groups.consumer.catalogue import TopicCatalogue
+from korvet_fast.core.groups.consumer.group import ConsumerGroup
+from korvet_fast.core.groups.consumer.members import HeartbeatRequest, HeartbeatResult
+from korvet_fast.core.groups.partitions import CoordinatorPartitions
+from korvet_fast.core.groups.runtime import GroupRuntime
+from korvet_fast.core.partition.time_lookup import Offload, run_in_thread
+from korvet_fast.core.topics.topics import Topics
+from korvet_fast.errors import Errors, KorvetError, StoreError
+
+_ROUNDS: Final = 5  # how often to begin anew because topics or members have changed meanwhile
+
+
+class ConsumerMembership:
+    """`heartbeat_interval_ms`: how often members have to send heartbeats.
+
+    Errors are names of `korvet_fast.errors`, "" for none.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        settings: Settings,
+        config: ConsumerConfig,
+        partitions: CoordinatorPartitions,
+        topics: Topics,
+    ) -> None:
+        self.heartbeat_interval_ms = settings.number("group.consumer.heartbeat.interval.ms")
+        self._clock = clock
+        self._config = config
+        self._partitions = partitions
+        self._runtimes = partitions.runtimes
+        self._topics = topics
+        self._catalogue = TopicCatalogue(topics)
+
+    async def heartbeat(
+        self, group_id: str, request: HeartbeatRequest, offload: Offload = run_in_thread
+    ) -> HeartbeatResult:
+        """The answer when all that it reveals is stored. `offload` has work done beside the loop.
+
+        Raises `KorvetError` INVALID_REQUEST, INVALID_REGULAR_EXPRESSION or UNSUPPORTED_ASSIGNOR.
+        """
+        joins = request.epoch == 0
+        if joins or request.rack_id is not None or request.assignor:
+            self._check(request)
+        if any(self._topics.get(name) is None for name in request.names or ()):
+            try:
+                await self._topics.refresh()  # another broker may have just made it
+            except StoreError:
+                return HeartbeatResult(Errors.COORDINATOR_NOT_AVAILABLE)
+        missing = self._list_missing(group_id, request)
+        if missing and not await self._match(missing, group_id, request, offload):
+            return HeartbeatResult(Errors.COORDINATOR_NOT_AVAILABLE)
+        if request.regex:
+            self._catalogue.check(request.regex)
+        error = self._partitions.error_of(group_id)
+        if not error and joins and self._runtimes.get(group_id) is None:
+            error = self._runtimes.refuse_new(group_id, joins=True)
+        runtime = self._find(group_id, joins=joins) if not error else None
+        if runtime is None or not isinstance(runtime.group, ConsumerGroup):
+            # A client that is told that it is no member joins again, also where nothing is left of its group.
+            return HeartbeatResult(
+                error or (Errors.UNKNOWN_MEMBER_ID if runtime is None else Errors.GROUP_ID_NOT_FOUND)
+            )
+        answer: asyncio.Future[HeartbeatResult] = asyncio.get_running_loop().create_future()
+        runtime.group.heartbeat(request, answer, self._catalogue, self._clock.monotonic())
+        runtime.settle()
+        return await answer
+
+    def forget_unused(self) -> None:
+        """Forget what groups share of topics if none of them has members."""
+        groups = (runtime.group for runtime in self._runtimes)
+        if not any(isinstance(group, ConsumerGroup) and group.in_use for group in groups):
+            forget_partitions()
+
+    def _check(self, request: HeartbeatRequest) -> None:
+        if request.epoch == 0 or request.rack_id is not None:
+            for name in (request.member_id, request.instance_id, request.rack_id):
+                if name is not None and len(name) > LONGEST:
+                    raise KorvetError(
+                        Errors.INVALID_REQUEST, f"an id has {len(name)} characters; at most {LONGEST} are taken"
+                    )
+        if request.assignor and request.assignor not in self._config.assignors:
+            served = ", ".join(self._config.assignors)
+            raise KorvetError(Errors.UNSUPPORTED_ASSIGNOR, f"the assignors served are {served}")
+
+    def _list_missing(self, group_id: str, request: HeartbeatRequest) -> Set[str]:
+        """The patterns that the group is going to match, and that have not been matched with the topics yet."""
+        runtime, catalogue = self._runtimes.get(group_id), self._catalogue
+        patterns = {request.regex} if request.regex else set()
+        if runtime is not None and isinstance(runtime.group, ConsumerGroup):
+            patterns |= runtime.group.list_patterns(catalogue.version, request)
+        return catalogue.list_missing(patterns) if patterns else patterns
+
+    async def _match(self, missing: Set[str], group_id: str, request: HeartbeatRequest, offload: Offload) -> bool:
+        """Match these patterns with the topics; False if the topics change all the time."""
+        for _ in range(_ROUNDS):
+            for pattern in missing:
+                await self._catalogue.find(pattern, offload)
+            missing = self._list_missing(group_id, request)
+            if not missing:
+                return True
+        return False
+
+    def _find(self, group_id: str, *, joins: bool) -> GroupRuntime | None:
+        """The group. If a member joins, it is created, or an empty one of the classic protocol becomes one of this."""
+        runtime = self._runtimes.get(group_id)
+        if joins:
+            runtime = runtime or self._runtimes.create(group_id)
+            if not isinstance(runtime.group, ConsumerGroup) and runtime.group.is_empty:
+                runtime.convert(ConsumerGroup(self._config, runtime.group.generation))
+        return runtime

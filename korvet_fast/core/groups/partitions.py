@@ -1,0 +1,195 @@
+"""The coordinator partitions of this broker: acquired, released, loaded, and loaded again after failures.
+
+Groups fall into partitions (`documents.partition_for`). Which broker coordinates a partition follows from which brokers
+there are (`Cluster.preferred_leaders`): all brokers come to the same answer, but for the time until they see a change.
+In that time the former coordinator goes on, and then releases the partition for the other one (`ownership`).
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Final, TypeAlias
+
+from korvet_fast.core.cluster.cluster import Cluster
+from korvet_fast.core.cluster.lease import Lease
+from korvet_fast.core.eager import gather_bounded
+from korvet_fast.core.groups.collaborators import Collaborators
+from korvet_fast.core.groups.config import GroupConfig
+from korvet_fast.core.groups.documents import (
+    PARTITIONS,
+    group_key,
+    is_newer,
+    parse_key,
+    partition_for,
+    partition_prefix,
+)
+from korvet_fast.core.groups.ownership import PartitionOwnership, owner_key
+from korvet_fast.core.groups.runtime import GroupRuntime
+from korvet_fast.core.groups.runtimes import GroupRuntimes
+from korvet_fast.core.groups.store import CoordinatorFenced
+from korvet_fast.errors import NONE, Errors, StoreError
+
+log = logging.getLogger(__name__)
+
+_AGAIN: Final = 1.0  # seconds between two tries to load what the store did not give
+_TOPIC_ID: Final = b"consumer groups\0"  # coordinator partitions are assigned like the partitions of this topic
+
+Documents: TypeAlias = dict[str, dict[str, bytes]]  # by group id: its keys and their values
+
+
+class CoordinatorPartitions:
+    """`runtimes`: the groups of these partitions, as far as they are loaded."""
+
+    def __init__(self, given: Collaborators, cluster: Cluster, config: GroupConfig) -> None:
+        self._given = given
+        self._cluster = cluster
+        self._ownerships = [PartitionOwnership(given.store, each, cluster.incarnation) for each in range(PARTITIONS)]
+        self.runtimes = GroupRuntimes(given, config, self._ownerships, self._reload)
+        self._held: set[int] = set()
+        self._unloaded: set[int] = set()  # held, but still to be loaded
+        self._lease = Lease(cluster)
+        self._blocked: dict[int, float] = {}  # unloaded, as another broker owns them: since when, monotonic
+        self._unreleased: set[int] = set()  # not held any more, but still owned as far as the other brokers know
+        self._failed: dict[int, dict[str, GroupRuntime]] = {}  # by partition: groups that have to be loaded again
+        self._settling = asyncio.Lock()
+        self._stop = asyncio.Event()
+
+    def find(self, group_id: str) -> int:
+        """The id of the broker that coordinates a group; -1 if none does."""
+        return self._cluster.preferred_leaders(_TOPIC_ID, PARTITIONS)[partition_for(group_id)]
+
+    def error_of(self, group_id: str) -> Errors:
+        """Why this broker cannot answer for a group now; "" if it can."""
+        partition = partition_for(group_id)
+        if partition not in self._held or not self._lease.is_valid:
+            self._cluster.refresh_soon()
+            return Errors.NOT_COORDINATOR
+        loading = partition in self._unloaded or group_id in self._failed.get(partition, ())
+        return Errors.COORDINATOR_LOAD_IN_PROGRESS if loading else NONE
+
+    def refuse(self, group_id: str) -> Errors:
+        """The same for requests that have to name a group."""
+        return self.error_of(group_id) if group_id else Errors.INVALID_GROUP_ID
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether groups of this broker are still to be loaded."""
+        return bool(self._unloaded or self._failed)
+
+    async def pause(self, seconds: float) -> bool:
+        """Wait so long; False when the broker stops."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stop.wait()
+        return not self._stop.is_set()
+
+    def close(self) -> None:
+        """Give up all partitions: requests that wait are told to find another coordinator. Writes go on."""
+        self._stop.set()
+        self._give_up(set(self._held))
+
+    # -- acquiring and releasing -------------------------------------------------------------------------------------
+
+    async def settle(self) -> None:
+        """Coordinate the partitions that fall to this broker now, and no others. Raises `StoreError`; call it again."""
+        async with self._settling:
+            if self._stop.is_set():
+                return
+            if self._lease.renew():
+                self._give_up(set(self._held))
+            coordinators = self._cluster.preferred_leaders(_TOPIC_ID, PARTITIONS)
+            mine = {partition for partition, broker in enumerate(coordinators) if broker == self._cluster.id}
+            self._unreleased = (self._unreleased | self._held) - mine
+            self._give_up(self._held - mine)
+            await gather_bounded(list(self._unreleased), self._release)
+            self._unloaded |= mine - self._held
+            self._held |= mine
+            await gather_bounded(list(self._unloaded), self._load)
+
+    def _give_up(self, partitions: set[int]) -> None:
+        self._held -= partitions
+        self._unloaded -= partitions
+        for partition in partitions:
+            self._failed.pop(partition, None)
+            self._blocked.pop(partition, None)
+        self.runtimes.unload(partitions)
+
+    async def _release(self, partition: int) -> None:
+        await self._ownerships[partition].release()
+        self._unreleased.discard(partition)
+
+    async def _load(self, partition: int) -> None:
+        """Acquire and load a partition, unless another broker that lives still owns it: that one will release it."""
+        now = self._given.clock.monotonic()
+        patient = now - self._blocked.setdefault(partition, now) < self._cluster.lease
+        ownership = self._ownerships[partition]
+        if not await ownership.acquire(self._cluster.id, lambda process: patient and self._cluster.has(process)):
+            self._cluster.refresh_soon()
+            return
+        self._blocked.pop(partition, None)
+        documents = await self._read(partition)
+        if partition in self._unloaded:
+            self._unloaded.discard(partition)
+            for group_id, known in documents.items():
+                self.runtimes.load(group_id, known)
+
+    async def _read(self, partition: int) -> Documents:
+        documents: Documents = {}
+        found = await self._given.store.scan(partition_prefix(partition))
+        found.pop(owner_key(partition), None)
+        for key, document in found.items():
+            documents.setdefault(parse_key(key)[0], {})[key] = document
+        return documents
+
+    # -- loading again -----------------------------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """The store's history broke: load all groups again, and write again what the store forgot of them."""
+        for runtime in self.runtimes:
+            if runtime.generation != self._given.generation.number:
+                self.runtimes.fail(runtime, CoordinatorFenced("the server may have forgotten it"))
+
+    def _reload(self, runtime: GroupRuntime) -> None:
+        partition = partition_for(runtime.id)
+        if partition not in self._failed:
+            self._failed[partition] = {}
+            self._given.tasks.start(self._reload_all(partition, self._failed[partition]))
+        self._failed[partition][runtime.id] = runtime
+
+    async def _reload_all(self, partition: int, failed: dict[str, GroupRuntime]) -> None:
+        while failed and self._failed.get(partition) is failed:
+            try:
+                if not await self._ownerships[partition].verify(self._cluster.id):
+                    log.warning("another broker has taken over the groups of coordinator partition %d", partition)
+                    self._give_up({partition})
+                    self._cluster.refresh_soon()
+                    return
+                documents = await self._read(partition)
+                for group_id, runtime in list(failed.items()):
+                    known = documents.get(group_id, {})
+                    await self._write_again(runtime, known)
+                    if self._failed.get(partition) is not failed:
+                        return
+                    del failed[group_id]
+                    self.runtimes.load(group_id, known)
+            except (CoordinatorFenced, StoreError) as failure:
+                log.debug("coordinator partition %d cannot be loaded yet: %s", partition, failure)
+                await self.pause(_AGAIN)
+        if self._failed.get(partition) is failed:
+            del self._failed[partition]
+
+    async def _write_again(self, runtime: GroupRuntime, known: dict[str, bytes]) -> None:
+        """Write what the store has lost of a group: no generation is used twice, no committed offset is lost.
+
+        `known`: what the store has now; it is updated. Raises as `GroupStore.write`.
+        """
+        told = runtime.store.known
+        key = group_key(runtime.id)
+        forgot = key in told and is_newer(key, told[key], known.get(key))
+        if forgot or runtime.generation != self._given.generation.number:
+            changes: dict[str, bytes | None] = {
+                key: document for key, document in told.items() if is_newer(key, document, known.get(key))
+            }
+            if changes:
+                log.error("group %s: the store has lost %d changes, and is told them again", runtime.id, len(changes))
+                await self.runtimes.open_store(runtime.id, known).write(changes)

@@ -1,0 +1,260 @@
+"""One group with its timer and its storage. An answer goes out when the changes that it reveals are durable."""
+
+import asyncio
+from typing import Protocol, TypeAlias
+
+from korvet_fast.core.groups.budget import GROUP, GroupBudget
+from korvet_fast.core.groups.classic.group import ClassicGroup
+from korvet_fast.core.groups.classic.requests import JoinResult, SyncResult, refuse_sync
+from korvet_fast.core.groups.collaborators import Collaborators
+from korvet_fast.core.groups.committed_offsets import CommittedOffsets
+from korvet_fast.core.groups.consumer.group import ConsumerGroup
+from korvet_fast.core.groups.consumer.members import HeartbeatResult
+from korvet_fast.core.groups.documents import AnyGroup, OffsetAndMetadata, TopicPartition, group_key, pack_group
+from korvet_fast.core.groups.store import CoordinatorFenced, GroupStore
+from korvet_fast.core.groups.waiter import Waiter
+from korvet_fast.errors import NONE, Errors, StoreError
+
+LATE = 1.0  # seconds by which a timer may be late; beyond that the whole program stood still
+
+Answer: TypeAlias = JoinResult | SyncResult | HeartbeatResult
+Answers: TypeAlias = list[tuple[Waiter, Answer]]
+
+
+class Owner(Protocol):
+    """Who keeps the runtimes. Both `fail` and `forget` end in `GroupRuntime.end`."""
+
+    @property
+    def budget(self) -> GroupBudget:
+        """The memory that all groups share."""
+
+    def fail(self, runtime: "GroupRuntime", failure: CoordinatorFenced | StoreError) -> None:
+        """Load the group again: what is in memory may not be what is stored."""
+
+    def forget(self, runtime: "GroupRuntime") -> None:
+        """Drop a group of which there is nothing to keep."""
+
+
+class GroupRuntime:
+    """The waiters of the group are futures of its answers. Errors are names of `korvet_fast.errors`, "" for none.
+
+    `since`: wall time in ms when the group became empty. `generation`: the store's, as of when the group was loaded.
+    """
+
+    def __init__(
+        self,
+        given: Collaborators,
+        group_id: str,
+        group: AnyGroup,
+        since: int,
+        offsets: CommittedOffsets,
+        store: GroupStore,
+        owner: Owner,
+    ) -> None:
+        self.id = group_id
+        self.group = group
+        self.since = since
+        self.offsets = offsets
+        self.store = store
+        self.generation = given.generation.number
+        self._given = given
+        self._owner = owner
+        self._unsaved = False  # the group has to be stored
+        self._document: bytes | None = None  # this is stored; None: the group as it is when its turn comes
+        self._answers_unsaved: Answers = []  # they wait for the next document
+        self._answers_saving: Answers = []  # they wait for the document that is being stored
+        self._saving: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
+        self._ended = False
+        self._memory = 0  # bytes of members and offsets, as counted by the budget
+        owner.budget.used += GROUP
+        self._count_memory()
+        self._set_timer()
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the registry knows the group itself, or is about to."""
+        return self._saving is not None or group_key(self.id) in self.store.known
+
+    @property
+    def is_vacant(self) -> bool:
+        """Whether the group has neither members nor offsets."""
+        return not (self.group.in_use or self.offsets.stored) and self.offsets.is_idle
+
+    def forget_if_vacant(self) -> None:
+        """A group without members and offsets, of which the registry knows nothing, is forgotten."""
+        if self.is_vacant and not self.is_stored:
+            self._owner.forget(self)
+
+    def convert(self, group: AnyGroup) -> None:
+        """The group has no members: it is of the other protocol from now on."""
+        assert self.group.is_empty
+        if self._unsaved and self._document is None:
+            self._document = pack_group(self.group, self.since)
+        self.group = group
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """After each call of the group: store it if it changed, give its answers, set the timer."""
+        answers = self._take_answers()
+        if self.group.changed and not self._ended:
+            self.group.changed = False
+            if isinstance(self.group, ConsumerGroup):
+                self.group.revision += 1
+                self.group.count_memory()
+                self._count_memory()
+            if self.group.is_empty:
+                self.since = self._given.clock.wall()
+            self._unsaved = True
+            # A classic group passes through states that are not stored, so the document is made now. A consumer group
+            # can be stored at any time; its documents are large and many, so the changes made until then share one.
+            self._document = pack_group(self.group, self.since) if isinstance(self.group, ClassicGroup) else None
+        if isinstance(self.group, ClassicGroup):  # its memory changes also where nothing has to be stored
+            self._count_memory()
+        if not self._unsaved and self._saving is None:
+            _give(answers)
+        else:
+            self._answers_unsaved += answers
+            if self._saving is None:
+                self._saving = asyncio.get_running_loop().create_future()
+                self._given.tasks.start(self._save(self._saving))
+        self._set_timer()
+        self.forget_if_vacant()
+
+    def _count_memory(self) -> None:
+        """Have the budget count the memory that the group takes now."""
+        memory = self.group.memory + self.offsets.memory
+        if memory != self._memory and not self._ended:
+            self._owner.budget.used += memory - self._memory
+            self._memory = memory
+
+    def _take_answers(self) -> Answers:
+        taken: Answers = [*self.group.answers]
+        self.group.answers.clear()
+        return taken
+
+    async def _save(self, done: "asyncio.Future[None]") -> None:
+        try:
+            while self._unsaved:
+                # What happens while this document is being stored belongs to the next one.
+                document, self._unsaved = self._document or pack_group(self.group, self.since), False
+                self._answers_saving, self._answers_unsaved = self._answers_unsaved, []
+                # Who learns of this generation sees all offsets that were committed in the former one.
+                await self.offsets.wait_until_idle()
+                await self.store.write({group_key(self.id): document})
+                self._tell(self._answers_saving)
+            self._saving = None
+            self._tell(self._answers_unsaved)
+        except (CoordinatorFenced, StoreError) as failure:
+            self._saving = None
+            self._owner.fail(self, failure)
+        finally:
+            done.set_result(None)
+
+    def _tell(self, answers: Answers) -> None:
+        told, answers[:] = list(answers), []
+        _give(told)
+
+    def end(self, error: Errors) -> None:
+        """This runtime is not used any more: all requests that wait get the error."""
+        if not self._ended:
+            self._owner.budget.used -= GROUP + self._memory
+        self._ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for waiting in (self._answers_saving, self._answers_unsaved):
+            waiting[:] = [(waiter, _refuse(answer, error)) for waiter, answer in waiting]
+            self._tell(waiting)
+        if isinstance(self.group, ClassicGroup):
+            self.group.waiters.refuse_all(self.group.members, error)
+        _give(self._take_answers())
+
+    def withdraw(self, waiter: Waiter) -> None:
+        """Give this answer now: its request cannot wait any longer."""
+        if isinstance(self.group, ClassicGroup):  # no request to a consumer group waits for other members
+            self.group.withdraw(waiter, self._given.clock.monotonic())
+            self.settle()
+
+    # -- time --------------------------------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Do what is due."""
+        self.group.tick(self._given.clock.monotonic())
+        self.settle()
+
+    def _set_timer(self) -> None:
+        """Have the timer go off when something may be due. It may go off too early."""
+        due = self.group.deadline.next()
+        if due is None or self._ended or (self._timer is not None and self._due <= due):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = due
+        wait = max(0.0, due - self._given.clock.monotonic()) + 0.002  # uvloop counts in whole milliseconds
+        self._timer = asyncio.get_running_loop().call_later(wait, self._ring)
+
+    def _ring(self) -> None:
+        assert self._timer is not None
+        late = asyncio.get_running_loop().time() - self._timer.when()
+        self._timer = None
+        self.wake(late)
+
+    def wake(self, late: float) -> None:
+        """The timer went off, so many seconds late."""
+        if late > LATE:
+            text = f"group {self.id}: this program stood still for {late:.1f} s; its members get them as well"
+            self._given.log.warn("stood still", text)
+            self.group.extend_deadlines(late)
+        self.tick()
+
+    # -- offsets -----------------------------------------------------------------------------------------------------
+
+    async def commit(self, changes: dict[TopicPartition, OffsetAndMetadata | None]) -> Errors:
+        """Commit offsets, or (None) remove them; the error. Durable on return."""
+        more = self.offsets.growth(changes)
+        if more > 0 and (error := self._owner.budget.refuse(self.offsets.memory, more)):
+            return Errors.INVALID_COMMIT_OFFSET_SIZE if error == Errors.GROUP_MAX_SIZE_REACHED else error
+        try:
+            await self.offsets.put(changes)
+        except (CoordinatorFenced, StoreError) as failure:
+            self._owner.fail(self, failure)
+            return (
+                Errors.NOT_COORDINATOR if isinstance(failure, CoordinatorFenced) else Errors.COORDINATOR_NOT_AVAILABLE
+            )
+        if more:
+            self._count_memory()
+        return NONE
+
+    async def delete(self) -> Errors:
+        """Remove the group and all its offsets; the error if the group is in use, or the store fails."""
+        if error := self.group.delete(self._given.clock.monotonic()):
+            return error
+        self.group.changed = False
+        try:
+            if self._saving is not None:
+                await asyncio.shield(self._saving)
+            await self.offsets.wait_until_idle()
+            await self.store.write(dict.fromkeys(list(self.store.known)))
+        except (CoordinatorFenced, StoreError) as failure:
+            self._owner.fail(self, failure)
+            return (
+                Errors.NOT_COORDINATOR if isinstance(failure, CoordinatorFenced) else Errors.COORDINATOR_NOT_AVAILABLE
+            )
+        self.offsets.forget()
+        self._owner.forget(self)
+        return NONE
+
+
+def _give(answers: Answers) -> None:
+    for waiter, answer in answers:
+        assert isinstance(waiter, asyncio.Future)
+        if not waiter.done():
+            waiter.set_result(answer)
+
+
+def _refuse(answer: Answer, error: Errors) -> Answer:
+    if isinstance(answer, HeartbeatResult):
+        return HeartbeatResult(error)
+    return JoinResult(error, answer.member_id) if isinstance(answer, JoinResult) else refuse_sync(error)

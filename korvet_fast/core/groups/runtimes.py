@@ -1,0 +1,98 @@
+"""The groups that this broker has loaded."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from korvet_fast.core.groups.classic.group import ClassicGroup
+from korvet_fast.core.groups.collaborators import Collaborators
+from korvet_fast.core.groups.committed_offsets import CommittedOffsets
+from korvet_fast.core.groups.config import GroupConfig
+from korvet_fast.core.groups.consumer.group import ConsumerGroup
+from korvet_fast.core.groups.documents import AnyGroup, parse_key, partition_for, unpack_group
+from korvet_fast.core.groups.ownership import PartitionOwnership
+from korvet_fast.core.groups.runtime import GroupRuntime
+from korvet_fast.core.groups.store import CoordinatorFenced, GroupStore
+from korvet_fast.errors import Errors, StoreError
+
+
+class GroupRuntimes:
+    """By group id."""
+
+    def __init__(
+        self,
+        given: Collaborators,
+        config: GroupConfig,
+        ownerships: Sequence[PartitionOwnership],
+        reload: Callable[[GroupRuntime], None],
+    ) -> None:
+        """`ownerships`: by coordinator partition. `reload`: has a group loaded again that is not in memory any more."""
+        self._given = given
+        self._config = config
+        self._ownerships = ownerships
+        self._reload = reload
+        self.budget = config.budget
+        self._by_id: dict[str, GroupRuntime] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[GroupRuntime]:
+        return iter(list(self._by_id.values()))
+
+    def get(self, group_id: str) -> GroupRuntime | None:
+        return self._by_id.get(group_id)
+
+    def refuse_new(self, group_id: str, *, joins: bool) -> Errors:
+        """Why this group cannot be created; "" if it can. `joins`: its first request is that of a member."""
+        return self.budget.refuse_new(group_id, len(self._by_id), joins=joins)
+
+    def create(self, group_id: str) -> GroupRuntime:
+        """A new group, of which nothing is stored yet."""
+        return self.load(group_id, {})
+
+    def load(self, group_id: str, documents: dict[str, bytes]) -> GroupRuntime:
+        """A group as the registry has it: `documents` by key."""
+        group: AnyGroup = ClassicGroup(self._config)
+        since = self._given.clock.wall()
+        packed = {}
+        for key, document in documents.items():
+            _, partition = parse_key(key)
+            if partition is None:
+                group, since = unpack_group(document, self._config)
+            else:
+                packed[partition] = document
+        if isinstance(group, ConsumerGroup) and self._given.generation.number:
+            group.bump_epoch()
+        group.resume(self._given.clock.monotonic())
+        store = self.open_store(group_id, documents)
+        offsets = CommittedOffsets(self._given, group_id, store, packed)
+        runtime = GroupRuntime(self._given, group_id, group, since, offsets, store, self)
+        self._by_id[group_id] = runtime
+        return runtime
+
+    def open_store(self, group_id: str, known: dict[str, bytes]) -> GroupStore:
+        """What writes the keys of a group; `known`: their values."""
+        return GroupStore(self._given.store, self._ownerships[partition_for(group_id)].comparison, known)
+
+    def unload(self, partitions: set[int]) -> None:
+        """Another broker coordinates these partitions."""
+        for runtime in self:
+            if partition_for(runtime.id) in partitions:
+                del self._by_id[runtime.id]
+                runtime.end(Errors.NOT_COORDINATOR)
+
+    def forget(self, runtime: GroupRuntime) -> None:
+        """Drop a group of which there is nothing to keep."""
+        if self._by_id.get(runtime.id) is runtime:
+            del self._by_id[runtime.id]
+            runtime.end(Errors.COORDINATOR_NOT_AVAILABLE)
+
+    def fail(self, runtime: GroupRuntime, failure: CoordinatorFenced | StoreError) -> None:
+        """Load a group again: what is in memory may not be what is stored."""
+        if self._by_id.get(runtime.id) is not runtime:
+            return
+        self._given.log.warn("group loaded again", f"group {runtime.id} is loaded again: {failure}")
+        del self._by_id[runtime.id]
+        self._reload(runtime)
+        runtime.end(
+            Errors.NOT_COORDINATOR if isinstance(failure, CoordinatorFenced) else Errors.COORDINATOR_NOT_AVAILABLE
+        )

@@ -1,0 +1,82 @@
+"""Keeps up with the other brokers (topics, leaders, groups), and tells them what this one leads."""
+
+import asyncio
+import logging
+
+from korvet_fast.core.background import BackgroundTasks
+from korvet_fast.core.cluster.cluster import Cluster
+from korvet_fast.core.cluster.leader_directory import LeaderDirectory
+from korvet_fast.core.cluster.leader_reconciler import LeaderReconciler
+from korvet_fast.core.groups.coordinator import GroupCoordinator
+from korvet_fast.core.topics.topics import Topics
+from korvet_fast.errors import StoreError
+
+logger = logging.getLogger(__name__)
+
+
+class MetadataSync:
+    """`running`: the task that keeps up, if it was ever started."""
+
+    def __init__(
+        self,
+        tasks: BackgroundTasks,
+        cluster: Cluster,
+        directory: LeaderDirectory,
+        leaders: LeaderReconciler,
+        topics: Topics,
+        groups: GroupCoordinator,
+    ) -> None:
+        self.running: asyncio.Task[None] | None = None
+        self._tasks = tasks
+        self._cluster = cluster
+        self._directory = directory
+        self._leaders = leaders
+        self._topics = topics
+        self._groups = groups
+        self._unsettled = False  # who leads what is to be compared with who should
+        self._behind = False  # something was seen that is still to be followed
+
+    def follow_soon(self, changed: bool) -> None:
+        """See what the other brokers do, in the background; `changed`: there are others now than before."""
+        self._unsettled = self._unsettled or changed
+        self._behind = True
+        if self.running is None or self.running.done():
+            self.running = self._tasks.start(self._catch_up())
+
+    async def _catch_up(self) -> None:
+        """Follow, and once more if something was seen meanwhile: what was followed may have been older."""
+        self._behind = False
+        await self._follow()
+        if self._behind:
+            self.running = self._tasks.start(self._catch_up())
+
+    async def wait(self) -> None:
+        """Until what was seen by now has been followed, however fast the next is seen."""
+        for _ in range(2 if self._behind else 1):
+            if self.running is not None:
+                await asyncio.wait([self.running])
+
+    async def _follow(self) -> None:
+        """Follow what the other brokers do to topics, and take over what falls to this one."""
+        self._unsettled = self._leaders.renounce(self._topics) or self._unsettled
+        try:
+            await self._topics.refresh()
+            own = self._cluster.id
+            others = [member.id for member in self._cluster.members if member.id != own]
+            if await self._directory.refresh(others) or self._unsettled:
+                self._unsettled = False
+                await self._leaders.settle(self._topics)
+            await self._groups.partitions.settle()
+        except StoreError as error:
+            self._unsettled = True
+            logger.warning("the other brokers' work cannot be seen: %s", error.detail)
+        await self.tell()
+
+    async def tell(self) -> None:
+        """Tell the other brokers what is led here."""
+        if not self._cluster.holds_lease():
+            return  # another broker may have this one's id by now
+        try:
+            await self._directory.tell(self._cluster.id, self._topics)
+        except StoreError as error:
+            logger.warning("the other brokers cannot be told what is led here: %s", error.detail)

@@ -1,0 +1,120 @@
+"""A partition whose log takes records of other programs too (layout `entries`).
+
+Offsets follow the clock. Another program's record may come to lie where a batch on its way was to go: the store refuses
+the batch, and this broker puts it behind that record, with the batches after it, in their order. Clients only wait a
+little longer.
+"""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.partition import AppendResult, AssignedOffset, BatchSummary, Partition
+from korvet_fast.core.topic_config import TopicConfig
+from korvet_fast.errors import KorvetError, StoreError
+from korvet_fast.store.types import OffsetConflict
+
+TRIES = 8  # places for one batch; each time further ahead of the clock, which the other programs follow
+_AHEAD = 2  # ms, after the first time
+
+
+class Pending:
+    """A batch on its way. `done` ends with its `AssignedOffset`, or with a failure for `PartitionLeader.explain`.
+
+    `refused`: another program was in its place.
+    """
+
+    __slots__ = ("acks", "data", "done", "placed", "refused", "summary", "tries")
+
+    def __init__(self, data: bytearray | memoryview, summary: BatchSummary, acks: int) -> None:
+        self.data = data
+        self.summary = summary
+        self.acks = acks
+        self.done: asyncio.Future[AssignedOffset] = asyncio.get_running_loop().create_future()
+        self.placed = AssignedOffset(-1, -1)
+        self.refused = False
+        self.tries = 0
+
+    def fail(self, failure: BaseException) -> None:
+        self.done.set_exception(failure)
+        self.done.exception()  # nobody has to be waiting
+
+
+class EntriesPartition(Partition):
+    """As any other partition, but the future of an `AppendResult` has a result: where the batch went in the end."""
+
+    __slots__ = ("_ahead", "_aside", "_sent")
+
+    def __init__(self, given: Collaborators, topic: str, index: int, config: TopicConfig) -> None:
+        super().__init__(given, topic, index, config)
+        self._ahead = 0  # ms between the clock and the next batch's place
+        self._sent: list[Pending] = []  # in order, until their outcome is known
+        self._aside: list[Pending] | None = None  # those that have to wait while earlier ones are placed anew
+
+    def append(self, data: bytearray | memoryview, summary: BatchSummary, acks: int, now: int) -> AppendResult:
+        """See `Partition.append`. Where the batch has to wait for its place, its base offset is -1."""
+        pending = Pending(data, summary, acks)
+        if self._aside is not None and self.leadership.refusal is None:
+            self._aside.append(pending)
+        else:
+            self._place(pending, now)
+        return *pending.placed, self.log.start, None if pending.done.done() else pending.done
+
+    def _place(self, pending: Pending, now: int) -> None:
+        pending.refused = False
+        base, time, _, done = super().append(pending.data, pending.summary, pending.acks, now)
+        pending.placed = AssignedOffset(base, time)
+        if done is None:
+            pending.done.set_result(pending.placed)
+        else:
+            self._sent.append(pending)
+            done.add_done_callback(partial(self._conclude, pending))
+
+    def _next_offset(self, end: int, now: int) -> int:
+        return max(end, (now + self._ahead) << self.config.log_format.bits)
+
+    def _conclude(self, pending: Pending, ended: "asyncio.Future[Any]") -> None:
+        failure = ended.exception()
+        if failure is None:
+            pending.done.set_result(pending.placed)
+        elif isinstance(failure, OffsetConflict) and not failure.fenced and pending.tries < TRIES:
+            pending.refused = True
+            pending.tries += 1
+            self.fail(failure)
+            return
+        else:
+            pending.fail(failure)
+        self._sent.remove(pending)
+
+    def fail(self, failure: BaseException) -> KorvetError:
+        """See `Partition.fail`. Where another program was in the way, nothing has failed yet."""
+        if not isinstance(failure, OffsetConflict) or failure.fenced:
+            return super().fail(failure)
+        if self._aside is None:
+            self._aside = []
+            self._tasks.start(self._go_behind())
+        return self.leader.explain(failure)
+
+    async def _go_behind(self) -> None:
+        """Place what was refused, and what came since, after what another program put there."""
+        log, high_watermark = self.log, self.high_watermark
+        await high_watermark.wait()  # what was sent after the first one refused is refused as well
+        if self.leadership.refusal is None:
+            high_watermark.forget_flushes()
+            log.end = high_watermark.stored
+            self.producers.forget(log.end)
+            try:
+                log.observe(await self._store.bounds(self.name))
+            except StoreError as error:
+                super().fail(error)
+        waiting = [pending for pending in self._sent if pending.refused] + (self._aside or [])
+        self._sent = [pending for pending in self._sent if not pending.refused]
+        self._aside = None
+        self._ahead = max((_AHEAD << pending.tries for pending in waiting), default=0)
+        for pending in waiting:
+            try:
+                self._place(pending, self._clock.wall())
+            except KorvetError as error:
+                pending.fail(error)
+        self._ahead = 0

@@ -1,0 +1,172 @@
+"""How far consumers may read: up to what is durable. It rises as the store reports, and wakes delayed fetches."""
+
+import asyncio
+from array import array
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from korvet_fast.errors import StoreError
+
+_RECENT = 64  # appends whose sizes are remembered at least, for `count_available_bytes`
+_FIELDS = 2  # numbers remembered of an append
+_FORGOTTEN = _RECENT * _FIELDS  # numbers of the oldest, when there are twice as many
+_MOST = 2 * _FORGOTTEN
+
+
+class WatermarkListener(Protocol):
+    """A fetch that waits for records (`core/fetch/delayed_fetch.py`)."""
+
+    def notify(self, more: int) -> None:
+        """So many bytes more became readable."""
+
+    def wake(self) -> None:
+        """Something other than an append happened: whoever waits is to look for itself."""
+
+
+class PendingFlush:
+    """Appends that become durable together: all below `end`, `written` bytes in all since the partition opened."""
+
+    __slots__ = ("end", "future", "written")
+
+    def __init__(self, future: "asyncio.Future[None]", end: int, written: int) -> None:
+        self.future = future
+        self.end = end
+        self.written = written
+
+
+class HighWatermark:
+    """`offset`: all below it is durable. `fail` is called with the reason when an append turns out not to be durable.
+
+    `stored`: the largest end of an append that the store has confirmed. Clients were told of nothing above it.
+    """
+
+    __slots__ = ("_fail", "_flushes", "_recent", "_visible", "_written", "delayed_fetches", "offset", "stored")
+
+    def __init__(self, fail: Callable[[BaseException], object]) -> None:
+        self.offset = 0
+        self.stored = 0
+        self.delayed_fetches: list[WatermarkListener] = []
+        self._fail = fail
+        self._written = self._visible = 0  # bytes appended, and bytes below `offset`, since opening
+        # Base offset and bytes written before it, of one append after the other, rising. As a list of pairs this takes
+        # eight times the memory, in small pieces among those that requests let go of.
+        self._recent = array("q")
+        self._flushes: list[PendingFlush] = []
+
+    def add(self, base: int, end: int, size: int, durable: "asyncio.Future[None] | None") -> None:
+        """`size` bytes were appended as `base` <= offset < `end`, to be read when `durable` ends.
+
+        None: as soon as what was appended before may be read.
+        """
+        recent, before = self._recent, self._written
+        recent.append(base)
+        recent.append(before)
+        if len(recent) > _MOST:
+            del recent[:_FORGOTTEN]
+        written = self._written = before + size
+        if durable is None and not self._flushes and not self.delayed_fetches:
+            self._visible = written
+            if end > self.offset:
+                self.offset = end
+        else:
+            self._await(end, written, durable)
+
+    def _await(self, end: int, written: int, durable: "asyncio.Future[None] | None") -> None:
+        flushes = self._flushes
+        done = durable is None or _ended_well(durable)
+        # The store shares one future between many appends: one callback for all of them.
+        if flushes and (done or flushes[-1].future is durable):
+            flushes[-1].end, flushes[-1].written = end, written
+        elif durable is None or done:
+            self._rise(end, written)
+        else:
+            flushes.append(PendingFlush(durable, end, written))
+            durable.add_done_callback(self.settle)
+
+    def expect(self, end: int, stored: "asyncio.Future[None]") -> None:
+        """An append that ends at `end` is on its way: note when the store has it."""
+        stored.add_done_callback(partial(self._note, end))
+
+    def _note(self, end: int, stored: "asyncio.Future[None]") -> None:
+        if not stored.cancelled() and stored.exception() is None:
+            self.stored = max(self.stored, end)
+
+    def settle(self, _: "asyncio.Future[None] | None" = None) -> None:
+        """Advance over all appends that have become durable; report the failure of one that has not."""
+        while self._flushes and self._flushes[0].future.done():
+            done = self._flushes[0]
+            if done.future.cancelled():
+                self._fail(StoreError("an append was cancelled while its outcome was open"))
+                return
+            if (error := done.future.exception()) is not None:
+                self._fail(error)
+                return
+            del self._flushes[0]
+            self._rise(done.end, done.written)
+
+    def _rise(self, end: int, written: int) -> None:
+        more, self._visible = written - self._visible, written
+        if end > self.offset:
+            self.offset = end
+        for fetch in self.delayed_fetches:
+            if more:
+                fetch.notify(more)
+            else:  # what another program wrote, or what was there before: nobody counted it
+                fetch.wake()
+
+    def reset(self, offset: int) -> None:
+        """Start anew at a log's durable end."""
+        self.offset = offset
+        self.stored = max(self.stored, offset)
+        self._visible = self._written
+        self._forget_recent()
+
+    def advance(self, offset: int) -> None:
+        """Another program's records are durable, and this is where they end."""
+        if offset > self.offset:
+            self.offset = offset
+            self.stored = max(self.stored, offset)
+            self._forget_recent()
+            self.wake()
+
+    def wake(self) -> None:
+        """Wake all delayed fetches, so that they check their partitions."""
+        for fetch in self.delayed_fetches:
+            fetch.wake()
+
+    def find_flush(self, offset: int) -> "asyncio.Future[None] | None":
+        """The future that ends when `offset` is durable; None if it is durable."""
+        if offset < self.offset:
+            return None
+        return next(flush.future for flush in self._flushes if flush.end > offset)
+
+    async def wait(self) -> bool:
+        """Until everything appended so far is durable, or failed; whether there was anything to wait for."""
+        flushes = [flush.future for flush in self._flushes]
+        if flushes:
+            await asyncio.wait(flushes)
+        return bool(flushes)
+
+    def forget_flushes(self) -> None:
+        """What is pending failed, or its outcome is no longer of interest."""
+        self._flushes.clear()
+
+    def count_available_bytes(self, offset: int) -> int | None:
+        """Bytes from `offset` to the watermark; None if that is too long ago to know."""
+        if offset >= self.offset:
+            return 0
+        recent = self._recent
+        if not recent or offset < recent[0]:
+            return None
+        at = len(recent) - _FIELDS
+        while recent[at] > offset:
+            at -= _FIELDS
+        return self._visible - recent[at + 1]
+
+    def _forget_recent(self) -> None:
+        del self._recent[:]
+
+
+def _ended_well(durable: "asyncio.Future[None]") -> bool:
+    return durable.done() and not durable.cancelled() and durable.exception() is None

@@ -1,0 +1,254 @@
+"""Leading a partition: acquiring its log, finding its end again after a failure, and giving it up.
+
+`leadership.py` is the table of what each event means; `PartitionLeader` carries it out.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from math import inf
+from typing import NoReturn
+
+from korvet_fast.core.partition.acquisition import LogAcquisition
+from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.leadership import ERRORS, Act, Event, Leadership, State
+from korvet_fast.core.partition.log import PartitionLog
+from korvet_fast.core.partition.snapshot import PartitionSnapshot
+from korvet_fast.core.partition.snapshot_saver import SnapshotSaver
+from korvet_fast.errors import Errors, KorvetError, OutcomeUnknown, StoreError, TooFewCopies
+from korvet_fast.store.types import NotLeader, OffsetConflict
+
+logger = logging.getLogger(__name__)
+
+_NOT_LEADER = ERRORS[State.NOT_LEADER]
+_REPEATED = 10.0  # seconds after a recovery, until the same reason is logged again
+
+
+class PartitionLeader:
+    """What this broker does as the leader, or in order to be the leader."""
+
+    __slots__ = (
+        "_acquisition",
+        "_asking",
+        "_clock",
+        "_given",
+        "_leadership",
+        "_log",
+        "_on_failure",
+        "_queue",
+        "_recovery",
+        "_reported",
+        "_saver",
+        "_snapshot",
+        "_store",
+    )
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        leadership: Leadership,
+        snapshot: PartitionSnapshot,
+        saver: SnapshotSaver,
+        on_failure: Callable[[BaseException], object],
+        given: Collaborators,
+    ) -> None:
+        self._saver = saver
+        self._log = log
+        self._leadership = leadership
+        self._snapshot = snapshot
+        self._acquisition = LogAcquisition(log, leadership, snapshot, saver, given)
+        self._on_failure = on_failure
+        self._given = given
+        self._store = given.store
+        self._clock = given.clock
+        self._queue = given.recovery_queue
+        self._reported = ("", inf)  # the reason that was logged last, and until when it is not logged again
+        self._recovery: asyncio.Task[None] | None = None
+        self._asking = asyncio.Lock()  # held while the store is asked for the end of the log
+
+    # -- acquiring and giving up ---------------------------------------------------------------------------------
+
+    async def become_leader(self) -> None:
+        """Acquire the log; if the store fails, lead nevertheless and ask it again whenever somebody needs the log."""
+        if self._leadership.on(Event.ACQUIRE) is not Act.ASK_FOR_LOG:
+            return
+        steps = self._leadership.steps
+        self._acquisition.forget()
+        try:
+            await self._acquisition.acquire(await self._store.load(self._snapshot.key))
+        except StoreError as failure:
+            if self._leadership.steps == steps:
+                self._leadership.on(Event.ACQUIRE_FAILED, failure.detail)
+                self.fail(failure)
+        except BaseException:
+            self.resign(f"{self._log.name} could not be acquired")
+            raise
+        else:
+            self._start(steps)
+
+    async def acquire(self, saved: bytes | None) -> None:
+        """Acquire the log. `saved`: what the registry has of the snapshot. Raises `StoreError`: then nobody leads."""
+        if self._leadership.on(Event.ACQUIRE) is not Act.ASK_FOR_LOG:
+            return
+        steps = self._leadership.steps
+        try:
+            await self._acquisition.acquire(saved)
+        except BaseException:
+            self.resign(f"{self._log.name} could not be acquired")
+            raise
+        self._start(steps)
+
+    def _start(self, steps: int) -> None:
+        if self._leadership.steps == steps and self._leadership.on(Event.ACQUIRED) is Act.START:
+            self._log.high_watermark.settle()  # what failed while the log was being acquired
+
+    def resign(self, why: str) -> None:
+        """Lead no more; clients are told NOT_LEADER_OR_FOLLOWER. Appends under way are left to their end."""
+        self._give_up(Event.RESIGNED, why)
+
+    def _give_up(self, event: Event, why: str) -> None:
+        log = self._log
+        if self._leadership.leads and self._acquisition.is_history_unknown:
+            text = "%s: given up before it was known whether all is there still that had been stored below offset %d"
+            logger.error(text, log.name, log.acknowledged_end)
+        self._take_step(event, why)
+
+    def delete(self) -> None:
+        """The topic is gone: clients are told UNKNOWN_TOPIC_OR_PARTITION."""
+        self._take_step(Event.DELETED, f"{self._log.name} was deleted")
+
+    def _take_step(self, event: Event, why: str) -> None:
+        if self._leadership.on(event, why) is Act.LET_GO:
+            log = self._log
+            self._queue.discard(self)
+            self._given.metadata.advance()
+            log.high_watermark.forget_flushes()
+            self._snapshot.producers.clear()
+            log.unsubscribe()
+            log.high_watermark.wake()
+
+    async def drop(self) -> None:
+        """Delete the partition, and remove its log and its snapshot from the store. Raises `StoreError`."""
+        self.delete()
+        await self._saver.wait()
+        async with self._asking:
+            await self._store.drop(self._log.name)
+            await self._snapshot.drop(self._store)
+
+    async def verify_leadership(self) -> None:
+        """Make sure that this broker still leads, before a client is told something that cannot be taken back.
+
+        A broker that is cut off with a former master knows one history, and whoever leads by now another. It finds no
+        replicas, if the topic asks for them. Raises `KorvetError` NOT_LEADER_OR_FOLLOWER then.
+        """
+        log = self._log
+        sync, copies = log.config.sync, log.config.copies
+        if copies == 1:
+            return
+        try:
+            await self._store.append(log.name, (), log.end, sync=sync, copies=copies).durable
+        except (OffsetConflict, StoreError) as failure:
+            why = self.explain(failure).detail
+            raise KorvetError(_NOT_LEADER, f"it is not certain that {log.name} is led here: {why}") from None
+
+    # -- failures ------------------------------------------------------------------------------------------------
+
+    def explain(self, failure: BaseException) -> KorvetError:
+        """The error that a client gets for an append that ended with `failure`. Raises `failure` if it is a bug."""
+        name = self._log.name
+        if isinstance(failure, OffsetConflict):
+            if failure.fenced or self._log.entries_layout:
+                return KorvetError(_NOT_LEADER, f"{name} was written to, or taken over, by another program")
+            return StoreError(f"{name} ends at {failure.end}, not where it was left: another writer was here")
+        if isinstance(failure, StoreError) and not isinstance(failure, OutcomeUnknown):
+            refusal = self._leadership.refusal
+            disowned = isinstance(failure, NotLeader) or (refusal is not None and refusal.error == _NOT_LEADER)
+            return KorvetError(_NOT_LEADER, failure.detail) if disowned else failure
+        if isinstance(failure, KorvetError):
+            return failure
+        raise failure
+
+    def refuse(self) -> NoReturn:
+        """Raise why no append is taken: `KorvetError` or `StoreError`. Has the store asked for the end of the log."""
+        assert self._leadership.refusal is not None
+        if self in self._queue:
+            self.recover()
+        name, detail = self._leadership.refusal
+        raise StoreError(detail) if name == ERRORS[State.RECOVERING] else KorvetError(name, detail)
+
+    def change_history(self, why: str) -> None:
+        """The store's history changed: the log has to be acquired anew (`recover`) before anything is appended."""
+        if self._leadership.on(Event.HISTORY_CHANGED, why) is Act.QUEUE:
+            self._reported = (why, inf)  # by the broker, for all its partitions
+            self._queue.add(self)
+
+    def fail(self, failure: BaseException) -> KorvetError:
+        """An append failed, so the store has to be asked before the next one. Returns the error to raise."""
+        error = self.explain(failure)
+        if not self._leadership.leads:
+            return error  # the append was under way when this broker stopped leading
+        if isinstance(failure, OffsetConflict) and failure.fenced:
+            logger.warning("%s: another broker has taken it over, or its state is gone from the store", self._log.name)
+            self._give_up(Event.FENCED, f"another broker has taken {self._log.name} over")
+            self._given.on_fenced()
+            return error
+        if isinstance(error, StoreError):
+            self._report(error.detail)
+        name = _name_error(error)
+        self._leadership.on(Event.DISOWNED if name == _NOT_LEADER else Event.APPEND_FAILED, error.detail, name)
+        self._queue.add(self)
+        self.recover()
+        return error
+
+    def _report(self, reason: str) -> None:
+        """Log the reason once; again if it is another one, or some time after a recovery.
+
+        On a full disk each append fails, and all seems well until the next.
+        """
+        before, until = self._reported
+        if reason != before or self._clock.monotonic() >= until:
+            logger.error("%s", reason if reason.startswith(self._log.name) else f"{self._log.name}: {reason}")
+            self._reported = (reason, inf)
+
+    def tell_refusal(self, why: str) -> None:
+        """Log why acks=all is refused; of all partitions, one line in a while."""
+        self._given.log.warn("copies", f"{self._log.name}: acks=all is refused: {why}")
+
+    # -- recovery ------------------------------------------------------------------------------------------------
+
+    def recover(self) -> "asyncio.Task[None]":
+        """Ask the store where the log ends, unless that is being done."""
+        if self._recovery is None or self._recovery.done():
+            self._recovery = self._given.tasks.start(self._recover())
+        return self._recovery
+
+    async def _recover(self) -> None:
+        leadership = self._leadership
+        while leadership.leads:
+            await self._queue.pass_gate()
+            async with self._asking:
+                if not leadership.leads or leadership.refusal is None:
+                    return
+                steps = leadership.steps
+                try:
+                    await self._acquisition.recover()
+                except StoreError as error:
+                    self._report(error.detail)
+                    if isinstance(error, TooFewCopies):
+                        leadership.on(Event.COPIES_MISSING, error.detail, _name_error(error))
+                    return
+                except OffsetConflict as stale:
+                    self._on_failure(stale)
+                    return
+                if steps == leadership.steps:
+                    leadership.on(Event.RECOVERED)
+                    self._queue.discard(self)
+                    reason, until = self._reported
+                    self._reported = (reason, min(until, self._clock.monotonic() + _REPEATED))
+
+
+def _name_error(error: KorvetError) -> Errors:
+    """The error that later appends are answered with."""
+    if isinstance(error, TooFewCopies):
+        return Errors.NOT_ENOUGH_REPLICAS
+    return ERRORS[State.RECOVERING] if isinstance(error, StoreError) else error.error

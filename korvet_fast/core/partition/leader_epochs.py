@@ -1,0 +1,46 @@
+"""Which leader epoch wrote which offsets of a partition (KIP-101): a short rising list of (epoch, first offset)."""
+
+from collections.abc import Iterable
+
+EpochOffset = tuple[int, int]
+
+
+class LeaderEpochCache:
+    """The history of one partition; an epoch that wrote nothing is forgotten when the next one begins."""
+
+    __slots__ = ("entries", "last")
+
+    def __init__(self, entries: Iterable[EpochOffset] = ()) -> None:
+        self.replace(entries)
+
+    def replace(self, entries: Iterable[EpochOffset]) -> None:
+        """Replace all entries by these; epochs and offsets rise."""
+        self.entries = list(entries)
+        self.last = self.entries[-1][0] if self.entries else -1
+
+    def add(self, epoch: int, offset: int) -> None:
+        """Begin `epoch` at `offset`: records at and above it are written under this epoch."""
+        if epoch > self.last:
+            while self.entries and self.entries[-1][1] >= offset:
+                del self.entries[-1]  # that epoch wrote nothing
+            self.entries.append((epoch, offset))
+            self.last = epoch
+
+    def trim(self, start: int) -> None:
+        """Forget epochs that wrote nothing at or above `start`."""
+        while len(self.entries) > 1 and self.entries[1][1] <= start:
+            del self.entries[0]
+
+    def find_end(self, epoch: int, start: int, end: int) -> EpochOffset:
+        """(the largest epoch known up to `epoch`, the offset after its last record); (-1, -1) if all are older.
+
+        Rules of KIP-101 and KIP-279; an epoch older than all known ends where the log starts.
+        """
+        if epoch > self.last:
+            return -1, -1
+        found = epoch
+        for known, first in self.entries:
+            if known > epoch:
+                return found, max(first, start)
+            found = known
+        return found, end

@@ -1,0 +1,176 @@
+"""Whether this broker leads a partition, as a table: what each event means in each state. Pure, and complete.
+
+`Partition` and `LogRecovery` carry the acts out. The store's fence, not this table, keeps two leaders apart.
+"""
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+from korvet_fast.errors import Errors
+
+
+class State(Enum):
+    """What this broker is to the partition."""
+
+    NOT_LEADER = "NotLeader"
+    ACQUIRING = "Acquiring"  # the store is asked for the log
+    LEADER = "Leader"
+    RECOVERING = "Recovering"  # it leads, and the store is asked where the log ends
+    REACQUIRING = "Reacquiring"  # it led, and the store is asked whether it still does
+    DELETED = "Deleted"
+
+
+class Event(Enum):
+    """What happens to the partition."""
+
+    ACQUIRE = "this broker is to lead"
+    ACQUIRED = "log acquired"
+    ACQUIRE_FAILED = "log not acquired"  # yet: a failure of the store, which may pass
+    APPEND_FAILED = "append failed"
+    DISOWNED = "append refused by the store"  # another program wrote, or the store does not know of an acquired log
+    COPIES_MISSING = "too few copies"  # all that was appended is in the log, and cannot be kept as often as it should
+    HISTORY_CHANGED = "history changed"  # of the store: a failover, a restart that lost records
+    RECOVERED = "end of the log found"  # and everything below it is durable
+    FENCED = "acquired by another broker"
+    RESIGNED = "leadership given up"
+    DELETED = "topic deleted"
+
+
+class Operation(Enum):
+    """What may be asked of a partition."""
+
+    READ = "fetch, list offsets, delete records, retention"
+    APPEND = "produce"
+    TELL_EPOCHS = "end of a leader epoch"
+    SAVE = "save the snapshot"
+
+
+class Act(Enum):
+    """What is done about an event."""
+
+    NOTHING = "-"
+    ASK_FOR_LOG = "the store is asked for the log"
+    START = "clients are served"
+    ASK_FOR_END = "the store is asked for the end"
+    QUEUE = "waits in the recovery queue"  # until the broker knows what it still leads
+    WAIT = "waits for copies"
+    RESUME = "appends go on"
+    LET_GO = "waiting fetches are answered, producers forgotten"
+    BUG = "cannot happen"
+
+
+class Step(NamedTuple):
+    """The act, and the state after it."""
+
+    act: Act
+    then: State
+
+
+_N, _A, _L, _R, _Q, _D = State
+_Row = tuple[tuple[Act, State], ...]
+_NOTHING: Final[_Row] = tuple((Act.NOTHING, state) for state in State)
+_BUG: Final[_Row] = tuple((Act.BUG, state) for state in State)
+
+
+def _lead(leader: Act, recovering: Act, reacquiring: Act, then: State) -> _Row:
+    """An event that means something only where this broker leads; `then` for all three states."""
+    return (*_NOTHING[:2], (leader, then), (recovering, then), (reacquiring, then), _NOTHING[5])
+
+
+# For each event: the step in NotLeader, Acquiring, Leader, Recovering, Reacquiring and Deleted.
+_ROWS: Final[dict[Event, _Row]] = {
+    Event.ACQUIRE: ((Act.ASK_FOR_LOG, _A), *_NOTHING[1:]),
+    # While the store is asked for the log, leadership may be given up, or the topic deleted.
+    Event.ACQUIRED: (_NOTHING[0], (Act.START, _L), *_BUG[2:5], _NOTHING[5]),
+    Event.ACQUIRE_FAILED: (_NOTHING[0], (Act.ASK_FOR_END, _R), *_BUG[2:5], _NOTHING[5]),
+    # An append that was under way when this broker stopped leading may fail later: that changes nothing.
+    Event.APPEND_FAILED: (
+        *_NOTHING[:2],
+        (Act.ASK_FOR_END, _R),
+        (Act.ASK_FOR_END, _R),
+        (Act.ASK_FOR_END, _Q),
+        _NOTHING[5],
+    ),
+    Event.DISOWNED: _lead(Act.ASK_FOR_END, Act.ASK_FOR_END, Act.ASK_FOR_END, _Q),
+    # The store says so while it is asked for the end, and says with it that this broker leads.
+    Event.COPIES_MISSING: (*_NOTHING[:3], (Act.WAIT, _R), (Act.WAIT, _R), _NOTHING[5]),
+    Event.HISTORY_CHANGED: _lead(Act.QUEUE, Act.QUEUE, Act.QUEUE, _Q),
+    Event.RECOVERED: (*_BUG[:3], (Act.RESUME, _L), (Act.RESUME, _L), _BUG[5]),
+    Event.FENCED: _lead(Act.LET_GO, Act.LET_GO, Act.LET_GO, _N),
+    Event.RESIGNED: (_NOTHING[0], *[(Act.LET_GO, _N)] * 4, _NOTHING[5]),
+    Event.DELETED: (*[(Act.LET_GO, _D)] * 5, _NOTHING[5]),
+}
+
+TABLE: Final[dict[tuple[State, Event], Step]] = {
+    (state, event): Step(*step) for event, row in _ROWS.items() for state, step in zip(State, row, strict=True)
+}
+
+_ALL: Final = frozenset(Operation)
+ALLOWS: Final[dict[State, frozenset[Operation]]] = {
+    State.NOT_LEADER: frozenset({Operation.SAVE}),  # a save under way: compare-and-set lets it lose to the new leader's
+    State.ACQUIRING: frozenset({Operation.SAVE}),
+    State.LEADER: _ALL,
+    State.RECOVERING: _ALL - {Operation.APPEND},
+    State.REACQUIRING: _ALL - {Operation.APPEND, Operation.TELL_EPOCHS},
+    State.DELETED: frozenset(),
+}
+
+# What an operation that is not allowed is answered with. While it recovers, what the failure says, if that says more.
+ERRORS: Final[dict[State, Errors]] = {
+    State.NOT_LEADER: Errors.NOT_LEADER_OR_FOLLOWER,
+    State.ACQUIRING: Errors.NOT_LEADER_OR_FOLLOWER,
+    State.LEADER: Errors.NONE,
+    State.RECOVERING: Errors.KAFKA_STORAGE_ERROR,
+    State.REACQUIRING: Errors.NOT_LEADER_OR_FOLLOWER,
+    State.DELETED: Errors.UNKNOWN_TOPIC_OR_PARTITION,
+}
+
+
+class Refusal(NamedTuple):
+    """The error that an operation is answered with: its name, and a sentence."""
+
+    error: Errors
+    detail: str
+
+
+class Leadership:
+    """The present state of one partition.
+
+    `refusal`: why no append is taken; None in `LEADER`, and only there. `leads`: whether reads are answered. `epoch`:
+    the leader epoch, -1 before the log was acquired for the first time. `steps` counts what happened: what was found
+    out before the last step may be out of date. Appends and reads look at the attributes, so they are plain.
+    """
+
+    __slots__ = ("epoch", "leads", "refusal", "state", "steps")
+
+    def __init__(self, name: str) -> None:
+        self.state = State.NOT_LEADER
+        self.leads = False
+        self.refusal: Refusal | None = Refusal(ERRORS[State.NOT_LEADER], f"{name} is not led here")
+        self.epoch = -1
+        self.steps = 0
+
+    def on(self, event: Event, detail: str = "", error: Errors = Errors.NONE) -> Act:
+        """Take the step; returns what is to be done about it.
+
+        `detail`: what clients are told from now on. The reason to reacquire a log stays the first one. `error`: the
+        name of the failure's error, if it says more than the state's. Raises `RuntimeError` for what cannot happen.
+        """
+        before = self.state
+        act, state = TABLE[before, event]
+        if act is Act.BUG:
+            raise RuntimeError(f"a partition that is {before.value} cannot meet: {event.value}")
+        if act is Act.NOTHING:
+            return act
+        self.steps += 1
+        self.state = state
+        self.leads = Operation.READ in ALLOWS[state]
+        if state is State.LEADER:
+            self.refusal = None
+        elif detail and not (before is state is State.REACQUIRING):
+            self.refusal = Refusal(error if state is State.RECOVERING and error else ERRORS[state], detail)
+        return act
+
+    def may(self, operation: Operation) -> bool:
+        """Whether the present state allows it."""
+        return operation in ALLOWS[self.state]

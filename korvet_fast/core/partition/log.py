@@ -1,0 +1,228 @@
+"""A partition's log: its start and end, the bytes that can be read, deletion of records, retention.
+
+Offsets may have gaps: where other programs write (layout `entries`) they follow the clock, and what a server lost is
+not filled again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from korvet_fast.core.partition import time_lookup
+from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.high_watermark import HighWatermark, WatermarkListener
+from korvet_fast.core.partition.leader_epochs import LeaderEpochCache
+from korvet_fast.core.partition.leadership import Leadership
+from korvet_fast.core.partition.time_lookup import Found, Offload, run_in_thread
+from korvet_fast.core.topic_config import TopicConfig
+from korvet_fast.errors import StoreError
+from korvet_fast.store.types import Bounds
+
+logger = logging.getLogger(__name__)
+
+FRESH = 1.0  # seconds for which what is known of other programs' records is good enough
+NOWHERE = 1 << 63  # above all offsets
+
+
+class PartitionLog:
+    """Records are at `start` <= offset < `end`, and consumers read those below the high watermark, which are durable.
+
+    Below `start`, offsets from `removed` on may be read too: nothing ever was there, so nothing is missed. From
+    `gap_start` to `gap_end` there are no records. `inherited_end`: where the log ended when this broker acquired it.
+    `entries_layout`: every record is an entry of its own, and other programs may write too.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_draining",
+        "_inherited_records_end",
+        "_leadership",
+        "_refreshed_at",
+        "_store",
+        "_tasks",
+        "_unsubscribe",
+        "config",
+        "end",
+        "entries_layout",
+        "epochs",
+        "gap_end",
+        "gap_start",
+        "high_watermark",
+        "inherited_end",
+        "name",
+        "removed",
+        "size",
+        "start",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        config: TopicConfig,
+        leadership: Leadership,
+        high_watermark: HighWatermark,
+        epochs: LeaderEpochCache,
+        given: Collaborators,
+    ) -> None:
+        self.name = name
+        self.config = config
+        self.entries_layout = config.log_format.entries_layout
+        self.start = self.end = self.size = self.removed = 0
+        self.high_watermark = high_watermark
+        self.epochs = epochs
+        self.inherited_end = self._inherited_records_end = 0
+        self.gap_start, self.gap_end = NOWHERE, 0
+        self._refreshed_at = 0.0
+        self._leadership = leadership
+        self._store = given.store
+        self._clock = given.clock
+        self._tasks = given.tasks
+        self._draining = given.draining
+        self._unsubscribe: Callable[[], None] | None = None  # the store is to tell when another program has written
+
+    @property
+    def last_record_end(self) -> int:
+        """The offset after the last record: `end`, unless there is a gap below it."""
+        return self._inherited_records_end if self.inherited_end == self.end else self.end
+
+    @property
+    def acknowledged_end(self) -> int:
+        """The offset after the last record that clients can rely on."""
+        return min(self.high_watermark.stored, self.last_record_end)
+
+    @property
+    def delayed_fetches(self) -> list[WatermarkListener]:
+        """The fetches that wait for records of this log."""
+        return self.high_watermark.delayed_fetches
+
+    @property
+    def draining(self) -> bool:
+        """Whether a waiting fetch must be answered now, with the records that are there."""
+        return self._draining.is_set()
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def available_bytes(self, offset: int) -> int:
+        """About how many bytes can be read from `offset` on: exact near the end, else by the average record."""
+        high_watermark = self.high_watermark
+        if offset >= self.gap_start and high_watermark.offset <= self.gap_end:
+            return 0
+        known = high_watermark.count_available_bytes(offset)
+        if known is not None:
+            return known
+        records = high_watermark.offset - max(offset, self.start)
+        return max(1, self.size * records // max(1, self.end - self.start))
+
+    async def find_time(self, ms: int, offload: Offload = run_in_thread) -> Found | None:
+        """The first durable record at or after a time, exactly; None if all are older.
+
+        `offload`: see `time_lookup`.
+        """
+        limit = self.high_watermark.offset
+        return await time_lookup.find_time(self._store, self.name, ms, self.start, limit, offload)
+
+    async def find_latest(self, offload: Offload = run_in_thread) -> Found | None:
+        """The first durable record with the largest time; None if there is no record."""
+        return await time_lookup.find_latest(self._store, self.name, self.start, self.high_watermark.offset, offload)
+
+    # -- bounds --------------------------------------------------------------------------------------------------
+
+    def begin(self, bounds: Bounds, records_end: int) -> None:
+        """This broker has acquired the log, and it has these bounds. `records_end`: the offset after the last record.
+
+        The high watermark rises when all of the log is durable.
+        """
+        self.start, self.end, self.size, self.removed = bounds.start, bounds.end, bounds.size, bounds.removed
+        self.inherited_end, self._inherited_records_end = bounds.end, records_end
+        self.gap_start, self.gap_end = records_end, bounds.end
+        self._refreshed_at = self._clock.monotonic()
+        self.high_watermark.reset(min(max(self.high_watermark.offset, bounds.durable), bounds.end))
+        self._await_durable()
+
+    async def refresh_bounds(self, fresh: float = FRESH) -> None:
+        """Read the bounds from the store, as other programs may have written; at most once in `fresh` seconds."""
+        if self.entries_layout and self._leadership.leads and self._clock.monotonic() - self._refreshed_at >= fresh:
+            self.observe(await self._store.bounds(self.name))
+
+    def observe(self, bounds: Bounds) -> None:
+        """The store says that these are the bounds, but for what is being appended. None of them moves back.
+
+        While it is not certain where the log ends, nothing is done: recovery asks for the bounds itself.
+        """
+        if self._leadership.refusal is not None:
+            return
+        self._refreshed_at = self._clock.monotonic()
+        self._take(bounds)
+        if bounds.end <= self.end:
+            self.high_watermark.advance(min(bounds.durable, self.end))
+            return
+        self.end = bounds.end
+        self.high_watermark.advance(bounds.durable)
+        self._await_durable()
+
+    def _await_durable(self) -> None:
+        """Records of other programs, or of former leaders, can be read once they are durable."""
+        if self.high_watermark.offset < self.end:
+            self.flush()
+
+    def flush(self) -> "asyncio.Future[None]":
+        """Append nothing: the future that ends when all of the log is durable.
+
+        Raises `OffsetConflict` or `NotLeader`.
+        """
+        sync, copies = self.config.sync, self.config.copies
+        durable = self._store.append(self.name, (), self.end, sync=sync, copies=copies).durable
+        self.high_watermark.add(self.end, self.end, 0, durable)
+        return durable
+
+    # -- other programs' records ---------------------------------------------------------------------------------
+
+    def subscribe(self) -> None:
+        """Have delayed fetches woken when another program writes."""
+        shared = self._store.shared
+        if shared is not None and self.entries_layout and self._unsubscribe is None:
+            self._unsubscribe = shared.notify(self.name, self.end, self._notice, self._has_delayed_fetches)
+
+    def unsubscribe(self) -> None:
+        """Nobody here is interested in other programs' records any more."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
+
+    def _has_delayed_fetches(self) -> bool:
+        return bool(self.high_watermark.delayed_fetches)
+
+    def _notice(self) -> None:
+        self._unsubscribe = None
+        self._tasks.start(self._refresh_now())
+
+    async def _refresh_now(self) -> None:
+        try:
+            await self.refresh_bounds(0.0)
+        except StoreError as error:
+            logger.warning("%s: what another program wrote cannot be seen: %s", self.name, error.detail)
+        self.high_watermark.wake()
+
+    # -- taking away ---------------------------------------------------------------------------------------------
+
+    async def delete_records(self, offset: int) -> None:
+        """Records below `offset`, which is not above the high watermark, are gone. Raises `StoreError`."""
+        if offset > self.start:
+            self._take(await self._store.delete_records(self.name, offset))
+
+    async def apply_retention(self) -> None:
+        """Delete what the topic's retention lets go. Raises `StoreError`."""
+        ms, size = self.config.retention_ms, self.config.retention_bytes
+        if self._leadership.leads and self.end > self.start and (ms >= 0 or size >= 0):
+            older_than = self._clock.wall() - ms if ms >= 0 else None
+            larger_than = size if size >= 0 else None
+            self._take(await self._store.apply_retention(self.name, older_than=older_than, larger_than=larger_than))
+
+    def _take(self, bounds: Bounds) -> None:
+        """The log starts here now."""
+        self.size = bounds.size
+        self.removed = max(self.removed, bounds.removed)
+        if bounds.start > self.start:
+            self.start = bounds.start
+            self.high_watermark.wake()
+        self.epochs.trim(self.start)

@@ -1,0 +1,101 @@
+"""A partition's producers and leader epochs, with a copy in the registry.
+
+The copy never disagrees with the log: whoever acquires the log loads the copy, takes out of it what the log has lost
+since, and learns from the log what was appended after it.
+"""
+
+import struct
+
+from korvet_fast import _native
+from korvet_fast.core.partition.leader_epochs import LeaderEpochCache
+from korvet_fast.core.partition.producer_state import ProducerLimit, ProducerState
+from korvet_fast.errors import StoreError
+from korvet_fast.store.interface import Store
+from korvet_fast.store.types import ABSENT
+
+_HEAD = struct.Struct("<iqi")  # layout version, end, number of epochs
+_PLAIN, _LAYOUT = 1, 2  # earlier versions know the first one, and read the log anew where they find another
+_PAGE = 1 << 20
+
+
+class PartitionSnapshot:
+    """`epochs` and `producers` of one log. `saved_end`: the saved copy knows all records below it, and no others."""
+
+    __slots__ = ("_log", "_saved", "epochs", "producers", "saved_end")
+
+    def __init__(self, log: str, limit: ProducerLimit | None = None) -> None:
+        self._log = log
+        self._saved: bytes | None = ABSENT
+        self.saved_end = 0
+        self.epochs = LeaderEpochCache()
+        self.producers = ProducerState(limit)
+
+    @property
+    def key(self) -> str:
+        return f"state/{self._log}"
+
+    def pack(self, end: int) -> bytes:
+        """The state after all records below `end`, as bytes."""
+        entries = self.epochs.entries
+        flat = [number for entry in entries for number in entry]
+        epochs = struct.pack(f"<{len(flat)}q", *flat)
+        layout = _PLAIN if self.producers.is_plain else _LAYOUT
+        return _HEAD.pack(layout, end, len(entries)) + epochs + self.producers.pack()
+
+    def load(self, saved: bytes | None, seen: float) -> None:
+        """Take the registry's copy (None if it has none).
+
+        `seen`: the monotonic time in seconds at which its producers count as heard of.
+        """
+        self._saved = saved
+        self.saved_end = 0
+        self.epochs.replace(())
+        self.producers.clear()
+        if saved is None:
+            return
+        layout, end, many = _HEAD.unpack_from(saved)
+        if layout in (_PLAIN, _LAYOUT):
+            flat = struct.unpack_from(f"<{2 * many}q", saved, _HEAD.size)
+            self.epochs.replace(zip(flat[::2], flat[1::2], strict=True))
+            self.producers.load(memoryview(saved)[_HEAD.size + 16 * many :], seen)
+            self.saved_end = end
+
+    def count_producers(self, headers: bytes, seen: float) -> None:
+        """Know those producers whose last batches have these heads, and no others."""
+        self.producers.clear()
+        for batch in _native.batch_headers(headers, False):
+            if batch.numbers is not None:
+                self.producers.add(batch.numbers, batch.base_offset, batch.max_timestamp, seen)
+
+    async def catch_up(self, store: Store, start: int, end: int, seen: float) -> int:
+        """Take in what the log holds from `start` to `end`; how many bytes that was. Raises `StoreError`."""
+        offset, size = start, 0
+        while offset < end:
+            page = await store.read(self._log, offset, _PAGE, end, copy=True)
+            if not page.data:
+                raise StoreError(f"{self._log}: nothing can be read at offset {offset}, below the end {end}")
+            for part in page.data:
+                size += len(part)
+                for batch in _native.batch_headers(part, False):
+                    self.epochs.add(batch.leader_epoch, batch.base_offset)
+                    if batch.numbers is not None:
+                        self.producers.add(batch.numbers, batch.base_offset, batch.max_timestamp, seen)
+            offset = page.next
+        return size
+
+    async def save(self, store: Store, packed: bytes, end: int) -> None:
+        """Put what `pack(end)` gave into the registry. Everything below `end` must be durable."""
+        if await store.save(self.key, packed, self._saved):
+            self._saved, self.saved_end = packed, end
+        elif store.shared is not None:
+            # Another broker leads by now, and this copy is of no use; or it is our own, whose answer was lost.
+            self._saved = await store.load(self.key)
+        else:
+            raise StoreError(f"{self.key} was changed by another writer")
+
+    async def drop(self, store: Store) -> None:
+        """Take the copy out of the registry, whoever wrote it."""
+        saved = await store.load(self.key)
+        if saved is not ABSENT:
+            await store.save(self.key, None, saved)
+            self._saved = ABSENT

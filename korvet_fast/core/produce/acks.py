@@ -1,0 +1,140 @@
+"""The outcomes of a produce, one for each partition: known when `acks` is reached, or the time is over."""
+
+import asyncio
+from time import monotonic
+from typing import Final, Literal, TypeAlias
+
+from korvet_fast.core.client_session import ClientSession
+from korvet_fast.core.partition.partition import AppendResult, Partition
+from korvet_fast.core.produce.check import Checked, Records
+from korvet_fast.core.produce.order import remember_refusal
+from korvet_fast.errors import Errors, KorvetError, forget_frames
+
+NO_ERROR: Final = 0
+_MANY = 200  # partitions between two looks at the clock
+
+# Of one partition: its index, the error, base offset, log append time in ms, start of the log. What is not known is -1.
+#
+# `NO_ERROR` is what Kafka writes for success, so that its rows are outcomes as they are.
+Outcome: TypeAlias = tuple[int, KorvetError | Literal[0], int, int, int]
+
+
+class PendingAppend:
+    """A partition whose outcome is still open: its place among the outcomes, and what is known so far."""
+
+    __slots__ = ("_at", "_index", "_outcomes", "appended", "checked", "partition")
+
+    def __init__(
+        self,
+        index: int,
+        partition: Partition,
+        outcomes: list[Outcome],
+        checked: "Checked | asyncio.Future[Checked] | None" = None,
+        appended: "AppendResult | None" = None,
+    ) -> None:
+        self.partition = partition
+        self.checked = checked
+        self.appended = appended
+        self._index = index
+        self._outcomes = outcomes
+        self._at = len(outcomes)
+        outcomes.append((index, NO_ERROR, -1, -1, -1))
+
+    def append(self, session: ClientSession, acks: int, now: int) -> None:
+        """Append the batch: its check is done, and its turn has come."""
+        assert self.checked is not None
+        data: Records | None = None
+        try:
+            data, summary = self.checked.result() if isinstance(self.checked, asyncio.Future) else self.checked
+            if session.refused:
+                session.refused.check(self.partition.name, self.partition.producers, summary[4])
+            self.appended = self.partition.append(data, summary, acks, now)
+        except KorvetError as error:
+            remember_refusal(session, self.partition.topic, self.partition.index, data, error)
+            self._outcomes[self._at] = self._index, forget_frames(error), -1, -1, -1
+
+    def settle(self, timeout_ms: int) -> None:
+        """Set the outcome; nothing is waited for any longer."""
+        if self.appended is not None:
+            self._outcomes[self._at] = judge(self._index, self.partition, self.appended, timeout_ms)
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is an error."""
+        return bool(self._outcomes[self._at][1])
+
+
+def judge(index: int, partition: Partition, appended: "AppendResult", timeout_ms: int) -> Outcome:
+    """The outcome of an append whose future has ended, or whose time is over."""
+    base, time, start, done = appended
+    if done is None:
+        return index, NO_ERROR, base, time, start
+    if not done.done():
+        late = KorvetError(Errors.REQUEST_TIMED_OUT, f"stored, but not as acks asks for within {timeout_ms} ms")
+        return index, late, -1, -1, -1
+    if (failure := done.exception()) is not None:
+        return index, partition.leader.explain(failure), -1, -1, -1
+    base, time = done.result() or (base, time)
+    return index, NO_ERROR, base, time, start
+
+
+async def settle_one(index: int, partition: Partition, appended: "AppendResult", timeout_ms: int) -> Outcome:
+    """Wait until `acks` is reached; returns the outcome."""
+    done = appended[3]
+    if done is not None:
+        await _wait([done], max(timeout_ms, 0) / 1000)
+    return judge(index, partition, appended, timeout_ms)
+
+
+async def settle_all(session: ClientSession, pending: list[PendingAppend], timeout_ms: int) -> None:
+    """Wait until `acks` is reached everywhere, and fill in the outcomes."""
+    seconds = max(timeout_ms, 0) / 1000
+    if len(pending) <= _MANY:
+        await _wait_for(pending, seconds)
+        for one in pending:
+            one.settle(timeout_ms)
+        return
+    pace, until = session.pace(), monotonic() + seconds
+    for start in range(0, len(pending), _MANY):
+        await _wait_for(pending[start : start + _MANY], max(0.0, until - monotonic()))
+        if pace.due():
+            await pace.turn()
+    for start in range(0, len(pending), _MANY):
+        for one in pending[start : start + _MANY]:
+            one.settle(timeout_ms)
+        if pace.due():
+            await pace.turn()
+
+
+async def _wait_for(pending: list[PendingAppend], seconds: float) -> None:
+    waiting = [one.appended[3] for one in pending if one.appended is not None and one.appended[3] is not None]
+    if waiting:
+        await _wait(waiting, seconds)
+
+
+async def _wait(futures: list["asyncio.Future[None]"], seconds: float) -> None:
+    """Wait until all are done or the time is over. `asyncio.wait` without its sets: this is once a produce.
+
+    The futures are not awaited themselves: they are shared, and a cancellation must not reach them.
+    """
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+    left = len(futures)
+
+    def stop() -> None:
+        if not over.done():
+            over.set_result(None)
+
+    def count(_: "asyncio.Future[None]") -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            stop()
+
+    timer = loop.call_later(seconds, stop)
+    for future in futures:
+        future.add_done_callback(count)
+    try:
+        await over
+    finally:
+        timer.cancel()

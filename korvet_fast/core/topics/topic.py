@@ -1,0 +1,83 @@
+"""One topic: its name, its settings, its partitions, and the JSON document that tells of them in the registry."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from korvet_fast.config import Settings
+from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.entries_partition import EntriesPartition
+from korvet_fast.core.partition.partition import Partition
+from korvet_fast.core.topic_config import ONLY, TopicConfig
+from korvet_fast.errors import Errors, KorvetError
+
+_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # Kafka's rule (Topic.java), "." and ".." excepted
+
+
+class Document(NamedTuple):
+    """What the registry knows of a topic. `id`: 16 random bytes, never used again. `version` counts the changes."""
+
+    id: bytes
+    partitions: int
+    configs: Mapping[str, str]
+    fixed: Mapping[str, str] = ONLY
+    deleting: bool = False  # its records are being removed, and it is not to be seen any more
+    version: int = 0
+
+    def pack(self) -> bytes:
+        values = self._asdict() | {"id": self.id.hex(), "configs": dict(self.configs), "fixed": dict(self.fixed)}
+        return json.dumps(values, sort_keys=True).encode()
+
+    @classmethod
+    def unpack(cls, data: bytes) -> "Document":
+        values: dict[str, Any] = json.loads(data)
+        identity = bytes.fromhex(values["id"])
+        # Documents of before there was a choice have no fixed settings.
+        fixed, version = values.get("fixed", ONLY), values.get("version", 0)
+        return cls(identity, values["partitions"], values["configs"], fixed, values.get("deleting", False), version)
+
+
+class Topic:
+    """A topic and its partitions. `packed`: its document, as it is in the registry.
+
+    `made`: how many partitions it begins with, if that is fewer than the document says; `grow` makes the others.
+    """
+
+    __slots__ = ("config", "id", "name", "packed", "partitions", "version")
+
+    def __init__(
+        self, given: Collaborators, name: str, packed: bytes, settings: Settings, made: int | None = None
+    ) -> None:
+        document = Document.unpack(packed)
+        self.name = name
+        self.packed = packed
+        self.id = document.id
+        self.version = document.version
+        self.config = TopicConfig(settings, document.configs, document.fixed, syncs=given.store.syncs)
+        self.partitions: list[Partition] = []
+        self.grow(given, document.partitions if made is None else made)
+
+    def grow(self, given: Collaborators, total: int) -> list[Partition]:
+        """Have `total` partitions; those that are new."""
+        kind = EntriesPartition if self.config.log_format.entries_layout else Partition
+        added = [kind(given, self.name, index, self.config) for index in range(len(self.partitions), total)]
+        self.partitions += added
+        return added
+
+    def describe(self) -> Document:
+        """The document that tells of the topic as it is."""
+        return Document(self.id, len(self.partitions), self.config.overrides, self.config.fixed, version=self.version)
+
+    def configure(self, config: TopicConfig) -> None:
+        """It has these settings from now on."""
+        self.config = config
+        for partition in self.partitions:
+            partition.configure(config)
+
+
+def check_name(name: str) -> None:
+    """Raises `KorvetError` INVALID_TOPIC_EXCEPTION for a name that Kafka does not allow."""
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        legal = "1 to 249 of letters, digits, '.', '_' and '-', and not '.' or '..'"
+        raise KorvetError(Errors.INVALID_TOPIC_EXCEPTION, f"a topic's name is {legal}")

@@ -1,0 +1,321 @@
+"""The topics: found by name or id, created, grown, altered, deleted; each kept as one document in the registry.
+
+Where the store is shared, other brokers change them as well: `refresh` follows the registry.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+
+from korvet_fast.config import Settings
+from korvet_fast.core.eager import gather_bounded
+from korvet_fast.core.fair_lock import ChangeLock, Changer
+from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.partition import Partition
+from korvet_fast.core.partition.snapshot_saver import SnapshotSaver
+from korvet_fast.core.topic_config import TopicConfig, fix, warn
+from korvet_fast.core.topics.index import TopicIndex
+from korvet_fast.core.topics.mutation_quota import MutationQuota
+from korvet_fast.core.topics.topic import Document, Topic, check_name
+from korvet_fast.errors import Errors, KorvetError, StoreError
+from korvet_fast.store.types import ABSENT
+
+logger = logging.getLogger(__name__)
+
+_PREFIX = "topics/"
+_STEP = 256  # partitions made before others have their turn
+
+
+class Topics(TopicIndex):
+    """All topics of the cluster, with those of their partitions that are led here ready to be used.
+
+    `settle` takes over those partitions of topics that are to be led here, and gives up the others. `quota`: how fast
+    clients of this broker may create and delete.
+    """
+
+    def __init__(
+        self, given: Collaborators, settings: Settings, settle: Callable[[Iterable[Topic]], Awaitable[None]]
+    ) -> None:
+        super().__init__(given)
+        number = settings.number
+        rate, burst = number("controller.mutation.rate"), number("controller.mutation.burst")
+        self.quota = MutationQuota(rate, burst, given.clock.monotonic)
+        self._settle = settle
+        self._settings = settings
+        self.changing = ChangeLock()  # reading never waits
+        self._own = self.changing.open(self)  # for what no client asked for
+        self._seen = -1  # the registry's count of changes, as of the last `refresh`
+        self._generation = given.generation.number  # as of the last `refresh`
+
+    @property
+    def version(self) -> int:
+        """Grows with every change, so that answers made from the topics can be kept."""
+        return self._given.metadata.number
+
+    @staticmethod
+    def check_name(name: str) -> None:
+        """See `topic.check_name`."""
+        check_name(name)
+
+    # -- the registry --------------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Load what the registry knows, and end deletions that a crash cut short. Raises `StoreError`.
+
+        What a store that is not shared holds is all taken over.
+        """
+        given = self._given
+        async with self._own.turn():  # the cluster is looked at already, and what is seen there may `refresh`
+            if given.store.shared is not None:
+                self._seen = await given.store.shared.version(_PREFIX)
+            for key, packed in (await given.store.scan(_PREFIX)).items():
+                topic = self._read(key.removeprefix(_PREFIX), packed)
+                if Document.unpack(packed).deleting:
+                    await self._drop(topic)
+                else:
+                    self._add(topic)
+        if given.store.shared is None:
+            states = await given.store.scan("state/")
+            await gather_bounded(self._all(), lambda one: one.leader.acquire(states.get(f"state/{one.name}")))
+
+    def _read(self, name: str, packed: bytes) -> Topic:
+        try:
+            return Topic(self._given, name, packed, self._settings)
+        except KorvetError as error:
+            raise StoreError(f"topic {name!r} was made by a broker of other settings: {error.detail}") from error
+
+    def _all(self) -> Iterator[Partition]:
+        return (partition for topic in self for partition in topic.partitions)
+
+    async def save(self) -> None:
+        """Save the state of all partitions that changed since they were saved."""
+        async with self._own.turn():  # a partition that is being dropped must not be saved again
+            savers = [one.saver for one in self._all() if one.leadership.leads]
+            await gather_bounded([saver for saver in savers if not saver.is_saved], SnapshotSaver.save)
+
+    async def refresh(self, changer: Changer | None = None) -> None:
+        """Take over what other brokers changed in the registry since the last time. Raises `StoreError`.
+
+        `changer`: who asks for it; None: the broker itself. It sees all changes that the same one asked for before.
+        """
+        async with (changer or self._own).turn():
+            await self._refresh()
+
+    async def _refresh(self) -> None:
+        store = self._given.store
+        generation = self._given.generation.number
+        seen = await store.shared.version(_PREFIX) if store.shared is not None else self._seen
+        if seen == self._seen and generation == self._generation:
+            return
+        documents = {key.removeprefix(_PREFIX): packed for key, packed in (await store.scan(_PREFIX)).items()}
+        if generation != self._generation:
+            await self._restore(documents)
+            self._generation = generation
+        changed: list[Topic] = []
+        for topic in list(self):
+            if documents.get(topic.name) != topic.packed:
+                self._follow(topic, documents.get(topic.name))
+                changed.append(topic)
+        for name, packed in documents.items():
+            if name not in self._by_name and not Document.unpack(packed).deleting:
+                topic = self._read(name, packed)
+                self._add(topic)
+                changed.append(topic)
+        self._seen = seen
+        await self._settle([topic for topic in changed if self._by_id.get(topic.id) is topic])
+
+    async def _restore(self, documents: dict[str, bytes]) -> None:
+        """The server's history broke: tell it again what it has forgotten of the topics. Changes `documents`.
+
+        What it never had comes back too: a deletion that only the lost history knew. Better a topic too many.
+        """
+        for topic in self:
+            packed = documents.get(topic.name)
+            known = Document.unpack(packed) if packed is not None else None
+            if known is not None and (known.id != topic.id or known.version >= topic.version):
+                continue
+            if await self._given.store.save(_PREFIX + topic.name, topic.packed, packed):
+                what = "it" if known is None else "its last changes"
+                logger.warning("topic %s: the store had forgotten %s, and was told again", topic.name, what)
+                documents[topic.name] = topic.packed
+
+    def _follow(self, topic: Topic, packed: bytes | None) -> None:
+        """Another broker changed the topic's document, or took it out."""
+        document = Document.unpack(packed) if packed is not None else None
+        if packed is None or document is None or document.deleting or document.id != topic.id:
+            self._remove(topic)
+            for partition in topic.partitions:
+                partition.leader.delete()
+            return
+        topic.packed, topic.version = packed, document.version
+        syncs = self._given.store.syncs
+        topic.configure(TopicConfig(self._settings, document.configs, topic.config.fixed, syncs=syncs))
+        self._add_partitions(topic, document.partitions)
+        self._given.metadata.advance()
+
+    async def find(self, name: str, changer: Changer | None = None) -> Topic | None:
+        """The topic of this name, even if another broker has just made it. Errors and `changer` as of `refresh`."""
+        if name not in self._by_name:
+            await self.refresh(changer)
+        return self._by_name.get(name)
+
+    # -- changes -------------------------------------------------------------------------------------------------
+
+    # `changer`: who asks for a change; None: the broker itself.
+
+    async def create(
+        self,
+        name: str,
+        partitions: int,
+        configs: Mapping[str, str | None],
+        changer: Changer | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> Topic:
+        """A new topic; -1 partitions: `num.partitions`. With `validate_only` nothing is kept.
+
+        Raises `KorvetError` INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS, POLICY_VIOLATION (more
+        than `max.partitions`), INVALID_CONFIG, THROTTLING_QUOTA_EXCEEDED; or `StoreError`.
+        """
+        async with (changer or self._own).turn():
+            await self._refresh()
+            return await self._create(name, partitions, configs, validate_only)
+
+    async def auto_create(self, name: str, changer: Changer | None = None) -> Topic:
+        """The topic of this name, created with the broker's defaults if there is none.
+
+        Errors as `create`, but UNKNOWN_TOPIC_OR_PARTITION where the quota is exceeded: clients try again then.
+        """
+        try:
+            self.quota.check()
+            return await self._auto_create(name, changer or self._own)
+        except KorvetError as error:
+            if error.error != Errors.THROTTLING_QUOTA_EXCEEDED:
+                raise
+            raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, error.detail) from None
+
+    async def _auto_create(self, name: str, changer: Changer) -> Topic:
+        async with changer.turn():
+            await self._refresh()
+            if name in self._by_name:
+                return self._by_name[name]
+            try:
+                return await self._create(name, -1, {}, False)
+            except KorvetError:
+                await self._refresh()  # another broker may have been faster
+                if name not in self._by_name:
+                    raise
+                return self._by_name[name]
+
+    async def _create(self, name: str, partitions: int, configs: Mapping[str, str | None], validate: bool) -> Topic:
+        check_name(name)
+        if name in self._by_name:
+            raise KorvetError(Errors.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
+        near = self.find_alike(name)
+        if near is not None:
+            raise KorvetError(
+                Errors.INVALID_TOPIC_EXCEPTION, f"{name!r} differs from topic {near!r} only in '.' and '_'"
+            )
+        total = self._settings.number("num.partitions") if partitions == -1 else partitions
+        self._check_total(total, total)
+        fixed, own = fix(self._settings, configs, self._given.store)
+        overrides = TopicConfig(self._settings, own, fixed).overrides
+        packed = Document(secrets.token_bytes(16), total, overrides, fixed).pack()
+        topic = Topic(self._given, name, packed, self._settings, made=1)
+        if validate:
+            topic.partitions *= total  # one stands for all: to make 20,000 that nobody uses takes long
+        else:
+            self.quota.check()
+            if not await self._given.store.save(_PREFIX + name, packed, ABSENT):
+                raise KorvetError(Errors.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists, or is being deleted")
+            self.quota.take(total)
+            warn(name, fixed)
+            for end in range(_STEP, total + _STEP, _STEP):
+                topic.grow(self._given, min(end, total))
+                await asyncio.sleep(0)
+            self._add(topic)
+            await self._settle([topic])
+        return topic
+
+    async def grow(
+        self, topic: Topic, total: int, changer: Changer | None = None, *, validate_only: bool = False
+    ) -> None:
+        """More partitions, `total` in the end.
+
+        Raises `KorvetError` INVALID_PARTITIONS, POLICY_VIOLATION, THROTTLING_QUOTA_EXCEEDED, or
+        UNKNOWN_TOPIC_OR_PARTITION if the topic is gone.
+        """
+        async with (changer or self._own).turn():
+            await self._refresh()
+            have = len(topic.partitions)
+            if total <= have:
+                raise KorvetError(
+                    Errors.INVALID_PARTITIONS, f"topic {topic.name!r} has {have} partitions, {total} asked for"
+                )
+            self._check_total(total, total - have)
+            if not validate_only:
+                await self._rewrite(topic, topic.describe()._replace(partitions=total), total - have)
+                for end in range(have + _STEP, total + _STEP, _STEP):
+                    self._add_partitions(topic, min(end, total))
+                    await asyncio.sleep(0)
+                await self._settle([topic])
+
+    async def alter(
+        self,
+        topic: Topic,
+        configs: Mapping[str, str | None] | Callable[[], Mapping[str, str | None]],
+        changer: Changer | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Replace the topic's own settings by these; what is fixed stays. Raises `KorvetError` INVALID_CONFIG.
+
+        Settings made from the present ones must be given as a function: it is called when no other change is under way.
+        """
+        async with (changer or self._own).turn():
+            await self._refresh()
+            own = topic.config.keep(configs() if callable(configs) else configs)
+            config = TopicConfig(self._settings, own, topic.config.fixed, syncs=self._given.store.syncs)
+            if not validate_only:
+                await self._rewrite(topic, topic.describe()._replace(configs=config.overrides))
+                topic.configure(config)
+
+    async def delete(self, topic: Topic, changer: Changer | None = None) -> None:
+        """Remove a topic and its records.
+
+        Raises `KorvetError` UNKNOWN_TOPIC_OR_PARTITION if it is gone already, or THROTTLING_QUOTA_EXCEEDED.
+        """
+        async with (changer or self._own).turn():
+            await self._refresh()
+            # The point of no return: from here on it is deleted, on a crash by the next start.
+            await self._rewrite(topic, topic.describe()._replace(deleting=True), len(topic.partitions))
+            self._remove(topic)
+            await self._drop(topic)
+
+    def _check_total(self, total: int, more: int) -> None:
+        if total < 1:
+            raise KorvetError(Errors.INVALID_PARTITIONS, f"{total} partitions asked for; at least 1")
+        limit = self._settings.number("max.partitions")
+        if self.partition_count + more > limit:
+            raise KorvetError(
+                Errors.POLICY_VIOLATION, f"with {more} more this broker would pass max.partitions = {limit}"
+            )
+
+    async def _rewrite(self, topic: Topic, document: Document, mutated: int = 0) -> None:
+        """`mutated`: so many partitions are created or deleted by it."""
+        if self._by_name.get(topic.name) is not topic:
+            raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name!r} was deleted")
+        if mutated:
+            self.quota.check()
+        version = topic.version + 1
+        packed = document._replace(version=version).pack()
+        if not await self._given.store.save(_PREFIX + topic.name, packed, topic.packed):
+            raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name!r} was changed by another broker")
+        self.quota.take(mutated)
+        topic.packed, topic.version = packed, version
+        self._given.metadata.advance()
+
+    async def _drop(self, topic: Topic) -> None:
+        await gather_bounded(topic.partitions, lambda partition: partition.leader.drop())
+        await self._given.store.save(_PREFIX + topic.name, None, topic.packed)

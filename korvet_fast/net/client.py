@@ -1,0 +1,76 @@
+"""A session's view of its connection: turns of the loop, and memory for answers."""
+
+import asyncio
+from typing import Final
+
+from korvet_fast.core.fair_queue import FairQueue, Turns
+from korvet_fast.net.pool import SMALL, Account, AddressAccount, Pool
+
+LEAST: Final = SMALL  # bytes that every answer may take
+
+
+class Client:
+    """The `Client` of `core.client_session`.
+
+    `starting`: a request has begun and has waited for nothing yet. `asked`: bytes that its answer may take.
+    """
+
+    __slots__ = ("_account", "_held", "_pool", "_waiters", "asked", "starting", "turns")
+
+    def __init__(self, queue: FairQueue, pool: Pool, account: Account) -> None:
+        self.turns = Turns(queue)
+        self.starting = False
+        self._pool = pool
+        self._account = account
+        self.asked = 0
+        self._held = 0  # bytes that the answer of a request that waits may take
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    @property
+    def address(self) -> AddressAccount:
+        """See `core.client_session.Client`."""
+        return self._account.address
+
+    def answer_room(self) -> int:
+        """See `core.client_session.Client`. The pool holds nothing for a request that ends without waiting."""
+        if self.asked or self._held:
+            return LEAST
+        room = self._pool.answer_room()
+        self.asked = room
+        if not self.starting:
+            self.hold_room()
+        return room
+
+    def hold_room(self) -> None:
+        """The request did not end at once: hold the bytes it asked for."""
+        if self.asked:
+            self._held, self.asked = self.asked, 0
+            self._pool.hold(self._account, self._pool.answers, self._held)
+
+    def free_room(self) -> None:
+        """A request ended: give back the bytes held for its answer."""
+        if self._held:
+            size, self._held = self._held, 0
+            self.release(size)
+
+    def reserve(self, size: int) -> "asyncio.Future[None] | None":
+        """See `core.client_session.Client`."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def grant() -> None:
+            self._waiters.discard(waiter)
+            waiter.set_result(None)
+
+        if self._pool.reserve(self._account, self._pool.answers, size, grant):
+            return None
+        self._waiters.add(waiter)
+        return waiter
+
+    def release(self, size: int) -> None:
+        """See `core.client_session.Client`."""
+        self._pool.give_back(self._account, [(self._pool.answers, size)])
+
+    def cancel(self) -> None:
+        """Cancel those who wait for memory: the connection is lost, and the pool has forgotten it."""
+        for waiter in self._waiters:
+            waiter.cancel()

@@ -1,0 +1,74 @@
+"""The memory of the process while it serves: when Python collects garbage, and when freed memory goes back.
+
+A full garbage collection visits every object: with 20,000 partitions it takes 50 ms, and nobody is served meanwhile.
+The broker's own objects make no circles of references that come and go, so one full collection an hour is enough.
+
+The C library keeps freed memory between blocks that are still in use. After a flood, most of its memory is free.
+"""
+
+import asyncio
+import ctypes
+import gc
+from collections.abc import Callable
+from typing import Final
+
+FULL_COLLECTION: Final = 3600.0  # seconds between two full collections
+GIVE_BACK: Final = 10.0  # seconds between two checks of the free memory
+KEPT: Final = 8 << 20  # bytes that may lie free; to give back what went back before takes 0.2 ms, beside the loop
+_NEVER: Final = 1 << 30
+
+
+class _Mallinfo2(ctypes.Structure):
+    """The result of mallinfo2(3): `fordblks` is the number of free bytes."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    )
+
+
+class Memory:
+    """Looks after the memory of the running loop's process from `start` to `stop`."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thresholds = gc.get_threshold()
+        self._timers: dict[Callable[[], object], asyncio.TimerHandle] = {}
+        library = ctypes.CDLL(None)
+        self._mallinfo = getattr(library, "mallinfo2", None)  # glibc 2.33
+        self._trim = getattr(library, "malloc_trim", None)
+        if self._mallinfo is not None:
+            self._mallinfo.restype = _Mallinfo2
+
+    def start(self) -> None:
+        """Exempt the objects that exist now from collections, and run full collections by a timer of our own."""
+        gc.collect()
+        gc.freeze()
+        young, middle, _ = self._thresholds
+        gc.set_threshold(young, middle, _NEVER)
+        self._every(FULL_COLLECTION, gc.collect)
+        if self._mallinfo is not None and self._trim is not None:
+            self._every(GIVE_BACK, self._give_back)
+
+    def stop(self) -> None:
+        """Undo `start`."""
+        for timer in self._timers.values():
+            timer.cancel()
+        gc.set_threshold(*self._thresholds)
+        gc.unfreeze()
+
+    def _every(self, seconds: float, work: Callable[[], object]) -> None:
+        def again() -> None:
+            work()
+            self._every(seconds, work)
+
+        self._timers[work] = self._loop.call_later(seconds, again)
+
+    def _give_back(self) -> None:
+        assert self._mallinfo is not None
+        assert self._trim is not None
+        if self._mallinfo().fordblks > KEPT:
+            self._loop.run_in_executor(None, self._trim, ctypes.c_size_t(0))  # it lets go of the interpreter

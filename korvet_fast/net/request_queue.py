@@ -1,0 +1,296 @@
+"""The requests of one connection: frames that wait to be started, requests under way, replies in the order of requests.
+
+A request starts the moment its frame is complete, even while earlier ones are under way. Most finish without waiting
+for anything: then no task is made, and no memory is counted. A read starts requests for about a millisecond; the rest
+waits for its turn (`core.fair_queue`).
+"""
+
+import asyncio
+from collections import deque
+from functools import partial
+from time import monotonic
+from typing import Any, Protocol
+
+from korvet_fast.core.eager import run_inline
+from korvet_fast.core.fair_queue import SLICE as TIME_SLICE
+from korvet_fast.core.fair_queue import TURN
+from korvet_fast.net.client import Client
+from korvet_fast.net.pool import SMALL, Charge
+from korvet_fast.net.send import Send, Slot, heap_size
+from korvet_fast.net.server_context import ServerContext
+from korvet_fast.wire.dialect import CloseConnection, Dialect, Reply
+
+LIGHT = 2048  # bytes of a frame that costs so little that nobody asks the session for its cost
+UNEXPECTED = "a request of %s ended in an unexpected error; its connection is closed"
+
+
+class Owner(Protocol):
+    """The connection that has this queue."""
+
+    def cut_more(self) -> list[bytearray]:
+        """Cut more frames of what was read already. Called while `RequestQueue.more` is set; sets or clears it."""
+
+    def settle(self) -> None:
+        """Requests ended or were started: read on, stop reading, or close."""
+
+    def hang_up(self, kind: str, reason: str) -> None:
+        """Log the reason, and close."""
+
+    def close(self) -> None:
+        """Close once what was handed to the transport is sent."""
+
+
+class RequestQueue:
+    """Starts requests as limits, memory and turns allow, and sends their replies. The connection sets the flags.
+
+    `waiting`: whole frames that are not started yet. `more`: the connection can cut more frames of what was read.
+    `paused`: the connection does not read. `closing`: nothing new is started or sent. `lost`: the peer is gone.
+    """
+
+    __slots__ = (
+        "_client",
+        "_limits",
+        "_log",
+        "_loop",
+        "_owner",
+        "_pool",
+        "_queue",
+        "_sending",
+        "_work",
+        "_work_asked",
+        "_working",
+        "account",
+        "closing",
+        "lost",
+        "more",
+        "out",
+        "paused",
+        "peer",
+        "put_off",
+        "session",
+        "turns",
+        "waiting",
+    )
+
+    def __init__(self, owner: Owner, dialect: Dialect, context: ServerContext[Any], peer: str, address: str) -> None:
+        """`peer`: who sends the requests, for the log; `address`: what its memory is counted for."""
+        self.peer = peer
+        self._owner = owner
+        self._pool = context.pool
+        self._limits = context.limits
+        self._queue = context.queue
+        self._log = context.log
+        self._loop = asyncio.get_running_loop()
+        self.account = context.pool.open(address)
+        self._client = Client(context.queue, context.pool, self.account)
+        self.turns = self._client.turns
+        self.session = dialect.session(peer, self._client)
+        self.out = Send(context.pool, self.account)
+        self.waiting: deque[tuple[bytearray, list[Charge]]] = deque()
+        self._working = 0  # cost of the requests at work
+        self._work = 0  # bytes held for the work of the frame that waits first
+        self._work_asked = 0  # the same, while the pool has no room for it
+        self.closing = self.lost = self.more = self.paused = False
+        self._sending = False  # `_send_finished` is called in the next turn of the loop
+        self.put_off = False  # frames that wait have a turn in the queue
+
+    # Starting
+
+    def start_many(self, frames: list[bytearray], charges: list[Charge] | None, now: float) -> None:
+        """Start frames that were just read, behind those that wait; `charges`: what is held for the first."""
+        until = now + TIME_SLICE
+        started, blocked = 0, bool(self.waiting)
+        if not blocked and self._queue.spent <= TURN:
+            for frame in frames:
+                if not self.may_start(frame):
+                    self.out.send(self.closing)  # replies that are ready may be what is in the way
+                    blocked = self.closing or not self.may_start(frame)
+                    if blocked:
+                        break
+                self.start(frame, charges)
+                charges = None
+                started += 1
+                if self.closing or monotonic() >= until:
+                    break
+            self.out.send(self.closing)
+        if started < len(frames):
+            self._wait(frames[started:], charges)
+        if (self.waiting or self.more) and not (blocked or self.put_off):
+            self._queue_up()
+
+    def go_on(self) -> None:
+        """Go on after a request ended: send ready replies, start waiting frames, tell the connection."""
+        self.out.send(self.closing)
+        if (self.waiting or self.more) and not self.put_off and not self.closing:
+            now = monotonic()
+            if not self.turns.must_wait(now):
+                self._start_waiting(now)
+                self.turns.settle(now)
+            elif not self.waiting or self.may_start(self.waiting[0][0]):
+                self._queue_up()
+        self._owner.settle()
+
+    def may_start(self, frame: bytearray) -> bool:
+        """Whether there is room for this request; if the pool has none, it has its turn when there is."""
+        if self.out.choked is not None:
+            return False
+        size, under_way, limits = len(frame), len(self.out.slots), self._limits
+        if under_way >= limits.requests:
+            return False
+        if size <= LIGHT and not self._working:
+            return True
+        cost = self.session.cost(frame)
+        if under_way and self._working + cost > limits.request_bytes:
+            return False
+        if cost - size <= SMALL or self._work:
+            return True
+        if self._work_asked:
+            return False
+        if self._pool.reserve(self.account, self._pool.work, cost - size, self._have_work_granted):
+            self._work = cost - size
+            return True
+        self._work_asked = cost - size
+        return False
+
+    def start(self, frame: bytearray, charges: list[Charge] | None) -> None:
+        """Start a request; `charges`: what is held for its frame, None if nothing is."""
+        slot = Slot()
+        self.out.slots.append(slot)
+        if self._work:
+            charges = [*(charges or self._count(len(frame))), (self._pool.work, self._work)]
+            self._work = 0
+        client = self._client
+        client.starting = True
+        run_inline(self.session.handle(frame), partial(self._end, slot))
+        client.starting = False
+        if slot.reply is None:
+            self._note_work(slot, frame, charges)
+            return
+        client.asked = 0
+        if charges is not None:
+            self._pool.give_back(self.account, charges)
+
+    def drop_waiting(self) -> None:
+        """Drop the frames that wait: they are never started."""
+        for _, charges in self.waiting:
+            self._pool.give_back(self.account, charges)
+        self.waiting.clear()
+        self.more = False
+        if self._work:
+            self._pool.give_back(self.account, [(self._pool.work, self._work)])
+            self._work = 0
+
+    def drop(self) -> None:
+        """Drop everything: the connection is lost. Requests at work still end, and are not answered."""
+        self.closing = self.lost = True
+        self.drop_waiting()
+        for slot in self.out.slots:
+            if slot.reply is not None and slot.charges is not None:
+                self._pool.give_back(self.account, slot.charges)
+        self.out.slots.clear()
+        self.out.drop()
+        self._client.cancel()
+        self.session.close()
+        del self._owner  # memory is freed at once, and not when Python looks for circles of references
+
+    def _wait(self, frames: list[bytearray], charges: list[Charge] | None) -> None:
+        """Queue these frames; `charges`: the memory held for the first."""
+        for frame in () if self.closing else frames:
+            self.waiting.append((frame, charges or self._count(len(frame))))
+            charges = None
+        self._pool.give_back(self.account, charges or ())
+
+    def _start_waiting(self, now: float) -> None:
+        """Start frames that wait, as long as limits, memory and time allow."""
+        until = now + TIME_SLICE
+        waiting = self.waiting
+        while not self.closing and (waiting or self._refill()):
+            if not self.may_start(waiting[0][0]):
+                self.out.send(self.closing)  # replies that are ready may be what is in the way
+                if self.closing or not self.may_start(waiting[0][0]):
+                    break
+            self.start(*waiting.popleft())
+            if (waiting or self.more) and monotonic() >= until:
+                self._queue_up()
+                break
+        self.out.send(self.closing)
+
+    def _refill(self) -> bool:
+        """Have more frames cut of what was read already; False: there are none."""
+        frames = self._owner.cut_more() if self.more else []
+        self._wait(frames, None)
+        return bool(frames)
+
+    def _queue_up(self) -> None:
+        self.put_off = True
+        self.turns.put_off(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self.put_off = False
+        if not self.closing:
+            self._start_waiting(monotonic())
+            self._owner.settle()
+
+    def _have_work_granted(self) -> None:
+        self._work, self._work_asked = self._work_asked, 0
+        if not self.put_off:
+            self._queue_up()
+
+    def _note_work(self, slot: Slot, frame: bytearray, charges: list[Charge] | None) -> None:
+        """Count the cost of a request that did not end at once."""
+        slot.cost = cost = self.session.cost(frame)
+        self._working += cost
+        if charges is None:
+            charges = self._count(cost)
+        elif cost > len(frame) and len(charges) == 1:  # only the frame is counted yet
+            charges += self._count(cost - len(frame))
+        slot.charges = charges
+        self._client.hold_room()
+
+    def _count(self, size: int) -> list[Charge]:
+        self._pool.take(self.account, size)
+        return [(None, size)]
+
+    # Answering
+
+    def _end(self, slot: Slot, reply: Reply | None, error: BaseException | None) -> None:
+        """End a request, with its reply or with the error that it raised."""
+        slot.reply = reply = reply or []
+        if error is not None:
+            self._fail(error)
+        if (charges := slot.charges) is not None:
+            slot.charges = None
+            self._pool.give_back(self.account, charges)
+            self._working -= slot.cost
+            self._client.free_room()
+        if self.lost:
+            return
+        slot.size = size = len(reply[0]) if len(reply) == 1 else sum(map(len, reply))
+        if size > SMALL:
+            if heap := heap_size(reply):
+                self._pool.hold(self.account, self._pool.answers, heap)
+                slot.charges = [(self._pool.answers, heap)]
+            if self._client.starting:
+                self.out.send(self.closing)  # it is long: whether the peer takes it counts before more is started
+        elif size and slot is not self.out.slots[0]:
+            slot.charges = self._count(size)  # it has to wait for those before it
+        if not self._client.starting and not self._sending:
+            # Requests that wait for the same thing end in the same turn of the loop: one call sends all replies.
+            self._sending = True
+            self._loop.call_soon(self._send_finished)
+
+    def _fail(self, error: BaseException) -> None:
+        if isinstance(error, CloseConnection):
+            if not self.closing:
+                self._owner.hang_up("protocol", str(error))
+        elif not (self.lost and isinstance(error, asyncio.CancelledError)):
+            self._log.error("unexpected", UNEXPECTED % self.peer, error)
+            if not self.closing:
+                self._owner.close()
+
+    def _send_finished(self) -> None:
+        self._sending = False
+        if not self.lost:
+            self.out.send(self.closing)
+            if self.paused:  # the connection is paused when anything waits for more than its turn
+                self.go_on()

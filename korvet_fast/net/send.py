@@ -1,0 +1,197 @@
+"""Replies on their way to the peer: handed to the transport in the order of requests, a slice at a time.
+
+Their memory is counted until the transport lets go of it.
+"""
+
+import asyncio
+from collections import deque
+from typing import Final
+
+from korvet_fast.net.pool import SMALL, Account, Charge, Pool
+from korvet_fast.types import Buffer
+from korvet_fast.wire.dialect import Reply
+
+SLICE: Final = 1024 * 1024 + SMALL  # bytes handed over at a time: a fetch of 1 MiB is one slice
+UNSENT_HIGH: Final = SMALL  # bytes that the transport may keep before it pauses writing; they are not counted
+UNSENT_LOW: Final = 16 * 1024
+_HEAP: Final = (bytes, bytearray)
+
+
+def heap_size(reply: Reply) -> int:
+    """Bytes of a reply on the heap: all but views of mapped files."""
+    return sum(len(part) for part in reply if type(part) is not memoryview or type(part.obj) in _HEAP)
+
+
+class Slot:
+    """A request's place in the order of replies. `charges`: what is held for its work, then for its reply."""
+
+    __slots__ = ("charges", "cost", "reply", "size")
+
+    def __init__(self) -> None:
+        self.reply: Reply | None = None
+        self.charges: list[Charge] | None = None
+        self.size = 0  # bytes of the reply
+        self.cost = 0  # bytes that the request takes while it is at work
+
+
+class Send:
+    """Kafka's NetworkSend. `slots`: the requests whose replies are not handed over yet, in their order.
+
+    `choked`: the time since when the transport takes nothing, because the peer takes nothing; None: it does.
+    """
+
+    __slots__ = (
+        "_account",
+        "_left",
+        "_lent",
+        "_marked",
+        "_marked_at",
+        "_parts",
+        "_pool",
+        "_promised",
+        "_seen",
+        "_transport",
+        "choked",
+        "slots",
+    )
+
+    _transport: asyncio.Transport
+
+    def __init__(self, pool: Pool, account: Account) -> None:
+        self._pool = pool
+        self._account = account
+        self.slots: deque[Slot] = deque()
+        self.choked: float | None = None
+        self._parts: deque[Buffer] = deque()  # parts of a long reply that the transport does not have yet
+        self._left = 0  # bytes of `_parts`
+        self._lent: list[Charge] = []  # memory of replies that the transport has
+        self._promised: list[Charge] = []  # memory of the long reply
+        self._seen = 0  # unsent bytes when the peer took some last
+        self._marked = 0  # unsent bytes at `_marked_at`
+        self._marked_at = 0.0
+
+    def open(self, transport: asyncio.Transport) -> None:
+        """Send replies to `transport` from now on."""
+        self._transport = transport
+        transport.set_write_buffer_limits(UNSENT_HIGH, UNSENT_LOW)
+
+    @property
+    def busy(self) -> bool:
+        """Whether no other reply can be handed over now."""
+        return self.choked is not None or bool(self._parts)
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that the peer has not taken yet."""
+        return self._transport.get_write_buffer_size() + self._left
+
+    def send(self, closing: bool) -> None:
+        """Hand over the replies that are ready and whose turn it is, a slice in one call; drop them if `closing`."""
+        slots = self.slots
+        while slots and (first := slots[0].reply) is not None and self.choked is None and not self._parts:
+            slot = slots.popleft()
+            parts, size, charges = first, slot.size, slot.charges
+            while slots and (reply := slots[0].reply) is not None and size + slots[0].size <= SLICE:
+                slot = slots.popleft()
+                size += slot.size
+                parts += reply
+                if slot.charges is not None:
+                    charges = slot.charges if charges is None else charges + slot.charges
+            if parts and not closing:
+                self.write(parts, size, charges)
+            elif charges is not None:
+                self._pool.give_back(self._account, charges)
+
+    def write(self, parts: Reply, size: int, charges: list[Charge] | None) -> None:
+        """Send `parts` of `size` bytes in all, for which the pool counts `charges`."""
+        if size <= SLICE:
+            self._transport.writelines(parts)
+            if self.choked is not None:
+                self._lend(parts, size, charges or [])
+            elif charges is not None:
+                self._pool.give_back(self._account, charges)
+            return
+        self._parts.extend(parts)
+        self._left = size
+        self._promised = charges or []
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Hand over the rest of a long reply, as much as the transport takes."""
+        while self._parts and self.choked is None:
+            self._transport.writelines(self._cut())
+        if not self._parts and self._promised:
+            charges, self._promised = self._promised, []
+            if self.choked is None:
+                self._pool.give_back(self._account, charges)
+            else:
+                self._lent += charges
+
+    def choke(self, now: float) -> None:
+        """Note that the transport takes no more."""
+        self.choked = self._marked_at = now
+        self._seen = self._marked = self.unsent
+
+    def resume(self) -> None:
+        """Go on: the transport has sent most of its bytes."""
+        self.choked = None
+        self._give_back()
+        self.go_on()
+
+    def drop(self) -> None:
+        """Drop all replies: nothing more will be sent."""
+        self._parts.clear()
+        self._left = 0
+        self._lent += self._promised
+        self._promised = []
+        self._give_back()
+
+    def is_stalled(self, now: float, patience: float) -> bool:
+        """Whether the peer took nothing for so many seconds."""
+        if self.choked is None:
+            return False
+        if (unsent := self.unsent) < self._seen:
+            self._seen = unsent
+            self.choked = now
+        return now - self.choked > patience
+
+    def is_slow(self, now: float, rate: int, patience: float) -> bool:
+        """Whether the peer took less than `rate` bytes a second, for `patience` seconds or more.
+
+        A receiver tells of its room in steps, so it may be 64 KiB behind.
+        """
+        seconds = now - self._marked_at
+        if self.choked is None or seconds < patience:
+            return False
+        taken = self._marked - self.unsent
+        if taken >= rate * seconds:
+            self._marked -= taken
+            self._marked_at = now
+        return taken + SMALL < rate * seconds
+
+    def _lend(self, parts: Reply, size: int, charges: list[Charge]) -> None:
+        """Count the part of this reply that the transport keeps."""
+        counted = sum(each for _, each in charges)
+        if (more := min(size, heap_size(parts)) - counted) > 0:
+            self._pool.take(self._account, more)
+            self._lent.append((None, more))
+        self._lent += charges
+
+    def _give_back(self) -> None:
+        charges, self._lent = self._lent, []
+        self._pool.give_back(self._account, charges)
+
+    def _cut(self) -> Reply:
+        """Take the next slice of a long reply."""
+        parts: Reply = []
+        room = SLICE
+        while self._parts and room:
+            part = self._parts.popleft()
+            if len(part) > room:
+                view = memoryview(part)
+                self._parts.appendleft(view[room:])
+                part = view[:room]
+            parts.append(part)
+            room -= len(part)
+        self._left -= SLICE - room
+        return parts

@@ -1,0 +1,43 @@
+"""Log lines that peers can provoke: one of a kind in an interval, with the number of lines left out (a leaf)."""
+
+import logging
+from collections.abc import Callable
+
+from korvet_fast.printable import printable as escape
+
+LONGEST = 300  # characters of one line
+
+
+def printable(text: str) -> str:
+    """`text` on one line of at most `LONGEST` characters, without control characters (they could forge log lines)."""
+    return escape(text[:LONGEST])[:LONGEST]
+
+
+class RateLimitedLog:
+    """Logs at most one line per `kind` in `interval` seconds. The broker names the kinds, so they are few."""
+
+    def __init__(self, now: Callable[[], float], interval: float = 10.0, log: str = "korvet_fast") -> None:
+        """`log`: the name of the logger."""
+        self._now = now
+        self._interval = interval
+        self._log = logging.getLogger(log)
+        self._last: dict[str, float] = {}
+        self._left_out: dict[str, int] = {}
+
+    def warn(self, kind: str, text: str) -> None:
+        """A warning."""
+        self._say(logging.WARNING, kind, text, None)
+
+    def error(self, kind: str, text: str, error: BaseException) -> None:
+        """An unexpected error, with its traceback."""
+        self._say(logging.ERROR, f"{kind} {type(error).__name__}", text, error)
+
+    def _say(self, level: int, kind: str, text: str, error: BaseException | None) -> None:
+        now = self._now()
+        if kind in self._last and now - self._last[kind] < self._interval:
+            self._left_out[kind] = self._left_out.get(kind, 0) + 1
+            return
+        self._last[kind] = now
+        more = self._left_out.pop(kind, 0)
+        left_out = f" (and {more} more like it since the last line)" if more else ""
+        self._log.log(level, "%s%s", printable(text), left_out, exc_info=error)

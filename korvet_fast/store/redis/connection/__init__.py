@@ -1,0 +1,1 @@
+"""Redis's servers: their addresses, connections to them, commands sent until they are answered."""

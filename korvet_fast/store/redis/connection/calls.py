@@ -1,0 +1,64 @@
+"""Commands about one key whose outcome does not change if they are carried out twice: sent again until answered."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from korvet_fast._native import ReplyError, encode_commands, parse_reply
+from korvet_fast.errors import StoreError
+from korvet_fast.store.redis.connection.pipeline import PipelineLost, Word
+from korvet_fast.store.redis.connection.topology import Topology, curable
+from korvet_fast.types import Buffer
+
+BUDGET = 20.0  # seconds within which a call must be answered, and the outcome of an append be known
+_SHORTEST, _LONGEST = 0.01, 0.2  # seconds before another attempt, from the third on
+
+
+class IdempotentCalls:
+    """Calls to whichever master has a key."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+
+    async def ask(
+        self,
+        key: str,
+        packed: Buffer,
+        replies: int = 1,
+        within: float = BUDGET,
+        again: Callable[[], Buffer] | None = None,
+    ) -> list[Buffer]:
+        """The replies as they came. Raises `StoreError` for an error among them, or if there is none in `within` s.
+
+        `again` makes what is sent in place of `packed` once the connection was lost with it.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + within
+        wait = 0.0
+        while True:
+            try:
+                raw = await self._topology.pipeline(key).send(packed, replies)
+            except StoreError as error:
+                why = error.detail
+                if again is not None and isinstance(error, PipelineLost):
+                    packed = again()
+            else:
+                error_reply = next((each for each in raw if each[:1] == b"-"), None)
+                if error_reply is None:
+                    return raw
+                why = parse_reply(error_reply).message
+                if not curable(why):
+                    raise StoreError(f"{key}: {why}")
+            if loop.time() > deadline:
+                raise StoreError(f"{key}: {why}; tried for {within:g} s")
+            await asyncio.sleep(wait)
+            await self._topology.repair(key, why, deadline - loop.time())
+            wait = min(2 * wait, _LONGEST) or _SHORTEST
+
+    async def run(self, script: str, keys: Sequence[str], *words: Word, within: float = BUDGET) -> Any:
+        """What a script answers; the keys are of one slot. Raises `StoreError`."""
+        packed = encode_commands([["EVAL", script, len(keys), *keys, *words]])
+        (raw,) = await self.ask(keys[0], packed, within=within)
+        answer = parse_reply(raw)
+        assert not isinstance(answer, ReplyError)
+        return answer

@@ -1,0 +1,90 @@
+"""Making a pipeline: the socket, TLS, who we are, which database."""
+
+import asyncio
+import ssl
+from functools import partial
+
+from korvet_fast._native import encode_commands
+from korvet_fast.errors import SettingError
+from korvet_fast.store.redis.connection.pipeline import Pipeline, PipelineDown, PipelineLost
+from korvet_fast.store.redis.connection.url import Endpoint, RedisUrl, Tls
+
+NAME = "korvet-fast"  # what CLIENT LIST shows
+KEEPALIVE = 60  # seconds of silence after which TCP looks whether the peer is still there
+
+
+def make_context(tls: Tls) -> ssl.SSLContext:
+    """What TLS connections are checked against. Raises `SettingError` for files that cannot be used."""
+    what = tls.ca
+    try:
+        context = ssl.create_default_context(cafile=tls.ca or None)
+        if tls.certificate:
+            what = f"{tls.certificate} with its key"
+            context.load_cert_chain(tls.certificate, tls.key or None, tls.key_password)
+    except (OSError, ssl.SSLError) as error:
+        raise SettingError(f"{what} cannot be used: {error.strerror or error}") from None
+    context.check_hostname = tls.check_hostname
+    if not tls.verify:
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+async def connect(url: RedisUrl, endpoint: Endpoint, context: ssl.SSLContext | None, patience: float = 0.0) -> Pipeline:
+    """A pipeline to a server, ready for commands.
+
+    `patience`: seconds that an answer may take beyond the URL's `socket_timeout`, for commands that block. Raises
+    `PipelineDown` if the server cannot be reached, does not answer in time or refuses us.
+    """
+    # asyncio keeps time by the current task, and our handlers have none.
+    return await asyncio.ensure_future(_connect(url, endpoint, context, patience))
+
+
+async def _connect(url: RedisUrl, endpoint: Endpoint, context: ssl.SSLContext | None, patience: float) -> Pipeline:
+    loop = asyncio.get_running_loop()
+    make = partial(Pipeline, str(endpoint), url.timeout + patience)
+    try:
+        async with asyncio.timeout(url.timeout):
+            if endpoint.path:
+                _, pipeline = await loop.create_unix_connection(make, endpoint.path)
+            else:
+                _, pipeline = await loop.create_connection(make, endpoint.host, endpoint.port, ssl=context)
+    except TimeoutError:
+        hint = " (does it speak TLS there?)" if context else ""
+        raise PipelineDown(f"{endpoint} did not take the connection within {url.timeout:g} s{hint}") from None
+    except ssl.SSLError as error:
+        raise PipelineDown(f"{endpoint}: no TLS connection: {error.reason or error}") from None
+    except OSError as error:
+        raise PipelineDown(f"cannot connect to {endpoint}: {error.strerror or error}") from None
+    commands = _introduce(url)
+    try:
+        replies = await pipeline.send(encode_commands(commands), len(commands))
+    except asyncio.CancelledError:
+        pipeline.close("nobody waits for it any more")
+        raise
+    except PipelineLost as error:
+        hint = "" if context or endpoint.path else " (if it wants TLS, write rediss:// or rediss+...)"
+        raise PipelineDown(error.detail + hint) from None
+    for command, reply in zip(commands, replies, strict=True):
+        if bytes(reply[:1]) == b"-":
+            error_reply = bytes(reply[1:]).decode(errors="replace").strip()
+            pipeline.close(error_reply)
+            raise PipelineDown(f"{endpoint} refuses {command[0]!s}: {error_reply}{_advise(error_reply)}")
+    return pipeline
+
+
+def _advise(error_reply: str) -> str:
+    if error_reply.startswith(("NOAUTH", "WRONGPASS")):
+        return " (name a user and the file of the password: redis://USER@HOST?password_file=FILE)"
+    return ""
+
+
+def _introduce(url: RedisUrl) -> list[list[str | int]]:
+    commands: list[list[str | int]] = []
+    if url.password:
+        commands.append(["AUTH", url.user, url.password] if url.user else ["AUTH", url.password])
+    if url.db:
+        commands.append(["SELECT", url.db])
+    commands.append(["CLIENT", "SETNAME", NAME])
+    # An empty transaction. Where MULTI is refused, what follows is carried out all the same, each command by itself.
+    commands += [["MULTI"], ["EXEC"]]
+    return commands

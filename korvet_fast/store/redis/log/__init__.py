@@ -1,0 +1,1 @@
+"""One log: acquiring it, appending, reading, taking away."""

@@ -1,0 +1,93 @@
+"""Acquiring a log: taking it over for writing."""
+
+from collections import OrderedDict
+
+from korvet_fast._native import encode_commands, parse_reply
+from korvet_fast.errors import StoreError
+from korvet_fast.store.redis.connection.calls import IdempotentCalls
+from korvet_fast.store.redis.log.bounds import update_bounds
+from korvet_fast.store.redis.log.log import HEAD, FencingTokens, Log
+from korvet_fast.store.redis.stream.ids import LAST
+from korvet_fast.store.redis.stream.scripts import ACQUIRE, KEEP_AWAY, SET
+from korvet_fast.store.redis.stream.state import State, is_former_layout, name_layout, read_state, write_epochs
+from korvet_fast.store.types import LeadershipGrant
+
+_REMEMBERED = 1000  # epochs
+_IDS = 2000  # in one step: a script can unpack 8000 words
+
+
+async def acquire(
+    calls: IdempotentCalls, fencing_tokens: FencingTokens, log: Log, epoch: int, floor: int, durable: int
+) -> LeadershipGrant:
+    """See `SharedStore.acquire`; nothing of ours is under way. Raises `StoreError`."""
+    log.fencing_token = ""
+    keys = (log.key, log.state_key)
+    fencing_token = fencing_tokens.make()
+    name = name_layout(log.log_format)
+    answer = await calls.run(ACQUIRE, keys, name, fencing_token, epoch)
+    if isinstance(answer, bytes) and is_former_layout(answer, log.log_format):
+        answer = await calls.run(ACQUIRE, keys, answer, fencing_token, epoch)
+    if isinstance(answer, bytes):
+        raise StoreError(f"{log.name} is laid out as {answer.decode()}, not as {name}")
+    state = read_state(answer, log.log_format)
+    log.log_format = log.log_format._replace(bits=state.bits)
+    await _keep_away(calls, log, fencing_token)
+    heads = await _read_heads(calls, log) if log.log_format.entries_layout else OrderedDict()
+    end = min(max(state.end, floor, log.reach), LAST)
+    words: list[str | int] = ["end", end]
+    if end > state.last_record_end:
+        words += ["jump", end, "top", state.last_record_end]
+    epochs = _continue(state, end) if log.log_format.entries_layout else []
+    if epochs:
+        words += ["epochs", write_epochs(epochs)]
+    if not await calls.run(SET, keys, fencing_token, *words):
+        raise _taken(log)
+    log.lost.clear()
+    log.fencing_token = fencing_token
+    log.epochs = epochs
+    log.end = end
+    log.end_field = b"%d" % end
+    log.durable = min(durable, state.last_record_end)
+    log.totals = state.totals
+    log.heads = heads
+    log.segments.clear()
+    log.first = None
+    log.foreign = state.foreign
+    bounds = await update_bounds(calls, log, state._replace(end=end))
+    return LeadershipGrant(bounds, state.epoch, state.last_record_end, tuple(epochs))
+
+
+async def _keep_away(calls: IdempotentCalls, log: Log, fencing_token: str) -> None:
+    """What was sent before a break and is not there must not come back; the producers may send it again."""
+    ids = [each for lost in log.lost for each in lost.ids]
+    fields = list(dict.fromkeys(field for lost in log.lost for field in lost.producers))
+    for at in range(0, len(ids), _IDS):
+        words: list[str | int] = [len(fields), *fields, *ids[at : at + _IDS]]
+        if not await calls.run(KEEP_AWAY, (log.key, log.state_key), fencing_token, *words):
+            raise _taken(log)
+
+
+def _taken(log: Log) -> StoreError:
+    return StoreError(f"{log.name}: another program took it over at the same time")
+
+
+def _continue(state: State, end: int) -> list[tuple[int, int]]:
+    """The epochs, with the present one from `end` on; without those that have nothing in the log, or wrote nothing."""
+    epochs = [each for each in state.epochs if each[1] < end]
+    gone = sum(first <= state.start for _, first in epochs[1:])
+    return [*epochs[gone:][-_REMEMBERED:], (state.epoch, end)]
+
+
+async def _read_heads(calls: IdempotentCalls, log: Log) -> "OrderedDict[int, bytes]":
+    """Of every idempotent producer; who wrote last comes last."""
+    (raw,) = await calls.ask(log.key, encode_commands([["HGETALL", log.state_key]]))
+    row = parse_reply(raw)
+    found = [(int(name[1:]), heads) for name, heads in zip(row[::2], row[1::2], strict=True) if name[1:].isdigit()]
+    return OrderedDict(sorted(found, key=lambda each: each[1][-HEAD:][:8]))
+
+
+def join_heads(heads: "OrderedDict[int, bytes]") -> bytes:
+    """See `ProducerHeaders.recent_headers`."""
+    each = [found[at : at + HEAD] for found in heads.values() for at in range(0, len(found), HEAD)]
+    each.sort(key=lambda head: head[:8])  # base offsets are not negative: their bytes are in their order
+    return b"".join(each)

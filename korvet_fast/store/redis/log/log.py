@@ -1,0 +1,142 @@
+"""One log as this program knows it: where it stands, and the appends whose outcome is open."""
+
+import asyncio
+import secrets
+from bisect import bisect_right
+from collections import OrderedDict
+from itertools import count
+from operator import itemgetter
+from typing import NamedTuple
+
+from korvet_fast.store.redis.stream.batches import Batches
+from korvet_fast.store.redis.stream.entries import Entries
+from korvet_fast.store.redis.stream.ids import LAST
+from korvet_fast.store.redis.stream.layout import Layout
+from korvet_fast.store.redis.stream.segments import Segments
+from korvet_fast.store.redis.stream.state import Totals
+from korvet_fast.store.redis.stream.transaction import AppendTransaction
+from korvet_fast.store.types import LogFormat
+
+HEAD = 61  # bytes before the records of a batch
+HEADS = 5 * HEAD  # kept of an idempotent producer: the heads of its last five batches
+
+
+class AppendFailure(NamedTuple):
+    """What went wrong with an append."""
+
+    why: str  # in the server's words, or ours; "" if only the log can tell
+    lost: bool = False  # with the connection, or for want of one
+
+
+class Lost(NamedTuple):
+    """An append of which nobody knows what became."""
+
+    ids: list[str]  # of its entries
+    producers: list[str]  # fields of the state that it may have set
+
+
+class FencingTokens:
+    """Fencing tokens of appends: each acquisition of a log sets a new one, and Redis refuses appends with another."""
+
+    def __init__(self) -> None:
+        self._program = secrets.token_hex(8)
+        self._numbers = count()
+
+    def make(self) -> str:
+        """One that was never used."""
+        return f"{self._program}:{next(self._numbers)}"
+
+
+class Log:
+    """A log. `fencing_token` is "" while it is not acquired."""
+
+    __slots__ = (
+        "average",
+        "awaiting_durable",
+        "deadline",
+        "densest",
+        "density",
+        "durable",
+        "end",
+        "end_field",
+        "epochs",
+        "failure",
+        "fencing_token",
+        "first",
+        "flying",
+        "foreign",
+        "forgotten",
+        "heads",
+        "key",
+        "layout",
+        "log_format",
+        "lost",
+        "name",
+        "open",
+        "reach",
+        "recovering",
+        "retention_lock",
+        "segments",
+        "state_key",
+        "totals",
+        "transactions",
+        "warned",
+    )
+
+    def __init__(self, name: str, namespace: str, log_format: LogFormat) -> None:
+        self.name = name
+        self.key = f"{namespace}:{name}"
+        self.state_key = f"{{{self.key}}}:@state"
+        self.lay_out(log_format)
+        self.fencing_token = ""
+        self.epochs: list[tuple[int, int]] = []  # see `LeadershipGrant.epochs`
+        self.end = 0  # where the next append goes
+        self.end_field = b""  # the field `end` of the state
+        self.reach = 0  # where all that was sent ended when a history broke: it may come back, with all of that
+        self.durable = 0  # known to be, below here
+        self.totals = Totals()
+        self.heads: OrderedDict[int, bytes] = OrderedDict()  # of idempotent producers; who came last, last
+        self.forgotten: list[int] = []  # of these, whose heads are to be removed
+        # Lists of a few: an empty deque takes 760 bytes, and there are two for each partition.
+        self.transactions: list[AppendTransaction] = []  # whose outcome is open, in order
+        self.open: AppendTransaction | None = None  # the last of them, if it takes more
+        self.flying = 0  # of them, sent and not answered
+        self.lost: list[Lost] = []  # since the log was acquired: appends given up while their outcome was open
+        self.awaiting_durable: list[AppendTransaction] = []  # stored and not yet durable, in order
+        self.failure: AppendFailure | None = None  # with one of them; nothing is sent meanwhile
+        self.deadline = 0.0  # when the failure must be resolved
+        self.recovering: asyncio.Task[None] | None = None
+        self.segments = Segments()
+        self.retention_lock = asyncio.Lock()
+        self.first: bytes | None = None  # the first entry's id, as last seen
+        self.foreign = 0  # entries that others have put in, as last seen
+        self.average = 0.0  # bytes of an entry, in all of the log; 0 if not known
+        self.density = 0.0  # in what was read last; 0 before the first time
+        self.densest = 0.0  # where it was most
+        self.warned = False  # that it holds what is no record
+
+    def lay_out(self, log_format: LogFormat) -> None:
+        """How it is laid out, from now on. Whether its ids have bits, the log's state says where it has been read."""
+        self.log_format = log_format if log_format.entries_layout else log_format._replace(bits=0)
+        self.layout: Layout = Entries() if log_format.entries_layout else Batches()
+
+    def find_epoch(self, offset: int) -> tuple[int, int]:
+        """Under which epoch an offset was written (-1: that is not known), and below which offset that holds."""
+        at = bisect_right(self.epochs, offset, key=itemgetter(1))
+        epoch = self.epochs[at - 1][0] if at else -1
+        return epoch, self.epochs[at][1] if at < len(self.epochs) else LAST + 1
+
+    def last_totals(self) -> Totals:
+        """After everything under way."""
+        return self.transactions[-1].totals if self.transactions else self.totals
+
+    def last_end_field(self) -> bytes:
+        """The field `end` of the state after everything under way."""
+        return self.transactions[-1].end_field if self.transactions else self.end_field
+
+    def last_heads(self, producer: int) -> bytes:
+        """A producer's, after everything under way."""
+        for transaction in reversed(self.transactions):
+            if producer in transaction.heads:
+                return transaction.heads[producer]
+        return self.heads.get(producer, b"")

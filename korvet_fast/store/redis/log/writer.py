@@ -1,0 +1,285 @@
+"""Appending: what is appended to a log at a time is one transaction of Redis, and some are under way.
+
+Usually that is what one turn of the loop brings. But producers send again when they are answered, so all would come at
+once, and Redis and we would wait for each other in turn: when half of what was awaited has come (all of it, if that is
+little), it is sent.
+
+A transaction is MULTI, a guard, XADDs, CLOSE, EXEC (scripts.py): all of it or nothing, and nothing unless the log is
+ours and ends where we think. Outcomes are told in the order of the log. Whatever is not a plain success is looked into
+by `AppendRecovery` (append_recovery.py).
+"""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import cast
+
+from korvet_fast._native import ReplyError, parse_replies
+from korvet_fast.errors import OutcomeUnknown, StoreError, TooFewCopies
+from korvet_fast.store.redis.connection.calls import IdempotentCalls
+from korvet_fast.store.redis.connection.pipeline import PipelineDown, Word
+from korvet_fast.store.redis.connection.topology import Topology
+from korvet_fast.store.redis.durability.rights import is_denial
+from korvet_fast.store.redis.durability.sync import Durability
+from korvet_fast.store.redis.log.append_recovery import AppendRecovery
+from korvet_fast.store.redis.log.log import HEAD, HEADS, AppendFailure, FencingTokens, Log
+from korvet_fast.store.redis.stream.scripts import CLOSE
+from korvet_fast.store.redis.stream.transaction import AppendTransaction
+from korvet_fast.store.types import LARGE, Appending, NotLeader, OffsetConflict, RecordBatch, SegmentLimits
+from korvet_fast.types import Buffer
+
+DEPTH = 4  # transactions of one log that are sent before the first is answered; more wait, and go together
+LARGEST = 128 << 10  # bytes of a transaction, and
+MOST = 500  # appends in it; further ones go into the next
+LITTLE = 32 << 10  # bytes on their way that are not worth two transactions
+PRODUCERS = 20_000  # of one log whose heads are kept
+
+_TAKEN = "ERR The ID specified in XADD is equal or smaller"
+_DONE = b"\r\n:1\r\n"  # what CLOSE answers, last of all
+
+
+class Writer:
+    """Appends to all logs of a store."""
+
+    def __init__(
+        self, topology: Topology, durability: Durability, calls: IdempotentCalls, fencing_tokens: FencingTokens
+    ) -> None:
+        self._topology = topology
+        self._durability = durability
+        self._loop = asyncio.get_running_loop()
+        self._due: list[Log] = []  # with something to send at the end of this turn
+        self._fresh = 0  # appends in this turn
+        self._flying = self._bytes = 0  # appends sent and not answered, and what they hold
+        self._enough = 1  # so many in a turn are sent before it ends
+        self.recovery = AppendRecovery(topology, calls, fencing_tokens, self._settle, self._send)
+
+    def append(
+        self, log: Log, batches: Sequence[RecordBatch], at: int, need: tuple[bool, int], segment_limits: SegmentLimits
+    ) -> Appending:
+        """See `Store.append`. `need`: (sync, copies). Raises `KorvetError` INVALID_RECORD too, for too many headers."""
+        if not log.fencing_token:
+            raise NotLeader(f"{log.name} is not acquired")
+        if self._durability.unfit and (why := self._durability.durability_error(log.key, sync=False, copies=1)):
+            raise StoreError(f"{log.name}: {why}")
+        if at != log.end:
+            raise OffsetConflict(log.end)
+        if not batches:
+            return self._append_nothing(log, need)
+        transaction = log.open
+        if transaction is None or transaction.need != need or transaction.segment_limits != segment_limits:
+            transaction = self._begin(log, need, segment_limits)
+            log.layout.put(transaction, log.key, log.log_format, batches)
+            log.transactions.append(transaction)
+            log.open = transaction
+            self._due.append(log)
+        else:
+            log.layout.put(transaction, log.key, log.log_format, batches)
+        if log.log_format.entries_layout:
+            for batch in batches:
+                _note_head(log, transaction, batch)
+        if transaction.size >= LARGEST or len(transaction.batches) >= MOST:
+            log.open = None
+        log.end = transaction.end
+        self._fresh += 1
+        if self._fresh == 1:
+            self._loop.call_soon(self._end_turn)
+        if self._fresh == self._enough:
+            self._send_due()
+        return transaction.appending
+
+    def _begin(self, log: Log, need: tuple[bool, int], segment_limits: SegmentLimits) -> AppendTransaction:
+        """The transaction that comes next."""
+        transaction = AppendTransaction(need, segment_limits, log.end, log.last_end_field(), log.last_totals())
+        before = log.transactions[-1] if log.transactions else None
+        if transaction.waits or log.awaiting_durable or (before is not None and before.durable is not before.stored):
+            transaction.promise_durable()  # without `sync` too: durability has no holes
+        _open(log, transaction)
+        return transaction
+
+    def _append_nothing(self, log: Log, need: tuple[bool, int]) -> Appending:
+        """What is there already is to become durable."""
+        transaction = self._begin(log, need, LARGE)
+        if transaction.durable is transaction.stored:
+            transaction.promise_durable()
+        if log.transactions:
+            log.transactions.append(transaction)
+            log.open = None
+        else:
+            self._settle(log, transaction)
+        return transaction.appending
+
+    def _end_turn(self) -> None:
+        self._fresh = 0
+        self._send_due()
+        self._enough = self._flying if self._bytes < LITTLE else (self._flying + 1) // 2
+
+    def _send_due(self) -> None:
+        due, self._due = self._due, []
+        for log in due:
+            self._send(log)
+        self._topology.push()
+
+    def _send(self, log: Log) -> None:
+        """Send what may be sent now."""
+        if log.failure is not None or log.flying >= DEPTH:
+            return
+        for transaction in log.transactions:
+            if transaction.sent or not transaction.batches:
+                continue
+            if transaction.fencing_token != log.fencing_token:
+                _open(log, transaction)
+                log.layout.renew(transaction, log.key, log.log_format)
+            if transaction is log.open:
+                log.open = None
+            try:
+                parts, commands = log.layout.pack(transaction, _close(log, transaction))
+                self._topology.pipeline(log.key).post(parts, commands, partial(self._arrive, log, transaction))
+            except StoreError as error:
+                self.recovery.take(log, AppendFailure(error.detail, lost=True))
+                return
+            transaction.sent, transaction.refused = True, False
+            log.flying += 1
+            self._flying += len(transaction.batches)
+            self._bytes += transaction.size
+            if log.flying >= DEPTH:
+                return
+
+    def _arrive(self, log: Log, transaction: AppendTransaction, answer: list[Buffer], error: StoreError | None) -> None:
+        """A transaction was answered, or lost."""
+        self._flying -= len(transaction.batches)
+        self._bytes -= transaction.size
+        if transaction.stored.done():  # the server's history broke meanwhile
+            return
+        log.flying -= 1
+        if error is not None:
+            transaction.refused = isinstance(error, PipelineDown)
+            self.recovery.take(log, AppendFailure(str(error), lost=True))
+            return
+        raw = cast(bytearray, answer[0])
+        if raw.endswith(_DONE) and b"\r\n-" not in raw:
+            if log.failure is None:
+                if log.transactions[0] is not transaction:  # nobody may be told of another's outcome
+                    self.recovery.take(log, AppendFailure(""))
+                    return
+                log.transactions.pop(0)
+                self._settle(log, transaction)
+                self._send(log)
+                return
+        else:
+            why, transaction.refused = _explain(raw)
+            if is_denial(why):
+                self._durability.recheck(log.key)
+            if log.failure is None:
+                self.recovery.take(log, AppendFailure(why))
+                return
+        self.recovery.go_on(log)
+
+    # -- settling ------------------------------------------------------------------------------------------------
+
+    def _settle(self, log: Log, transaction: AppendTransaction) -> None:
+        """Settle a transaction that is in the log: the first of those whose outcome is open."""
+        if transaction.batches:
+            log.end_field = transaction.end_field
+            log.totals = transaction.totals
+            log.deadline = 0.0
+            for row in transaction.rows:
+                log.segments.grow(row, transaction.limit)
+            if transaction.heads:
+                self._keep_heads(log, transaction)
+        transaction.stored.set_result(None)
+        if transaction.durable is transaction.stored:
+            if transaction.end > log.durable:
+                log.durable = transaction.end
+        else:
+            self._make_durable(log, transaction)
+        while log.transactions and not log.transactions[0].batches:
+            self._settle(log, log.transactions.pop(0))
+
+    def _keep_heads(self, log: Log, transaction: AppendTransaction) -> None:
+        for producer, heads in transaction.heads.items():
+            log.heads[producer] = heads
+            log.heads.move_to_end(producer)
+        while len(log.heads) > PRODUCERS:
+            log.forgotten.append(log.heads.popitem(last=False)[0])
+
+    def _make_durable(self, log: Log, transaction: AppendTransaction) -> None:
+        log.awaiting_durable.append(transaction)
+        round_ = None
+        if transaction.waits:
+            try:
+                round_ = self._durability.wait(log.key, *transaction.need)
+            except StoreError as error:
+                transaction.durability_error = TooFewCopies(error.detail)  # it is stored
+        if round_ is None:
+            transaction.kept = True
+            self._tell_durable(log)
+        else:
+            round_.add_done_callback(partial(self._end_round, log, transaction))
+
+    def _end_round(self, log: Log, transaction: AppendTransaction, round_: "asyncio.Future[None]") -> None:
+        error = round_.exception()
+        transaction.kept = True
+        if error is not None:
+            why = error.detail if isinstance(error, StoreError) else repr(error)
+            transaction.durability_error = error if isinstance(error, OutcomeUnknown) else OutcomeUnknown(why)
+        self._tell_durable(log)
+
+    def _tell_durable(self, log: Log) -> None:
+        """In the order of the log."""
+        while log.awaiting_durable and log.awaiting_durable[0].kept:
+            transaction = log.awaiting_durable.pop(0)
+            if transaction.durable.done():
+                continue
+            if transaction.durability_error is not None:
+                transaction.durable.fail(transaction.durability_error)
+            else:
+                log.durable = max(log.durable, transaction.end)
+                transaction.durable.set_result(None)
+
+
+def _open(log: Log, transaction: AppendTransaction) -> None:
+    """Give the transaction the log's present fencing token."""
+    transaction.fencing_token = log.fencing_token
+    transaction.opening = [2, log.key, log.state_key, log.fencing_token, transaction.end_before]
+
+
+def _close(log: Log, transaction: AppendTransaction) -> list[tuple[Word, ...]]:
+    """The commands that end a transaction."""
+    size, number, time = transaction.totals
+    words: list[Word] = ["EVAL", CLOSE, 2, log.key, log.state_key]
+    words += [transaction.fencing_token, transaction.end_before]
+    words += ["end", transaction.end_field, "size", size, "count", number, "time", time]
+    for producer, heads in transaction.heads.items():
+        words += [f"p{producer}", heads]
+    closing: list[tuple[Word, ...]] = [tuple(words), ("EXEC",)]
+    if log.forgotten:
+        closing.insert(0, ("HDEL", log.state_key, *(f"p{producer}" for producer in log.forgotten)))
+        log.forgotten.clear()
+    return closing
+
+
+def _note_head(log: Log, transaction: AppendTransaction, batch: RecordBatch) -> None:
+    """An idempotent producer's batch: its head is kept with the log, as the batch itself is taken apart."""
+    head = bytearray(memoryview(batch.data)[:HEAD])
+    producer = int.from_bytes(head[43:51], "big", signed=True)
+    if producer >= 0:
+        head[8:12] = (HEAD - 12).to_bytes(4, "big")  # a batch of no records: the head is all of it
+        before = transaction.heads.get(producer) or log.last_heads(producer)
+        transaction.heads[producer] = (before + head)[-HEADS:]
+
+
+def _explain(raw: Buffer) -> tuple[str, bool]:
+    """Why a transaction was not carried out, and whether it is certain that no part of it was.
+
+    In the server's words; "" if only the log can tell the reason.
+    """
+    *answers, last = parse_replies(raw)
+    if not isinstance(last, list):
+        nothing = isinstance(last, ReplyError) and last.message.startswith("EXECABORT")
+    elif last[-1] == 0 and not isinstance(last[0], ReplyError):
+        return "", True  # the guard said no
+    else:
+        answers = last
+        nothing = all(isinstance(answer, ReplyError) or answer == 0 for answer in last)
+    errors = [answer.message for answer in answers if isinstance(answer, ReplyError)]
+    return next((error for error in errors if not error.startswith(_TAKEN)), ""), nothing

@@ -1,0 +1,42 @@
+"""What differs between the two layouts of a log (entries.py, batches.py)."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from korvet_fast.store.redis.connection.pipeline import Word
+from korvet_fast.store.redis.stream.transaction import AppendTransaction
+from korvet_fast.store.types import LogFormat, RecordBatch
+from korvet_fast.types import Buffer
+
+# What batches may decompress to when they are taken apart; they were bounded more tightly on their way in.
+EXPANDED = 1 << 30
+
+
+class Found(NamedTuple):
+    """What the reply to an XRANGE held."""
+
+    data: list[Buffer]  # record batches
+    next: int  # the offset after what was looked at
+    seen: int  # entries of the reply that were looked at; all, unless there were too many bytes
+    skipped: int  # of these, entries that are no records of ours
+
+
+class Layout(Protocol):
+    """How record batches become entries of a stream, and come back."""
+
+    def put(
+        self, transaction: AppendTransaction, key: str, log_format: LogFormat, batches: Sequence[RecordBatch]
+    ) -> None:
+        """Take an append into a transaction, all of it or nothing. Raises `KorvetError` INVALID_RECORD."""
+
+    def renew(self, transaction: AppendTransaction, key: str, log_format: LogFormat) -> None:
+        """The transaction's opening has changed."""
+
+    def pack(self, transaction: AppendTransaction, closing: list[tuple[Word, ...]]) -> tuple[list[Buffer], int]:
+        """The transaction as bytes, and how many commands it is. `closing`: its last commands."""
+
+    def list_ids(self, transaction: AppendTransaction, log_format: LogFormat) -> list[str]:
+        """The ids of the transaction's entries of the stream."""
+
+    def unpack(self, reply: Buffer, log_format: LogFormat, start: int, max_bytes: int, epoch: int) -> Found:
+        """An XRANGE reply as batches, `max_bytes` at most but one record at least, none below `start`."""

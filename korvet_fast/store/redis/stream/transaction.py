@@ -1,0 +1,118 @@
+"""Appends of one log that are carried out together, and what those who wait for them hold."""
+
+import asyncio
+from collections.abc import Sequence
+
+from korvet_fast.errors import StoreError
+from korvet_fast.store.redis.connection.pipeline import Word
+from korvet_fast.store.redis.stream.segments import SEGMENT_LIMITS, Segment
+from korvet_fast.store.redis.stream.state import Totals
+from korvet_fast.store.types import Appending, RecordBatch, SegmentLimits
+from korvet_fast.types import Buffer
+
+
+class SharedFuture(asyncio.Future[None]):
+    """A future that many wait for: that one of them is cancelled does not cancel it for the others."""
+
+    def cancel(self, msg: object = None) -> bool:
+        """Refused; a task that waits here is cancelled when the future ends."""
+        return False
+
+    def fail(self, error: Exception) -> None:
+        """End with an error, which nobody has to ask for."""
+        self.set_exception(error)
+        self.exception()
+
+
+class AppendTransaction:
+    """All of its appends are carried out, or none. Without any: what is in the log already is to become durable."""
+
+    __slots__ = (
+        "appending",
+        "batches",
+        "commands",
+        "durability_error",
+        "durable",
+        "end",
+        "end_before",
+        "fencing_token",
+        "heads",
+        "kept",
+        "last",
+        "limit",
+        "need",
+        "number",
+        "opening",
+        "parts",
+        "refused",
+        "rows",
+        "segment_limits",
+        "sent",
+        "size",
+        "stored",
+        "time",
+        "totals_before",
+        "words",
+    )
+
+    def __init__(
+        self, need: tuple[bool, int], segment_limits: SegmentLimits, end: int, end_before: bytes, totals: Totals
+    ) -> None:
+        """`need`: (sync, copies). `end`: the log's end before. `end_before`, `totals`: what its state has before."""
+        self.need = need
+        self.segment_limits = segment_limits
+        self.limit = (min(segment_limits.size, SEGMENT_LIMITS.size), min(segment_limits.span, SEGMENT_LIMITS.span))
+        self.end = end  # the log's, afterwards
+        self.end_before = end_before
+        self.totals_before = totals
+        self.batches: list[RecordBatch] = []
+        self.rows: list[Segment] = []  # what is known of them
+        self.size = self.number = 0  # bytes, and entries of the stream
+        self.time = totals.time
+        self.heads: dict[int, bytes] = {}  # of idempotent producers, as they are afterwards
+        self.last = 0  # the offset that the id of the last entry of the stream stands for
+        self.fencing_token = ""  # as `Log.fencing_token` when it was packed
+        self.opening: list[Word] = []  # arguments of the guard
+        self.parts: list[Buffer] = []  # commands, packed,
+        self.words: list[tuple[Word, ...]] = []  # or not, as the layout likes it
+        self.commands = 0
+        self.sent = False
+        self.refused = False  # it was sent, and it is certain that nothing of it was carried out
+        self.stored = self.durable = SharedFuture()
+        self.appending = Appending(self.stored, self.durable)  # what everybody gets whose append it is
+        self.kept = False  # as durable as was asked for, or `durability_error` says why not
+        self.durability_error: StoreError | None = None
+
+    def promise_durable(self) -> None:
+        """What is stored is not durable yet."""
+        self.durable = SharedFuture()
+        self.appending = Appending(self.stored, self.durable)
+
+    @property
+    def end_field(self) -> bytes:
+        """The end that the state has afterwards."""
+        return b"%d" % self.end if self.batches else self.end_before
+
+    @property
+    def totals(self) -> Totals:
+        """Afterwards."""
+        before = self.totals_before
+        return Totals(before.size + self.size, before.number + self.number, self.time)
+
+    @property
+    def waits(self) -> bool:
+        """Whether more than the server's answer is needed."""
+        return self.need[0] or self.need[1] > 1
+
+    def add(self, batches: Sequence[RecordBatch], size: int, number: int) -> None:
+        """Take in an append, whose commands are there already: so many bytes and entries of the stream."""
+        first = batches[0].timestamp
+        latest = first if len(batches) == 1 else max(batch.timestamp for batch in batches)
+        end = batches[-1].last + 1
+        self.rows.append(Segment(self.end, end, size, number, latest, first, timed=batches[-1].timestamp >= 0))
+        self.size += size
+        self.number += number
+        if latest > self.time:
+            self.time = latest
+        self.batches += batches
+        self.end = end

@@ -1,0 +1,121 @@
+"""The plain values of a store: what goes in, what comes out, and what is refused (a leaf)."""
+
+from asyncio import Future
+from typing import Final, NamedTuple
+
+from korvet_fast.errors import StoreError
+from korvet_fast.types import Buffer
+
+ENTRIES: Final = "entries"  # a layout: every record is an entry of its own
+BATCHES: Final = "batches"  # a layout: record batches are kept whole, at offsets without gaps
+
+
+class LogFormat(NamedTuple):
+    """How a log is laid out. Fixed when the log is made, but for `compression`."""
+
+    bits: int = 0  # an offset is (ms << bits) | sequence, where the store has ids of that kind; 0 where it has not
+    entries_layout: bool = False  # layout `entries`; else `batches`
+    compression: int = (
+        0  # layout `entries` only: the codec (0 to 4, as in a batch's attributes) a read packs the records in
+    )
+
+
+WHOLE: Final = LogFormat()  # whole batches, dense offsets
+
+
+class RecordBatch(NamedTuple):
+    """One record batch on its way in: its bytes, already stamped, and what a log must know of it.
+
+    Offsets within a batch are consecutive. In the layout `entries`, `first` may lie above the end of the log.
+    """
+
+    data: Buffer
+    first: int  # offset of its first record
+    last: int  # offset of its last record
+    timestamp: int  # the largest record time in it, in ms
+
+
+class Appending(NamedTuple):
+    """An append under way.
+
+    Both futures end with None, a `StoreError` (the outcome may be unknown), or `OffsetConflict`. `stored` ends
+    first, and `durable` never ends well where it does not. They are shared between appends and refuse to be cancelled:
+    a task that awaits one is cancelled only when it ends. Use `asyncio.shield` where that may take too long.
+    """
+
+    stored: "Future[None]"  # the store has it: it survives the end of this process
+    durable: "Future[None]"  # it survives what the store's durability promises (embedded: a power failure)
+
+
+class SegmentLimits(NamedTuple):
+    """How large a segment of a log may get; an append that would pass either begins a new one.
+
+    Segments are what `LogStore.apply_retention` takes away. An engine that keeps none may ignore it.
+    """
+
+    size: int  # bytes; one append is never divided, and may be larger
+    span: int  # ms of record time, from the segment's first batch to the append's first
+
+
+LARGE: Final = SegmentLimits(1 << 30, 7 * 24 * 3600 * 1000)
+
+
+class ReadResult(NamedTuple):
+    """What a read hands out: whole batches in order, as they are at rest, and the offset after them."""
+
+    data: list[Buffer]
+    next: int
+
+
+class Bounds(NamedTuple):
+    """`start` <= offsets held < `end`; those below `durable` are durable.
+
+    Not every offset in between needs to exist. Records below `removed` were there once, and were taken away; from there
+    to `start` nothing ever was.
+    """
+
+    start: int
+    end: int
+    durable: int
+    size: int  # bytes at rest
+    latest: int = -1  # the largest record time at rest, in ms; may be that of a record just below `start`
+    removed: int = 0
+
+
+class LeadershipGrant(NamedTuple):
+    """What a log looks like to the program that has just acquired it."""
+
+    bounds: Bounds  # the next append goes to `bounds.end` or above
+    epoch: int  # larger than that of any program that had the log before; appends are fenced with it
+    last_record_end: (
+        int  # the offset after the last record really there; below `bounds.end` where records were lost, or never were
+    )
+    epochs: tuple[tuple[int, int], ...] = ()  # layout `entries` only: each epoch, with the first offset it could write
+
+
+class OffsetConflict(Exception):
+    """Another program was here: nothing of the append was stored. `end` is where the log ends, -1 if that is unknown.
+
+    `fenced`: it has acquired the log, and this program has it no more. Otherwise it only added something: ask for the
+    `bounds` and go on there.
+    """
+
+    def __init__(self, end: int, fenced: bool = False) -> None:
+        super().__init__(end, fenced)
+        self.end = end
+        self.fenced = fenced
+
+
+class NotLeader(StoreError):
+    """The log is not acquired: it has to be, before anything is appended."""
+
+
+ABSENT: Final = None  # as `expected`: the key must not exist; as `value`: the key is deleted
+
+
+class CompareAndSet(NamedTuple):
+    """A key that is to be compared and set. `value` the same as `expected`: it is only compared."""
+
+    key: str
+    value: bytes | None
+    expected: bytes | None

@@ -1,0 +1,387 @@
+"""One client that takes all it can, and others that must not notice: turns of the loop, memory, places for connections.
+
+Over real sockets to a broker process. How long somebody had to wait is told by the clock, with a wide bound since the
+machine does other things as well, and by how long the broker's loop was at work in that time, with a narrow one.
+"""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from broker_process import BrokerProcess
+from kafka_server import (
+    API_VERSIONS,
+    FETCH,
+    INCREMENTAL_ALTER_CONFIGS,
+    JOIN_GROUP,
+    PRODUCE,
+    RawClient,
+    frame,
+    make_batch,
+    run,
+)
+from korvet_fast.wire.kafka.shapes.catalog import CATALOG
+
+MIB = 1 << 20
+WAIT = 2.0  # seconds that a small request of somebody else may take on a busy machine
+WORK = 0.1  # and seconds that the broker's loop may work for others meanwhile
+Start = Callable[..., BrokerProcess]
+
+
+def request(key: int, version: int, **values: object) -> bytes:
+    """A whole request, length included."""
+    header = {"api_key": key, "api_version": version, "correlation_id": 1, "client_id": "test"}
+    return frame(CATALOG[key].request.encode(header | values, version))
+
+
+def produce_request(topic: str, value: bytes) -> bytes:
+    partition = {"index": 0, "records": make_batch(value)}
+    topics = [{"name": topic, "partition_data": [partition]}]
+    return request(PRODUCE, 9, acks=1, timeout_ms=60_000, topic_data=topics)
+
+
+def fetch_request(topic: str, size: int) -> bytes:
+    partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": size}
+    topics = [{"topic": topic, "partitions": [partition]}]
+    return request(FETCH, 12, max_wait_ms=0, min_bytes=1, max_bytes=size, topics=topics)
+
+
+async def connect(broker: BrokerProcess, address: str = "127.0.0.1") -> RawClient:
+    """A connection from this address."""
+    opened = asyncio.open_connection("127.0.0.1", broker.port, limit=4 * MIB, local_addr=(address, 0))
+    return RawClient(*await opened)
+
+
+def open_socket(broker: BrokerProcess, receive: int = 0) -> socket.socket:
+    """A connection; `receive`: bytes that the kernel keeps for it at most."""
+    raw = socket.socket()
+    if receive:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
+    raw.settimeout(60)
+    raw.connect(("127.0.0.1", broker.port))
+    return raw
+
+
+class Witness:
+    """A client that asks small things all the time. `worst`: the longest it waited for an answer, in seconds.
+
+    `most`: of one wait, how many seconds the broker's loop was at work.
+    """
+
+    def __init__(self, client: RawClient, loop: Path) -> None:
+        self._client = client
+        self._loop = loop
+        self.worst = self.most = 0.0
+        self.asked = 0
+
+    async def ask(self) -> None:
+        while True:
+            began, worked = time.monotonic(), self._read_work()
+            await self._client.ask(API_VERSIONS, 3, client_software_name="x", client_software_version="1")
+            self.worst = max(self.worst, time.monotonic() - began)
+            self.most = max(self.most, self._read_work() - worked)
+            self.asked += 1
+            await asyncio.sleep(0.002)
+
+    def _read_work(self) -> float:
+        nanoseconds, _, _ = self._loop.read_text().split()
+        return int(nanoseconds) / 1e9
+
+
+@asynccontextmanager
+async def witnessed(broker: BrokerProcess) -> AsyncIterator[Witness]:
+    """Around an attack: a client is served all the while, and promptly."""
+    client = await connect(broker)
+    witness = Witness(client, Path(f"/proc/{broker.pid}/task/{broker.pid}/schedstat"))
+    task = asyncio.create_task(witness.ask())
+    try:
+        yield witness
+        await asyncio.sleep(0.1)
+        if task.done():
+            task.result()  # it was hung up on
+        assert witness.asked > 10
+        assert witness.worst < WAIT
+        assert witness.most < WORK
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        client.writer.close()
+
+
+async def beside(work: Callable[..., object], *arguments: object) -> None:
+    """In a thread."""
+    await asyncio.get_running_loop().run_in_executor(None, work, *arguments)
+
+
+def flood(raw: socket.socket, sent: bytes, replies: int) -> None:
+    """Send all of it, and wait for so many replies."""
+    sender = threading.Thread(target=raw.sendall, args=(sent,))
+    sender.start()
+    left, rest = replies, b""
+    while left:
+        data = rest + raw.recv(MIB)
+        assert len(data) > len(rest), "hung up on"
+        at = 0
+        while len(data) - at >= 4 and len(data) - at - 4 >= (size := int.from_bytes(data[at : at + 4], "big")):
+            at += 4 + size
+            left -= 1
+        rest = data[at:]
+    sender.join()
+
+
+JOIN = {
+    "group_id": "g",
+    "session_timeout_ms": 10_000,
+    "rebalance_timeout_ms": 10_000,
+    "member_id": "nobody",
+    "protocol_type": "consumer",
+    "protocols": [{"name": "range", "metadata": b""}],
+}
+
+
+@pytest.mark.parametrize(
+    ("one", "times"),
+    [(request(API_VERSIONS, 2), 200_000), (request(JOIN_GROUP, 4, **JOIN), 60_000)],
+    ids=["ApiVersions", "JoinGroup"],
+)
+def test_finding_2_8_requests_sent_in_a_row_do_not_stop_others(start_broker: Start, one: bytes, times: int) -> None:
+    broker = start_broker()
+
+    async def scenario() -> None:
+        async with witnessed(broker):
+            with open_socket(broker) as raw:
+                await beside(flood, raw, one * times, times)
+
+    run(scenario)
+
+
+def test_finding_2_9_large_requests_that_drip_do_not_stop_ordinary_ones(start_broker: Start) -> None:
+    broker = start_broker()
+
+    async def scenario() -> None:
+        client = await connect(broker)
+        await client.create("t")
+        slow = [await connect(broker) for _ in range(3)]
+        for peer in slow:
+            peer.writer.write((99 * MIB).to_bytes(4, "big") + bytes(66 * MIB))
+        await asyncio.sleep(1.0)
+        longest = 0.0
+        async with witnessed(broker):
+            for _ in range(10):
+                for peer in slow:
+                    if not peer.writer.is_closing():  # where this test itself is too slow, the broker hangs up
+                        peer.writer.write(bytes(100))
+                for _ in range(3):
+                    began = time.monotonic()
+                    row = await client.produce("t", make_batch(bytes(MIB - 1000)), acks=1)
+                    assert row["error_code"] == 0
+                    longest = max(longest, time.monotonic() - began)
+                await asyncio.sleep(0.3)
+        assert longest < WAIT
+        for each in (client, *slow):
+            each.writer.transport.abort()
+
+    run(scenario)
+
+
+@contextmanager
+def slow_takers(broker: BrokerProcess, many: int, asked: bytes, step: int = 4096) -> Iterator[list[socket.socket]]:
+    """Connections that ask, and take some 40 KB/s of the answer."""
+    ended = threading.Event()
+    takers = [open_socket(broker, receive=65536) for _ in range(many)]
+
+    def take() -> None:
+        while not ended.wait(0.1):
+            for taker in takers:
+                assert taker.recv(step)
+
+    for taker in takers:
+        taker.sendall(asked)
+    thread = threading.Thread(target=take)
+    thread.start()
+    try:
+        yield takers
+        assert thread.is_alive(), "a slow but honest peer was hung up on"
+    finally:
+        ended.set()
+        thread.join()
+        for taker in takers:
+            taker.close()
+
+
+async def fill(client: RawClient, topic: str, mib: int) -> None:
+    """A topic of so many MiB."""
+    await client.create(topic)
+    batch = make_batch(bytes(MIB - 1000))
+    for _ in range(mib):
+        client.send_produce(topic, batch, acks=1)
+    for _ in range(mib):
+        await client.reply()
+
+
+def test_finding_2_10_consumers_that_take_slowly_do_not_stop_others(start_broker: Start) -> None:
+    broker = start_broker()
+
+    async def scenario() -> None:
+        client = await connect(broker)
+        await fill(client, "t", 64)
+        honest = [await connect(broker) for _ in range(10)]
+        longest = 0.0
+        with slow_takers(broker, 4, fetch_request("t", 55 * MIB)):
+            await asyncio.sleep(1.0)
+            async with witnessed(broker):
+                for _ in range(4):
+                    for one in honest:
+                        began = time.monotonic()
+                        row = await one.fetch("t", 0, max_bytes=55 * MIB)
+                        assert len(row["records"]) > MIB // 2
+                        longest = max(longest, time.monotonic() - began)
+                    await asyncio.sleep(1.0)
+        assert longest < WAIT
+        for each in (client, *honest):
+            each.writer.close()
+
+    run(scenario)
+
+
+def test_finding_2_11_many_slow_uploads_all_arrive(start_broker: Start) -> None:
+    """Sixty at a time of 200 KB each, in a pool that has room for some fifteen."""
+    broker = start_broker("queued.max.request.bytes=4000000")
+
+    async def upload(one: bytes) -> None:
+        peer = await connect(broker)
+        for at in range(0, len(one), 8192):
+            peer.writer.write(one[at : at + 8192])
+            await peer.writer.drain()
+            await asyncio.sleep(0.08)
+        assert int.from_bytes(await asyncio.wait_for(peer.reader.readexactly(4), 60), "big") > 0
+        peer.writer.close()
+
+    async def scenario() -> None:
+        client = await connect(broker)
+        await client.create("t")
+        one = produce_request("t", bytes(200_000))
+        async with witnessed(broker):
+            await asyncio.gather(*(upload(one) for _ in range(60)))
+        client.writer.close()
+
+    run(scenario)
+
+
+def test_finding_2_12_answers_that_are_taken_slowly_take_little_memory(start_broker: Start) -> None:
+    broker = start_broker()
+
+    async def scenario() -> None:
+        client = await connect(broker)
+        await fill(client, "t", 52)
+        process = psutil.Process(broker.pid)
+        before = process.memory_full_info().uss
+        with slow_takers(broker, 40, fetch_request("t", 50 * MIB)):
+            await asyncio.sleep(2.0)
+            async with witnessed(broker):
+                await asyncio.sleep(1.0)
+                assert process.memory_full_info().uss - before < 200 * MIB
+        client.writer.close()
+
+    run(scenario)
+
+
+def test_finding_4_3_silent_newcomers_do_not_lock_their_address_out(start_broker: Start) -> None:
+    broker = start_broker("max.connection.creation.rate=100000", "max.connections.per.ip=400")
+
+    async def scenario() -> None:
+        old = await connect(broker)
+        assert (await old.create("t"))["error_code"] == 0
+        silent: list[socket.socket] = []
+        await beside(lambda: silent.extend(open_socket(broker) for _ in range(600)))
+        for _ in range(3):
+            newcomer = await connect(broker)
+            assert (await newcomer.fetch("t", 0))["error_code"] == 0
+            newcomer.writer.close()
+        assert (await old.fetch("t", 0))["error_code"] == 0  # who has spoken never makes room
+        for raw in silent:
+            raw.close()
+        old.writer.close()
+
+    run(scenario)
+
+
+def test_finding_4_3_who_says_nothing_is_hung_up_on_within_seconds(start_broker: Start) -> None:
+    broker = start_broker()
+
+    async def scenario() -> None:
+        silent, dripping = await connect(broker), await connect(broker)
+        began = time.monotonic()
+        dripping.writer.write(b"\0\0\0\x20" + bytes(3))
+        ended = asyncio.gather(silent.ended(), dripping.ended())
+        assert await asyncio.wait_for(ended, 30) == [b"", b""]
+        assert time.monotonic() - began > 5
+        for each in (silent, dripping):
+            each.writer.close()
+
+    run(scenario)
+
+
+def test_changes_of_topics_that_wait_in_a_row_do_not_stop_those_of_others(start_broker: Start) -> None:
+    """Fifty connections with sixty changes each; of their own address somebody waits for one or two of each."""
+    broker = start_broker()
+
+    async def crowd(number: int) -> None:
+        peer = await connect(broker)
+        for step in range(60):
+            config = {"name": "retention.ms", "config_operation": 0, "value": str(1000 + step)}
+            resource = {"resource_type": 2, "resource_name": f"t{number}", "configs": [config]}
+            peer.send(INCREMENTAL_ALTER_CONFIGS, 1, {"resources": [resource], "validate_only": False})
+        for _ in range(60):
+            assert (await peer.reply())["responses"][0]["error_code"] == 0
+        peer.writer.close()
+
+    async def create(client: RawClient, name: str) -> float:
+        began = time.monotonic()
+        assert (await client.create(name))["error_code"] == 0
+        return time.monotonic() - began
+
+    async def scenario() -> None:
+        near, far = await connect(broker), await connect(broker, "127.0.0.2")
+        for number in range(50):
+            assert (await near.create(f"t{number}"))["error_code"] == 0
+        started = time.monotonic()
+        crowds = [asyncio.create_task(crowd(number)) for number in range(50)]
+        await asyncio.sleep(0.3)
+        of_near, of_far = await asyncio.gather(create(near, "near"), create(far, "far"))
+        await asyncio.gather(*crowds)
+        total = time.monotonic() - started
+        assert of_far < 0.1 + total / 20  # two changes of three thousand
+        assert of_near < 0.1 + total / 8  # and a hundred
+        for each in (near, far):
+            each.writer.close()
+
+    run(scenario)
+
+
+def test_idle_connections_of_one_address_do_not_lock_others_out(start_broker: Start) -> None:
+    broker = start_broker("max.connections=50")
+
+    async def scenario() -> None:
+        idle = [await connect(broker) for _ in range(50)]
+        for one in idle:
+            await one.ask(API_VERSIONS, 3, client_software_name="x", client_software_version="1")
+        assert (await idle[0].create("t"))["error_code"] == 0  # so the second is idle for longest
+        same = await connect(broker)
+        assert await same.ended() == b""  # of the address that holds all
+        newcomer = await connect(broker, "127.0.0.2")
+        assert (await newcomer.fetch("t", 0))["error_code"] == 0
+        assert await asyncio.wait_for(idle[1].ended(), 5) == b""
+        for one in (idle[0], *idle[2:], newcomer):
+            assert (await one.fetch("t", 0))["error_code"] == 0
+        for one in (*idle, same, newcomer):
+            one.writer.close()
+
+    run(scenario)

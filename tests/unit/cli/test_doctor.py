@@ -1,0 +1,208 @@
+"""What doctor makes of what it finds; the machine it would take is given as text or numbers."""
+
+import asyncio
+import errno
+import os
+import resource
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from korvet_fast.cli import root
+from korvet_fast.cli.doctor import promise
+from korvet_fast.cli.doctor.finding import Finding, Verdict
+from korvet_fast.cli.doctor.network import FILES_BESIDE, examine_address, examine_descriptors
+from korvet_fast.cli.doctor.store import (
+    Mount,
+    examine_store,
+    find_mount,
+    judge_copies,
+    judge_flushes,
+    judge_mount,
+    judge_space,
+)
+from korvet_fast.endpoint import Endpoint
+from korvet_fast.store.embedded.lock import Lock
+
+MOUNTS = """\
+22 27 0:21 / /proc rw,relatime - proc proc rw
+27 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+30 27 0:25 / /data rw,nosuid - xfs /dev/sdb rw,nobarrier
+31 27 0:26 / /with\\040blank rw - nfs4 server:/x rw
+32 30 0:27 / /data rw - tmpfs none rw
+"""
+
+
+@pytest.fixture
+def taken() -> Iterator[Endpoint]:
+    """An address where something listens that never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield Endpoint("kafka", "127.0.0.1", server.getsockname()[1])
+
+
+def verdicts(findings: list[Finding]) -> list[Verdict]:
+    return [finding.verdict for finding in findings]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "point"),
+    [
+        ("/home", "ext4", "/"),
+        ("/data/korvet", "tmpfs", "/data"),  # mounted over the xfs
+        ("/database", "ext4", "/"),
+        ("/with blank/x", "nfs4", "/with blank"),
+    ],
+)
+def test_the_mount_a_path_lies_on(path: str, kind: str, point: str) -> None:
+    mount = find_mount(Path(path), MOUNTS)
+    assert (mount.kind, mount.point) == (kind, point)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "verdict", "words"),
+    [
+        ("ext4", {"rw"}, Verdict.GOOD, "ext4"),
+        ("xfs", {"rw", "nobarrier"}, Verdict.WARN, "without barriers"),
+        ("tmpfs", {"rw"}, Verdict.BAD, "nothing survives a restart"),
+        ("overlay", {"rw"}, Verdict.WARN, "gone with the container"),
+        ("nfs4", {"rw"}, Verdict.WARN, "another machine"),
+    ],
+)
+def test_file_systems(kind: str, options: set[str], verdict: Verdict, words: str) -> None:
+    finding = judge_mount(Mount(kind, "/data", frozenset(options)))
+    assert finding.verdict is verdict
+    assert words in finding.sentence
+
+
+def test_flushes() -> None:
+    disk, memory = Mount("ext4", "/", frozenset()), Mount("tmpfs", "/", frozenset())
+    assert judge_flushes(0.002, disk).verdict is Verdict.GOOD
+    assert "faster than a disk can" in judge_flushes(5e-6, disk).sentence
+    assert "no disk below" in judge_flushes(1e-6, memory).sentence
+
+
+@pytest.mark.parametrize(
+    ("free", "verdict"), [(1 << 20, Verdict.BAD), (1 << 29, Verdict.WARN), (100 << 30, Verdict.GOOD)]
+)
+def test_space(free: int, verdict: Verdict) -> None:
+    assert judge_space(free, 200 << 30).verdict is verdict
+
+
+def test_space_on_a_small_disk() -> None:
+    assert judge_space(3 << 20, 40 << 20).sentence.startswith("3.0 MiB of 40.0 MiB are free")
+
+
+def test_a_directory_on_a_disk_mounted_for_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(lock: Lock) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    (tmp_path / ".lock").write_text("")
+    monkeypatch.setattr(Lock, "take", refuse)
+    finding = examine_store(tmp_path).findings[0]
+    assert finding.sentence == f"cannot lock {tmp_path}: Read-only file system. Mount it for writing."
+
+
+def test_a_directory_that_we_may_not_look_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> os.stat_result:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), "data")
+
+    looked_at, stat = tmp_path / "data", os.stat
+    monkeypatch.setattr(os, "stat", lambda path, **how: (refuse if looked_at.name in str(path) else stat)(path, **how))
+    assert "does not exist yet" in examine_store(looked_at).findings[0].sentence
+
+
+def test_a_store_to_be_is_looked_at_without_making_it(tmp_path: Path) -> None:
+    directory = tmp_path / "deep" / "data"
+    ground = examine_store(directory)
+    assert "does not exist yet" in ground.findings[0].sentence
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_at_rest_and_one_in_use(tmp_path: Path) -> None:
+    assert "holds no store yet" in examine_store(tmp_path).findings[0].sentence
+    lock = Lock(tmp_path)
+    lock.take()
+    assert "a broker is running" in examine_store(tmp_path).findings[0].sentence
+    lock.release()
+    assert "no broker uses it now" in examine_store(tmp_path).findings[0].sentence
+
+
+def test_more_copies_than_files_are() -> None:
+    assert list(judge_copies(1)) == []
+    (finding,) = judge_copies(2)
+    assert finding.verdict is Verdict.BAD
+    assert "min.insync.replicas=2, and files of our own are one copy. Set it to 1" in finding.sentence
+
+
+def test_a_file_is_no_store(tmp_path: Path) -> None:
+    file = tmp_path / "data"
+    file.write_text("")
+    result = CliRunner().invoke(root, ["doctor", "--store", f"file:{file}", "--listen", "kafka://127.0.0.1:0"])
+    assert result.exit_code == 1
+    assert "is a file; name a directory" in result.output
+
+
+def test_an_address_that_is_free_or_taken_or_not_here(taken: Endpoint) -> None:
+    (free, local) = asyncio.run(examine_address(Endpoint("kafka", "127.0.0.1", 0), None))
+    assert (free.verdict, local.verdict) == (Verdict.GOOD, Verdict.GOOD)
+    (finding,) = asyncio.run(examine_address(Endpoint("kafka", "192.0.2.1", 9092), None))
+    assert finding.verdict is Verdict.BAD
+    assert "cannot be listened on" in finding.sentence
+
+
+def test_an_address_taken_by_something_else(taken: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("korvet_fast.cli.doctor.network.PATIENCE", 0.05)
+    (finding,) = asyncio.run(examine_address(taken, None))
+    assert finding.verdict is Verdict.BAD
+    assert "is taken, and no broker answers there" in finding.sentence
+
+
+def test_what_clients_are_told() -> None:
+    anywhere = Endpoint("kafka", "0.0.0.0", 0)
+    findings = asyncio.run(examine_address(anywhere, Endpoint("kafka", "127.0.0.1", 9092)))
+    assert verdicts(findings) == [Verdict.GOOD, Verdict.WARN, Verdict.GOOD]
+    findings = asyncio.run(examine_address(anywhere, Endpoint("kafka", "nobody.invalid", 9092)))
+    assert verdicts(findings) == [Verdict.GOOD, Verdict.BAD]
+
+
+@pytest.mark.parametrize(
+    ("hard", "connections", "verdict"),
+    [
+        (2000, 2000 - FILES_BESIDE, Verdict.GOOD),
+        (2000, 2001 - FILES_BESIDE, Verdict.WARN),
+        (2000, 1 << 40, Verdict.WARN),
+        (resource.RLIM_INFINITY, 1 << 40, Verdict.GOOD),
+    ],
+)
+def test_file_descriptors(monkeypatch: pytest.MonkeyPatch, hard: int, connections: int, verdict: Verdict) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (100, hard))  # the soft limit is raised when the broker starts
+    assert examine_descriptors(connections).verdict is verdict
+
+
+def test_the_promise_in_words() -> None:
+    assert "a power failure too" in promise("fsync", kept=True)[3]
+    assert "but not of the machine" in promise("fsync", kept=False)[3]
+    assert "not a power failure" in promise("written", kept=True)[3]
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "Make room there."),
+        (errno.EROFS, "Mount it for writing."),
+        (errno.EIO, "See the kernel's log: the disk fails."),
+        (errno.EACCES, "Let this user write there."),
+    ],
+)
+def test_a_directory_that_takes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
+) -> None:
+    def refuse(_: Path) -> float:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("korvet_fast.cli.doctor.store.time_flushes", refuse)
+    (found,) = [finding for finding in examine_store(tmp_path).findings if "cannot write" in finding.sentence]
+    assert found.sentence == f"cannot write in {tmp_path}: {os.strerror(number)}. {advice}"

@@ -1,0 +1,137 @@
+"""What `serve` and `doctor` say of passwords that others can read, and of listeners that others can reach."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from korvet_fast.cli import root
+from redis_server import RedisServer
+
+SECRET = "s3cret"
+ON_COMMAND_LINE = "the password of the store is on the command line"
+OPEN = "can read, write and delete everything"
+
+
+@pytest.fixture
+def locked(start_redis: Callable[..., RedisServer]) -> str:
+    """Where a Redis is that wants the password."""
+    return f"127.0.0.1:{start_redis(appendonly='yes', requirepass=SECRET).port}"
+
+
+def serve(*arguments: str, **environment: str) -> tuple[str, list[str]]:
+    """The command line of a broker as others see it, and its log: the level and the text of each line."""
+    listen = () if "--listen" in arguments else ("--listen", "kafka://127.0.0.1:0")
+    command = [sys.executable, "-m", "korvet_fast", "serve", *listen, *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | environment) as process:
+        assert process.stderr is not None
+        said = []
+        while "ready kafka://" not in "".join(said[-1:]):
+            said.append(process.stderr.readline())
+            assert said[-1], said
+        seen = Path(f"/proc/{process.pid}/cmdline").read_text()
+        process.send_signal(signal.SIGTERM)
+        said += process.stderr.readlines()
+    assert process.returncode == 0, said
+    found = [json.loads(line) for line in said]
+    return seen, [f"{line['level']}: {line['message']}" for line in found]
+
+
+def doctor(*arguments: str, **environment: str) -> str:
+    listen = () if "--listen" in arguments else ("--listen", "kafka://127.0.0.1:0")
+    return CliRunner(env=environment).invoke(root, ["doctor", *listen, *arguments]).output
+
+
+def warnings(lines: list[str]) -> list[str]:
+    return [line for line in lines if line.startswith("warning: ")]
+
+
+def test_finding_4_2_the_store_and_its_password_may_come_from_the_environment(locked: str) -> None:
+    given = {"KORVET_STORE": f"redis://:{SECRET}@{locked}"}
+    seen, log = serve(**given)
+    assert SECRET not in seen
+    assert any(line.startswith("info: ready") and line.endswith(f"store=redis://{locked}") for line in log)
+    assert (warnings(log), SECRET in str(log)) == ([], False)
+    said = doctor(**given)
+    assert f"ok    redis        {locked} is Redis" in said
+    assert (ON_COMMAND_LINE in said, SECRET in said) == (False, False)
+
+
+def test_finding_4_2_the_password_may_come_from_a_file(locked: str, tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text(f"{SECRET}\nand a second line\n")
+    file.chmod(0o640)
+    store = ("--store", f"redis://{locked}?password_file={file}")
+    assert warnings(serve(*store)[1]) == []
+    file.chmod(0o644)
+    (warning,) = warnings(serve(*store)[1])
+    assert warning == f"warning: everybody on this machine can read {file}: chmod o-rwx {file}"
+    said = doctor(*store)
+    assert f"warn  password     everybody on this machine can read {file}" in said
+    assert f"ok    redis        {locked} is Redis" in said
+
+
+def test_finding_4_2_a_password_on_the_command_line_is_warned_of(locked: str) -> None:
+    store = ("--store", f"redis://:{SECRET}@{locked}")
+    (warning,) = warnings(serve(*store)[1])
+    assert ON_COMMAND_LINE in warning
+    assert "KORVET_STORE" in warning
+    assert SECRET not in warning
+    assert f"warn  password     {ON_COMMAND_LINE}" in doctor(*store)
+
+
+@pytest.mark.parametrize("secret", ["password", "sentinel_password"])
+def test_finding_4_2_so_is_one_among_the_options_of_a_url(secret: str) -> None:
+    address = f"redis+sentinel://127.0.0.1:1/name?{secret}={SECRET}"
+    assert ON_COMMAND_LINE in doctor("--store", address)
+    assert ON_COMMAND_LINE not in doctor(KORVET_STORE=address)
+    assert ON_COMMAND_LINE not in doctor("--store", "redis+sentinel://127.0.0.1:1/name?sentinel_username=me")
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "words"),
+    [
+        (None, "", "cannot be read: No such file or directory"),
+        (b"", "", "its first line must be the password, of 1 to 4096 bytes"),
+        (b"\nlater\n", "", "its first line must be the password, of 1 to 4096 bytes"),
+        (b"x" * 5000, "", "its first line must be the password, of 1 to 4096 bytes"),
+        (b"hidden\xff\n", "", "its first line is no UTF-8"),
+        (b"hidden\n", "&password=hidden", "there are two passwords, in the URL and in password_file: leave one out"),
+    ],
+    ids=["missing", "empty", "empty line", "endless", "no text", "two"],
+)
+def test_a_password_file_that_cannot_be(tmp_path: Path, content: bytes | None, options: str, words: str) -> None:
+    file = tmp_path / "password"
+    if content is not None:
+        file.write_bytes(content)
+    result = CliRunner().invoke(root, ["serve", "--store", f"redis://127.0.0.1:1?password_file={file}{options}"])
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.split())
+    assert "hidden" not in result.output
+
+
+def test_a_directory_is_no_password_file(tmp_path: Path) -> None:
+    result = CliRunner().invoke(root, ["serve", "--store", f"redis://127.0.0.1:1?password_file={tmp_path}"])
+    assert result.exit_code == 2
+    assert "cannot be read: Is a directory" in " ".join(result.output.split())
+
+
+ANYWHERE = ("--listen", "kafka://0.0.0.0:0", "--advertise", "kafka://127.0.0.1:9")
+
+
+def test_finding_4_5_a_listener_beyond_loopback_is_warned_of(tmp_path: Path) -> None:
+    store = ("--store", f"file:{tmp_path}")
+    (warning,) = warnings(serve(*store, *ANYWHERE)[1])
+    assert warning.startswith("warning: whoever reaches kafka://0.0.0.0:0 can read, write and delete everything")
+    assert "firewall" in warning
+    said = doctor(*store, *ANYWHERE)
+    assert f"warn  listen       whoever reaches kafka://0.0.0.0:0 {OPEN}" in said
+    for loopback in ("127.0.0.1", "127.1.2.3", "localhost"):
+        assert OPEN not in doctor(*store, "--listen", f"kafka://{loopback}:0")
+    assert warnings(serve(*store)[1]) == []

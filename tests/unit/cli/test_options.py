@@ -1,0 +1,220 @@
+"""What people may write on the command line, and what they are told about the rest. No broker is started."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from korvet_fast.cli import COMMANDS, root
+from korvet_fast.cli import broker_options as module
+from korvet_fast.cli.broker_options import BrokerOptions, broker_options, parse_endpoint
+from korvet_fast.cli.session import parse_bootstrap
+from korvet_fast.endpoint import Endpoint
+from korvet_fast.store.redis.connection.url import RedisUrl
+
+
+@pytest.mark.parametrize(
+    ("text", "listener"),
+    [
+        ("kafka://127.0.0.1:9092", Endpoint("kafka", "127.0.0.1", 9092)),
+        ("kafka://localhost:0", Endpoint("kafka", "localhost", 0)),
+        ("kafka://[::1]:9092", Endpoint("kafka", "::1", 9092)),
+    ],
+)
+def test_a_listener_is_read_and_written_alike(text: str, listener: Endpoint) -> None:
+    assert parse_endpoint(text) == listener
+    assert str(listener) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("127.0.0.1:9092", "has no scheme; write kafka://HOST:PORT"),
+        ("kafka://127.0.0.1", "is not an address"),
+        ("kafka://:9092", "is not an address"),
+        ("kafka://host:65536", "is not an address"),
+        ("kafka://host:port", "is not an address"),
+        ("kafka://me@host:9092", "is not an address"),
+        ("kafka://host:9092/topic", "is not an address"),
+        ("kafka://[::1:9092", "is not an address"),
+        ("kafka+tls://host:9092", r"kafka\+tls:// is not served by this version"),
+        ("text://host:9092", "text:// is not served by this version"),
+        ("kafkas://host:9092", "kafkas:// is not served by this version; write kafka://HOST:PORT"),
+    ],
+)
+def test_a_listener_that_cannot_be(text: str, words: str) -> None:
+    with pytest.raises(click.BadParameter, match=words):
+        parse_endpoint(text)
+
+
+def test_bootstrap_addresses() -> None:
+    assert parse_bootstrap("one:9092, [::1]:9093") == (("one", 9092), ("::1", 9093))
+    with pytest.raises(click.BadParameter, match="no address to connect to"):
+        parse_bootstrap("one:0")
+    with pytest.raises(click.BadParameter, match="write HOST:PORT"):
+        parse_bootstrap("one")
+
+
+def read(*arguments: str, **environment: str) -> BrokerOptions:
+    """The options a broker command gets for these arguments."""
+    seen: list[BrokerOptions] = []
+    command = click.command()(broker_options(seen.append))
+    result = CliRunner(env=environment).invoke(command, arguments)
+    if result.exit_code:
+        raise AssertionError(result.output)
+    return seen[0]
+
+
+def test_no_option_at_all() -> None:
+    options = read()
+    assert options.store == "file:./korvet-data"
+    assert options.place == Path("korvet-data")
+    assert [str(each) for each in options.listeners] == ["kafka://127.0.0.1:9092"]
+    assert options.advertised == (None,)
+
+
+def test_a_redis_is_shown_without_its_password() -> None:
+    options = read("--store", "redis://me:secret@localhost/2?namespace=shop")
+    assert options.store == "redis://me@localhost:6379/2?namespace=shop"
+    assert isinstance(options.place, RedisUrl)
+    assert (options.place.password, options.place.namespace) == ("secret", "shop")
+
+
+def test_flag_over_environment_over_file(tmp_path: Path) -> None:
+    file = tmp_path / "korvet.toml"
+    file.write_text("[num]\npartitions = 2\n[node]\nid = 7\n")
+    assert read("--config", str(file)).settings.number("num.partitions") == 2
+    assert read("--config", str(file), KORVET_NUM_PARTITIONS="3").settings.number("num.partitions") == 3
+    options = read("--config", str(file), "--set", "num.partitions=4", KORVET_NUM_PARTITIONS="3")
+    assert options.settings.number("num.partitions") == 4
+    assert options.settings.number("node.id") == 7
+
+
+def test_listeners_and_what_clients_are_told() -> None:
+    options = read(
+        "--listen", "kafka://0.0.0.0:1", "--listen", "kafka://[::]:2", *advertise("kafka://a:3", "kafka://b:4")
+    )
+    assert [each.port for each in options.listeners] == [1, 2]
+    assert [str(each) for each in options.advertised] == ["kafka://a:3", "kafka://b:4"]
+
+
+def test_schemes_are_those_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DIALECTS", {"kafka": None, "toy": None})
+    listen = ("--listen", "kafka://0.0.0.0:1", "--listen", "toy://0.0.0.0:2")
+    options = read(*listen, *advertise("kafka://a:3", "toy://b:4"))
+    assert [each.scheme for each in options.listeners] == ["kafka", "toy"]
+    with pytest.raises(AssertionError, match=r"toy://b:4 belongs to --listen kafka://0\.0\.0\.0:1, which has"):
+        read(*listen, *advertise("toy://b:4", "kafka://a:3"))
+    with pytest.raises(AssertionError, match="text:// is not served by this version; write kafka:"):
+        read("--listen", "text://127.0.0.1:1")
+
+
+def advertise(*listeners: str) -> list[str]:
+    return [word for listener in listeners for word in ("--advertise", listener)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--store", "reddis://localhost"], "there is no scheme 'reddis'; did you mean 'redis'?"),
+        (["--store", "redis://one,two"], "redis:// takes one host; several are redis+sentinel://"),
+        (
+            ["--store", "redis://localhost?db=one"],
+            "the database must be a number, not 'one'. (Files of its own: file:DIRECTORY)",
+        ),
+        (["--store", "korvet-data"], "'korvet-data' has no scheme; write file:DIRECTORY"),
+        (["--store", "file:"], "write file:DIRECTORY"),
+        (["--store", "file:///data"], "write file:DIRECTORY"),
+        (["--listen", "kafka://0.0.0.0:9092"], "say which one clients are to be told: --advertise"),
+        (advertise("kafka://0.0.0.0:9092"), "nobody can connect to that"),
+        (advertise("kafka://host:0"), "nobody can connect to that"),
+        (advertise("kafka://a:1", "kafka://b:2"), "--listen gives 1, --advertise 2 addresses: pair them"),
+        (["--set", "num.partition=4"], "did you mean 'num.partitions'?"),
+        (["--set", "num.partitions=many"], "must be a whole number"),
+        (["--set", "num.partitions"], "write it as name=value"),
+        (["--config", "missing.toml"], "does not exist"),
+    ],
+)
+@pytest.mark.parametrize("command", ["serve", "doctor"])
+def test_what_cannot_be_is_said_in_words_and_ends_in_2(command: str, arguments: list[str], words: str) -> None:
+    result = CliRunner().invoke(root, [command, *arguments])
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("store", "words"),
+    [
+        ("korvet-data", "KORVET_STORE: 'korvet-data' has no scheme"),
+        ("file:", "KORVET_STORE 'file:': write file:DIRECTORY"),
+        (
+            "redis://h?passwd_file=x",
+            "KORVET_STORE: there is no option 'passwd_file'; did you mean 'password_file'? (F",
+        ),
+    ],
+)
+def test_a_store_in_the_environment_is_refused_by_its_name(store: str, words: str) -> None:
+    result = CliRunner().invoke(root, ["doctor"], env={"KORVET_STORE": store})
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["cluster", "list"], "No such command 'cluster'"),
+        (["topic", "create", "t", "--partitions", "0"], "0 is not in the range"),
+        (["topic", "create", "t", "--config", "retention.ms"], "write it as name=value"),
+        (["topic", "alter", "t"], "nothing to alter"),
+        (["topic", "delete"], "Missing argument"),
+        (["consume", "t", "--from", "yesterday"], "neither earliest nor latest nor an offset"),
+        (["consume", "t", "--from", "-5"], "neither earliest nor latest nor an offset"),
+        (["consume", "t", "--count", "0"], "0 is not in the range"),
+        (["produce", "t", "missing.txt"], "No such file"),
+        (["produce", "t", "--acks", "0"], "'0' is not one of"),
+        (["produce", "t", "--bootstrap", "host"], "write HOST:PORT"),
+    ],
+)
+def test_client_commands_refuse_alike(arguments: list[str], words: str) -> None:
+    result = CliRunner().invoke(root, arguments)
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.split())
+
+
+def test_nobody_listens() -> None:
+    result = CliRunner().invoke(root, ["topic", "list", "--bootstrap", "127.0.0.1:1"])
+    assert result.exit_code == 1
+    assert "cannot connect to 127.0.0.1:1: Connection refused" in result.output
+    assert "korvet-fast serve" in result.output
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "topic create", "topic list", "topic alter"])
+def test_every_command_explains_itself(command: str) -> None:
+    result = CliRunner().invoke(root, [*command.split(), "--help"])
+    assert result.exit_code == 0
+    if " " not in command:
+        assert "Examples:" in result.output
+
+
+def test_the_list_of_commands_is_true() -> None:
+    for name, sentence in COMMANDS.items():
+        command = root.get_command(click.Context(root), name)
+        assert command is not None
+        assert sentence
+
+
+def test_version_and_help_need_no_broker() -> None:
+    result = CliRunner().invoke(root, ["--version"])
+    assert result.output.startswith("korvet-fast 0.")
+    assert all(name in CliRunner().invoke(root, []).output for name in COMMANDS)
+
+
+def test_serving_imports_neither_the_client_nor_what_draws() -> None:
+    script = "import sys, korvet_fast.cli.serve; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert "korvet_fast.net.serve" in loaded
+    assert not [name for name in loaded if name.startswith(("rich", "korvet_fast.client", "numpy", "redis"))]

@@ -1,0 +1,199 @@
+"""`ingest` and `export` up to the point where Spark starts."""
+
+import re
+import sys
+import threading
+from collections.abc import Callable
+
+import pytest
+from click import UsageError
+from click.testing import CliRunner
+
+from broker_process import BrokerProcess
+from korvet_fast.cli import ingest, root
+from korvet_fast.cli.export import read_bound, watch
+from korvet_fast.cli.spark_job import explain, job_bar, summary
+from korvet_fast.spark import jobs
+
+NOBODY = ["--bootstrap", "127.0.0.1:1"]
+
+
+def said(*arguments: str, code: int) -> str:
+    result = CliRunner().invoke(root, arguments)
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("command", [["ingest", "a.csv", "--topic", "t"], ["export", "t", "--to", "parquet", "out"]])
+def test_without_spark(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
+    for name in [name for name in sys.modules if name.startswith("korvet_fast.spark")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr("korvet_fast.spark")
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    assert "pip install 'korvet-fast[spark]'" in said(*command, code=1)
+
+
+@pytest.mark.parametrize("command", [["ingest", "a.csv", "--topic", "t"], ["export", "t", "--to", "parquet", "out"]])
+def test_without_a_broker(command: list[str]) -> None:
+    assert "Is the broker running?" in said(*command, *NOBODY, code=1)
+
+
+def test_a_topic_that_is_not_made(start_broker: Callable[..., BrokerProcess], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingest, "PATIENCE", 0.3)
+    broker = start_broker("auto.create.topics.enable=false")
+    words = said("ingest", "a.csv", "--topic", "nope", "--bootstrap", broker.bootstrap, code=1)
+    assert "topic 'nope': There is no such topic" in words
+
+
+def test_a_topic_that_there_is_not(broker: BrokerProcess) -> None:
+    words = said("export", "nope", "--to", "parquet", "out", "--bootstrap", broker.bootstrap, code=1)
+    assert "topic 'nope': There is no such topic" in words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["ingest", "a.txt", "--topic", "t"], "give --format parquet|csv|json"),
+        (["ingest", "a.csv", "b.json", "--topic", "t"], "give --format parquet|csv|json"),
+        (["ingest", "--topic", "t"], "Missing argument 'FILES...'"),
+        (["ingest", "a.csv", "--topic", "t", "--option", "sep"], "'sep': write it as NAME=VALUE"),
+        (["export", "t", "--to", "csv", "out"], "'csv' is not 'parquet'"),
+        (["export", "t", "--to", "parquet", "out", "--checkpoint", "c"], "give --follow, or leave it out"),
+        (["export", "t", "--to", "parquet", "out", "--follow", "--until", "2026-01-01"], "knows --until latest only"),
+        (["export", "t", "--to", "parquet", "out", "--from", "latest"], "--from 'latest': write earliest, a time"),
+    ],
+)
+def test_mistakes(arguments: list[str], words: str) -> None:
+    assert words in said(*arguments, *NOBODY, code=2)
+
+
+@pytest.mark.parametrize(
+    ("side", "text", "options"),
+    [
+        ("starting", "earliest", {"startingOffsets": "earliest"}),
+        ("ending", "latest", {"endingOffsets": "latest"}),
+        ("ending", '{"t": {"0": 7}}', {"endingOffsets": '{"t": {"0": 7}}'}),
+        ("ending", "1970-01-01T00:00:02", {"endingTimestamp": "2000"}),
+        ("ending", "1970-01-01T01:00:02+01:00", {"endingTimestamp": "2000"}),
+        (
+            "starting",
+            "1970-01-02",
+            {"startingTimestamp": "86400000", "startingOffsetsByTimestampStrategy": "latest"},
+        ),
+    ],
+)
+def test_bounds(side: str, text: str, options: dict[str, str]) -> None:
+    assert read_bound(side, text) == options
+
+
+@pytest.mark.parametrize(("side", "text"), [("starting", "latest"), ("ending", "earliest"), ("ending", "soon")])
+def test_bounds_that_cannot_be(side: str, text: str) -> None:
+    with pytest.raises(UsageError, match=f"{text!r}: write .* a time"):
+        read_bound(side, text)
+
+
+@pytest.mark.parametrize(
+    ("files", "form"),
+    [
+        (["a.parquet"], "parquet"),
+        (["s3a://bucket/a.csv.gz", "b.tsv"], "csv"),
+        (["a.jsonl", "b.json", "c.ndjson.bz2"], "json"),
+        (["a.csv", "b.json"], None),
+        (["directory"], None),
+        (["a.gz"], None),
+    ],
+)
+def test_formats(files: list[str], form: str | None) -> None:
+    assert jobs.guess_format(files) == form
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[PATH_NOT_FOUND] Path does not exist: file:/a.csv. SQLSTATE: 42K03", "Path does not exist: file:/a.csv."),
+        (
+            "[PYTHON_EXCEPTION] An exception was thrown from the Python worker: Traceback (most recent call last):\n"
+            '  File "x.py", line 1, in y\n'
+            "korvet_fast.client.protocol.errors.BrokerError: topic 't': no.\n SQLSTATE: 38000",
+            "topic 't': no.",
+        ),
+        ("An error occurred while calling o1.save.\n: java.lang.X: [A.B] Not so. SQLSTATE: 42K02\n\tat y", "Not so."),
+        ("[JAVA_GATEWAY_EXITED] Java gateway process exited", "Spark did not start: it needs Java 17 or newer"),
+    ],
+)
+def test_errors_in_a_sentence(text: str, sentence: str) -> None:
+    assert explain(Exception(text)).startswith(sentence)
+    assert "\n" not in explain(Exception(text))
+
+
+def test_summary() -> None:
+    assert summary(1, 0, 2.0, "to x") == "1 row (0.0 MB) to x in 2.0 s: 0 rows/s"
+    assert summary(3000, 1_500_000, 2.0, "to x") == "3,000 rows (1.5 MB) to x in 2.0 s: 1,500 rows/s"
+
+
+class Stage:
+    numTasks, numCompletedTasks = 8, 3
+
+
+class Spark:
+    """Looks as if a job of one stage were under way."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.sparkContext = self
+
+    def statusTracker(self) -> "Spark":
+        return self
+
+    def getActiveStageIds(self) -> list[int]:
+        return [4, 5]
+
+    def getStageInfo(self, stage: int) -> Stage | None:
+        self.asked.set()
+        return Stage() if stage == 4 else None  # the other one has just ended
+
+
+def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    spark = Spark()
+    with job_bar(spark, "ingest"):  # type: ignore[arg-type]
+        assert spark.asked.wait(30)
+    assert "3/8" in capsys.readouterr().err
+
+
+def test_no_bar_is_drawn_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    spark = Spark()
+    with pytest.raises(KeyError), job_bar(spark, "ingest"):  # type: ignore[arg-type]
+        raise KeyError
+    assert not spark.asked.is_set()
+    assert capsys.readouterr().err == ""
+
+
+class Followed:
+    """A stream that writes 70,000 rows, and ends, or is ended, at the second look."""
+
+    def __init__(self, interrupted: bool) -> None:
+        self.interrupted = interrupted
+        self.looks = 0
+        self.rows = 70_000
+        self.stopped = False
+
+    def awaitTermination(self, timeout: int) -> bool:
+        self.looks += 1
+        if self.looks == 2 and self.interrupted:
+            raise KeyboardInterrupt
+        return self.looks == 2
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_stream_is_watched_until_it_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], interrupted: bool
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    stream = Followed(interrupted)
+    watch(stream, stream)  # type: ignore[arg-type]
+    assert (stream.looks, stream.stopped) == (2, interrupted)
+    assert "70,000 rows written" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().err)

@@ -1,0 +1,125 @@
+"""The broker as a whole: who it is, producer ids, starting and stopping."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from batches import make_batch
+from core_world import copy_as_crashed, put, run_broker, settle
+from korvet_fast.config import read_settings
+from korvet_fast.core.broker import Broker
+from korvet_fast.core.fetch.delayed_fetch import DelayedFetch
+from korvet_fast.errors import StoreError
+from korvet_fast.store.embedded.store import EmbeddedStore
+
+
+def test_the_cluster_id_stays(tmp_path: Path) -> None:
+    async def run() -> None:
+        names = []
+        for _ in range(2):
+            async with run_broker(tmp_path, "node.id=5") as world:
+                names.append(world.broker.cluster_id)
+                assert world.broker.node_id == 5
+        assert names[0] == names[1] != ""
+
+    asyncio.run(run())
+
+
+def test_producer_ids_are_never_given_out_twice(tmp_path: Path) -> None:
+    async def run() -> None:
+        given: list[int] = []
+        async with run_broker(tmp_path / "data") as world:
+            answers = await asyncio.gather(*[world.broker.new_producer() for _ in range(1500)])
+            assert {epoch for _, epoch in answers} == {0}
+            given += [identity for identity, _ in answers]
+            copy_as_crashed(tmp_path / "data", tmp_path / "image")
+        async with run_broker(tmp_path / "image") as world:
+            given += [(await world.broker.new_producer())[0] for _ in range(10)]
+        assert len(set(given)) == len(given)
+
+    asyncio.run(run())
+
+
+def test_draining_ends_long_polls_now_and_later(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with run_broker(tmp_path) as world:
+            partition = (await world.broker.topics.create("t", 1, {})).partitions[0]
+            with DelayedFetch([(partition.log, 0)], 1) as watch:
+                waiting = asyncio.create_task(watch.wait(60))
+                await asyncio.sleep(0)
+                world.broker.drain()
+                assert await waiting
+            with DelayedFetch([(partition.log, 0)], 1) as watch:
+                assert await watch.wait(60)
+
+    asyncio.run(run())
+
+
+def test_a_second_broker_on_the_same_directory_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with run_broker(tmp_path) as world:
+            partition = (await world.broker.topics.create("t", 1, {})).partitions[0]
+            with pytest.raises(StoreError):
+                await Broker(EmbeddedStore(tmp_path), read_settings()).open()
+            assert await settle(put(partition, make_batch(), acks=-1)) == 0
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_cannot_start_lets_go_of_its_store(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with run_broker(tmp_path) as world:
+            assert await world.store.save("topics/t", b'{"id": "00", "partitions": 1, "configs": {"gone": "1"}}', None)
+        with pytest.raises(StoreError, match="gone"):
+            await Broker(EmbeddedStore(tmp_path), read_settings()).open()
+        store = EmbeddedStore(tmp_path)
+        await store.open()
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with run_broker(tmp_path) as world:
+            partition = (await world.broker.topics.create("t", 1, {})).partitions[0]
+            await settle(put(partition, make_batch(producer=(1, 0, 0)), acks=-1))
+            world.clock.seconds += 100
+            await world.broker.apply_retention(world.clock.seconds - 50)
+            assert await settle(put(partition, make_batch(producer=(1, 0, 9)), acks=-1)) == 1
+
+    asyncio.run(run())
+
+
+def test_cleaning_runs_by_itself(tmp_path: Path) -> None:
+    async def run() -> None:
+        flags = (
+            "log.retention.check.interval.ms=1",
+            "durability=written",
+            "log.retention.bytes=2000",
+            "log.segment.bytes=1024",
+        )
+        async with run_broker(tmp_path, *flags) as world:
+            partition = (await world.broker.topics.create("t", 1, {})).partitions[0]
+            for _ in range(10):
+                put(partition, make_batch([b"x" * 500]))
+            while partition.log.start == 0:
+                await asyncio.sleep(0.001)
+
+    asyncio.run(run())
+
+
+def test_ten_thousand_partitions_open_again(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with run_broker(tmp_path, "durability=written") as world:
+            topic = await world.broker.topics.create("t", 10_000, {})
+            for partition in topic.partitions[::100]:
+                put(partition, make_batch(producer=(1, 0, 0)))
+        async with run_broker(tmp_path, "durability=written") as world:
+            assert world.store.reads == 0
+            topic = next(iter(world.broker.topics))
+            assert sum(partition.log.end for partition in topic.partitions) == 100
+            assert put(topic.partitions[0], make_batch(producer=(1, 0, 0))).base_offset == 0
+
+    asyncio.run(run())

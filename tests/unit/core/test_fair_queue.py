@@ -1,0 +1,252 @@
+"""Turns of the loop: who goes first, how long a turn is, and that everybody has one."""
+
+import asyncio
+import gc
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Event
+from weakref import ref
+
+import pytest
+
+from korvet_fast.core.eager import run_inline
+from korvet_fast.core.fair_executor import FairExecutor, Longer
+from korvet_fast.core.fair_queue import SLICE, TURN, FairQueue, Pace, Turns
+from korvet_fast.errors import CodecError, Errors, KorvetError
+
+
+def burn(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+async def work_on(turns: Turns, many: int, done: list[str], name: str) -> None:
+    pace = Pace(turns)
+    for _ in range(many):
+        burn(SLICE / 2)
+        done.append(name)
+        if pace.due():
+            await pace.turn()
+
+
+def start(turns: Turns, many: int, done: list[str], name: str) -> "asyncio.Future[None]":
+    over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    run_inline(work_on(turns, many, done, name), lambda _, error: over.set_result(None) if error is None else None)
+    return over
+
+
+def test_long_works_of_two_clients_take_turns() -> None:
+    async def scenario() -> None:
+        queue, done = FairQueue(), []
+        await asyncio.gather(start(Turns(queue), 30, done, "a"), start(Turns(queue), 30, done, "b"))
+        longest = max(len(run) for run in "".join(done).replace("ab", "a b").replace("ba", "b a").split())
+        assert longest <= 8
+
+    asyncio.run(scenario())
+
+
+def test_a_pace_works_in_a_task_too() -> None:
+    async def scenario() -> None:
+        done: list[str] = []
+        await asyncio.create_task(work_on(Turns(FairQueue()), 10, done, "a"))
+        assert len(done) == 10
+
+    asyncio.run(scenario())
+
+
+def test_who_used_little_goes_before_who_used_much_and_these_get_on_too() -> None:
+    async def scenario() -> None:
+        queue, order = FairQueue(), []
+        over = asyncio.Event()
+        heavy = [Turns(queue) for _ in range(20)]
+        for turns in heavy:
+            turns.use(1.0)
+            for _ in range(3):
+                turns.put_off(lambda: (burn(SLICE), order.append("heavy")))
+        light = [Turns(queue) for _ in range(3)]
+        for turns in light:
+            turns.put_off(lambda: order.append("light"))
+        heavy[-1].put_off(over.set)
+        await over.wait()
+        assert order.count("light") == 3
+        assert order.count("heavy") >= 3
+        assert order[0] == "heavy"  # one in each turn
+        until = len(order) - order[::-1].index("light")
+        assert order[:until].count("heavy") <= 3  # and a light one after it, even where that took the whole turn
+
+    asyncio.run(scenario())
+
+
+def test_the_loop_is_free_between_turns() -> None:
+    async def scenario() -> None:
+        queue = FairQueue()
+        clients = [Turns(queue) for _ in range(50)]
+        done = 0
+
+        def work() -> None:
+            nonlocal done
+            burn(SLICE)
+            done += 1
+
+        for client in clients:
+            client.put_off(work)
+        turns = 0
+        while done < len(clients):
+            await asyncio.sleep(0)
+            turns += 1
+        assert turns >= len(clients) * SLICE / (TURN + SLICE)
+
+    asyncio.run(scenario())
+
+
+def test_a_work_that_fails_stops_nobody() -> None:
+    async def scenario() -> None:
+        said: list[str] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context["message"]))
+        queue, over = FairQueue(), asyncio.Event()
+        failing = Turns(queue)
+        failing.put_off(lambda: 1 // 0)
+        failing.put_off(over.set)
+        await asyncio.wait_for(over.wait(), 5)
+        assert said == ["a work that was put off failed"]
+
+    asyncio.run(scenario())
+
+
+def test_works_of_clients_take_turns_on_the_threads() -> None:
+    async def scenario() -> None:
+        executor = FairExecutor(1, "test")
+        begun, gate = Event(), Event()
+        done: list[str] = []
+        executor.run_for("first", lambda: (begun.set(), gate.wait()))
+        begun.wait()
+        many = [executor.run_for("many", done.append, "many") for _ in range(2000)]
+        one = executor.run_for("one", done.append, "one")
+        gate.set()
+        await one
+        assert done.index("one") <= 1
+        await asyncio.gather(*many)
+        assert Counter(done) == {"many": 2000, "one": 1}
+        executor.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_who_has_a_short_work_does_not_wait_for_long_ones() -> None:
+    """Of 40 connections each had a batch checked that unpacks to 250 MB; an honest one waited 2.8 s for its turn."""
+
+    async def scenario() -> None:
+        executor = FairExecutor(2, "test")
+        gate = Event()
+
+        def try_first() -> str:
+            raise Longer(gate.wait, 10.0)
+
+        long = [executor.run_for(f"client {number}", try_first) for number in range(40)]
+        short = [executor.run_for("honest", int, "7") for _ in range(3)]
+        assert await asyncio.wait_for(asyncio.gather(*short), 5) == [7, 7, 7]
+        assert not any(one.done() for one in long)
+        gate.set()
+        assert await asyncio.wait_for(asyncio.gather(*long), 5) == [True] * 40
+        again = executor.run_for("client 0", try_first)
+        assert await asyncio.wait_for(again, 5) is True
+        executor.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_what_a_long_work_raises_is_told_and_the_next_is_done() -> None:
+    async def scenario() -> None:
+        executor = FairExecutor(1, "test")
+
+        def fail_at_length() -> None:
+            raise Longer(lambda: 1 // 0)
+
+        def twice_longer() -> str:
+            raise Longer(fail_at_length)
+
+        for work in (fail_at_length, twice_longer, fail_at_length):
+            with pytest.raises(ZeroDivisionError):
+                await asyncio.wait_for(executor.run_for("a", work), 5)
+        assert await executor.run_for("a", int, "7") == 7
+        executor.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_what_a_work_raises_is_told_to_who_waits_for_it() -> None:
+    async def scenario() -> None:
+        executor = FairExecutor(2, "test")
+        assert isinstance(executor, ThreadPoolExecutor)
+        with pytest.raises(ZeroDivisionError):
+            await executor.run_for("a", lambda: 1 // 0)
+        assert await executor.run_for("a", int, "7") == 7
+        executor.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_a_task_that_waits_for_its_turn_can_be_cancelled() -> None:
+    async def scenario() -> None:
+        turns = Turns(FairQueue())
+
+        async def work() -> None:
+            await turns.wait()
+
+        task = asyncio.create_task(work())
+        await asyncio.sleep(0)
+        turns.put_off(lambda: None)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(scenario())
+
+
+def test_a_work_that_is_refused_leaves_nothing_behind() -> None:
+    class Data:
+        pass
+
+    def refuse(data: Data) -> None:
+        try:
+            raise CodecError("MALFORMED", str(data))
+        except CodecError as error:
+            raise KorvetError(Errors.INVALID_RECORD) from error
+
+    def refuse_at_length(data: Data) -> None:
+        raise Longer(refuse, data)
+
+    async def ask(executor: FairExecutor, work: Callable[[Data], None]) -> "ref[Data]":
+        data = Data()
+        with suppress(KorvetError):
+            await executor.run_for("client", work, data)
+        return ref(data)
+
+    async def scenario() -> None:
+        executor = FairExecutor(1, "check")
+        for work in (refuse, refuse_at_length):
+            there = await ask(executor, work)
+            await executor.run_for("client", list)  # the thread has let go of what it did before
+            assert there() is None
+        executor.shutdown()
+
+    gc.disable()
+    try:
+        asyncio.run(scenario())
+    finally:
+        gc.enable()
+
+
+def test_what_is_asked_of_the_threads_after_their_end_is_cancelled() -> None:
+    async def scenario() -> None:
+        executor = FairExecutor(1, "test")
+        assert await executor.run_for("a", int, "7") == 7
+        executor.shutdown()
+        with pytest.raises(asyncio.CancelledError):
+            await executor.run_for("a", int, "7")
+
+    asyncio.run(scenario())

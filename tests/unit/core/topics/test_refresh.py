@@ -1,0 +1,138 @@
+"""Topics that another broker of the same store made, changed and deleted."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from core_world import SharedWorld, run_shared, send
+from korvet_fast.core.fetch.delayed_fetch import DelayedFetch
+from korvet_fast.core.topics.mutation_quota import MutationQuota
+from korvet_fast.errors import KorvetError, StoreError
+from shared_store import Server
+
+
+def over(body: Callable[[SharedWorld, SharedWorld], Coroutine[Any, Any, None]]) -> None:
+    async def run() -> None:
+        server = Server()
+        async with run_shared(server, "node.id=1") as one, run_shared(server, "node.id=2") as other:
+            await body(one, other)
+
+    asyncio.run(run())
+
+
+def test_a_topic_another_broker_made_is_found_by_its_name() -> None:
+    async def body(one: SharedWorld, other: SharedWorld) -> None:
+        made = await one.broker.topics.create("t", 3, {"retention.ms": "5", "storage.layout": "batches"})
+        assert other.broker.topics.get("t") is None
+        version = other.broker.topics.version
+        found = await other.broker.topics.find("t")
+        assert found is not None
+        assert (found.id, len(found.partitions), found.config.log_format) == (made.id, 3, made.config.log_format)
+        assert found.config.overrides == {"retention.ms": "5"}
+        assert other.broker.topics.version > version
+        assert await other.broker.topics.find("u") is None
+        assert await other.broker.topics.auto_create("t") is found
+
+    over(body)
+
+
+def test_changes_are_followed() -> None:
+    async def body(one: SharedWorld, other: SharedWorld) -> None:
+        topics = one.broker.topics
+        made = await topics.create("t", 1, {})
+        found = await other.broker.topics.find("t")
+        assert found is not None
+        await topics.alter(made, {"retention.ms": "7"})
+        await topics.grow(made, 4)
+        await other.broker.topics.refresh()
+        assert (found.config.retention_ms, len(found.partitions)) == (7, 4)
+        assert [partition.config.retention_ms for partition in found.partitions] == [7] * 4
+        # And back: a change is made from what is there, not from what was known.
+        await other.broker.topics.alter(found, lambda: {**found.config.overrides, "max.message.bytes": "9"})
+        await topics.refresh()
+        assert made.config.overrides == {"retention.ms": "7", "max.message.bytes": "9"}
+
+    over(body)
+
+
+def test_nothing_is_read_while_nothing_changes() -> None:
+    async def body(one: SharedWorld, other: SharedWorld) -> None:
+        await one.broker.topics.create("t", 1, {})
+        await one.broker.topics.refresh()
+        one.store.scans.clear()
+        for _ in range(3):
+            await one.broker.topics.refresh()
+        assert one.store.scans == []
+
+    over(body)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_topic_another_broker_deleted_is_gone_here_too(again: bool) -> None:
+    async def body(one: SharedWorld, other: SharedWorld) -> None:
+        made = await one.create()
+        await send(made, b"a")
+        found = await other.broker.topics.find("t")
+        assert found is not None
+        partition = found.partitions[0]
+        await partition.leader.become_leader()
+        with DelayedFetch([(partition.log, partition.log.end)], 1) as watch:
+            waiting = asyncio.create_task(watch.wait(60))
+            await asyncio.sleep(0)
+            topic = one.broker.topics.get("t")
+            assert topic is not None
+            await one.broker.topics.delete(topic)
+            if again:
+                await one.create()
+            await other.broker.topics.refresh()
+            assert await waiting
+        with pytest.raises(KorvetError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+            await partition.read(0, 100)
+        with pytest.raises(KorvetError, match="UNKNOWN_TOPIC_OR_PARTITION"):
+            await send(partition, b"late")
+        new = other.broker.topics.get("t")
+        assert (new is None) != again
+        assert other.broker.topics.by_id(found.id) is None
+        if new is not None:
+            await new.partitions[0].leader.become_leader()
+            assert await send(new.partitions[0], b"first") >= 0
+
+    over(body)
+
+
+def test_two_who_create_a_topic_at_once_get_the_same_one() -> None:
+    async def body(one: SharedWorld, other: SharedWorld) -> None:
+        first, second = await asyncio.gather(one.broker.topics.auto_create("t"), other.broker.topics.auto_create("t"))
+        assert first.id == second.id
+
+    over(body)
+
+
+def test_an_unreachable_registry_is_no_missing_topic() -> None:
+    async def body(one: SharedWorld, other: SharedWorld) -> None:
+        one.server.down = True
+        with pytest.raises(StoreError, match="the server is down"):
+            await one.broker.topics.find("t")
+        one.server.down = False
+
+    over(body)
+
+
+def test_a_change_that_another_broker_was_faster_with_takes_nothing_from_the_quota() -> None:
+    async def body(one: SharedWorld, other: SharedWorld) -> None:
+        topics = one.broker.topics
+        made = await topics.create("t", 5, {})
+        topics.quota = MutationQuota(1, 11, one.clock.monotonic)
+
+        async def lose(*changes: object) -> bool:
+            return False
+
+        one.store.save = lose
+        for change in (topics.delete(made), topics.grow(made, 9), topics.create("u", 5, {})):
+            with pytest.raises(KorvetError, match=r"another broker|already exists"):
+                await change
+        assert topics.quota.throttle_ms == 0
+
+    over(body)

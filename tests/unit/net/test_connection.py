@@ -1,0 +1,249 @@
+"""Order, eagerness and endings of a connection, over loopback sockets with a dialect of the test's own."""
+
+import asyncio
+import gc
+import logging
+import random
+import socket
+import struct
+import weakref
+from contextlib import closing
+from hashlib import sha256
+
+import pytest
+
+from korvet_fast.net.limits import Limits, ServerLimits
+from net_scene import run, scene
+from raw_connection import reset
+from receive_queue import ReceiveQueue
+from toy_dialect import frame
+
+MIB = 1 << 20
+
+
+def test_replies_keep_the_order_of_requests() -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            peer = await here.connect()
+            peer.send(b"wait a", b"echo 1", b"wait b", b"none", b"echo 2")
+            await here.until(lambda: len(here.dialect.started) == 5)  # all are under way before any is answered
+            here.dialect.gate(b"b").set_result(None)
+            await asyncio.sleep(0)
+            here.dialect.gate(b"a").set_result(None)
+            assert [await peer.reply() for _ in range(4)] == [b"wait a", b"echo 1", b"wait b", b"echo 2"]
+
+    run(scenario)
+
+
+def test_a_request_makes_no_task_whether_it_waits_or_not() -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            peer = await here.connect()
+            loop = asyncio.get_running_loop()
+            made: list[object] = []
+
+            def count(loop: asyncio.AbstractEventLoop, work: object, **_: object) -> "asyncio.Task[object]":
+                made.append(work)
+                return asyncio.Task(work, loop=loop)  # type: ignore[arg-type]
+
+            loop.set_task_factory(count)  # type: ignore[arg-type]
+            try:
+                for _ in range(3):
+                    assert await peer.ask(b"echo x") == b"echo x"
+                peer.send(b"wait a")
+                await here.until(lambda: b"wait a" in here.dialect.started)
+                here.dialect.gate(b"a").set_result(None)
+                assert await peer.reply() == b"wait a"
+                assert made == []
+            finally:
+                loop.set_task_factory(None)
+
+    run(scenario)
+
+
+def test_frames_may_arrive_in_any_pieces() -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            peer = await here.connect()
+            with closing(ReceiveQueue(peer.writer.get_extra_info("socket"))) as queue:
+                for count, byte in enumerate(frame(b"echo slowly"), 1):
+                    peer.writer.write(bytes([byte]))
+                    await queue.empty(count)
+            assert await peer.reply() == b"echo slowly"
+
+    run(scenario)
+
+
+def test_large_frames_arrive_whole_however_they_are_cut() -> None:
+    async def scenario() -> None:
+        chance = random.Random(7)
+        async with scene() as here:
+            peer = await here.connect()
+            bodies = [chance.randbytes(size) for size in (1, 70_000, 1_000_000, 0, 300_000, 5_000_000, 140_000, 3)]
+            stream = memoryview(b"".join(frame(b"digest " + body) for body in bodies))
+            sent = 0
+            with closing(ReceiveQueue(peer.writer.get_extra_info("socket"))) as queue:
+                while stream:
+                    step = chance.choice([1, 5, 1_000, 66_000, 150_000, 700_000])
+                    peer.writer.write(stream[:step])
+                    await peer.writer.drain()
+                    sent += len(stream[:step])
+                    stream = stream[step:]
+                    await queue.empty(sent)  # so that each step begins where the server has no more
+            assert [await peer.reply() for _ in bodies] == [sha256(body).digest() for body in bodies]
+
+    run(scenario)
+
+
+def test_a_large_frame_is_read_into_its_place() -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            peer = await here.connect()
+            assert await peer.ask(b"echo here") == b"echo here"
+            data = frame(b"digest " + bytes(MIB))
+            peer.writer.write(data[: MIB // 2])
+            (connection,) = here.server.connections
+            window = connection.get_buffer(-1)
+            await here.until(lambda: here.server.pool.used == len(data) - 4)  # room for all of it is reserved
+            await here.until(lambda: connection._frames.pending == MIB // 2)
+            place = connection.get_buffer(-1)
+            assert isinstance(place.obj, bytearray)
+            assert place.obj is not window.obj
+            assert len(place) == MIB // 2 - len(data[:4])  # as much again as there is of it
+            del place  # it would hold the frame in its size
+            peer.writer.write(data[MIB // 2 :])
+            assert await peer.reply() == sha256(bytes(MIB)).digest()
+            assert connection.get_buffer(-1).obj is window.obj
+
+    run(scenario)
+
+
+def test_a_lost_connection_gives_its_bytes_back_when_its_work_ends() -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            peer = await here.connect()
+            peer.send(b"wait a", b"echo done")
+            peer.writer.write(frame(bytes(100))[:50])
+            await here.until(lambda: here.server.pool.used > 50)
+            linger_for_nothing = struct.pack("ii", 1, 0)
+            peer.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_for_nothing)
+            peer.writer.transport.abort()  # a reset, not an orderly end
+            await here.until(lambda: not here.server.connections)
+            assert here.server.pool.used == len(b"wait a")
+            here.dialect.gate(b"a").set_result(None)
+            await here.until(lambda: here.server.pool.used == 0)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("command", [b"hang", b"bug", b"late-bug"])
+def test_errors_close_their_own_connection_only(command: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            peer, other = await here.connect(), await here.connect()
+            peer.send(b"echo before", command, b"echo after")
+            if command == b"late-bug":
+                await here.until(lambda: len(here.dialect.started) == 3)
+                here.dialect.gate(b"late-bug").set_result(None)
+            assert await peer.ended() in (frame(b"echo before"), b"")
+            assert await other.ask(b"echo ok") == b"echo ok"
+
+    with caplog.at_level(logging.WARNING, "korvet_fast.net"):
+        run(scenario)
+    if command == b"hang":
+        assert "it was asked to hang up\\nand did" in caplog.text  # and cannot forge a line of the log
+    else:
+        assert "ZeroDivisionError" in caplog.text
+
+
+def test_finding_3_6_an_unexpected_error_that_comes_again_and_again_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            for _ in range(50):
+                peer = await here.connect()
+                peer.send(b"bug")
+                assert await peer.ended() == b""
+
+    run(scenario)
+    (record,) = [record for record in caplog.records if record.exc_info]
+    assert "unexpected error" in record.getMessage()
+    assert caplog.text.count("Traceback") == 1
+
+
+def test_other_protocols_are_told_apart_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            for _ in range(3):
+                peer = await here.connect()
+                peer.writer.write(b"GET / HTTP/1.1\r\n\r\n")
+                assert await peer.ended() == b""
+
+    with caplog.at_level(logging.WARNING, "korvet_fast.net"):
+        run(scenario)
+    assert caplog.text.count("an HTTP request") == 1  # one line, however many come
+
+
+@pytest.mark.parametrize("prefix", [b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff"])
+def test_illegal_lengths_close(prefix: bytes) -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            peer = await here.connect()
+            peer.writer.write(prefix)
+            assert await peer.ended() == b""
+
+    run(scenario)
+
+
+def test_a_half_closed_peer_gets_its_answers() -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            peer = await here.connect()
+            peer.send(b"poll", b"echo 1", b"echo 2")
+            peer.writer.write_eof()
+            assert await peer.ended() == frame(b"poll") + frame(b"echo 1") + frame(b"echo 2")
+
+    run(scenario)
+
+
+def test_a_frame_that_waits_for_memory_when_its_connection_is_lost_leaves_nothing_behind() -> None:
+    """What its connection gives back at the end is just the room it waits for."""
+
+    async def scenario() -> None:
+        async with scene(ServerLimits(pool=1 << 20), Limits(requests=1)) as made:
+            peer, pool = await made.connect(), made.server.pool
+            large = frame(bytes(200 << 10))  # there is room for one
+            peer.writer.write(frame(b"wait gate") + large[:-1000])
+            await made.until(lambda: pool.large.used > 0)
+            (connection,) = made.server.connections
+            await made.until(lambda: connection._receive.pending == len(large) - 1000)
+            peer.writer.write(large[-1000:] + large[:1000])
+            await made.until(lambda: bool(pool.large))
+            connection.abort()
+            await made.until(lambda: not made.server.connections)
+            assert pool.large.used == 0
+            made.dialect.gate(b"gate").set_result(None)
+
+    run(scenario)
+
+
+def test_a_connection_that_is_lost_is_freed_without_a_collection() -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            peer = await here.connect()
+            peer.send(b"echo 1", b"wait a", b"echo 2", b"long 3000000")
+            await here.until(lambda: len(here.dialect.started) == 4)
+            (connection,) = here.server.connections
+            freed = weakref.ref(connection)
+            del connection
+            reset(peer.writer)
+            await here.until(lambda: not here.server.connections)
+            await here.until(lambda: freed() is None)  # while a request of it is still at work
+            here.dialect.gate(b"a").set_result(None)
+
+    gc.disable()
+    try:
+        run(scenario)
+    finally:
+        gc.enable()

@@ -1,0 +1,73 @@
+import asyncio
+import gc
+from pathlib import Path
+
+import psutil
+import pytest
+
+from broker_process import BrokerProcess
+from korvet_fast.net import memory as module
+from korvet_fast.net.memory import Memory
+
+
+def test_no_full_collection_falls_into_a_request() -> None:
+    full: list[str] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if info["generation"] == 2 and phase == "start":
+            full.append(phase)
+
+    async def scenario() -> None:
+        memory = Memory()
+        memory.start()
+        gc.callbacks.append(note)
+        try:
+            kept = [[[] for _ in range(10)] for _ in range(100_000)]  # Python would look at all of it several times
+            assert len(kept) == 100_000
+        finally:
+            gc.callbacks.remove(note)
+            memory.stop()
+
+    before = gc.get_threshold(), gc.get_freeze_count()
+    asyncio.run(scenario())
+    assert not full
+    assert (gc.get_threshold(), gc.get_freeze_count()) == before
+
+
+def test_full_collections_come_in_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FULL_COLLECTION", 0.01)
+    collected = asyncio.Event()
+
+    async def scenario() -> None:
+        memory = Memory()
+        memory.start()
+        gc.callbacks.append(lambda _, info: collected.set() if info["generation"] == 2 else None)
+        try:
+            async with asyncio.timeout(10):
+                await collected.wait()
+        finally:
+            gc.callbacks.pop()
+            memory.stop()
+
+    asyncio.run(scenario())
+
+
+def test_memory_goes_back_after_a_flood(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "data", "queued.max.request.bytes=400000000") as broker:
+        process = psutil.Process(broker.pid)
+        before = process.memory_info().rss
+
+        async def flood() -> None:
+            sides = [await asyncio.open_connection("127.0.0.1", broker.port) for _ in range(300)]
+            for _, writer in sides:  # the first 900 KB of a request of 1 MB
+                writer.write((1_000_000).to_bytes(4, "big") + bytes(2) + b"\0\3" + bytes(900_000))
+            async with asyncio.timeout(30):
+                while process.memory_info().rss < before + (200 << 20):
+                    await asyncio.sleep(0.05)
+            for _, writer in sides[::-1]:
+                writer.close()
+            async with asyncio.timeout(60):
+                while process.memory_info().rss > before + (24 << 20):
+                    await asyncio.sleep(0.1)
+
+        asyncio.run(flood())

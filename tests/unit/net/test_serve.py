@@ -1,0 +1,81 @@
+"""The parts of a broker's life that a process test does not reach."""
+
+import asyncio
+import logging
+import signal
+from pathlib import Path
+
+import pytest
+
+from korvet_fast.config import read_settings
+from korvet_fast.core.broker import Broker
+from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.endpoint import Endpoint
+from korvet_fast.net import serve
+from korvet_fast.net.limits import ServerLimits, leave_room, read_limits
+from korvet_fast.net.listeners import Listener
+from korvet_fast.net.serve import _report
+from korvet_fast.store.embedded.store import EmbeddedStore
+from korvet_fast.wire.dialects import DIALECTS
+from toy_dialect import ToyDialect, frame
+
+
+def test_what_nobody_caught_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    try:
+        raise ZeroDivisionError("nobody caught this")
+    except ZeroDivisionError as error:
+        _report(None, {"message": "Exception in callback", "exception": error})  # type: ignore[arg-type]
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]
+    assert "Exception in callback" in caplog.text
+    assert "Traceback" in caplog.text
+
+
+def test_limits_come_from_the_settings() -> None:
+    given = ["max.connections=7", "max.connections.per.ip=6", "max.connection.creation.rate=5"]
+    server_limits, limits = read_limits(
+        read_settings([*given, "queued.max.request.bytes=4000", "connections.max.idle.ms=3000"])
+    )
+    assert server_limits == ServerLimits(7, 6, 5, 4000)
+    assert limits.idle == 3.0
+
+
+def test_connections_leave_descriptors_to_the_store() -> None:
+    assert leave_room(ServerLimits(), 1 << 20) == ServerLimits()
+    assert leave_room(ServerLimits(), 1024).connections < 1024
+    assert leave_room(ServerLimits(), 10).connections == 1
+
+
+def test_each_listener_speaks_the_dialect_of_its_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers: list[int] = []
+
+    def toy(_: Broker, number: int, __: FairExecutor) -> ToyDialect:
+        numbers.append(number)
+        return ToyDialect()
+
+    monkeypatch.setattr(serve, "DIALECTS", {**DIALECTS, "toy": toy})
+    listeners = [Listener(Endpoint(scheme, "127.0.0.1", 0)) for scheme in ("toy", "kafka", "toy")]
+
+    async def talk(endpoints: list[Endpoint]) -> None:
+        assert [endpoint.scheme for endpoint in endpoints] == ["toy", "kafka", "toy"]
+        for endpoint in endpoints:
+            reader, writer = await asyncio.open_connection(*endpoint.address)
+            version = bytes([0, 18, 0, 0]) + b"next" + bytes(2)
+            writer.write(frame(b"echo next") if endpoint.scheme == "toy" else frame(version))
+            size = int.from_bytes(await reader.readexactly(4), "big")
+            reply = await reader.readexactly(size)
+            assert reply == b"echo next" if endpoint.scheme == "toy" else reply.startswith(b"next\0\0")
+            writer.close()
+
+    async def main() -> None:
+        talks: list[asyncio.Task[None]] = []
+
+        def ready(endpoints: list[Endpoint]) -> None:
+            talks.append(asyncio.ensure_future(talk(endpoints)))
+            talks[0].add_done_callback(lambda _: signal.raise_signal(signal.SIGTERM))
+
+        async with asyncio.timeout(60):
+            await serve.serve(Broker(EmbeddedStore(tmp_path), read_settings([])), listeners, ready)
+        await talks[0]
+
+    asyncio.run(main())
+    assert numbers == [0, 2]

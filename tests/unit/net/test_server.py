@@ -1,0 +1,242 @@
+"""Who may connect, what survives a lack of descriptors, and the drain."""
+
+import asyncio
+import logging
+import os
+import resource
+import socket
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from korvet_fast.net.connection import Connection
+from korvet_fast.net.limits import Limits, ServerLimits
+from korvet_fast.net.quota import ConnectionRateLimiter
+from korvet_fast.rate_limited_log import LONGEST, RateLimitedLog, printable
+from net_scene import run, scene
+from toy_dialect import frame
+
+
+@pytest.mark.parametrize("server_limits", [ServerLimits(connections=2), ServerLimits(per_ip=2)])
+def test_one_connection_too_many_is_refused(server_limits: ServerLimits, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with scene(server_limits) as here:
+            first, second = await here.connect(), await here.connect()
+            assert await first.ask(b"echo 1") == b"echo 1"
+            assert await second.ask(b"echo 2") == b"echo 2"
+            third = await here.connect()
+            assert await third.ended() == b""
+            second.writer.close()
+            await here.until(lambda: len(here.server.connections) == 1)
+            fourth = await here.connect()
+            assert await fourth.ask(b"echo 4") == b"echo 4"
+
+    run(scenario)
+    assert "=2 is reached" in caplog.text
+
+
+def test_a_burst_above_the_rate_is_served_in_the_end() -> None:
+    async def scenario() -> None:
+        async with scene(ServerLimits(rate=50)) as here:
+            peers = [await here.connect() for _ in range(60)]
+            for peer in peers:
+                assert await peer.ask(b"echo me") == b"echo me"
+
+    run(scenario)
+
+
+@settings(deadline=None)
+@given(rate=st.integers(1, 1000), steps=st.lists(st.floats(0, 0.1), min_size=1, max_size=200))
+def test_no_second_sees_more_than_a_burst_and_the_rate(rate: int, steps: list[float]) -> None:
+    limiter = ConnectionRateLimiter(rate)
+    now = 1000.0
+    admitted = []
+    for step in steps:
+        now += step
+        now += max(0.0, limiter.enter(now))
+        admitted.append(now)
+    for first, start in enumerate(admitted):
+        within = sum(1 for time in admitted[first:] if time < start + 1.0)
+        assert within <= 2 * rate + 1
+
+
+def test_without_descriptors_old_connections_live_and_new_ones_wait() -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            old = await here.connect()
+            assert await old.ask(b"echo old") == b"echo old"
+            newcomers = [socket.socket() for _ in range(5)]
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            lowest_free = os.dup(0)
+            os.close(lowest_free)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+            try:
+                for newcomer in newcomers:
+                    newcomer.connect(here.address)
+                for _ in range(50):
+                    assert await old.ask(b"echo still") == b"echo still"
+                assert len(here.server.connections) == 1
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            await here.until(lambda: len(here.server.connections) == 6)
+            for newcomer in newcomers:
+                newcomer.close()
+
+    run(scenario)
+
+
+def test_the_drain_closes_a_newcomer_that_waits_to_be_let_in() -> None:
+    async def scenario() -> None:
+        async with scene(ServerLimits(rate=1)) as here:
+            newcomers = [await here.connect() for _ in range(3)]
+            await here.until(lambda: len(here.server.connections) == 2)
+            await asyncio.sleep(0)  # the third is accepted, and has to wait for nearly a second
+            await here.server.drain(5.0)
+            assert [await newcomer.ended() for newcomer in newcomers] == [b""] * 3
+
+    run(scenario)
+
+
+def test_memory_may_be_short_while_somebody_is_coming_in() -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            coming = Connection(here.dialect, here.server._context)
+            coming.release_memory()  # has no socket yet
+            coming.check(0.0)
+
+    run(scenario)
+
+
+def test_the_drain_finishes_what_is_under_way() -> None:
+    async def scenario() -> None:
+        async with scene(limits=Limits(requests=3)) as here:
+            busy, polling, idle = [await here.connect() for _ in range(3)]
+            await here.until(lambda: len(here.server.connections) == 3)  # whoever is just coming in is not served
+            busy.send(b"wait a", b"echo 1", b"poll", b"echo never started")
+            polling.send(b"poll")
+            await here.until(lambda: len(here.dialect.started) == 4)
+            draining = asyncio.create_task(here.server.drain(30))
+            assert await idle.ended() == b""
+            assert await polling.reply() == b"poll"
+            with pytest.raises(ConnectionRefusedError):
+                await here.connect()
+            here.dialect.gate(b"a").set_result(None)
+            assert [await busy.reply() for _ in range(3)] == [b"wait a", b"echo 1", b"poll"]
+            assert await busy.ended() == b""
+            await draining
+            assert len(here.dialect.started) == 4
+
+    run(scenario)
+
+
+def test_the_drain_ends_even_if_a_peer_does_not(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            deaf = await here.connect()
+            deaf.send(b"long 16000000")
+            await here.until(lambda: bool(here.dialect.started))
+            deaf.reader._transport.pause_reading()  # type: ignore[attr-defined]
+            stuck = await here.connect()
+            stuck.send(b"wait a")
+            await here.until(lambda: len(here.dialect.started) == 2)
+            await here.server.drain(0.2)
+            assert not here.server.connections
+            here.dialect.gate(b"a").set_result(None)
+            await here.until(lambda: here.server.pool.used == 0)
+
+    run(scenario)
+    assert "2 connections did not finish" in caplog.text
+
+
+def test_a_request_heavier_than_the_pool_is_served_alone() -> None:
+    async def scenario() -> None:
+        async with scene(ServerLimits(pool=1000)) as here:
+            one, other = await here.connect(), await here.connect()
+            one.send(b"wait " + bytes(5000))
+            await here.until(lambda: len(here.dialect.started) == 1)
+            other.send(b"echo me too")
+            here.dialect.gate(bytes(5000)).set_result(None)
+            assert (await one.reply()).startswith(b"wait")
+            assert await other.reply() == b"echo me too"
+
+    run(scenario)
+
+
+def test_long_polls_are_answered_early_when_memory_is_short() -> None:
+    async def scenario() -> None:
+        async with scene(ServerLimits(pool=1000)) as here:
+            patient, other = await here.connect(), await here.connect()
+            patient.send(b"poll " + bytes(1100))
+            await here.until(lambda: len(here.dialect.started) == 1)
+            assert await other.ask(b"echo " + bytes(200)) == b"echo " + bytes(35)
+            assert (await patient.reply()).startswith(b"poll")
+
+    run(scenario)
+
+
+def test_replies_that_wait_for_others_are_counted() -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            peer = await here.connect()
+            peer.send(b"wait a", b"long 100000")
+            await here.until(lambda: here.server.pool.used > 100_000)
+            here.dialect.gate(b"a").set_result(None)
+            assert await peer.reply() == b"wait a"
+            assert await peer.reply() == bytes(100_000)
+            await here.until(lambda: here.server.pool.used == 0)
+
+    run(scenario)
+
+
+def test_silent_senders_are_shed_when_memory_is_short() -> None:
+    async def scenario() -> None:
+        async with scene(ServerLimits(pool=1 << 20), Limits(slow=0.1, idle=1.0)) as here:
+            silent = [await here.connect() for _ in range(5)]
+            for peer in silent:
+                peer.writer.write(frame(bytes(4 << 20))[: 1 << 20])
+            await here.until(lambda: here.server.pool.used > 1 << 20)
+            other = await here.connect()
+            for _ in range(3):
+                assert await other.ask(b"echo at last") == b"echo at last"
+            await here.until(lambda: here.server.pool.used <= 1 << 20)
+
+    run(scenario)
+
+
+def test_deaf_peers_are_cut_off_sooner_when_memory_is_short() -> None:
+    async def scenario() -> None:
+        async with scene(ServerLimits(pool=1 << 20), Limits(slow=0.1, idle=1.0)) as here:
+            deaf = socket.create_connection(here.address)
+            deaf.sendall(frame(b"long 32000000"))
+            await here.until(lambda: here.server.pool.used > 1 << 20)
+            other = await here.connect()
+            assert await other.ask(b"echo at last") == b"echo at last"
+            await here.until(lambda: len(here.server.connections) == 1)
+            deaf.close()
+
+    run(scenario)
+
+
+def test_provoked_lines_are_few_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    now = [0.0]
+    quiet = RateLimitedLog(lambda: now[0], interval=10.0)
+    with caplog.at_level(logging.WARNING, "korvet_fast.net"):
+        for _ in range(5):
+            quiet.warn("kind", "a line")
+        quiet.warn("other kind", "another line")
+        now[0] = 11.0
+        quiet.warn("kind", "a line")
+    assert [record.getMessage() for record in caplog.records] == [
+        "a line",
+        "another line",
+        "a line (and 4 more like it since the last line)",
+    ]
+
+
+@settings(deadline=None)
+@given(st.text(max_size=500))
+def test_a_line_is_one_line(text: str) -> None:
+    plain = printable(text)
+    assert plain.isprintable()
+    assert len(plain) <= LONGEST

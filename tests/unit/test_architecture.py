@@ -1,0 +1,72 @@
+"""ARCHITECTURE.md is true: every path in it exists, and every word of its glossary is used."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "ARCHITECTURE.md").read_text()
+MOST_WORDS = 40
+
+
+def tracked(*patterns: str) -> list[str]:
+    return subprocess.run(
+        ["git", "ls-files", *patterns], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.split()
+
+
+FILES = tracked()
+PATHS = sorted(
+    {word for word in re.findall(r"`([\w./-]+(?:\.py|\.pyi|\.md|\.json|/))`", TEXT) if "/" in word or "." in word}
+)
+LINKS = sorted(set(re.findall(r"\]\(([\w./-]+\.md)\)", TEXT)))
+
+
+def exists(path: str) -> bool:
+    """Whether a file or folder ends with this path, on whole names; a bare name is relative to its row's first path."""
+    ending = f"/{path}"
+    if path.endswith("/"):
+        return any(ending in f"/{file}" for file in FILES)
+    return any(f"/{file}".endswith(ending) for file in FILES)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_path_exists(path: str) -> None:
+    assert exists(path)
+
+
+@pytest.mark.parametrize("path", LINKS)
+def test_a_link_leads_somewhere(path: str) -> None:
+    assert (ROOT / path).is_file()
+
+
+def rows(title: str) -> list[list[str]]:
+    """The rows of the first table under a heading, without the table's head."""
+    lines = TEXT.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0].splitlines()
+    table = [line for line in lines if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table[2:]]
+
+
+GLOSSARY = [row[0] for row in rows("Our own words")]
+SOURCES = "\n".join(
+    (ROOT / file).read_text() for file in tracked("korvet_fast/*.py", "python/*.py", "tests/twin/*.py")
+).lower()
+
+
+def test_the_glossary_is_short() -> None:
+    assert 0 < len(GLOSSARY) <= MOST_WORDS
+    assert len(set(GLOSSARY)) == len(GLOSSARY)
+
+
+@pytest.mark.parametrize("word", GLOSSARY)
+def test_a_word_of_the_glossary_is_used(word: str) -> None:
+    """As a phrase or as an identifier."""
+    assert re.search(r"\b" + word.lower().replace(" ", r"[ _]?"), SOURCES) or word.replace(" ", "_").lower() in SOURCES
+
+
+def test_where_answers_with_paths() -> None:
+    """Each row of the table names at least one path of the package."""
+    for question, answer in rows("Where is …"):
+        assert any(exists(path) for path in re.findall(r"`([\w./-]+(?:\.py|/))`", answer)), question

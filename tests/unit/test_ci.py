@@ -1,0 +1,68 @@
+"""What `.ci/run` makes of a test that fails only sometimes, with `make test` replaced by pytest on one made here."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Three Python processes start one after the other, each beside all that `make test` runs at this time.
+pytestmark = pytest.mark.timeout(300)
+
+CI = Path(__file__).parents[2] / ".ci" / "run"
+
+FLAKY = """
+import os, pathlib, random, signal
+
+def test_sometimes():
+    before = pathlib.Path(__file__).with_name("was-here")
+    if before.exists():
+        return
+    before.touch()
+    seed = random.randrange(2**32)
+    print(f"seed {{seed}}")
+    {fault}
+"""
+
+
+def run_ci(directory: Path, fault: str) -> "subprocess.CompletedProcess[str]":
+    """`.ci/run` where `make test` is one pytest that runs its tests in other processes, as the real one does."""
+    (directory / "test_flaky.py").write_text(FLAKY.format(fault=fault))
+    make = directory / "make"
+    options = "-p xdist -p no:cacheprovider -n 1 --dist worksteal --rootdir ."
+    pytest_there = f'cd "{directory}" && exec "{sys.executable}" -m pytest {options} test_flaky.py'
+    make.write_text(f'#!/bin/sh\necho "make $*"\nif [ "$1" != test ]; then exit 0; fi\n{pytest_there}\n')
+    make.chmod(0o755)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    # Beside four others and a compiler, each plugin that is imported for nothing costs seconds.
+    path = f"{directory}:{os.environ['PATH']}"
+    environment = kept | {"PATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run([CI], capture_output=True, text=True, env=environment)
+
+
+@pytest.mark.parametrize(
+    ("fault", "shown"),
+    [
+        ("assert seed < 0, 'a rare loss'", ["AssertionError: a rare loss", "assert seed < 0", "seed "]),
+        ("os.kill(os.getpid(), signal.SIGKILL)", ["crashed while running", "test_sometimes"]),
+    ],
+    ids=["fails", "crashes"],
+)
+def test_finding_6_2_a_test_that_fails_only_the_first_time_fails_the_run(
+    tmp_path: Path, fault: str, shown: list[str]
+) -> None:
+    done = run_ci(tmp_path, fault)
+    assert done.returncode != 0, done.stdout
+    assert (tmp_path / "was-here").exists()
+    for words in shown:
+        assert words in done.stdout
+    assert "1 failed" in done.stdout
+
+
+def test_tests_that_pass_pass_the_run(tmp_path: Path) -> None:
+    done = run_ci(tmp_path, "pass")
+    assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
+    assert re.findall("^make (.+)$", done.stdout, re.MULTILINE) == ["test", "test-spark", "test-bench", "bench-check"]

@@ -1,0 +1,176 @@
+"""The field's words stay: identifiers that Kafka, Redis or Arrow have another name for do not come back.
+
+The table is that of the project's naming rules. A word is forbidden where it would mean the right column's; a word that
+is a common one elsewhere is forbidden in the folders only where it had the private meaning.
+"""
+
+import io
+import tokenize
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = "korvet_fast"
+EVERYWHERE = ("korvet_fast", "tests", "benchmarks", "examples", "python")
+CORE, STORE, REDIS = "korvet_fast/core", "korvet_fast/store", "korvet_fast/store/redis"
+NET, WIRE, SPARK = "korvet_fast/net", "korvet_fast/wire", "korvet_fast/spark"
+
+
+class Rule(NamedTuple):
+    """Identifiers that are not to be used in these files and folders, and what is used instead."""
+
+    words: str  # separated by spaces
+    right: str
+    within: tuple[str, ...] = (PACKAGE,)
+    but: Mapping[str, str] = MappingProxyType({})  # files where the word means something else, and what
+
+
+RULES = (
+    # core
+    Rule("Extent", "PartitionLog", EVERYWHERE),
+    Rule("Tenure tenure", "Leadership", EVERYWHERE),
+    Rule("Host", "Collaborators, and nothing that holds everything", EVERYWHERE),
+    Rule("Single", "layout `entries`", EVERYWHERE),
+    Rule("single", "entries_layout", (CORE, STORE)),
+    Rule("Facts", "BatchSummary", EVERYWHERE),
+    Rule("Numbers", "ProducerSequence", EVERYWHERE),
+    Rule("Stored", "BatchMetadata", (CORE, STORE, WIRE)),
+    Rule("Placed Appended", "AppendResult", EVERYWHERE),
+    Rule("Epochs", "LeaderEpochCache", EVERYWHERE),
+    Rule("Watermark", "HighWatermark", EVERYWHERE),
+    Rule("lift", "advance, or up_convert", EVERYWHERE),
+    Rule("Watch", "DelayedFetch", (PACKAGE,)),
+    Rule("Round", "PendingFlush", EVERYWHERE),
+    Rule("_see look look_soon _look_soon", "refresh, refresh_soon", (f"{CORE}/cluster", f"{CORE}/partition", STORE)),
+    Rule("readable", "available_bytes", (CORE, SPARK)),
+    Rule("cut", "truncate, delete_records, apply_retention", (CORE, STORE)),
+    Rule("fork forks forked _forked", "the store generation, or the replication history", EVERYWHERE),
+    Rule("doubt doubtful _doubts", "uncertain, Recovering", (CORE, REDIS)),
+    Rule("lead", "become_leader", EVERYWHERE),
+    Rule("confirm", "verify_leadership", (CORE, STORE)),
+    Rule("top _gap _bare", "last_record_end, known gap", (CORE, STORE)),
+    Rule("run_eagerly together sliced", "run_inline, gather, gather_paced", (CORE, NET, WIRE)),
+    Rule("find_led", "leader_partitions", EVERYWHERE),
+    Rule("Claims", "LeaderDirectory", EVERYWHERE),
+    Rule("Standing holds", "Lease, is_valid", (CORE,)),
+    Rule("Place Part", "TopicPartition, TopicIdPartition", (PACKAGE,)),
+    Rule("Member", "BrokerRegistration", (f"{CORE}/cluster",)),
+    Rule("beat heard _heard", "heartbeat, last_heartbeat", (CORE, STORE)),
+    Rule(
+        "targets",
+        "preferred_leaders",
+        (f"{CORE}/cluster",),
+        but={f"{CORE}/cluster/leader_reconciler.py": "the wanted leaders, compared with the present ones"},
+    ),
+    Rule("tend bury", "poll, expire", EVERYWHERE),
+    Rule("Identity", "ClusterIdentity, ReplicationHistory", EVERYWHERE),
+    Rule("Keeper Keepers", "GroupRuntime", EVERYWHERE),
+    Rule("slot", "coordinator partition", (f"{CORE}/groups",)),
+    Rule("Position Commit", "OffsetAndMetadata, GroupCommit", (PACKAGE,)),
+    Rule("Ticket", "waiter", EVERYWHERE),
+    Rule("Records", "GroupStore, BrokerRegistrations", (f"{CORE}/groups", f"{CORE}/cluster")),
+    Rule("leap forgive", "bump_epoch, extend_deadlines", EVERYWHERE),
+    Rule("Moved", "CoordinatorFenced", EVERYWHERE),
+    Rule("Finding Stage", "ReconcileCase, MemberState", (CORE,)),
+    # store
+    Rule("Entry", "RecordBatch", (PACKAGE,)),
+    Rule("Form form", "LogFormat, log_format", (CORE, STORE)),
+    Rule(
+        "Piece pieces piece",
+        "SegmentLimits, segment_limits",
+        (CORE, STORE),
+        but={
+            "korvet_fast/store/embedded/reader.py": "a part of the bytes read",
+            "korvet_fast/store/embedded/registry.py": "a part of the bytes read",
+        },
+    ),
+    Rule("Page", "ReadResult", (CORE, STORE)),
+    Rule("attach attached Attached", "acquire, LeadershipGrant", (PACKAGE,)),
+    Rule("Stale Detached", "OffsetConflict, NotLeader", EVERYWHERE),
+    Rule("Change", "CompareAndSet", (PACKAGE,)),
+    Rule("refusal", "durability_error", (REDIS,)),
+    Rule("listen", "on_data_loss, on_history_change", (STORE,)),
+    Rule("show", "mirror_offset", (STORE,)),
+    Rule("follow Follower", "notify, StreamListener", (STORE, CORE)),
+    Rule("Lane LaneDown LaneLost lane lanes", "Pipeline", ("korvet_fast", "tests", "benchmarks")),
+    Rule("mark marks Marks fence", "fencing_token, FencingTokens, or high_watermark", (CORE, STORE)),
+    Rule(
+        "Group group groups",
+        "AppendTransaction, transaction",
+        (REDIS,),
+        but={
+            "korvet_fast/store/redis/log/mirror.py": "a consumer group",
+            "korvet_fast/store/redis/store.py": "a consumer group, and the capability `Store.groups`",
+            "korvet_fast/store/redis/connection/pipeline.py": "replies joined to one",
+        },
+    ),
+    Rule("Trouble trouble Resolver resolver", "AppendFailure, AppendRecovery", (STORE,)),
+    Rule("survey learn", "read_bounds, update_bounds", (STORE,)),
+    Rule("Calls", "IdempotentCalls", (STORE,)),
+    Rule("Cutter", "Retention", EVERYWHERE),
+    # net, wire, native, clients
+    Rule(
+        "Turnstile Quiet Admission",
+        "ConnectionRateLimiter, RateLimitedLog, ConnectionQuota",
+        (NET, "korvet_fast/rate_limited_log.py"),
+    ),
+    Rule("Wakefulness Hangup Door", "BusyPoll, CloseConnection, Listener", EVERYWHERE),
+    Rule("hurry _hurry weigh mistaken", "release_memory, cost, detect_protocol", (NET, WIRE, CORE)),
+    Rule("Parked", "DelayedJoin", EVERYWHERE),
+    Rule(
+        "faults offer operations",
+        "errors, api_versions, acl_operations",
+        (WIRE,),
+        but={"korvet_fast/wire/kafka/api/acl_operations.py": "the operations of ACLs"},
+    ),
+    Rule(
+        "admit restamp blobs pack_parts assemble",
+        "the names of `_native`",
+        EVERYWHERE,
+    ),
+    Rule("span", "slice_batches", (CORE, NET, WIRE)),
+    Rule("Shipment Parcel Lot Pen", "ProducerRun, PartitionBatch, Accumulator, Writer", EVERYWHERE),
+    Rule("Rows pages", "ArrowRecords, fetcher", (SPARK,)),
+    Rule("Bound Question strangers", "OffsetLimit, OffsetQuery, unsupported_options", (PACKAGE, "benchmarks/spark")),
+    Rule("Refused", "BrokerError", (SPARK, "korvet_fast/client")),
+)
+
+# Files whose words are data: the table above, and a table of former names for comparisons with old commits.
+EXEMPT = {"tests/unit/test_names.py", "benchmarks/check/renamed.py"}
+
+
+@cache
+def identifiers(path: Path) -> frozenset[str]:
+    tokens = tokenize.generate_tokens(io.StringIO(path.read_text()).readline)
+    return frozenset(token.string for token in tokens if token.type == tokenize.NAME)
+
+
+def find(rule: Rule) -> list[str]:
+    """Where the rule is broken."""
+    words = set(rule.words.split())
+    found = []
+    for place in rule.within:
+        path = ROOT / place
+        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
+            name = file.relative_to(ROOT).as_posix()
+            if name not in EXEMPT and name not in rule.but:
+                found += [f"{name}: {word}" for word in sorted(words & identifiers(file))]
+    return found
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.words.split()[0] for rule in RULES])
+def test_the_old_word_does_not_come_back(rule: Rule) -> None:
+    assert not find(rule), f"say {rule.right}"
+
+
+def test_exceptions_are_still_needed() -> None:
+    """A file named in `but` has one of the rule's words; a path that a rule names exists."""
+    for rule in RULES:
+        assert all((ROOT / place).exists() for place in rule.within)
+        for name in rule.but:
+            assert set(rule.words.split()) & identifiers(ROOT / name), (rule.words, name)
