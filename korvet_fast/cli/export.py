@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from korvet_fast.cli.session import bootstrap_option, run
-from korvet_fast.cli.spark_job import import_jobs, job_bar, pairs, spark_options, spark_session, summary
+from korvet_fast.cli.spark_job import asked_to_end, import_jobs, job_bar, pairs, spark_options, spark_session, summary
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.endpoint import Address
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from korvet_fast.spark.jobs import StreamExport
 
 LATEST = "latest"
-LOOK = 1  # seconds between two looks at a stream
+LOOK = 0.2  # seconds between two looks at a stream
 
 
 @click.command()
@@ -132,13 +132,15 @@ def watch(query: "StreamingQuery", follower: "StreamExport") -> None:
 
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.completed:,} rows written"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with asked_to_end() as asked, bar:
         task = bar.add_task("", total=None)
-        try:
-            while not query.awaitTermination(LOOK):
-                bar.update(task, completed=follower.rows)
-        except KeyboardInterrupt:
+        while query.isActive and not asked.wait(LOOK):
+            bar.update(task, completed=follower.rows)
+        if asked.is_set():
             query.stop()
+        else:
+            query.awaitTermination()  # raises what made the query fail
 
 
 def read_end(text: str | None, follow: bool) -> dict[str, str]:

@@ -81,11 +81,37 @@ def spark_session(name: str, master: str, settings: Mapping[str, str]) -> Iterat
         finally:
             spark.stop()
     except (PySparkException, Py4JError, SettingError, ClientError) as error:
+        if isinstance(
+            error.__context__, KeyboardInterrupt
+        ):  # Ctrl-C broke off a call into Java, and so the next failed
+            raise click.Abort from None
         raise click.ClickException(explain(error)) from None
     except KeyboardInterrupt:
         raise click.Abort from None
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+@contextmanager
+def asked_to_end() -> Iterator[threading.Event]:
+    """An event that Ctrl-C or SIGTERM sets while the block runs; the second one raises `KeyboardInterrupt`.
+
+    An exception out of a signal handler would break off a call into Java, and py4j would close the connection that the
+    next call needs.
+    """
+    asked = threading.Event()
+
+    def ask(*_: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    previous = {which: signal.signal(which, ask) for which in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for which, handler in previous.items():
+            signal.signal(which, handler)
 
 
 def explain(error: Exception) -> str:

@@ -1,6 +1,7 @@
 """`ingest` and `export` up to the point where Spark starts."""
 
 import re
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from click.testing import CliRunner
 from broker_process import BrokerProcess
 from korvet_fast.cli import ingest, root
 from korvet_fast.cli.export import read_bound, watch
-from korvet_fast.cli.spark_job import explain, job_bar, summary
+from korvet_fast.cli.spark_job import asked_to_end, explain, job_bar, summary
 from korvet_fast.spark import jobs
 
 NOBODY = ["--bootstrap", "127.0.0.1:1"]
@@ -170,19 +171,24 @@ def test_no_bar_is_drawn_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 class Followed:
-    """A stream that writes 70,000 rows, and ends, or is ended, at the second look."""
+    """A stream that writes 70,000 rows and ends at the second look, or gets a signal in the middle of it."""
 
     def __init__(self, interrupted: bool) -> None:
         self.interrupted = interrupted
         self.looks = 0
         self.rows = 70_000
-        self.stopped = False
+        self.stopped = self.whole = False
 
-    def awaitTermination(self, timeout: int) -> bool:
+    @property
+    def isActive(self) -> bool:
         self.looks += 1
         if self.looks == 2 and self.interrupted:
-            raise KeyboardInterrupt
-        return self.looks == 2
+            signal.raise_signal(signal.SIGTERM)
+            self.whole = True  # the call into Java was not broken off
+        return self.looks == 1 or self.interrupted
+
+    def awaitTermination(self) -> None:
+        assert not self.interrupted
 
     def stop(self) -> None:
         self.stopped = True
@@ -195,5 +201,13 @@ def test_a_stream_is_watched_until_it_ends(
     monkeypatch.setenv("FORCE_COLOR", "1")
     stream = Followed(interrupted)
     watch(stream, stream)  # type: ignore[arg-type]
-    assert (stream.looks, stream.stopped) == (2, interrupted)
+    assert (stream.looks, stream.stopped, stream.whole) == (2, interrupted, interrupted)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert "70,000 rows written" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().err)
+
+
+def test_who_asks_twice_does_not_wait() -> None:
+    with pytest.raises(KeyboardInterrupt), asked_to_end() as asked:
+        signal.raise_signal(signal.SIGINT)
+        assert asked.is_set()
+        signal.raise_signal(signal.SIGTERM)
