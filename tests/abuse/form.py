@@ -60,7 +60,7 @@ def chosen() -> Form:
 
 def known(settings: tuple[str, ...], tree: Path) -> list[str]:
     """Those of them that the broker of this checkout has."""
-    table = (tree / "korvet_fast" / "config.py").read_text()
+    table = "".join(path.read_text() for path in (tree / "korvet_fast").glob("config*.py"))
     return [setting for setting in settings if f'"{setting.partition("=")[0]}"' in table]
 
 

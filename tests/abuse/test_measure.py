@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from abuse.form import FULL, HERE, SHORT, known
 from abuse.measure import Wait, Waits, overlap
+from abuse.prepared import SETTINGS
 from abuse.row import MEMORY, SINGLE, Row
 
 BOUND = 0.1
@@ -74,3 +76,9 @@ def test_a_row_says_which_bounds_it_passes() -> None:
     assert [what.split()[2] for what in row.broken()] == ["ping", "memory", "10", "1048576"]
     row = Row("9.9", "an attack", "files", SINGLE, waits={"ping": 0.05}, sockets=(10, 50, 11))
     assert row.broken() == []
+
+
+def test_every_setting_of_a_campaign_is_known() -> None:
+    for form in (SHORT, FULL):
+        settings = (*SETTINGS, *form.settings)
+        assert known(settings, HERE) == list(settings)
