@@ -81,10 +81,11 @@ class Connection(asyncio.BufferedProtocol):
             return None
         charges = self._note_frame(frames, now) if self._unfinished or self._frames.pending else None
         if frames:
+            # In a turn of the loop that was long already only small requests start, of those who used little lately.
             if (
                 len(frames) == 1
                 and not requests.waiting
-                and (self._queue.spent <= TURN or self._turns.is_light(now))
+                and (self._queue.spent <= TURN or (len(frames[0]) <= LIGHT and self._turns.is_light(now)))
                 and ((len(frames[0]) <= LIGHT and not self._out.slots) or requests.may_start(frames[0]))
             ):
                 requests.start(frames[0], charges)

@@ -247,3 +247,23 @@ def test_a_connection_that_is_lost_is_freed_without_a_collection() -> None:
         run(scenario)
     finally:
         gc.enable()
+
+
+def test_finding_2_11_of_a_long_turn_only_small_requests_get_more() -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            peers = [await here.connect() for _ in range(3)]
+            for peer in peers:
+                assert await peer.ask(b"echo hello") == b"echo hello"
+            here.dialect.started.clear()
+            connections = list(here.server.connections)
+            here.server._context.queue.count(1.0)  # what others used of this turn of the loop
+            requests = [b"echo " + bytes(5000), b"echo " + bytes(6000), b"echo small"]
+            for connection, request in zip(connections, requests, strict=True):
+                data = frame(request)
+                connection.get_buffer(-1)[: len(data)] = data
+                connection.buffer_updated(len(data))
+            assert here.dialect.started == [b"echo small"]
+            await here.until(lambda: len(here.dialect.started) == 3)
+
+    run(scenario)
