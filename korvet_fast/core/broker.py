@@ -85,7 +85,7 @@ class Broker:
 
     @property
     def losses(self) -> Sequence[Loss]:
-        """What was lost of what had been stored, as far as this broker noticed since its start, oldest first."""
+        """The losses of stored records that this broker found since its start, oldest first."""
         return self._partitions.losses.losses
 
     async def open(self, addresses: Sequence[Address] = ()) -> None:
@@ -204,7 +204,7 @@ class Broker:
         return await self._producer_ids.next(), 0
 
     async def _repeat(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
-        """Do this so often, until the broker stops."""
+        """Call `work` every so many seconds, until the broker stops."""
         while True:
             try:
                 async with asyncio.timeout(seconds):

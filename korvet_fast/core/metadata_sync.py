@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class MetadataSync:
-    """`running`: the task that keeps up, if it was ever started."""
+    """Follows the changes of other brokers in the background. `running`: the task that does; None before the first."""
 
     def __init__(
         self,
@@ -37,21 +37,21 @@ class MetadataSync:
         self._behind = False  # something was seen that is still to be followed
 
     def follow_soon(self, changed: bool) -> None:
-        """See what the other brokers do, in the background; `changed`: there are others now than before."""
+        """Follow the other brokers in the background. `changed`: the members of the cluster changed."""
         self._unsettled = self._unsettled or changed
         self._behind = True
         if self.running is None or self.running.done():
             self.running = self._tasks.start(self._catch_up())
 
     async def _catch_up(self) -> None:
-        """Follow, and once more if something was seen meanwhile: what was followed may have been older."""
+        """Follow; once more if another change was seen meanwhile, which this round may have missed."""
         self._behind = False
         await self._follow()
         if self._behind:
             self.running = self._tasks.start(self._catch_up())
 
     async def wait(self) -> None:
-        """Until what was seen by now has been followed, however fast the next is seen."""
+        """Wait until the changes seen by now have been followed; later ones are not waited for."""
         for _ in range(2 if self._behind else 1):
             if self.running is not None:
                 await asyncio.wait([self.running])

@@ -68,7 +68,7 @@ def _judge_sentinel(node: Endpoint, answer: object) -> Finding:
 
 
 def judge_server(master: Endpoint, server: Server, sync: bool, copies: int) -> Iterator[Finding]:
-    """What to say of one master, where acknowledgements mean `sync` and `copies` (as for `durability.refusal`)."""
+    """What to say of one master, where acknowledgements mean `sync` and `copies` (as for `durability_error`)."""
     yield good("redis", f"{master} is {server.product}, with {count_replicas(server.replicas)}")
     if why := unfit(server):
         yield bad("redis", f"{master} cannot keep records: {why}")

@@ -30,9 +30,9 @@ class LeaderReconciler:
         return self._lease.is_valid
 
     def renounce(self, topics: Iterable[Topic]) -> bool:
-        """If the others took this broker for dead, resign from all partitions of `topics`; whether so.
+        """If the other brokers took this one for dead, resign from all partitions. Returns whether they did.
 
-        `topics`: all there are.
+        `topics`: all topics of the cluster.
         """
         if not self._lease.renew():
             return False

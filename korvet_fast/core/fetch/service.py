@@ -68,7 +68,7 @@ async def fetch(
 
 
 def _find_limit(session: ClientSession, max_bytes: int) -> int:
-    """How many bytes the answer may have."""
+    """How many bytes of records the answer may have: the least of the request, `fetch.max.bytes` and memory."""
     most = min(max_bytes, session.broker.settings.number("fetch.max.bytes"))
     return min(most, max(session.answer_room(), 1)) if most > 0 else 0
 

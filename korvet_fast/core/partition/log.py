@@ -206,7 +206,7 @@ class PartitionLog:
     # -- taking away ---------------------------------------------------------------------------------------------
 
     async def delete_records(self, offset: int) -> None:
-        """Records below `offset`, which is not above the high watermark, are gone. Raises `StoreError`."""
+        """Delete the records below `offset`, which is not above the high watermark. Raises `StoreError`."""
         if offset > self.start:
             self._take(await self._store.delete_records(self.name, offset))
 
@@ -219,7 +219,7 @@ class PartitionLog:
             self._take(await self._store.apply_retention(self.name, older_than=older_than, larger_than=larger_than))
 
     def _take(self, bounds: Bounds) -> None:
-        """The log starts here now."""
+        """Take over size and start from the bounds; the start never moves back."""
         self.size = bounds.size
         self.removed = max(self.removed, bounds.removed)
         if bounds.start > self.start:

@@ -298,7 +298,7 @@ class Partition:
         return log.epochs.find_end(epoch, log.start, log.end)
 
     async def delete_records(self, offset: int) -> int:
-        """Records below `offset` (`LATEST`: below the high watermark) are gone; returns the new start.
+        """Delete the records below `offset` (`LATEST`: below the high watermark); returns the new start.
 
         Raises `KorvetError` OFFSET_OUT_OF_RANGE for an offset that is negative or above the high watermark.
         """

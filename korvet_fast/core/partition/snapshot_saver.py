@@ -9,7 +9,7 @@ from korvet_fast.core.partition.snapshot import PartitionSnapshot
 
 
 class SnapshotSaver:
-    """`unsaved`: bytes appended since the snapshot was saved: what an opening after a crash reads again."""
+    """`unsaved`: bytes appended since the snapshot was saved; the next leader reads them after a crash."""
 
     __slots__ = ("_leadership", "_log", "_saving", "_snapshot", "_store", "_tasks", "unsaved")
 

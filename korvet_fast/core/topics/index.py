@@ -8,7 +8,7 @@ from korvet_fast.core.topics.topic import Topic
 
 
 class TopicIndex:
-    """Iterates in the order of names. `partition_count`: of all topics together."""
+    """Topics by name and by id; iterates in the order of names. `partition_count`: of all topics together."""
 
     def __init__(self, given: Collaborators) -> None:
         self.partition_count = 0

@@ -90,7 +90,7 @@ class Log:
         return max(0, bisect_right(self.segments, offset, key=_base) - 1)
 
     def append(self, batches: Sequence[RecordBatch], at: int, segment_limits: SegmentLimits, files: Files) -> int:
-        """Write the entries behind the end, all or none, into the page cache; the new end.
+        """Write the batches behind the end, all or none, into the page cache; returns the new end.
 
         Raises `OffsetConflict` and `StoreError`.
         """

@@ -23,7 +23,7 @@ _START = "start"  # the file that says where a log starts, if that is not where 
 
 
 class Retention:
-    """The scissors of a store: what a cut needs besides the log."""
+    """Removes records of a log: from the front (`delete_records`, `apply_retention`) or from the end (`truncate`)."""
 
     def __init__(self, files: Files, pool: Executor, commit: GroupCommit) -> None:
         """`pool`: threads that no reader keeps waiting."""

@@ -4,7 +4,7 @@ data/.lock                                   one process at a time (lock.py)
 data/checkpoint                              how a clean shutdown left the logs (recovery.py)
 data/orders-0/00000000000000000000.log       batches from offset 0 on (segment.py)
 data/orders-0/00000000000000000000.index     where they are (index.py)
-data/orders-0/start                          where the log starts, if records were deleted (cut.py)
+data/orders-0/start                          where the log starts, if records were deleted (retention.py)
 data/@registry/                              keys and values, a log as well (registry.py)
 data/@removed/                               dropped logs on their way out
 """

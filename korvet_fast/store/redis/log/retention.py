@@ -19,7 +19,7 @@ from korvet_fast.store.types import Bounds, OffsetConflict
 
 
 class Retention:
-    """The scissors of a store."""
+    """Removes records from the front of a log."""
 
     def __init__(self, calls: IdempotentCalls, reader: Reader) -> None:
         self._calls = calls
