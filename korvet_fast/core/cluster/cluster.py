@@ -97,7 +97,7 @@ class Cluster:
         return any(member.incarnation == incarnation for member in self.members)
 
     @property
-    def there(self) -> bool:
+    def is_member(self) -> bool:
         """Whether this broker is one of those who lead partitions."""
         return any(member.id == self.id for member in self.members)
 
@@ -212,7 +212,7 @@ class Cluster:
         registrations = await read_registrations(self._store)
         mine = registrations.get(self.id)
         if mine is None or mine[0].incarnation != self._lifecycle.registration.incarnation:
-            return await self._return(registrations)
+            return await self._register_again(registrations)
         self._held_until = began + self.lease - self._interval
         if failure is not None:
             self._complain(failure.detail)  # while the store takes no heartbeat, the silence of others proves nothing
@@ -237,7 +237,7 @@ class Cluster:
                 logger.warning("broker %d at %s:%d is gone: nothing heard for %g s", identity, host, port, self.lease)
         return left
 
-    async def _return(self, registrations: Registrations) -> bool:
+    async def _register_again(self, registrations: Registrations) -> bool:
         """Register again, as the others took this broker for dead; returns whether the members changed."""
         self._held_until = self._heartbeat_at = -_FOREVER
         self.re_registrations += 1

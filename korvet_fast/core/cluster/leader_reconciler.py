@@ -48,7 +48,7 @@ class LeaderReconciler:
 
     def _compare(self, topic: Topic) -> list[Partition]:
         """Resign from what others lead; returns the partitions to acquire."""
-        own, there = self._cluster.id, self._cluster.there
+        own, is_member = self._cluster.id, self._cluster.is_member
         targets = self._cluster.preferred_leaders(topic.id, len(topic.partitions))
         missing = []
         for partition, target in zip(topic.partitions, targets, strict=True):
@@ -56,7 +56,7 @@ class LeaderReconciler:
                 epoch, broker = self._directory.find(topic.id, partition.index)
                 if epoch > partition.leadership.epoch >= 0:
                     partition.leader.resign(f"{partition.name} is led by broker {broker}")
-                elif not there:
+                elif not is_member:
                     partition.leader.resign("the other brokers take this one for gone")
             if target == own and not partition.leadership.leads:
                 missing.append(partition)  # also where a broker that should not lead has just led

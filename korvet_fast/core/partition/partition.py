@@ -237,7 +237,7 @@ class Partition:
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def check(self, offset: int) -> None:
+    def check_offset(self, offset: int) -> None:
         """Raises `KorvetError` unless a consumer may stand at this offset here.
 
         OFFSET_OUT_OF_RANGE, NOT_LEADER_OR_FOLLOWER (also above an end that is uncertain), UNKNOWN_TOPIC_OR_PARTITION
@@ -250,7 +250,7 @@ class Partition:
         """Whole durable batches from the one that holds `offset`, or the next one; at least one if there is one.
 
         That one is given however small `max_bytes` is, 0 and less included.
-        Raises `StoreError`, or `KorvetError` as `check`.
+        Raises `StoreError`, or `KorvetError` as `check_offset`.
         """
         log = self.log
         if not self.leadership.leads or not log.removed <= offset <= log.end:
