@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from korvet_fast.errors import Errors, KorvetError, StoreError
 from korvet_fast.store.embedded.files import Files, replace_file, sync_directory
-from korvet_fast.store.embedded.group_commit import GroupCommit, refuse
+from korvet_fast.store.embedded.group_commit import GroupCommit
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.segment import Segment
 
@@ -106,7 +106,7 @@ class Retention:
         log.unflushed = [segment for segment in log.unflushed if segment in log.segments]
         log.durable = min(log.durable, kept.end)
         if log.waiting is not None:
-            refuse(log.waiting, f"{log.name} was cut at {offset}")
+            log.waiting.fail(StoreError(f"{log.name} was cut at {offset}"))
             log.waiting = None
 
     def _remove_back(self, segments: list[Segment]) -> None:

@@ -10,7 +10,6 @@ from korvet_fast.store.redis.connection.pipeline import Pipeline, PipelineDown, 
 from korvet_fast.store.redis.connection.url import Endpoint, RedisUrl, Tls
 
 NAME = "korvet-fast"  # what CLIENT LIST shows
-KEEPALIVE = 60  # seconds of silence after which TCP looks whether the peer is still there
 
 
 def make_context(tls: Tls) -> ssl.SSLContext:

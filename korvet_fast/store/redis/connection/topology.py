@@ -39,8 +39,8 @@ _REFRESH_AFTER = ("CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY", "MOVED")
 log = logging.getLogger(__name__)
 
 
-def curable(error: str) -> bool:
-    """Whether a command that got this error reply can be sent again, once `Topology.repair` has seen to it."""
+def is_retriable(error: str) -> bool:
+    """Whether a command that got this error reply may succeed when it is sent again, after `Topology.repair`."""
     return error.partition(" ")[0] in (*_WAIT, "MOVED", "ASK")
 
 

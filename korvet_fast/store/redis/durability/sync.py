@@ -8,6 +8,7 @@ well.
 
 import asyncio
 import logging
+from contextlib import suppress
 from functools import partial
 
 from korvet_fast._native import ReplyError, encode_commands, parse_reply
@@ -145,11 +146,9 @@ class Durability:
 
     async def _keep_refreshing(self) -> None:
         while not self._closed:  # a refresh that is cancelled may end with an error of the connection instead
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(PROBE):
                     await self._due.wait()
-            except TimeoutError:
-                pass
             self._due.clear()
             generation = self._topology.generation
             try:

@@ -107,9 +107,9 @@ class _MasterListener:
             self._stop_timers()
             self._working = begin(self._work())
         else:
-            self._hurry(key, subscription.end)
+            self._interrupt_soon(key, subscription.end)
 
-    def _hurry(self, key: str, end: int) -> None:
+    def _interrupt_soon(self, key: str, end: int) -> None:
         if self._armed and self._armed.get(key, end + 1) > end and self._timer is None:
             self._timer = self._loop.call_later(_CALM, self._interrupt)
 
@@ -233,7 +233,7 @@ class _ClusterListener(_MasterListener):
         self._rest: list[str] = []  # keys that this turn has not asked for yet
         self._failure: tuple[str, str] | None = None  # with a key, and why
 
-    def _hurry(self, key: str, end: int) -> None:
+    def _interrupt_soon(self, key: str, end: int) -> None:
         """It is asked for soon."""
 
     async def _listen(self, armed: dict[str, int]) -> Any:
