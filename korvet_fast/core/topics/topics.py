@@ -53,11 +53,6 @@ class Topics(TopicIndex):
         """Grows with every change, so that answers made from the topics can be kept."""
         return self._given.metadata.number
 
-    @staticmethod
-    def check_name(name: str) -> None:
-        """See `topic.check_name`."""
-        check_name(name)
-
     # -- the registry --------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
