@@ -13,10 +13,10 @@ from korvet_fast.core.cluster.leader_directory import LeaderDirectory
 from korvet_fast.core.cluster.leader_reconciler import LeaderReconciler
 from korvet_fast.core.cluster.producer_ids import ProducerIds
 from korvet_fast.core.generation import MetadataVersion, StoreGeneration
-from korvet_fast.core.groups.collaborators import Collaborators as GroupCollaborators
+from korvet_fast.core.groups.collaborators import GroupCollaborators
 from korvet_fast.core.groups.coordinator import GroupCoordinator
 from korvet_fast.core.metadata_sync import MetadataSync
-from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.loss_journal import Loss, LossJournal
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.partition.producer_state import ProducerLimit
@@ -51,7 +51,7 @@ class Broker:
         self.cluster = Cluster(
             store, clock, metadata, settings, lambda changed: self.metadata_sync.follow_soon(changed)
         )
-        self._collaborators = Collaborators(
+        self._collaborators = PartitionCollaborators(
             store,
             clock,
             self.tasks,

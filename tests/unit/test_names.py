@@ -34,7 +34,7 @@ RULES = (
     # core
     Rule("Extent", "PartitionLog", EVERYWHERE),
     Rule("Tenure tenure", "Leadership", EVERYWHERE),
-    Rule("Host", "Collaborators, and nothing that holds everything", EVERYWHERE),
+    Rule("Host", "PartitionCollaborators, and nothing that holds everything", EVERYWHERE),
     Rule("Single", "layout `entries`", EVERYWHERE),
     Rule("single", "entries_layout", (CORE, STORE)),
     Rule("Facts", "BatchSummary", EVERYWHERE),

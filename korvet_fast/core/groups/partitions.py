@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.cluster.lease import Lease
 from korvet_fast.core.eager import gather_bounded
-from korvet_fast.core.groups.collaborators import Collaborators
+from korvet_fast.core.groups.collaborators import GroupCollaborators
 from korvet_fast.core.groups.config import GroupConfig
 from korvet_fast.core.groups.documents import (
     PARTITIONS,
@@ -40,7 +40,7 @@ Documents: TypeAlias = dict[str, dict[str, bytes]]  # by group id: its keys and 
 class CoordinatorPartitions:
     """`runtimes`: the groups of these partitions, as far as they are loaded."""
 
-    def __init__(self, given: Collaborators, cluster: Cluster, config: GroupConfig) -> None:
+    def __init__(self, given: GroupCollaborators, cluster: Cluster, config: GroupConfig) -> None:
         self._given = given
         self._cluster = cluster
         self._ownerships = [PartitionOwnership(given.store, each, cluster.incarnation) for each in range(PARTITIONS)]

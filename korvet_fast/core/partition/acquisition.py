@@ -6,7 +6,7 @@ are gone.
 
 import asyncio
 
-from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.leadership import Leadership
 from korvet_fast.core.partition.log import PartitionLog
 from korvet_fast.core.partition.snapshot import PartitionSnapshot
@@ -40,7 +40,7 @@ class LogAcquisition:
         leadership: Leadership,
         snapshot: PartitionSnapshot,
         saver: SnapshotSaver,
-        given: Collaborators,
+        given: PartitionCollaborators,
     ) -> None:
         self._log = log
         self._leadership = leadership

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 
 from korvet_fast.core.partition import time_lookup
-from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.high_watermark import HighWatermark, WatermarkListener
 from korvet_fast.core.partition.leader_epochs import LeaderEpochCache
 from korvet_fast.core.partition.leadership import Leadership
@@ -62,7 +62,7 @@ class PartitionLog:
         leadership: Leadership,
         high_watermark: HighWatermark,
         epochs: LeaderEpochCache,
-        given: Collaborators,
+        given: PartitionCollaborators,
     ) -> None:
         self.name = name
         self.config = config

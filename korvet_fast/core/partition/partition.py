@@ -8,7 +8,7 @@ import weakref
 from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 from korvet_fast import _native
-from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.high_watermark import HighWatermark
 from korvet_fast.core.partition.leader import PartitionLeader
 from korvet_fast.core.partition.leader_epochs import EpochOffset
@@ -87,7 +87,7 @@ class Partition:
         "topic",
     )
 
-    def __init__(self, given: Collaborators, topic: str, index: int, config: TopicConfig) -> None:
+    def __init__(self, given: PartitionCollaborators, topic: str, index: int, config: TopicConfig) -> None:
         self.topic = topic
         self.index = index
         self.name = name = f"{topic}:{index}"

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.leadership import Leadership, Operation
 from korvet_fast.core.partition.log import PartitionLog
 from korvet_fast.core.partition.snapshot import PartitionSnapshot
@@ -14,7 +14,7 @@ class SnapshotSaver:
     __slots__ = ("_leadership", "_log", "_saving", "_snapshot", "_store", "_tasks", "unsaved")
 
     def __init__(
-        self, log: PartitionLog, leadership: Leadership, snapshot: PartitionSnapshot, given: Collaborators
+        self, log: PartitionLog, leadership: Leadership, snapshot: PartitionSnapshot, given: PartitionCollaborators
     ) -> None:
         self.unsaved = 0
         self._log = log

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from korvet_fast.config import Settings
 from korvet_fast.core.eager import gather_bounded
 from korvet_fast.core.fair_lock import ChangeLock, Changer
-from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.partition.snapshot_saver import SnapshotSaver
 from korvet_fast.core.topic_config import TopicConfig, fix, warn
@@ -35,7 +35,7 @@ class Topics(TopicIndex):
     """
 
     def __init__(
-        self, given: Collaborators, settings: Settings, settle: Callable[[Iterable[Topic]], Awaitable[None]]
+        self, given: PartitionCollaborators, settings: Settings, settle: Callable[[Iterable[Topic]], Awaitable[None]]
     ) -> None:
         super().__init__(given)
         number = settings.number
