@@ -16,7 +16,7 @@ from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.background import begin
 from korvet_fast.store.redis.connection.pipeline import Asking, Pipeline
 from korvet_fast.store.redis.connection.topology import Topology
-from korvet_fast.store.redis.connection.url import Endpoint
+from korvet_fast.store.redis.connection.url import RedisAddress
 from korvet_fast.store.redis.log.log import Log
 from korvet_fast.store.redis.stream.ids import find_offset, pack_id
 
@@ -48,7 +48,7 @@ class StreamListener:
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
-        self._listeners: dict[Endpoint | None, _MasterListener] = {}  # by master in a Cluster
+        self._listeners: dict[RedisAddress | None, _MasterListener] = {}  # by master in a Cluster
 
     def notify(
         self, log: Log, end: int, on_append: Callable[[], None], wanted: Callable[[], bool] | None
