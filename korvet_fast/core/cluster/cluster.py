@@ -145,21 +145,21 @@ class Cluster:
             self._update_members([lifecycle.registration._replace(state=SERVING)])
 
     async def serve(self) -> None:
-        """From now on the others count on this broker. Raises `StoreError`."""
+        """Register as serving: the other brokers assign partitions to this one from now on. Raises `StoreError`."""
         self._state = SERVING
         if self._store.shared is not None:
             self._heartbeat_at = -_FOREVER
             await self.refresh()
 
     async def leave(self) -> None:
-        """Tell the others to take over. Raises `StoreError`."""
+        """Register as leaving: the other brokers take over its partitions. Raises `StoreError`."""
         self._state = LEAVING
         if self._store.shared is not None:
             self._heartbeat_at = -_FOREVER
             await self.refresh()
 
     async def close(self) -> None:
-        """Take the record out. The store must still be open."""
+        """Remove this broker's record from the registry. The store must still be open."""
         self._ended = True
         self._asked.set()
         if self._store.shared is None or not self.holds_lease():

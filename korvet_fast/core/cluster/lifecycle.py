@@ -93,7 +93,7 @@ class BrokerLifecycle:
         return True
 
     async def renew(self, state: str) -> bool:
-        """One more heartbeat; False if the record is not ours any more.
+        """Send one heartbeat; False if the record is not ours any more.
 
         Raises `StoreError`: then it may be written or not.
         """
@@ -114,7 +114,7 @@ class BrokerLifecycle:
         return False
 
     async def withdraw(self) -> None:
-        """Take the record out, if it is ours. Raises `StoreError`."""
+        """Remove the record, if it is ours. Raises `StoreError`."""
         if await self._store.save(self.registration.key, ABSENT, self._document):
             return
         present = await self._store.load(self.registration.key)

@@ -51,7 +51,7 @@ class Producer:
         self.seen = seen
 
     def begin(self, epoch: int) -> None:
-        """Know nothing of what it sent before."""
+        """Begin an epoch: forget the batches of the one before."""
         self.epoch = epoch
         self.before = self.following = 0
         self.batches: list[int] = []
@@ -75,7 +75,7 @@ class ProducerLimit:
         return len(self._probation) + len(self._protected)
 
     def enter(self, producer: Producer) -> None:
-        """Somebody new sent a first batch."""
+        """Add a producer that sent its first batch; forget the oldest beyond `most`."""
         producer.owner[producer.id] = producer
         self._probation[producer] = None
         while len(self) > self.most:
@@ -109,7 +109,7 @@ def _take_out(table: dict[Any, Any], key: object) -> None:
 
 
 class ProducerState:
-    """All producers of one partition. `check` says, `add` remembers; they are apart as an append may fail between."""
+    """All producers of one partition. `check` judges a batch before its append, `add` remembers it afterwards."""
 
     __slots__ = ("_known", "_limit")
 
@@ -177,7 +177,7 @@ class ProducerState:
         known.seen = seen
 
     def forget(self, offset: int) -> None:
-        """The batches from `offset` on are not in the log after all."""
+        """Forget the batches from `offset` on: they are not in the log."""
         for known in list(self._known.values()):
             batches = known.batches
             while batches and batches[-_FIELDS + 2] >= offset:

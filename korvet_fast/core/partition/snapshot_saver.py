@@ -53,6 +53,6 @@ class SnapshotSaver:
             self._saving = self._tasks.start(self.save())
 
     async def wait(self) -> None:
-        """Until nothing is being saved in the background."""
+        """Wait until no save is under way in the background."""
         if self._saving is not None and not self._saving.done():
             await asyncio.wait([self._saving])

@@ -78,12 +78,12 @@ class GroupCommit:
             self._hand_over(log)
 
     async def rest(self, log: Log) -> None:
-        """Until nothing that was handed over is under way."""
+        """Wait until no flush of this log is under way, and no index is being written."""
         while log.flushing is not None or log.indexing is not None:
             await asyncio.wait([future for future in (log.flushing, log.indexing) if future is not None])
 
     async def settle(self, log: Log) -> None:
-        """Until what is handed over now is done; what is handed over meanwhile is not waited for."""
+        """Wait until the flushes handed over so far have ended; later ones are not waited for."""
         if log.flushing is not None:  # the last one, and flushes of a log end in their order
             await asyncio.wait([log.flushing])
         if log.indexing is not None:

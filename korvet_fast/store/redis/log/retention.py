@@ -83,7 +83,7 @@ class Retention:
 
 
 async def _wait_durable(log: Log, offset: int) -> None:
-    """Until all below `offset` is durable.
+    """Wait until all records below `offset` are durable.
 
     Raises `StoreError`, and `KorvetError` NOT_LEADER_OR_FOLLOWER if an append was refused for another program's sake.
     """
