@@ -33,12 +33,12 @@ class MetadataSync:
         self._leaders = leaders
         self._topics = topics
         self._groups = groups
-        self._unsettled = False  # who leads what is to be compared with who should
+        self._unreconciled = False  # who leads what is to be compared with who should
         self._behind = False  # something was seen that is still to be followed
 
     def follow_soon(self, changed: bool) -> None:
         """Follow the other brokers in the background. `changed`: the members of the cluster changed."""
-        self._unsettled = self._unsettled or changed
+        self._unreconciled = self._unreconciled or changed
         self._behind = True
         if self.running is None or self.running.done():
             self.running = self._tasks.start(self._catch_up())
@@ -58,17 +58,17 @@ class MetadataSync:
 
     async def _follow(self) -> None:
         """Follow what the other brokers do to topics, and take over what falls to this one."""
-        self._unsettled = self._leaders.renounce(self._topics) or self._unsettled
+        self._unreconciled = self._leaders.renounce(self._topics) or self._unreconciled
         try:
             await self._topics.refresh()
             own = self._cluster.id
             others = [member.id for member in self._cluster.members if member.id != own]
-            if await self._directory.refresh(others) or self._unsettled:
-                self._unsettled = False
-                await self._leaders.settle(self._topics)
-            await self._groups.partitions.settle()
+            if await self._directory.refresh(others) or self._unreconciled:
+                self._unreconciled = False
+                await self._leaders.reconcile(self._topics)
+            await self._groups.partitions.reconcile()
         except StoreError as error:
-            self._unsettled = True
+            self._unreconciled = True
             logger.warning("the other brokers' work cannot be seen: %s", error.detail)
         await self.tell()
 

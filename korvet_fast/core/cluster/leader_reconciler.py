@@ -22,7 +22,7 @@ class LeaderReconciler:
         self._cluster = cluster
         self._directory = directory
         self._lease = Lease(cluster)
-        self._settling = asyncio.Lock()
+        self._reconciling = asyncio.Lock()
 
     @property
     def is_valid(self) -> bool:
@@ -40,9 +40,9 @@ class LeaderReconciler:
             partition.leader.resign("the other brokers took this one for gone")
         return True
 
-    async def settle(self, topics: Iterable[Topic]) -> None:
+    async def reconcile(self, topics: Iterable[Topic]) -> None:
         """Lead the partitions of these topics that this broker is to lead; resign from those that another one leads."""
-        async with self._settling:
+        async with self._reconciling:
             missing = [partition for topic in topics for partition in self._compare(topic)]
             await gather_bounded(missing, lambda partition: partition.leader.become_leader())
 

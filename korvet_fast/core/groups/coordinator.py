@@ -38,7 +38,7 @@ class GroupCoordinator:
 
     async def open(self) -> None:
         """Load the groups that this broker coordinates. Raises `StoreError`."""
-        await self.partitions.settle()
+        await self.partitions.reconcile()
         self._tasks.start(self._expire_regularly())
 
     def close(self) -> None:

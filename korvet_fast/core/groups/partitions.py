@@ -51,7 +51,7 @@ class CoordinatorPartitions:
         self._blocked: dict[int, float] = {}  # unloaded, as another broker owns them: since when, monotonic
         self._unreleased: set[int] = set()  # not held any more, but still owned as far as the other brokers know
         self._failed: dict[int, dict[str, GroupRuntime]] = {}  # by partition: groups that have to be loaded again
-        self._settling = asyncio.Lock()
+        self._reconciling = asyncio.Lock()
         self._stop = asyncio.Event()
 
     def find(self, group_id: str) -> int:
@@ -90,9 +90,9 @@ class CoordinatorPartitions:
 
     # -- acquiring and releasing -------------------------------------------------------------------------------------
 
-    async def settle(self) -> None:
+    async def reconcile(self) -> None:
         """Coordinate the partitions that fall to this broker now, and no others. Raises `StoreError`; call it again."""
-        async with self._settling:
+        async with self._reconciling:
             if self._stop.is_set():
                 return
             if self._lease.renew():

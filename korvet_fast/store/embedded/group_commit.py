@@ -71,18 +71,18 @@ class GroupCommit:
         """While inside, no flush of this log is under way. One at a time for a log."""
         log.paused = True
         try:
-            await self.rest(log)
+            await self.wait_until_idle(log)
             yield
         finally:
             log.paused = False
             self._hand_over(log)
 
-    async def rest(self, log: Log) -> None:
+    async def wait_until_idle(self, log: Log) -> None:
         """Wait until no flush of this log is under way, and no index is being written."""
         while log.flushing is not None or log.indexing is not None:
             await asyncio.wait([future for future in (log.flushing, log.indexing) if future is not None])
 
-    async def settle(self, log: Log) -> None:
+    async def wait_for_flushes(self, log: Log) -> None:
         """Wait until the flushes handed over so far have ended; later ones are not waited for."""
         if log.flushing is not None:  # the last one, and flushes of a log end in their order
             await asyncio.wait([log.flushing])

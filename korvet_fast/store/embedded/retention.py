@@ -71,7 +71,7 @@ class Retention:
         log.start = max(log.start, log.segments[0].base)
         for segment in removed:
             self._files.forget(segment.path)
-        await self._commit.settle(log)
+        await self._commit.wait_for_flushes(log)
         # From the front, so that a crash in between leaves no hole.
         await self._in_thread(_remove, [path for s in removed for path in (s.index_path, s.path)])
 

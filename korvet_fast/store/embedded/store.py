@@ -133,7 +133,7 @@ class EmbeddedStore:
             unflushed = [log for log in logs if (log.dirty or log.waiting or log.flushing) and not log.failed]
             if not unflushed:
                 for log in logs:
-                    await self._commit.rest(log)
+                    await self._commit.wait_until_idle(log)
                 return logs
             await asyncio.wait(list(map(self._commit.ask, unflushed)))
 
