@@ -60,7 +60,7 @@ class PartitionSnapshot:
             self.producers.load(memoryview(saved)[_HEAD.size + 16 * many :], seen)
             self.saved_end = end
 
-    def count_producers(self, headers: bytes, seen: float) -> None:
+    def replace_producers(self, headers: bytes, seen: float) -> None:
         """Replace all producers by those that wrote the batches with these headers (61 bytes each)."""
         self.producers.clear()
         for batch in _native.batch_headers(headers, False):
