@@ -8,7 +8,7 @@ from itertools import islice
 
 import click
 
-from korvet_fast.cli.session import bootstrap_option, run
+from korvet_fast.cli.session import Bootstrap, bootstrap_option, run
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.consumer import Consumer, Record, find_offset
 from korvet_fast.client.protocol.errors import ClientError
@@ -52,7 +52,7 @@ def command(
     count: int | None,
     partition: int | None,
     output: str,
-    bootstrap: tuple[tuple[str, int], ...],
+    bootstrap: Bootstrap,
 ) -> None:
     """Print the records of TOPIC, and go on with those that come. Nothing is committed: the next call begins anew.
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from korvet_fast.cli.session import bootstrap_option, run
+from korvet_fast.cli.session import Bootstrap, bootstrap_option, run
 from korvet_fast.cli.spark_job import asked_to_end, import_jobs, job_bar, pairs, spark_options, spark_session, summary
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.endpoint import Address
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -86,7 +85,7 @@ def command(
     most: int | None,
     master: str,
     conf: Mapping[str, str],
-    bootstrap: tuple[Address, ...],
+    bootstrap: Bootstrap,
 ) -> None:
     """Write the records of a topic to files with Spark: key, value, topic, partition, offset, timestamp, its type.
 

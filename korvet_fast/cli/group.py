@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from korvet_fast.cli.session import bootstrap_option, count, run
-from korvet_fast.cli.topic import draw_table
+from korvet_fast.cli.session import Bootstrap, bootstrap_option, count, run
+from korvet_fast.cli.table import draw_table
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.consumer import find_offset
 from korvet_fast.client.groups import (
@@ -23,8 +23,6 @@ from korvet_fast.client.groups import (
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.client.protocol.metadata import TopicPartition
 from korvet_fast.printable import printable, to_json
-
-Bootstrap = tuple[tuple[str, int], ...]
 
 STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Stable")
 KINDS = ("classic", "consumer")

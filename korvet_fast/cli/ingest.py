@@ -5,12 +5,11 @@ from collections.abc import Mapping
 
 import click
 
-from korvet_fast.cli.session import bootstrap_option, run
+from korvet_fast.cli.session import Bootstrap, bootstrap_option, run
 from korvet_fast.cli.spark_job import import_jobs, job_bar, pairs, spark_options, spark_session, summary
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.protocol.errors import ClientError
-from korvet_fast.client.sender import COMPRESSIONS
-from korvet_fast.endpoint import Address
+from korvet_fast.client.protocol.requests import COMPRESSIONS
 
 PATIENCE = 10.0  # seconds for the broker to create a topic
 FORMATS = ("parquet", "csv", "json")
@@ -59,7 +58,7 @@ def command(
     compression: str,
     master: str,
     conf: Mapping[str, str],
-    bootstrap: tuple[Address, ...],
+    bootstrap: Bootstrap,
 ) -> None:
     """Load FILES into a topic with Spark: Parquet, CSV with a header, or JSON lines.
 
@@ -90,7 +89,7 @@ def command(
         click.echo(summary(counted.get["rows"], counted.get["bytes"], seconds, f"to topic {topic}"), err=True)
 
 
-def await_topic(bootstrap: tuple[Address, ...], topic: str) -> None:
+def await_topic(bootstrap: Bootstrap, topic: str) -> None:
     """Let the broker create the topic if it is missing, and wait for it. Raises `click.ClickException`."""
     from korvet_fast.spark.cluster import BlockingCluster
 

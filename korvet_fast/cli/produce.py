@@ -9,10 +9,11 @@ from typing import BinaryIO
 
 import click
 
-from korvet_fast.cli.session import bootstrap_option, count, run
+from korvet_fast.cli.session import Bootstrap, bootstrap_option, count, run
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.protocol.errors import ClientError
-from korvet_fast.client.sender import ACKS, COMPRESSIONS, Sender
+from korvet_fast.client.protocol.requests import COMPRESSIONS
+from korvet_fast.client.sender import ACKS, Sender
 from korvet_fast.printable import printable
 
 CHUNK = 64 * 1024  # bytes read at a time; even of empty lines the batch stays below the default message.max.bytes
@@ -35,7 +36,7 @@ def command(
     partition: int | None,
     acks: str,
     compression: str,
-    bootstrap: tuple[tuple[str, int], ...],
+    bootstrap: Bootstrap,
 ) -> None:
     """Send the lines of FILE, or of standard input, to TOPIC: one record each, without its line end.
 

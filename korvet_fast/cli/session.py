@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import click
 
@@ -12,9 +12,10 @@ from korvet_fast.endpoint import Address, read_bootstrap
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
+Bootstrap: TypeAlias = tuple[Address, ...]  # the brokers to ask first
 
 
-def parse_bootstrap(text: str) -> tuple[Address, ...]:
+def parse_bootstrap(text: str) -> Bootstrap:
     """Read `127.0.0.1:9092`, or several with commas between them. Raises `click.BadParameter`."""
     try:
         return read_bootstrap(text)
@@ -34,11 +35,11 @@ def bootstrap_option(function: F) -> F:
     )(function)
 
 
-def run(bootstrap: tuple[tuple[str, int], ...], work: Callable[[Cluster], Awaitable[T]], patience: float = 10.0) -> T:
+def run(bootstrap: Bootstrap, work: Callable[[Cluster], Awaitable[T]], patience: float = 10.0) -> T:
     """Connect, run `work`, disconnect. `patience`: seconds for each request. A `ClientError` gives exit code 1."""
 
     async def connected() -> T:
-        async with Cluster([Address(*each) for each in bootstrap], patience) as cluster:
+        async with Cluster(bootstrap, patience) as cluster:
             return await work(cluster)
 
     try:

@@ -1,12 +1,12 @@
 """`korvet-fast topic`: create, list, describe, alter and delete."""
 
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
-from korvet_fast.cli.session import bootstrap_option, count, run
+from korvet_fast.cli.session import Bootstrap, bootstrap_option, count, run
+from korvet_fast.cli.table import draw_table
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.consumer import find_offset
 from korvet_fast.client.protocol.errors import ClientError, check_error_code
@@ -16,7 +16,6 @@ from korvet_fast.wire.kafka.shapes.configs import DESCRIBE_CONFIGS, INCREMENTAL_
 from korvet_fast.wire.kafka.shapes.topics import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 
 F = TypeVar("F", bound=Callable[..., Any])
-Bootstrap = tuple[tuple[str, int], ...]
 
 TOPIC = 2  # a resource type of the config requests
 SET, DELETE = 0, 1  # operations of IncrementalAlterConfigs
@@ -190,20 +189,3 @@ async def _own_configs(cluster: Cluster, name: str) -> list[tuple[str, str]]:
     (found,) = answer["results"]
     check_error_code(f"the settings of topic {name!r}", found["error_code"], found["error_message"])
     return sorted((row["name"], str(row["value"])) for row in found["configs"] if row["config_source"] == OWN)
-
-
-def draw_table(titles: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
-    """Print a table on a terminal; for other programs one line per row, with tabs between the columns."""
-    shown = [tuple(map(printable, row)) for row in rows]
-    if not sys.stdout.isatty():
-        for row in shown:
-            click.echo("\t".join(row))
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*titles, box=None, header_style="bold")
-    for row in shown:
-        table.add_row(*map(Text, row))  # rich reads a string as markup: "[red]", ":smile:"
-    Console().print(table)

@@ -17,7 +17,6 @@ from korvet_fast.wire.kafka.shapes.produce import PRODUCE
 
 IN_FLIGHT = 5  # batches without an answer, as many as Kafka's producer has
 ACKS = {"1": 1, "all": -1}
-COMPRESSIONS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 
 class Sender:

@@ -13,10 +13,10 @@ from korvet_fast.core.cluster.leader_directory import LeaderDirectory
 from korvet_fast.core.cluster.leader_reconciler import LeaderReconciler
 from korvet_fast.core.cluster.producer_ids import ProducerIds
 from korvet_fast.core.generation import MetadataVersion, StoreGeneration
-from korvet_fast.core.groups.collaborators import Collaborators as GroupCollaborators
+from korvet_fast.core.groups.collaborators import GroupCollaborators
 from korvet_fast.core.groups.coordinator import GroupCoordinator
 from korvet_fast.core.metadata_sync import MetadataSync
-from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.loss_journal import Loss, LossJournal
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.partition.producer_state import ProducerLimit
@@ -30,10 +30,10 @@ from korvet_fast.store.interface import Store
 
 logger = logging.getLogger(__name__)
 
-_TEND = 1.0  # seconds between two attempts at what failed
-_PATIENCE = 5.0  # seconds that work in the background has to end in when the broker stops
-_SOON = 0.02  # seconds between two looks at whether the others have taken over
-_ROOM = 1000  # leader epochs left out when the server's history broke
+_RETRY_INTERVAL = 1.0  # seconds between two attempts at what failed
+_CLOSE_TIMEOUT = 5.0  # seconds that work in the background has to end in when the broker stops
+_HAND_OVER_INTERVAL = 0.02  # seconds between two looks at whether the others have taken over
+_SKIPPED_EPOCHS = 1000  # leader epochs left out when the server's history broke
 
 
 class Broker:
@@ -51,7 +51,7 @@ class Broker:
         self.cluster = Cluster(
             store, clock, metadata, settings, lambda changed: self.metadata_sync.follow_soon(changed)
         )
-        self._partitions = Collaborators(
+        self._collaborators = PartitionCollaborators(
             store,
             clock,
             self.tasks,
@@ -62,10 +62,10 @@ class Broker:
             lambda: self.cluster.refresh_soon(),
             log,
         )
-        self.recovery_queue = self._partitions.recovery_queue
+        self.recovery_queue = self._collaborators.recovery_queue
         self._directory = LeaderDirectory(store, metadata)
         self._leaders = LeaderReconciler(self.cluster, self._directory)
-        self.topics = Topics(self._partitions, settings, self._leaders.settle)
+        self.topics = Topics(self._collaborators, settings, self._leaders.reconcile)
         groups = GroupCollaborators(store, clock, self.tasks, self.generation, log)
         self.groups = GroupCoordinator(groups, settings, self.cluster, self.topics)
         self.metadata_sync = MetadataSync(
@@ -85,8 +85,8 @@ class Broker:
 
     @property
     def losses(self) -> Sequence[Loss]:
-        """What was lost of what had been stored, as far as this broker noticed since its start, oldest first."""
-        return self._partitions.losses.losses
+        """The losses of stored records that this broker found since its start, oldest first."""
+        return self._collaborators.losses.losses
 
     async def open(self, addresses: Sequence[Address] = ()) -> None:
         """Open the store and everything in it, and lead what falls to this broker.
@@ -115,7 +115,7 @@ class Broker:
             raise
         self.tasks.start(self._repeat(self.settings.number("log.retention.check.interval.ms") / 1000, self._clean))
         if self._store.shared is not None:
-            self.tasks.start(self._repeat(_TEND, self._retry_failed))
+            self.tasks.start(self._repeat(_RETRY_INTERVAL, self._retry_failed))
 
     async def leave(self) -> None:
         """Have the other brokers take over what this one leads, and give them the time; then lead nothing any more."""
@@ -124,7 +124,7 @@ class Broker:
         clock, handing = self._clock, self.tasks.start(self._hand_over())
         until = clock.monotonic() + self.settings.number("broker.session.timeout.ms") / 1000
         while not handing.done() and self.cluster.holds_lease() and clock.monotonic() < until:
-            await clock.sleep(_SOON)
+            await clock.sleep(_HAND_OVER_INTERVAL)
         for partition in self._find_led():
             partition.leader.resign("this broker is stopping")
 
@@ -134,7 +134,7 @@ class Broker:
             await self.topics.save()  # who takes over has little to read then
             await self.cluster.leave()
             while self._find_led() and not self.cluster.alone:
-                await self._clock.sleep(_SOON)
+                await self._clock.sleep(_HAND_OVER_INTERVAL)
         except StoreError as error:
             logger.warning("the other brokers have to find out that this one stops: %s", error.detail)
 
@@ -143,7 +143,7 @@ class Broker:
 
     def drain(self) -> None:
         """Long polls answer at once from now on."""
-        self._partitions.draining.set()
+        self._collaborators.draining.set()
         for topic in self.topics:
             for partition in topic.partitions:
                 partition.high_watermark.wake()
@@ -156,7 +156,7 @@ class Broker:
         await self.cluster.close()
         # A server that does not answer is not waited for as long as those who still try it may wait.
         ending = asyncio.ensure_future(self.tasks.wait())
-        await asyncio.wait([ending], timeout=_PATIENCE if self._store.shared is not None else None)
+        await asyncio.wait([ending], timeout=_CLOSE_TIMEOUT if self._store.shared is not None else None)
         try:
             if self.cluster.holds_lease():
                 await self.topics.save()
@@ -204,7 +204,7 @@ class Broker:
         return await self._producer_ids.next(), 0
 
     async def _repeat(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
-        """Do this so often, until the broker stops."""
+        """Call `work` every so many seconds, until the broker stops."""
         while True:
             try:
                 async with asyncio.timeout(seconds):
@@ -231,13 +231,13 @@ class Broker:
         # The server may have forgotten the last epochs, and where the old history lives on, brokers may still get some.
         known = max((partition.leadership.epoch for partition in led), default=-1)
         lowest = max(self.generation.lowest_epoch, known, self._directory.highest)
-        self.generation.lowest_epoch = _ROOM + lowest
+        self.generation.lowest_epoch = _SKIPPED_EPOCHS + lowest
         for partition in led:
             partition.leader.change_history(why)
-        self.recovery_queue.gate = self.tasks.start(self._return())
+        self.recovery_queue.gate = self.tasks.start(self._rejoin())
         self.tasks.start(self.recovery_queue.recover_all())
 
-    async def _return(self) -> None:
+    async def _rejoin(self) -> None:
         """Find out what this broker still leads: in the new history others may lead, or not know this broker."""
         await self._restore()
         await self.cluster.poll()

@@ -117,7 +117,7 @@ class FairExecutor(ThreadPoolExecutor):
 
 
 def _tell(future: "Future[Any]", work: Callable[[], Any]) -> Callable[[], Any] | None:
-    """Do it; who waits for it is told what came of it, whatever that was, unless there is more to do: that is returned.
+    """Run `work`, and end `future` with its result or exception. If it raises `Longer`, return what to do instead.
 
     An error knows the frames it went through, and these know the future: none of it would be freed before Python looks
     for circles, which is rare. A client is told no more than the error's words, so those go without the frames.

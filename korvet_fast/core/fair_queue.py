@@ -199,7 +199,7 @@ class Pace:
 
 
 class BackgroundPace(Pace):
-    """The same of work that belongs to no client: the loop serves whatever has come, then it goes on."""
+    """A `Pace` for work that belongs to no client: its turn comes after one pass of the event loop."""
 
     __slots__ = ()
 

@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class MetadataSync:
-    """`running`: the task that keeps up, if it was ever started."""
+    """Follows the changes of other brokers in the background. `running`: the task that does; None before the first."""
 
     def __init__(
         self,
@@ -33,42 +33,42 @@ class MetadataSync:
         self._leaders = leaders
         self._topics = topics
         self._groups = groups
-        self._unsettled = False  # who leads what is to be compared with who should
+        self._unreconciled = False  # who leads what is to be compared with who should
         self._behind = False  # something was seen that is still to be followed
 
     def follow_soon(self, changed: bool) -> None:
-        """See what the other brokers do, in the background; `changed`: there are others now than before."""
-        self._unsettled = self._unsettled or changed
+        """Follow the other brokers in the background. `changed`: the members of the cluster changed."""
+        self._unreconciled = self._unreconciled or changed
         self._behind = True
         if self.running is None or self.running.done():
             self.running = self._tasks.start(self._catch_up())
 
     async def _catch_up(self) -> None:
-        """Follow, and once more if something was seen meanwhile: what was followed may have been older."""
+        """Follow; once more if another change was seen meanwhile, which this round may have missed."""
         self._behind = False
         await self._follow()
         if self._behind:
             self.running = self._tasks.start(self._catch_up())
 
     async def wait(self) -> None:
-        """Until what was seen by now has been followed, however fast the next is seen."""
+        """Wait until the changes seen by now have been followed; later ones are not waited for."""
         for _ in range(2 if self._behind else 1):
             if self.running is not None:
                 await asyncio.wait([self.running])
 
     async def _follow(self) -> None:
         """Follow what the other brokers do to topics, and take over what falls to this one."""
-        self._unsettled = self._leaders.renounce(self._topics) or self._unsettled
+        self._unreconciled = self._leaders.renounce(self._topics) or self._unreconciled
         try:
             await self._topics.refresh()
             own = self._cluster.id
             others = [member.id for member in self._cluster.members if member.id != own]
-            if await self._directory.refresh(others) or self._unsettled:
-                self._unsettled = False
-                await self._leaders.settle(self._topics)
-            await self._groups.partitions.settle()
+            if await self._directory.refresh(others) or self._unreconciled:
+                self._unreconciled = False
+                await self._leaders.reconcile(self._topics)
+            await self._groups.partitions.reconcile()
         except StoreError as error:
-            self._unsettled = True
+            self._unreconciled = True
             logger.warning("the other brokers' work cannot be seen: %s", error.detail)
         await self.tell()
 

@@ -20,9 +20,10 @@ from korvet_fast.client.protocol.errors import BrokerError, ClientError, is_retr
 from korvet_fast.client.protocol.requests import fetch_request, read_fetch
 from korvet_fast.errors import CodecError, Errors
 from korvet_fast.spark.cluster import RETRY_BACKOFF, BlockingCluster, cluster
-from korvet_fast.spark.offsets import EARLIEST, LARGEST, LATEST, list_offsets
+from korvet_fast.spark.offsets import LARGEST, list_offsets
 from korvet_fast.spark.options import Options
 from korvet_fast.spark.plan import ADVICE, Range
+from korvet_fast.types import EARLIEST, LATEST
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
 
 MAX_ROWS = 32_768

@@ -14,9 +14,9 @@ from korvet_fast.client.protocol.metadata import TopicPartition
 from korvet_fast.client.protocol.requests import list_offsets_request, read_offsets
 from korvet_fast.errors import SettingError
 from korvet_fast.spark.cluster import BlockingCluster
+from korvet_fast.types import LATEST
 from korvet_fast.wire.kafka.shapes.offsets import LIST_OFFSETS
 
-LATEST, EARLIEST = -1, -2  # instead of an offset, in options and on the wire
 NO_OFFSET = -1  # the answer of a broker if no record is as late as a time
 LARGEST = (1 << 63) - 1
 EXAMPLE = '{"topic": {"0": 17, "1": -2}}'

@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from korvet_fast.client.sender import COMPRESSIONS
+from korvet_fast.client.protocol.requests import COMPRESSIONS
 from korvet_fast.config_def import explain_unknown
 from korvet_fast.endpoint import read_bootstrap
 from korvet_fast.errors import SettingError
-from korvet_fast.spark.offsets import EARLIEST, LATEST, OffsetLimit, OffsetQuery, Offsets, read_assignment, read_json
+from korvet_fast.spark.offsets import OffsetLimit, OffsetQuery, Offsets, read_assignment, read_json
 from korvet_fast.spark.row import HEADERS, TYPES, columns
 from korvet_fast.spark.unsupported_options import check_unsupported
+from korvet_fast.types import EARLIEST, LATEST
 
 
 class Use(enum.Flag):

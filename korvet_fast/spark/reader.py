@@ -11,10 +11,11 @@ from korvet_fast.client.protocol.metadata import TopicPartition
 from korvet_fast.errors import SettingError
 from korvet_fast.spark import plan, row
 from korvet_fast.spark.cluster import BlockingCluster, cluster
-from korvet_fast.spark.offsets import EARLIEST, LATEST, OffsetLimit, Offsets, list_offsets, resolve
+from korvet_fast.spark.offsets import OffsetLimit, Offsets, list_offsets, resolve
 from korvet_fast.spark.options import Options
 from korvet_fast.spark.plan import Range
 from korvet_fast.spark.subscription import count, find_partitions
+from korvet_fast.types import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     import pyarrow as pa

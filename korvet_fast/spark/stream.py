@@ -19,11 +19,12 @@ from korvet_fast.client.protocol.requests import check_offset_commit, offset_com
 from korvet_fast.errors import SettingError
 from korvet_fast.spark import plan, row
 from korvet_fast.spark.cluster import BlockingCluster, cluster
-from korvet_fast.spark.offsets import EARLIEST, LATEST, Offsets, list_offsets, read, resolve, write
+from korvet_fast.spark.offsets import Offsets, list_offsets, read, resolve, write
 from korvet_fast.spark.options import Options
 from korvet_fast.spark.plan import ADVICE, Range
 from korvet_fast.spark.reader import clip_to_logs, make_tasks, report_losses
 from korvet_fast.spark.subscription import find_partitions
+from korvet_fast.types import EARLIEST, LATEST
 from korvet_fast.wire.kafka.shapes.commits import OFFSET_COMMIT
 
 if TYPE_CHECKING:

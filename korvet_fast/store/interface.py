@@ -168,17 +168,17 @@ class SharedStore(Protocol):
 
 
 class ProducerHeaders(Protocol):
-    """What an engine that takes batches apart keeps of them, so that a producer's repetition is recognised."""
+    """The headers that an engine keeps of batches it takes apart: they tell a producer's repeated batch."""
 
     def recent_headers(self, log: str) -> bytes:
         """The headers (61 bytes) of the last 5 batches of each idempotent producer, offsets rising.
 
-        Those that `SharedStore.acquire` found, and of what was appended since. Layout `batches` only.
+        Those that `SharedStore.acquire` found, and those appended since. Layout `entries` only.
         """
 
 
 class GroupOffsetMirror(Protocol):
-    """Where an engine has tools of its own that show how far consumers have come: telling them."""
+    """For an engine whose own tools show how far consumers have come: it tells them committed offsets."""
 
     def mirror_offset(self, log: str, group: str, offset: int | None) -> None:
         """A group of consumers has read below `offset`; None: it reads the log no more.

@@ -201,7 +201,7 @@ async def test_index_that_cannot_be_written(
     with monkeypatch.context() as broken:
         broken.setattr("korvet_fast.store.embedded.index.replace_file", failing(errno.ENOSPC))
         await fill(store, LOG, 1, 1, 1, sync=True, segment_limits=up_to(10))
-        await store._commit.rest(store._logs[LOG])
+        await store._commit.wait_until_idle(store._logs[LOG])
     assert "index not written" in caplog.text
     embedded.crash(store)
     store = embedded.make()

@@ -8,7 +8,7 @@ from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.connection.clients import Clients
 from korvet_fast.store.redis.connection.topology import Topology
-from korvet_fast.store.redis.connection.url import Endpoint, RedisUrl
+from korvet_fast.store.redis.connection.url import RedisAddress, RedisUrl
 from korvet_fast.store.redis.durability.durability import (
     Server,
     count_replicas,
@@ -59,7 +59,7 @@ async def _examine_sentinels(url: RedisUrl) -> list[Finding]:
     return [_judge_sentinel(node, answer) for node, answer in zip(url.nodes, answers, strict=True)]
 
 
-def _judge_sentinel(node: Endpoint, answer: object) -> Finding:
+def _judge_sentinel(node: RedisAddress, answer: object) -> Finding:
     if isinstance(answer, StoreError):
         return warn("sentinel", f"{answer.detail}; a failover needs a majority of the Sentinels")
     if isinstance(answer, BaseException):
@@ -67,8 +67,8 @@ def _judge_sentinel(node: Endpoint, answer: object) -> Finding:
     return good("sentinel", f"{node} answers, and could bring about a failover")
 
 
-def judge_server(master: Endpoint, server: Server, sync: bool, copies: int) -> Iterator[Finding]:
-    """What to say of one master, where acknowledgements mean `sync` and `copies` (as for `durability.refusal`)."""
+def judge_server(master: RedisAddress, server: Server, sync: bool, copies: int) -> Iterator[Finding]:
+    """What to say of one master, where acknowledgements mean `sync` and `copies` (as for `durability_error`)."""
     yield good("redis", f"{master} is {server.product}, with {count_replicas(server.replicas)}")
     if why := unfit(server):
         yield bad("redis", f"{master} cannot keep records: {why}")
@@ -84,7 +84,7 @@ def judge_server(master: Endpoint, server: Server, sync: bool, copies: int) -> I
     yield _judge_memory(master, server)
 
 
-def _judge_memory(master: Endpoint, server: Server) -> Finding:
+def _judge_memory(master: RedisAddress, server: Server) -> Finding:
     used = f"{master} uses {server.used / 2**20:,.0f} MiB of memory"
     if not server.limit:
         return warn("memory", f"{used}, and may use all: set maxmemory below what the machine has")

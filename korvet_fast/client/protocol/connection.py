@@ -78,7 +78,7 @@ class ConnectionState:
         return self._frames.get_buffer()
 
     def buffer_updated(self, count: int) -> None:
-        """So many bytes came."""
+        """Take `count` bytes that were read into the buffer."""
         self._frames.buffer_updated(count)
 
     def next_answer(self) -> dict[str, Any] | None:

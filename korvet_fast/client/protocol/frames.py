@@ -37,7 +37,7 @@ class FrameReader:
         return memoryview(self._frame)[self._filled :]
 
     def buffer_updated(self, count: int) -> None:
-        """So many bytes were written into the buffer."""
+        """Take `count` bytes that were written into the buffer."""
         if self._frame is None:
             self._end += count
         else:

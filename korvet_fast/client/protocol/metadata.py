@@ -11,7 +11,7 @@ LEADER_NOT_AVAILABLE = 5
 TopicPartition = tuple[str, int]
 
 
-class PartitionLeader(NamedTuple):
+class LeaderAndEpoch(NamedTuple):
     """The broker that leads a partition. `epoch`: the leader epoch, -1 if the broker is too old to say."""
 
     endpoint: Address
@@ -45,12 +45,12 @@ class ClusterMetadata:
         """Whether `leader` returns a broker."""
         return self._leaders.get((topic, partition), (-1, -1))[0] in self.brokers
 
-    def leader(self, topic: str, partition: int) -> PartitionLeader:
+    def leader(self, topic: str, partition: int) -> LeaderAndEpoch:
         """Who leads a partition. Raises `ClientError`; as `BrokerError` where an election may end it."""
         node_id, epoch = self._leaders.get((topic, partition), (-1, -1))
         endpoint = self.brokers.get(node_id)
         if endpoint is not None:
-            return PartitionLeader(endpoint, epoch)
+            return LeaderAndEpoch(endpoint, epoch)
         check_error_code(f"topic {topic!r}", self._topics.get(topic, 0))
         if topic in self._topics and (topic, partition) not in self._leaders:
             raise ClientError(f"topic {topic!r} has no partition {partition}")

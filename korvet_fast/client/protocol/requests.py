@@ -9,6 +9,7 @@ from korvet_fast.endpoint import Address
 
 GROUP = 0  # a kind of coordinator
 CONSUMER = -1  # replica_id of a client that is no broker
+COMPRESSIONS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}  # compression.type -> number in a batch
 
 
 def find_coordinator_request(group: str) -> dict[str, Any]:

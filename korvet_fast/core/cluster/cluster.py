@@ -97,7 +97,7 @@ class Cluster:
         return any(member.incarnation == incarnation for member in self.members)
 
     @property
-    def there(self) -> bool:
+    def is_member(self) -> bool:
         """Whether this broker is one of those who lead partitions."""
         return any(member.id == self.id for member in self.members)
 
@@ -145,21 +145,21 @@ class Cluster:
             self._update_members([lifecycle.registration._replace(state=SERVING)])
 
     async def serve(self) -> None:
-        """From now on the others count on this broker. Raises `StoreError`."""
+        """Register as serving: the other brokers assign partitions to this one from now on. Raises `StoreError`."""
         self._state = SERVING
         if self._store.shared is not None:
             self._heartbeat_at = -_FOREVER
             await self.refresh()
 
     async def leave(self) -> None:
-        """Tell the others to take over. Raises `StoreError`."""
+        """Register as leaving: the other brokers take over its partitions. Raises `StoreError`."""
         self._state = LEAVING
         if self._store.shared is not None:
             self._heartbeat_at = -_FOREVER
             await self.refresh()
 
     async def close(self) -> None:
-        """Take the record out. The store must still be open."""
+        """Remove this broker's record from the registry. The store must still be open."""
         self._ended = True
         self._asked.set()
         if self._store.shared is None or not self.holds_lease():
@@ -212,7 +212,7 @@ class Cluster:
         registrations = await read_registrations(self._store)
         mine = registrations.get(self.id)
         if mine is None or mine[0].incarnation != self._lifecycle.registration.incarnation:
-            return await self._return(registrations)
+            return await self._register_again(registrations)
         self._held_until = began + self.lease - self._interval
         if failure is not None:
             self._complain(failure.detail)  # while the store takes no heartbeat, the silence of others proves nothing
@@ -237,7 +237,7 @@ class Cluster:
                 logger.warning("broker %d at %s:%d is gone: nothing heard for %g s", identity, host, port, self.lease)
         return left
 
-    async def _return(self, registrations: Registrations) -> bool:
+    async def _register_again(self, registrations: Registrations) -> bool:
         """Register again, as the others took this broker for dead; returns whether the members changed."""
         self._held_until = self._heartbeat_at = -_FOREVER
         self.re_registrations += 1

@@ -22,7 +22,7 @@ class LeaderReconciler:
         self._cluster = cluster
         self._directory = directory
         self._lease = Lease(cluster)
-        self._settling = asyncio.Lock()
+        self._reconciling = asyncio.Lock()
 
     @property
     def is_valid(self) -> bool:
@@ -30,9 +30,9 @@ class LeaderReconciler:
         return self._lease.is_valid
 
     def renounce(self, topics: Iterable[Topic]) -> bool:
-        """If the others took this broker for dead, resign from all partitions of `topics`; whether so.
+        """If the other brokers took this one for dead, resign from all partitions. Returns whether they did.
 
-        `topics`: all there are.
+        `topics`: all topics of the cluster.
         """
         if not self._lease.renew():
             return False
@@ -40,15 +40,15 @@ class LeaderReconciler:
             partition.leader.resign("the other brokers took this one for gone")
         return True
 
-    async def settle(self, topics: Iterable[Topic]) -> None:
+    async def reconcile(self, topics: Iterable[Topic]) -> None:
         """Lead the partitions of these topics that this broker is to lead; resign from those that another one leads."""
-        async with self._settling:
+        async with self._reconciling:
             missing = [partition for topic in topics for partition in self._compare(topic)]
             await gather_bounded(missing, lambda partition: partition.leader.become_leader())
 
     def _compare(self, topic: Topic) -> list[Partition]:
         """Resign from what others lead; returns the partitions to acquire."""
-        own, there = self._cluster.id, self._cluster.there
+        own, is_member = self._cluster.id, self._cluster.is_member
         targets = self._cluster.preferred_leaders(topic.id, len(topic.partitions))
         missing = []
         for partition, target in zip(topic.partitions, targets, strict=True):
@@ -56,7 +56,7 @@ class LeaderReconciler:
                 epoch, broker = self._directory.find(topic.id, partition.index)
                 if epoch > partition.leadership.epoch >= 0:
                     partition.leader.resign(f"{partition.name} is led by broker {broker}")
-                elif not there:
+                elif not is_member:
                     partition.leader.resign("the other brokers take this one for gone")
             if target == own and not partition.leadership.leads:
                 missing.append(partition)  # also where a broker that should not lead has just led

@@ -22,7 +22,7 @@ class Lease:
         return self._cluster.holds_lease() and self._re_registrations == self._cluster.re_registrations
 
     def renew(self) -> bool:
-        """Valid from now on, as far as it holds its record; whether everything has to be given up for that first."""
+        """Make the lease valid again. Returns whether this broker lost it, and first has to give up all that it had."""
         lost = self._re_registrations != self._cluster.re_registrations
         self._re_registrations = self._cluster.re_registrations
         return lost

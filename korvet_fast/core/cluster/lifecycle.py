@@ -27,7 +27,7 @@ async def read_registrations(store: KeyStore) -> Registrations:
     return found
 
 
-def find_place(records: Registrations, wanted: int | None, former: set[int], silent: set[int]) -> int | None:
+def choose_id(records: Registrations, wanted: int | None, former: set[int], silent: set[int]) -> int | None:
     """The id for a newcomer: the one it wants, else its predecessor's, else the smallest that is free.
 
     None if somebody who may be alive has the wanted one. `former`, `silent`: ids of those who are not: who was at this
@@ -81,8 +81,8 @@ class BrokerLifecycle:
             await self._clock.sleep(interval / 4)
 
     async def try_claim(self, records: Registrations, silent: set[int], former: set[int]) -> bool:
-        """Take an id if there is one for us at this moment (see `find_place`). Raises `StoreError`."""
-        place = find_place(records, self._wanted, former, silent)
+        """Take an id if there is one for us at this moment (see `choose_id`). Raises `StoreError`."""
+        place = choose_id(records, self._wanted, former, silent)
         if place is None:
             return False
         member = self.registration._replace(id=place)
@@ -93,7 +93,7 @@ class BrokerLifecycle:
         return True
 
     async def renew(self, state: str) -> bool:
-        """One more heartbeat; False if the record is not ours any more.
+        """Send one heartbeat; False if the record is not ours any more.
 
         Raises `StoreError`: then it may be written or not.
         """
@@ -114,7 +114,7 @@ class BrokerLifecycle:
         return False
 
     async def withdraw(self) -> None:
-        """Take the record out, if it is ours. Raises `StoreError`."""
+        """Remove the record, if it is ours. Raises `StoreError`."""
         if await self._store.save(self.registration.key, ABSENT, self._document):
             return
         present = await self._store.load(self.registration.key)

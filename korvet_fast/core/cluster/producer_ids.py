@@ -11,7 +11,7 @@ _SKIPPED = 1_000_000  # numbers left out where the registry may have forgotten w
 
 
 class ProducerIds:
-    """Takes blocks of numbers from the registry."""
+    """Gives out producer ids, from blocks of numbers taken from the registry."""
 
     def __init__(self, store: KeyStore, generation: StoreGeneration) -> None:
         self._store = store

@@ -20,10 +20,10 @@ async def fetch_one(
     session: ClientSession, topic: str, position: FetchPosition, max_bytes: int, min_bytes: int, max_wait_ms: int
 ) -> PartitionFetch:
     """As `fetch` for one partition."""
-    unseen: list[PartitionFetch] = []
-    (part,) = _place(session, topic, (position,), None, unseen)
-    if unseen:
-        await _look(part)
+    outdated: list[PartitionFetch] = []
+    (part,) = _find_partitions(session, topic, (position,), None, outdated)
+    if outdated:
+        await _refresh_and_check(part)
     if (partition := part.partition) is not None:
         if max_wait_ms > 0 and partition.log.available_bytes(part.offset) < min_bytes:
             await _wait(session, [part], min_bytes, max_wait_ms)
@@ -48,16 +48,16 @@ async def fetch(
     """
     pace = session.pace()
     results = []
-    unseen: list[PartitionFetch] = []  # where another program may have put something that was not seen yet
+    outdated: list[PartitionFetch] = []  # where another program may have put something that was not seen yet
     for topic, positions in topics:
         placed: list[PartitionFetch] = []
         for start in range(0, len(positions), _MANY):
-            placed += _place(session, topic, positions[start : start + _MANY], refuse, unseen)
+            placed += _find_partitions(session, topic, positions[start : start + _MANY], refuse, outdated)
             if pace.due():
                 await pace.turn()
         results.append(placed)
-    if unseen:
-        await gather_paced(unseen, _look, pace)
+    if outdated:
+        await gather_paced(outdated, _refresh_and_check, pace)
     parts = [part for placed in results for part in placed if part.partition is not None]
     if len(parts) == sum(map(len, results)):  # an error is told at once
         await _wait(session, parts, min_bytes, max_wait_ms)
@@ -68,19 +68,19 @@ async def fetch(
 
 
 def _find_limit(session: ClientSession, max_bytes: int) -> int:
-    """How many bytes the answer may have."""
+    """How many bytes of records the answer may have: the least of the request, `fetch.max.bytes` and memory."""
     most = min(max_bytes, session.broker.settings.number("fetch.max.bytes"))
     return min(most, max(session.answer_room(), 1)) if most > 0 else 0
 
 
-def _place(
+def _find_partitions(
     session: ClientSession,
     topic: str,
     positions: Sequence[FetchPosition],
     refuse: Refuse | None,
-    unseen: list[PartitionFetch],
+    outdated: list[PartitionFetch],
 ) -> list[PartitionFetch]:
-    """Find the partitions, and where in their logs to read. Those whose bounds are out of date go to `unseen` too."""
+    """Find the partitions, and where in their logs to read. Those whose bounds are out of date go to `outdated` too."""
     placed = []
     broker = session.broker
     for index, offset, max_bytes, epoch in positions:
@@ -95,20 +95,20 @@ def _place(
             part.partition = partition
             log = partition.log
             if not log.removed <= offset <= log.end and not (log.entries_layout and offset > log.end):
-                partition.check(offset)
+                partition.check_offset(offset)
             if offset >= log.end and log.entries_layout:
-                unseen.append(part)
+                outdated.append(part)
         except KorvetError as error:
             part.refuse(error)
     return placed
 
 
-async def _look(part: PartitionFetch) -> None:
+async def _refresh_and_check(part: PartitionFetch) -> None:
     """Refresh the bounds of the log, and check that the offset lies within them."""
     assert part.partition is not None
     try:
         await part.partition.log.refresh_bounds()
-        part.partition.check(part.offset)
+        part.partition.check_offset(part.offset)
     except KorvetError as error:
         part.refuse(error)
 

@@ -10,7 +10,7 @@ from korvet_fast.store.interface import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Collaborators:
+class GroupCollaborators:
     """`log` takes lines that clients can provoke."""
 
     store: Store

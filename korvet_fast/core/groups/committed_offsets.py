@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from korvet_fast.core.fair_queue import BackgroundPace
 from korvet_fast.core.groups.budget import OFFSET, memory_of, size_of
-from korvet_fast.core.groups.collaborators import Collaborators
+from korvet_fast.core.groups.collaborators import GroupCollaborators
 from korvet_fast.core.groups.documents import OffsetAndMetadata, TopicPartition, offset_key, unpack_offset
 from korvet_fast.core.groups.store import CoordinatorFenced, GroupStore
 from korvet_fast.errors import StoreError
@@ -15,7 +15,7 @@ class CommittedOffsets:
     """`stored`: the offsets that are durable, by partition. `memory`: the bytes that they take."""
 
     def __init__(
-        self, given: Collaborators, group_id: str, store: GroupStore, packed: Mapping[TopicPartition, bytes]
+        self, given: GroupCollaborators, group_id: str, store: GroupStore, packed: Mapping[TopicPartition, bytes]
     ) -> None:
         self.stored = {partition: unpack_offset(document) for partition, document in packed.items()}
         self.memory = sum(map(_memory_of, self.stored.values()))

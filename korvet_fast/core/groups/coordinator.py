@@ -3,7 +3,7 @@
 from korvet_fast.config import Settings
 from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.groups.budget import GroupBudget
-from korvet_fast.core.groups.collaborators import Collaborators
+from korvet_fast.core.groups.collaborators import GroupCollaborators
 from korvet_fast.core.groups.config import read_group_config
 from korvet_fast.core.groups.groups import Groups
 from korvet_fast.core.groups.membership.classic import ClassicMembership
@@ -20,7 +20,7 @@ class GroupCoordinator:
     administrators ask. `partitions`: which groups this broker coordinates.
     """
 
-    def __init__(self, given: Collaborators, settings: Settings, cluster: Cluster, topics: Topics) -> None:
+    def __init__(self, given: GroupCollaborators, settings: Settings, cluster: Cluster, topics: Topics) -> None:
         budget = GroupBudget(
             settings.number("groups.memory.max.bytes"),
             settings.number("group.memory.max.bytes"),
@@ -38,7 +38,7 @@ class GroupCoordinator:
 
     async def open(self) -> None:
         """Load the groups that this broker coordinates. Raises `StoreError`."""
-        await self.partitions.settle()
+        await self.partitions.reconcile()
         self._tasks.start(self._expire_regularly())
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.cluster.lease import Lease
 from korvet_fast.core.eager import gather_bounded
-from korvet_fast.core.groups.collaborators import Collaborators
+from korvet_fast.core.groups.collaborators import GroupCollaborators
 from korvet_fast.core.groups.config import GroupConfig
 from korvet_fast.core.groups.documents import (
     PARTITIONS,
@@ -40,7 +40,7 @@ Documents: TypeAlias = dict[str, dict[str, bytes]]  # by group id: its keys and 
 class CoordinatorPartitions:
     """`runtimes`: the groups of these partitions, as far as they are loaded."""
 
-    def __init__(self, given: Collaborators, cluster: Cluster, config: GroupConfig) -> None:
+    def __init__(self, given: GroupCollaborators, cluster: Cluster, config: GroupConfig) -> None:
         self._given = given
         self._cluster = cluster
         self._ownerships = [PartitionOwnership(given.store, each, cluster.incarnation) for each in range(PARTITIONS)]
@@ -51,7 +51,7 @@ class CoordinatorPartitions:
         self._blocked: dict[int, float] = {}  # unloaded, as another broker owns them: since when, monotonic
         self._unreleased: set[int] = set()  # not held any more, but still owned as far as the other brokers know
         self._failed: dict[int, dict[str, GroupRuntime]] = {}  # by partition: groups that have to be loaded again
-        self._settling = asyncio.Lock()
+        self._reconciling = asyncio.Lock()
         self._stop = asyncio.Event()
 
     def find(self, group_id: str) -> int:
@@ -90,9 +90,9 @@ class CoordinatorPartitions:
 
     # -- acquiring and releasing -------------------------------------------------------------------------------------
 
-    async def settle(self) -> None:
+    async def reconcile(self) -> None:
         """Coordinate the partitions that fall to this broker now, and no others. Raises `StoreError`; call it again."""
-        async with self._settling:
+        async with self._reconciling:
             if self._stop.is_set():
                 return
             if self._lease.renew():

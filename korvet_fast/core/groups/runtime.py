@@ -6,7 +6,7 @@ from typing import Protocol, TypeAlias
 from korvet_fast.core.groups.budget import GROUP, GroupBudget
 from korvet_fast.core.groups.classic.group import ClassicGroup
 from korvet_fast.core.groups.classic.requests import JoinResult, SyncResult, refuse_sync
-from korvet_fast.core.groups.collaborators import Collaborators
+from korvet_fast.core.groups.collaborators import GroupCollaborators
 from korvet_fast.core.groups.committed_offsets import CommittedOffsets
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.consumer.members import HeartbeatResult
@@ -43,7 +43,7 @@ class GroupRuntime:
 
     def __init__(
         self,
-        given: Collaborators,
+        given: GroupCollaborators,
         group_id: str,
         group: AnyGroup,
         since: int,

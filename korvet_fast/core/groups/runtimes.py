@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from korvet_fast.core.groups.classic.group import ClassicGroup
-from korvet_fast.core.groups.collaborators import Collaborators
+from korvet_fast.core.groups.collaborators import GroupCollaborators
 from korvet_fast.core.groups.committed_offsets import CommittedOffsets
 from korvet_fast.core.groups.config import GroupConfig
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
@@ -19,7 +19,7 @@ class GroupRuntimes:
 
     def __init__(
         self,
-        given: Collaborators,
+        given: GroupCollaborators,
         config: GroupConfig,
         ownerships: Sequence[PartitionOwnership],
         reload: Callable[[GroupRuntime], None],

@@ -6,7 +6,7 @@ are gone.
 
 import asyncio
 
-from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.leadership import Leadership
 from korvet_fast.core.partition.log import PartitionLog
 from korvet_fast.core.partition.snapshot import PartitionSnapshot
@@ -40,7 +40,7 @@ class LogAcquisition:
         leadership: Leadership,
         snapshot: PartitionSnapshot,
         saver: SnapshotSaver,
-        given: Collaborators,
+        given: PartitionCollaborators,
     ) -> None:
         self._log = log
         self._leadership = leadership
@@ -103,7 +103,7 @@ class LogAcquisition:
         log.begin(bounds, records_end)
         headers = self._store.producers if log.entries_layout else None
         if headers is not None and records_end >= known:
-            snapshot.count_producers(headers.recent_headers(log.name), self._clock.monotonic())
+            snapshot.replace_producers(headers.recent_headers(log.name), self._clock.monotonic())
         elif known < records_end:
             start, now = max(known, bounds.start), self._clock.monotonic()
             self._saver.unsaved = await snapshot.catch_up(self._store, start, records_end, now)

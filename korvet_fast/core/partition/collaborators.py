@@ -15,7 +15,7 @@ from korvet_fast.store.interface import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Collaborators:
+class PartitionCollaborators:
     """`on_fenced` is called when another broker has acquired a log. `draining`: long polls are answered at once."""
 
     store: Store

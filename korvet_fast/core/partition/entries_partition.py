@@ -9,7 +9,7 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.partition import AppendResult, AssignedOffset, BatchSummary, Partition
 from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.errors import KorvetError, StoreError
@@ -46,7 +46,7 @@ class EntriesPartition(Partition):
 
     __slots__ = ("_ahead", "_aside", "_sent")
 
-    def __init__(self, given: Collaborators, topic: str, index: int, config: TopicConfig) -> None:
+    def __init__(self, given: PartitionCollaborators, topic: str, index: int, config: TopicConfig) -> None:
         super().__init__(given, topic, index, config)
         self._ahead = 0  # ms between the clock and the next batch's place
         self._sent: list[Pending] = []  # in order, until their outcome is known

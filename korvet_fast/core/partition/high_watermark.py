@@ -18,10 +18,10 @@ class WatermarkListener(Protocol):
     """A fetch that waits for records (`core/fetch/delayed_fetch.py`)."""
 
     def notify(self, more: int) -> None:
-        """So many bytes more became readable."""
+        """Count `more` bytes that became readable."""
 
     def wake(self) -> None:
-        """Something other than an append happened: whoever waits is to look for itself."""
+        """Check the partitions again: something other than an append happened."""
 
 
 class PendingFlush:
@@ -142,14 +142,14 @@ class HighWatermark:
         return next(flush.future for flush in self._flushes if flush.end > offset)
 
     async def wait(self) -> bool:
-        """Until everything appended so far is durable, or failed; whether there was anything to wait for."""
+        """Wait until every append so far is durable or failed. Returns whether there was one to wait for."""
         flushes = [flush.future for flush in self._flushes]
         if flushes:
             await asyncio.wait(flushes)
         return bool(flushes)
 
     def forget_flushes(self) -> None:
-        """What is pending failed, or its outcome is no longer of interest."""
+        """Forget the pending flushes: they failed, or nobody asks for their outcome any more."""
         self._flushes.clear()
 
     def count_available_bytes(self, offset: int) -> int | None:

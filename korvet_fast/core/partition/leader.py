@@ -10,7 +10,7 @@ from math import inf
 from typing import NoReturn
 
 from korvet_fast.core.partition.acquisition import LogAcquisition
-from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.leadership import ERRORS, Act, Event, Leadership, State
 from korvet_fast.core.partition.log import PartitionLog
 from korvet_fast.core.partition.snapshot import PartitionSnapshot
@@ -50,7 +50,7 @@ class PartitionLeader:
         snapshot: PartitionSnapshot,
         saver: SnapshotSaver,
         on_failure: Callable[[BaseException], object],
-        given: Collaborators,
+        given: PartitionCollaborators,
     ) -> None:
         self._saver = saver
         self._log = log

@@ -1,6 +1,6 @@
 """Whether this broker leads a partition, as a table: what each event means in each state. Pure, and complete.
 
-`Partition` and `LogRecovery` carry the acts out. The store's fence, not this table, keeps two leaders apart.
+`PartitionLeader` carries the acts out. The store's fencing token, not this table, keeps two leaders apart.
 """
 
 from enum import Enum

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 
 from korvet_fast.core.partition import time_lookup
-from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.high_watermark import HighWatermark, WatermarkListener
 from korvet_fast.core.partition.leader_epochs import LeaderEpochCache
 from korvet_fast.core.partition.leadership import Leadership
@@ -62,7 +62,7 @@ class PartitionLog:
         leadership: Leadership,
         high_watermark: HighWatermark,
         epochs: LeaderEpochCache,
-        given: Collaborators,
+        given: PartitionCollaborators,
     ) -> None:
         self.name = name
         self.config = config
@@ -206,7 +206,7 @@ class PartitionLog:
     # -- taking away ---------------------------------------------------------------------------------------------
 
     async def delete_records(self, offset: int) -> None:
-        """Records below `offset`, which is not above the high watermark, are gone. Raises `StoreError`."""
+        """Delete the records below `offset`, which is not above the high watermark. Raises `StoreError`."""
         if offset > self.start:
             self._take(await self._store.delete_records(self.name, offset))
 
@@ -219,7 +219,7 @@ class PartitionLog:
             self._take(await self._store.apply_retention(self.name, older_than=older_than, larger_than=larger_than))
 
     def _take(self, bounds: Bounds) -> None:
-        """The log starts here now."""
+        """Take over size and start from the bounds; the start never moves back."""
         self.size = bounds.size
         self.removed = max(self.removed, bounds.removed)
         if bounds.start > self.start:

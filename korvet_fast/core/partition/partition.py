@@ -8,7 +8,7 @@ import weakref
 from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 from korvet_fast import _native
-from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.high_watermark import HighWatermark
 from korvet_fast.core.partition.leader import PartitionLeader
 from korvet_fast.core.partition.leader_epochs import EpochOffset
@@ -87,7 +87,7 @@ class Partition:
         "topic",
     )
 
-    def __init__(self, given: Collaborators, topic: str, index: int, config: TopicConfig) -> None:
+    def __init__(self, given: PartitionCollaborators, topic: str, index: int, config: TopicConfig) -> None:
         self.topic = topic
         self.index = index
         self.name = name = f"{topic}:{index}"
@@ -237,7 +237,7 @@ class Partition:
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def check(self, offset: int) -> None:
+    def check_offset(self, offset: int) -> None:
         """Raises `KorvetError` unless a consumer may stand at this offset here.
 
         OFFSET_OUT_OF_RANGE, NOT_LEADER_OR_FOLLOWER (also above an end that is uncertain), UNKNOWN_TOPIC_OR_PARTITION
@@ -250,7 +250,7 @@ class Partition:
         """Whole durable batches from the one that holds `offset`, or the next one; at least one if there is one.
 
         That one is given however small `max_bytes` is, 0 and less included.
-        Raises `StoreError`, or `KorvetError` as `check`.
+        Raises `StoreError`, or `KorvetError` as `check_offset`.
         """
         log = self.log
         if not self.leadership.leads or not log.removed <= offset <= log.end:
@@ -298,7 +298,7 @@ class Partition:
         return log.epochs.find_end(epoch, log.start, log.end)
 
     async def delete_records(self, offset: int) -> int:
-        """Records below `offset` (`LATEST`: below the high watermark) are gone; returns the new start.
+        """Delete the records below `offset` (`LATEST`: below the high watermark); returns the new start.
 
         Raises `KorvetError` OFFSET_OUT_OF_RANGE for an offset that is negative or above the high watermark.
         """

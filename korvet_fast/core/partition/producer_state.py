@@ -21,7 +21,7 @@ _ROOM: Final = 512  # bytes that a table may take for each of its entries: four 
 _SMALL: Final = 4096  # bytes of a table that are not worth the trouble
 _COUNTABLE = 1 << 30  # half of the numbers: beyond it, before and after cannot be told apart
 
-# What is looked at in a batch (`_native.Batch.numbers`): producer id, its epoch, the first sequence, how many records.
+# Of a batch (`_native.Batch.numbers`): producer id, its epoch, the first sequence number, how many records.
 ProducerSequence: TypeAlias = tuple[int, int, int, int]
 
 
@@ -51,7 +51,7 @@ class Producer:
         self.seen = seen
 
     def begin(self, epoch: int) -> None:
-        """Know nothing of what it sent before."""
+        """Begin an epoch: forget the batches of the one before."""
         self.epoch = epoch
         self.before = self.following = 0
         self.batches: list[int] = []
@@ -75,7 +75,7 @@ class ProducerLimit:
         return len(self._probation) + len(self._protected)
 
     def enter(self, producer: Producer) -> None:
-        """Somebody new sent a first batch."""
+        """Add a producer that sent its first batch; forget the oldest beyond `most`."""
         producer.owner[producer.id] = producer
         self._probation[producer] = None
         while len(self) > self.most:
@@ -109,7 +109,7 @@ def _take_out(table: dict[Any, Any], key: object) -> None:
 
 
 class ProducerState:
-    """All producers of one partition. `check` says, `add` remembers; they are apart as an append may fail between."""
+    """All producers of one partition. `check` judges a batch before its append, `add` remembers it afterwards."""
 
     __slots__ = ("_known", "_limit")
 
@@ -121,18 +121,18 @@ class ProducerState:
     def __len__(self) -> int:
         return len(self._known)
 
-    def is_next(self, numbers: ProducerSequence) -> bool:
+    def is_next(self, sequence: ProducerSequence) -> bool:
         """Whether the batch follows the last one that is known of its producer."""
-        known = self._known.get(numbers[0])
-        return known is not None and known.epoch == numbers[1] and known.following == numbers[2]
+        known = self._known.get(sequence[0])
+        return known is not None and known.epoch == sequence[1] and known.following == sequence[2]
 
-    def check(self, numbers: ProducerSequence) -> BatchMetadata | None:
+    def check(self, sequence: ProducerSequence) -> BatchMetadata | None:
         """None if the batch is to be stored; what was stored before if it is a repetition.
 
         Raises `KorvetError` INVALID_RECORD, INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, or
         DUPLICATE_SEQUENCE_NUMBER for a repetition of which the offset is no longer known.
         """
-        producer_id, epoch, first, count = numbers
+        producer_id, epoch, first, count = sequence
         if first < 0 or epoch < 0:
             raise KorvetError(Errors.INVALID_RECORD, "a batch with a producer id needs an epoch and a sequence number")
         known = self._known.get(producer_id)
@@ -157,9 +157,9 @@ class ProducerState:
             raise KorvetError(Errors.DUPLICATE_SEQUENCE_NUMBER, f"sequences {first} to {last} were stored before")
         raise KorvetError(Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, f"sequence {first}, but {expected} is next")
 
-    def add(self, numbers: ProducerSequence, base_offset: int, timestamp: int, seen: float) -> None:
+    def add(self, sequence: ProducerSequence, base_offset: int, timestamp: int, seen: float) -> None:
         """The batch is in the log from `base_offset` on. `seen`: when, for `expire`."""
-        producer_id, epoch, first, count = numbers
+        producer_id, epoch, first, count = sequence
         known = self._known.get(producer_id)
         if known is None:
             known = Producer(producer_id, epoch, seen, self._known)
@@ -177,7 +177,7 @@ class ProducerState:
         known.seen = seen
 
     def forget(self, offset: int) -> None:
-        """The batches from `offset` on are not in the log after all."""
+        """Forget the batches from `offset` on: they are not in the log."""
         for known in list(self._known.values()):
             batches = known.batches
             while batches and batches[-_FIELDS + 2] >= offset:

@@ -1,4 +1,4 @@
-"""The partitions whose leader has to ask the store where their log ends."""
+"""The partitions whose leader has to ask the store where the log ends."""
 
 import asyncio
 from itertools import islice

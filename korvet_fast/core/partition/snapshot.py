@@ -60,15 +60,15 @@ class PartitionSnapshot:
             self.producers.load(memoryview(saved)[_HEAD.size + 16 * many :], seen)
             self.saved_end = end
 
-    def count_producers(self, headers: bytes, seen: float) -> None:
-        """Know those producers whose last batches have these heads, and no others."""
+    def replace_producers(self, headers: bytes, seen: float) -> None:
+        """Replace all producers by those that wrote the batches with these headers (61 bytes each)."""
         self.producers.clear()
         for batch in _native.batch_headers(headers, False):
             if batch.numbers is not None:
                 self.producers.add(batch.numbers, batch.base_offset, batch.max_timestamp, seen)
 
     async def catch_up(self, store: Store, start: int, end: int, seen: float) -> int:
-        """Take in what the log holds from `start` to `end`; how many bytes that was. Raises `StoreError`."""
+        """Add producers and epochs of the batches from `start` to `end`; the bytes read. Raises `StoreError`."""
         offset, size = start, 0
         while offset < end:
             page = await store.read(self._log, offset, _PAGE, end, copy=True)

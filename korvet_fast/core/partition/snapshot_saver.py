@@ -2,19 +2,19 @@
 
 import asyncio
 
-from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.leadership import Leadership, Operation
 from korvet_fast.core.partition.log import PartitionLog
 from korvet_fast.core.partition.snapshot import PartitionSnapshot
 
 
 class SnapshotSaver:
-    """`unsaved`: bytes appended since the snapshot was saved: what an opening after a crash reads again."""
+    """`unsaved`: bytes appended since the snapshot was saved; the next leader reads them after a crash."""
 
     __slots__ = ("_leadership", "_log", "_saving", "_snapshot", "_store", "_tasks", "unsaved")
 
     def __init__(
-        self, log: PartitionLog, leadership: Leadership, snapshot: PartitionSnapshot, given: Collaborators
+        self, log: PartitionLog, leadership: Leadership, snapshot: PartitionSnapshot, given: PartitionCollaborators
     ) -> None:
         self.unsaved = 0
         self._log = log
@@ -53,6 +53,6 @@ class SnapshotSaver:
             self._saving = self._tasks.start(self.save())
 
     async def wait(self) -> None:
-        """Until nothing is being saved in the background."""
+        """Wait until no save is under way in the background."""
         if self._saving is not None and not self._saving.done():
             await asyncio.wait([self._saving])

@@ -56,7 +56,7 @@ class PendingAppend:
     def settle(self, timeout_ms: int) -> None:
         """Set the outcome; nothing is waited for any longer."""
         if self.appended is not None:
-            self._outcomes[self._at] = judge(self._index, self.partition, self.appended, timeout_ms)
+            self._outcomes[self._at] = find_outcome(self._index, self.partition, self.appended, timeout_ms)
 
     @property
     def failed(self) -> bool:
@@ -64,7 +64,7 @@ class PendingAppend:
         return bool(self._outcomes[self._at][1])
 
 
-def judge(index: int, partition: Partition, appended: "AppendResult", timeout_ms: int) -> Outcome:
+def find_outcome(index: int, partition: Partition, appended: "AppendResult", timeout_ms: int) -> Outcome:
     """The outcome of an append whose future has ended, or whose time is over."""
     base, time, start, done = appended
     if done is None:
@@ -83,7 +83,7 @@ async def settle_one(index: int, partition: Partition, appended: "AppendResult",
     done = appended[3]
     if done is not None:
         await _wait([done], max(timeout_ms, 0) / 1000)
-    return judge(index, partition, appended, timeout_ms)
+    return find_outcome(index, partition, appended, timeout_ms)
 
 
 async def settle_all(session: ClientSession, pending: list[PendingAppend], timeout_ms: int) -> None:

@@ -27,7 +27,7 @@ class ProduceTurn:
 def remember_refusal(
     session: ClientSession, topic: str, index: int, data: bytearray | memoryview | None, error: KorvetError
 ) -> None:
-    """What the producer has sent behind this batch must not overtake it, if this broker can take it by then."""
+    """Remember a batch refused as NOT_LEADER_OR_FOLLOWER, so that batches sent behind it are refused too."""
     if error.error == Errors.NOT_LEADER_OR_FOLLOWER:
         if session.refused is None:
             session.refused = RefusedBatches()

@@ -3,14 +3,14 @@
 from bisect import insort
 from collections.abc import Iterator
 
-from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.topics.topic import Topic
 
 
 class TopicIndex:
-    """Iterates in the order of names. `partition_count`: of all topics together."""
+    """Topics by name and by id; iterates in the order of names. `partition_count`: of all topics together."""
 
-    def __init__(self, given: Collaborators) -> None:
+    def __init__(self, given: PartitionCollaborators) -> None:
         self.partition_count = 0
         self._given = given
         self._by_name: dict[str, Topic] = {}

@@ -40,5 +40,5 @@ class MutationQuota:
             raise KorvetError(Errors.THROTTLING_QUOTA_EXCEEDED, text)
 
     def take(self, partitions: int) -> None:
-        """So many were created or deleted, after `check` had let them through."""
+        """Take tokens for partitions that were created or deleted, after `check` had let the change through."""
         self._tokens = max(self._tokens - partitions, -PATIENCE * self._rate)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from korvet_fast.config import Settings
-from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.entries_partition import EntriesPartition
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.topic_config import ONLY, TopicConfig
@@ -47,7 +47,7 @@ class Topic:
     __slots__ = ("config", "id", "name", "packed", "partitions", "version")
 
     def __init__(
-        self, given: Collaborators, name: str, packed: bytes, settings: Settings, made: int | None = None
+        self, given: PartitionCollaborators, name: str, packed: bytes, settings: Settings, made: int | None = None
     ) -> None:
         document = Document.unpack(packed)
         self.name = name
@@ -58,7 +58,7 @@ class Topic:
         self.partitions: list[Partition] = []
         self.grow(given, document.partitions if made is None else made)
 
-    def grow(self, given: Collaborators, total: int) -> list[Partition]:
+    def grow(self, given: PartitionCollaborators, total: int) -> list[Partition]:
         """Have `total` partitions; those that are new."""
         kind = EntriesPartition if self.config.log_format.entries_layout else Partition
         added = [kind(given, self.name, index, self.config) for index in range(len(self.partitions), total)]

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from korvet_fast.config import Settings
 from korvet_fast.core.eager import gather_bounded
 from korvet_fast.core.fair_lock import ChangeLock, Changer
-from korvet_fast.core.partition.collaborators import Collaborators
+from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.partition.snapshot_saver import SnapshotSaver
 from korvet_fast.core.topic_config import TopicConfig, fix, warn
@@ -30,18 +30,21 @@ _STEP = 256  # partitions made before others have their turn
 class Topics(TopicIndex):
     """All topics of the cluster, with those of their partitions that are led here ready to be used.
 
-    `settle` takes over those partitions of topics that are to be led here, and gives up the others. `quota`: how fast
-    clients of this broker may create and delete.
+    `reconcile` acquires the partitions of these topics that this broker is to lead, and resigns from the others.
+    `quota`: how fast clients of this broker may create and delete.
     """
 
     def __init__(
-        self, given: Collaborators, settings: Settings, settle: Callable[[Iterable[Topic]], Awaitable[None]]
+        self,
+        given: PartitionCollaborators,
+        settings: Settings,
+        reconcile: Callable[[Iterable[Topic]], Awaitable[None]],
     ) -> None:
         super().__init__(given)
         number = settings.number
         rate, burst = number("controller.mutation.rate"), number("controller.mutation.burst")
         self.quota = MutationQuota(rate, burst, given.clock.monotonic)
-        self._settle = settle
+        self._reconcile = reconcile
         self._settings = settings
         self.changing = ChangeLock()  # reading never waits
         self._own = self.changing.open(self)  # for what no client asked for
@@ -52,11 +55,6 @@ class Topics(TopicIndex):
     def version(self) -> int:
         """Grows with every change, so that answers made from the topics can be kept."""
         return self._given.metadata.number
-
-    @staticmethod
-    def check_name(name: str) -> None:
-        """See `topic.check_name`."""
-        check_name(name)
 
     # -- the registry --------------------------------------------------------------------------------------------
 
@@ -123,7 +121,7 @@ class Topics(TopicIndex):
                 self._add(topic)
                 changed.append(topic)
         self._seen = seen
-        await self._settle([topic for topic in changed if self._by_id.get(topic.id) is topic])
+        await self._reconcile([topic for topic in changed if self._by_id.get(topic.id) is topic])
 
     async def _restore(self, documents: dict[str, bytes]) -> None:
         """The server's history broke: tell it again what it has forgotten of the topics. Changes `documents`.
@@ -235,7 +233,7 @@ class Topics(TopicIndex):
                 topic.grow(self._given, min(end, total))
                 await asyncio.sleep(0)
             self._add(topic)
-            await self._settle([topic])
+            await self._reconcile([topic])
         return topic
 
     async def grow(
@@ -259,7 +257,7 @@ class Topics(TopicIndex):
                 for end in range(have + _STEP, total + _STEP, _STEP):
                     self._add_partitions(topic, min(end, total))
                     await asyncio.sleep(0)
-                await self._settle([topic])
+                await self._reconcile([topic])
 
     async def alter(
         self,

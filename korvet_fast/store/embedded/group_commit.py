@@ -17,18 +17,11 @@ from korvet_fast._native import Flusher
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.segment import Segment
+from korvet_fast.store.shared_future import SharedFuture
 
 _AT_ONCE = 64  # flushes whose waiters go on in one turn of the loop
 
 _logger = logging.getLogger(__name__)
-
-
-class SharedFuture(asyncio.Future[None]):
-    """A future that many wait for: that one of them is cancelled does not cancel it for the others."""
-
-    def cancel(self, msg: object = None) -> bool:
-        """Refused; a task that waits here is cancelled when the future ends."""
-        return False
 
 
 class Flush(NamedTuple):
@@ -37,7 +30,7 @@ class Flush(NamedTuple):
     log: Log
     end: int
     full: list[Segment]  # get their index written
-    future: "asyncio.Future[None]"
+    future: SharedFuture
 
 
 class GroupCommit:
@@ -78,19 +71,19 @@ class GroupCommit:
         """While inside, no flush of this log is under way. One at a time for a log."""
         log.paused = True
         try:
-            await self.rest(log)
+            await self.wait_until_idle(log)
             yield
         finally:
             log.paused = False
             self._hand_over(log)
 
-    async def rest(self, log: Log) -> None:
-        """Until nothing that was handed over is under way."""
+    async def wait_until_idle(self, log: Log) -> None:
+        """Wait until no flush of this log is under way, and no index is being written."""
         while log.flushing is not None or log.indexing is not None:
             await asyncio.wait([future for future in (log.flushing, log.indexing) if future is not None])
 
-    async def settle(self, log: Log) -> None:
-        """Until what is handed over now is done; what is handed over meanwhile is not waited for."""
+    async def wait_for_flushes(self, log: Log) -> None:
+        """Wait until the flushes handed over so far have ended; later ones are not waited for."""
         if log.flushing is not None:  # the last one, and flushes of a log end in their order
             await asyncio.wait([log.flushing])
         if log.indexing is not None:
@@ -103,7 +96,7 @@ class GroupCommit:
             return
         log.waiting = None
         if log.failed or self.closed:
-            refuse(future, log.failed or "the store was closed before it was flushed")
+            future.fail(StoreError(log.failed or "the store was closed before it was flushed"))
             return
         full, log.unflushed = log.unflushed, []
         files = [segment.path for segment in (*full, log.segments[-1])]
@@ -114,7 +107,7 @@ class GroupCommit:
             self._flusher.flush(id(log), self._ticket, files, directories)
         except OSError as error:
             log.fail(f"the flush failed: {error}")
-            refuse(future, log.failed)
+            future.fail(StoreError(log.failed))
             return
         self._flushes[self._ticket] = Flush(log, log.end, full, future)
         log.flushing = future
@@ -132,7 +125,7 @@ class GroupCommit:
             if failure is not None:
                 log.fail(f"the flush failed: {failure}")
             if log.failed:
-                refuse(future, log.failed)
+                future.fail(StoreError(log.failed))
                 continue
             log.durable = max(log.durable, end)
             if full and not self.closed:
@@ -154,12 +147,6 @@ class GroupCommit:
                 log.indexing = None
 
         mine = log.indexing = self._loop.create_task(write())
-
-
-def refuse(future: "asyncio.Future[None]", why: str) -> None:
-    """End a future with `StoreError`."""
-    future.set_exception(StoreError(why))
-    future.exception()  # nobody has to be waiting
 
 
 def _write_indexes(segments: Sequence[Segment]) -> list[Segment]:

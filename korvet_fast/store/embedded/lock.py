@@ -19,7 +19,7 @@ class Lock:
         return self._path.exists()
 
     def take(self) -> None:
-        """Raises `StoreError` if another process has it."""
+        """Lock the directory. Raises `StoreError` if another process has the lock."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

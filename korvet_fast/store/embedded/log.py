@@ -14,6 +14,7 @@ from pathlib import Path
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.files import Files, Handle
 from korvet_fast.store.embedded.segment import Segment
+from korvet_fast.store.shared_future import SharedFuture
 from korvet_fast.store.types import Bounds, OffsetConflict, RecordBatch, SegmentLimits
 from korvet_fast.types import Buffer
 
@@ -58,7 +59,7 @@ class Log:
         self.dirty = False  # something was written since the last flush began
         self.fresh = False  # a file was made since then
         self.unflushed: list[Segment] = []  # segments that became full since then
-        self.waiting: asyncio.Future[None] | None = None  # of those whose flush is not handed over yet
+        self.waiting: SharedFuture | None = None  # of those whose flush is not handed over yet
         self.flushing: asyncio.Future[None] | None = None  # of the last flush handed over, until the log is at rest
         self.indexing: asyncio.Future[None] | None = None  # until the indexes of full segments are beside them
         self.paused = False  # none may be handed over
@@ -90,7 +91,7 @@ class Log:
         return max(0, bisect_right(self.segments, offset, key=_base) - 1)
 
     def append(self, batches: Sequence[RecordBatch], at: int, segment_limits: SegmentLimits, files: Files) -> int:
-        """Write the entries behind the end, all or none, into the page cache; the new end.
+        """Write the batches behind the end, all or none, into the page cache; returns the new end.
 
         Raises `OffsetConflict` and `StoreError`.
         """

@@ -34,8 +34,8 @@ _INDEX_ITSELF = 32  # rows that an index without any weighs as much as
 _Result = TypeVar("_Result")
 
 
-class _Cut(Exception):
-    pass
+class _LogChanged(Exception):
+    """Records were removed from the log while a thread read it: the read begins anew."""
 
 
 class Reader:
@@ -53,7 +53,7 @@ class Reader:
         while True:
             try:
                 return await self._read(log, start, max_bytes, limit, copy)
-            except _Cut:
+            except _LogChanged:
                 continue
 
     async def find_time(self, log: Log, ms: int, start: int) -> ReadResult:
@@ -61,7 +61,7 @@ class Reader:
         while True:
             try:
                 return await self._find_time(log, ms, start)
-            except _Cut:
+            except _LogChanged:
                 continue
 
     async def _read(self, log: Log, start: int, max_bytes: int, limit: int, copy: bool) -> ReadResult:
@@ -162,16 +162,16 @@ class Reader:
             return segment.index
         size, index = self._indexes.pop(segment, (-1, None))
         if index is not None:
-            self._rows -= _weigh(index)
+            self._rows -= _cost(index)
         if index is None or size != segment.size:
             size = segment.size
             index = await self._in_thread(log, segment.load_index, log.interval)
         if segment not in self._indexes:  # another read may have loaded it meanwhile
             self._indexes[segment] = (size, index)
-            self._rows += _weigh(index)
+            self._rows += _cost(index)
         while self._rows > _INDEX_ROWS and len(self._indexes) > 1:
             _, (_, oldest) = self._indexes.popitem(last=False)
-            self._rows -= _weigh(oldest)
+            self._rows -= _cost(oldest)
         return index
 
     async def _fetch(self, log: Log, segment: Segment, position: int, length: int) -> memoryview:
@@ -198,10 +198,10 @@ class Reader:
             result = await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
         except OSError as error:
             if log.version != version:
-                raise _Cut from error
+                raise _LogChanged from error
             raise StoreError(f"{log.directory}: reading failed: {error.strerror}") from error
         if log.version != version:
-            raise _Cut
+            raise _LogChanged
         return result
 
 
@@ -215,7 +215,7 @@ def _read_rest(handle: Handle, data: bytearray, position: int, got: int) -> None
         got += count
 
 
-def _weigh(index: Index) -> int:
+def _cost(index: Index) -> int:
     return _INDEX_ITSELF + len(index)
 
 

@@ -43,7 +43,7 @@ def open_logs(directory: Path, interval: int, pool: Executor) -> dict[str, Log]:
     with os.scandir(directory) as entries:
         names = {entry.name: log_name(entry.name) for entry in entries if entry.is_dir()}
     logs = {}
-    doubtful = []
+    uncertain = []
     for place, name in names.items():
         if name is None:
             continue  # not ours
@@ -51,8 +51,8 @@ def open_logs(directory: Path, interval: int, pool: Executor) -> dict[str, Log]:
         if log is not None:
             logs[name] = log
         else:
-            doubtful.append((name, directory / place, interval))
-    logs.update((log.name, log) for log in pool.map(lambda found: _recover(*found), doubtful))
+            uncertain.append((name, directory / place, interval))
+    logs.update((log.name, log) for log in pool.map(lambda found: _recover(*found), uncertain))
     (directory / CHECKPOINT).unlink(missing_ok=True)
     sync_directory(directory)
     _tell_of_lost_registry(directory, logs)

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from korvet_fast.errors import Errors, KorvetError, StoreError
 from korvet_fast.store.embedded.files import Files, replace_file, sync_directory
-from korvet_fast.store.embedded.group_commit import GroupCommit, refuse
+from korvet_fast.store.embedded.group_commit import GroupCommit
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.segment import Segment
 
@@ -23,7 +23,7 @@ _START = "start"  # the file that says where a log starts, if that is not where 
 
 
 class Retention:
-    """The scissors of a store: what a cut needs besides the log."""
+    """Removes records of a log: from the front (`delete_records`, `apply_retention`) or from the end (`truncate`)."""
 
     def __init__(self, files: Files, pool: Executor, commit: GroupCommit) -> None:
         """`pool`: threads that no reader keeps waiting."""
@@ -71,7 +71,7 @@ class Retention:
         log.start = max(log.start, log.segments[0].base)
         for segment in removed:
             self._files.forget(segment.path)
-        await self._commit.settle(log)
+        await self._commit.wait_for_flushes(log)
         # From the front, so that a crash in between leaves no hole.
         await self._in_thread(_remove, [path for s in removed for path in (s.index_path, s.path)])
 
@@ -106,7 +106,7 @@ class Retention:
         log.unflushed = [segment for segment in log.unflushed if segment in log.segments]
         log.durable = min(log.durable, kept.end)
         if log.waiting is not None:
-            refuse(log.waiting, f"{log.name} was cut at {offset}")
+            log.waiting.fail(StoreError(f"{log.name} was cut at {offset}"))
             log.waiting = None
 
     def _remove_back(self, segments: list[Segment]) -> None:

@@ -4,7 +4,7 @@ data/.lock                                   one process at a time (lock.py)
 data/checkpoint                              how a clean shutdown left the logs (recovery.py)
 data/orders-0/00000000000000000000.log       batches from offset 0 on (segment.py)
 data/orders-0/00000000000000000000.index     where they are (index.py)
-data/orders-0/start                          where the log starts, if records were deleted (cut.py)
+data/orders-0/start                          where the log starts, if records were deleted (retention.py)
 data/@registry/                              keys and values, a log as well (registry.py)
 data/@removed/                               dropped logs on their way out
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 from korvet_fast.errors import Errors, KorvetError, StoreError
 from korvet_fast.store.embedded.copies import find_missing_copies
 from korvet_fast.store.embedded.files import Files, default_limit, make_directory, sync_directory
-from korvet_fast.store.embedded.group_commit import GroupCommit, SharedFuture, refuse, write_index
+from korvet_fast.store.embedded.group_commit import GroupCommit, write_index
 from korvet_fast.store.embedded.lock import Lock
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.names import REMOVED, directory_name
@@ -26,6 +26,7 @@ from korvet_fast.store.embedded.reader import Reader
 from korvet_fast.store.embedded.recovery import open_logs, write_checkpoint
 from korvet_fast.store.embedded.registry import NAME, Registry
 from korvet_fast.store.embedded.retention import Retention
+from korvet_fast.store.shared_future import SharedFuture
 from korvet_fast.store.types import (
     BATCHES,
     LARGE,
@@ -132,7 +133,7 @@ class EmbeddedStore:
             unflushed = [log for log in logs if (log.dirty or log.waiting or log.flushing) and not log.failed]
             if not unflushed:
                 for log in logs:
-                    await self._commit.rest(log)
+                    await self._commit.wait_until_idle(log)
                 return logs
             await asyncio.wait(list(map(self._commit.ask, unflushed)))
 
@@ -279,7 +280,7 @@ class EmbeddedStore:
         for segment in log.segments:
             self._files.forget(segment.path)
         if log.waiting is not None:
-            refuse(log.waiting, f"{log.name} was dropped")
+            log.waiting.fail(StoreError(f"{log.name} was dropped"))
             log.waiting = None
         return removed
 

@@ -1,4 +1,4 @@
-"""Work in the background. Others wait for what it does: if it ended by a defect, unheard, they would wait for ever."""
+"""Tasks in the background, whose exceptions are logged: others wait for what a task does, and may wait for ever."""
 
 import asyncio
 import logging

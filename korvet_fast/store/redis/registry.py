@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from korvet_fast._native import ReplyError, encode_commands, parse_reply
 from korvet_fast.errors import StoreError
-from korvet_fast.store.redis.connection.topology import REPAIR, Topology, curable
+from korvet_fast.store.redis.connection.topology import REPAIR, Topology, is_retriable
 from korvet_fast.store.types import CompareAndSet
 
 _VERSION = b"@version"
@@ -115,7 +115,7 @@ class Registry:
                 if not isinstance(answer, ReplyError):
                     return _Done(answer, again)
                 why = answer.message
-                if not curable(why):
+                if not is_retriable(why):
                     raise StoreError(f"the registry: {why}")
             again = True
             await self._topology.repair(place, why, deadline - loop.time())

@@ -7,7 +7,7 @@ from typing import Any
 
 from korvet_fast._native import ReplyError, encode_commands, parse_reply
 from korvet_fast.store.redis.connection.pipeline import PipelineDown
-from korvet_fast.store.redis.connection.topology import Topology, curable
+from korvet_fast.store.redis.connection.topology import Topology, is_retriable
 from korvet_fast.store.redis.connection.url import parse_url
 
 
@@ -27,7 +27,7 @@ class Scene:
 
     async def insist(self, key: str, *command: bytes | str | int) -> Any:
         """As `ask`, again and again while the error is one that passes."""
-        while isinstance(answer := await self.ask(key, *command), ReplyError) and curable(answer.message):
+        while isinstance(answer := await self.ask(key, *command), ReplyError) and is_retriable(answer.message):
             await self.topology.repair(key, answer.message)
         return answer
 

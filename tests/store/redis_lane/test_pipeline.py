@@ -12,7 +12,7 @@ from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.connection import pipeline as pipeline_module
 from korvet_fast.store.redis.connection.connect import connect
 from korvet_fast.store.redis.connection.pipeline import Asking, Pipeline, PipelineDown, PipelineLost
-from korvet_fast.store.redis.connection.url import Endpoint, parse_url
+from korvet_fast.store.redis.connection.url import RedisAddress, parse_url
 from korvet_fast.types import Buffer
 from redis_server import RedisServer
 
@@ -287,7 +287,7 @@ async def test_asking_goes_before_each_command() -> None:
 
 async def test_a_password_that_is_wrong_or_missing(start_redis: Callable[..., RedisServer]) -> None:
     server = start_redis(requirepass="right")
-    endpoint = Endpoint("127.0.0.1", server.port)
+    endpoint = RedisAddress("127.0.0.1", server.port)
     for who, words in (
         ("", "refuses CLIENT: NOAUTH"),
         (":wrong@", "refuses AUTH: WRONGPASS"),
@@ -304,7 +304,7 @@ async def test_a_password_that_is_wrong_or_missing(start_redis: Callable[..., Re
 async def test_nobody_there_and_nobody_who_answers(start_redis: Callable[..., RedisServer]) -> None:
     server = start_redis()
     url = parse_url("redis://127.0.0.1?socket_timeout=0.2")
-    endpoint = Endpoint("127.0.0.1", server.port)
+    endpoint = RedisAddress("127.0.0.1", server.port)
     server.pause()
     with pytest.raises(PipelineDown, match=r"did not answer within 0\.2 s"):
         await connect(url, endpoint, None)
@@ -312,7 +312,7 @@ async def test_nobody_there_and_nobody_who_answers(start_redis: Callable[..., Re
     with pytest.raises(PipelineDown, match=f"cannot connect to {endpoint}: Connection refused"):
         await connect(url, endpoint, None)
     with pytest.raises(PipelineDown, match="cannot connect to /no/such: No such file"):
-        await connect(url, Endpoint("", 0, "/no/such"), None)
+        await connect(url, RedisAddress("", 0, "/no/such"), None)
 
 
 async def test_a_socket_of_the_file_system(

@@ -10,7 +10,7 @@ from korvet_fast._native import ReplyError
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.connection.clients import Refused
 from korvet_fast.store.redis.connection.pipeline import PipelineDown, PipelineLost
-from korvet_fast.store.redis.connection.topology import curable
+from korvet_fast.store.redis.connection.topology import is_retriable
 from redis_cluster import Cluster
 from redis_sentinels import Sentinels
 from redis_server import RedisServer
@@ -136,7 +136,7 @@ async def test_a_master_that_was_a_replica_meanwhile_is_a_new_history(start_redi
         master.follow(other)
         error = await there.ask("k", "SET", "k", "v")
         assert isinstance(error, ReplyError)
-        assert curable(error.message)
+        assert is_retriable(error.message)
         with pytest.raises(StoreError, match="is a replica"):
             await there.topology.repair("k", error.message, within=0.2)
         master.promote()

@@ -22,7 +22,7 @@ def append(scene: Scene, at: int, count: int, size: int) -> tuple[list[object], 
     sent = []
     for number in range(at, at + count):
         futures.append(scene.append(LOG, number, 1, size=size).stored)
-        sent.append(log.flying)
+        sent.append(log.in_flight)
     return futures, sent
 
 
@@ -69,13 +69,13 @@ async def test_appends_of_many_logs_are_counted_together(own_place: Place, proxy
         for number in range(3):
             proxy.hold()
             appendings = [scene.append(name, number, 1, size=10_000) for name in names]
-            flying = [scene.store._logs[name].flying for name in names]
+            in_flight = [scene.store._logs[name].in_flight for name in names]
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             proxy.release()
             for appending in appendings:
                 await appending.stored
-            assert flying == ([1, 1, 0, 0] if number else [1, 0, 0, 0])
+            assert in_flight == ([1, 1, 0, 0] if number else [1, 0, 0, 0])
 
 
 @pytest.mark.parametrize("script", [READ_STATE, TRIM], ids=["asked", "cut"])

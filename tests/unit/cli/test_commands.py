@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 
 from broker_process import BrokerProcess
 from korvet_fast.cli import root
-from korvet_fast.cli.topic import draw_table
+from korvet_fast.cli.table import draw_table
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korvet_fast.client.protocol.errors import ClientError, ConnectionLost, broker_error
-from korvet_fast.spark.offsets import LATEST, OffsetQuery, list_offsets, read, read_json, write
+from korvet_fast.spark.offsets import OffsetQuery, list_offsets, read, read_json, write
+from korvet_fast.types import LATEST
 from spark_world import NOT_LEADER, World
 
 written = st.dictionaries(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from korvet_fast.errors import SettingError
-from korvet_fast.spark.offsets import EARLIEST, LATEST
 from korvet_fast.spark.options import ROWS, Options, Use, parse, parse_columns
+from korvet_fast.types import EARLIEST, LATEST
 
 BASE = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "t"}
 NAMED = '{"t": {"0": 5, "1": -2}}'

@@ -7,7 +7,7 @@ from typing import Any
 from korvet_fast._native import ReplyError, encode_commands, parse_reply
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.connection.pipeline import PipelineLost, Word
-from korvet_fast.store.redis.connection.topology import Topology, curable
+from korvet_fast.store.redis.connection.topology import Topology, is_retriable
 from korvet_fast.types import Buffer
 
 BUDGET = 20.0  # seconds within which a call must be answered, and the outcome of an append be known
@@ -47,7 +47,7 @@ class IdempotentCalls:
                 if error_reply is None:
                     return raw
                 why = parse_reply(error_reply).message
-                if not curable(why):
+                if not is_retriable(why):
                     raise StoreError(f"{key}: {why}")
             if loop.time() > deadline:
                 raise StoreError(f"{key}: {why}; tried for {within:g} s")

@@ -10,7 +10,7 @@ from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.connection.connect import NAME
-from korvet_fast.store.redis.connection.url import Endpoint, RedisUrl
+from korvet_fast.store.redis.connection.url import RedisAddress, RedisUrl
 
 
 class Refused(StoreError):
@@ -26,9 +26,9 @@ class Clients:
 
     def __init__(self, url: RedisUrl) -> None:
         self._url = url
-        self._clients: dict[tuple[Endpoint, bool], Redis] = {}
+        self._clients: dict[tuple[RedisAddress, bool], Redis] = {}
 
-    async def call(self, endpoint: Endpoint, *command: bytes | str | int, sentinel: bool = False) -> Any:
+    async def call(self, endpoint: RedisAddress, *command: bytes | str | int, sentinel: bool = False) -> Any:
         """One command; the reply as RESP2 has it: bytes, int, list or None.
 
         Raises `Refused` for an error reply, `StoreError` for a server that cannot be reached or does not answer.
@@ -46,7 +46,7 @@ class Clients:
             await client.aclose()
 
 
-async def _call(client: Redis, endpoint: Endpoint, command: tuple[bytes | str | int, ...]) -> Any:
+async def _call(client: Redis, endpoint: RedisAddress, command: tuple[bytes | str | int, ...]) -> Any:
     try:
         return await client.execute_command(*command)  # type: ignore[no-untyped-call]
     except ResponseError as error:
@@ -60,7 +60,7 @@ async def _call(client: Redis, endpoint: Endpoint, command: tuple[bytes | str | 
         raise StoreError(f"{endpoint}: {error}") from error
 
 
-def _make(url: RedisUrl, endpoint: Endpoint, sentinel: bool) -> Redis:
+def _make(url: RedisUrl, endpoint: RedisAddress, sentinel: bool) -> Redis:
     user, password = (url.sentinel_user, url.sentinel_password) if sentinel else (url.user, url.password)
     where: dict[str, Any] = {"unix_socket_path": endpoint.path}
     if not endpoint.path:

@@ -7,10 +7,9 @@ from functools import partial
 from korvet_fast._native import encode_commands
 from korvet_fast.errors import SettingError
 from korvet_fast.store.redis.connection.pipeline import Pipeline, PipelineDown, PipelineLost
-from korvet_fast.store.redis.connection.url import Endpoint, RedisUrl, Tls
+from korvet_fast.store.redis.connection.url import RedisAddress, RedisUrl, Tls
 
 NAME = "korvet-fast"  # what CLIENT LIST shows
-KEEPALIVE = 60  # seconds of silence after which TCP looks whether the peer is still there
 
 
 def make_context(tls: Tls) -> ssl.SSLContext:
@@ -29,7 +28,9 @@ def make_context(tls: Tls) -> ssl.SSLContext:
     return context
 
 
-async def connect(url: RedisUrl, endpoint: Endpoint, context: ssl.SSLContext | None, patience: float = 0.0) -> Pipeline:
+async def connect(
+    url: RedisUrl, endpoint: RedisAddress, context: ssl.SSLContext | None, patience: float = 0.0
+) -> Pipeline:
     """A pipeline to a server, ready for commands.
 
     `patience`: seconds that an answer may take beyond the URL's `socket_timeout`, for commands that block. Raises
@@ -39,7 +40,7 @@ async def connect(url: RedisUrl, endpoint: Endpoint, context: ssl.SSLContext | N
     return await asyncio.ensure_future(_connect(url, endpoint, context, patience))
 
 
-async def _connect(url: RedisUrl, endpoint: Endpoint, context: ssl.SSLContext | None, patience: float) -> Pipeline:
+async def _connect(url: RedisUrl, endpoint: RedisAddress, context: ssl.SSLContext | None, patience: float) -> Pipeline:
     loop = asyncio.get_running_loop()
     make = partial(Pipeline, str(endpoint), url.timeout + patience)
     try:

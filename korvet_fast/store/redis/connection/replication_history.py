@@ -6,7 +6,7 @@ also takes a new replid when its first replica comes, or its last one has long b
 
 from typing import NamedTuple
 
-from korvet_fast.store.redis.connection.url import Endpoint
+from korvet_fast.store.redis.connection.url import RedisAddress
 
 _NONE = "0" * 40
 
@@ -45,7 +45,7 @@ def read_replication_history(info: dict[str, str]) -> ReplicationHistory:
 
 
 def compare(
-    known: dict[Endpoint, ReplicationHistory], now: dict[Endpoint, ReplicationHistory], gone: set[Endpoint]
+    known: dict[RedisAddress, ReplicationHistory], now: dict[RedisAddress, ReplicationHistory], gone: set[RedisAddress]
 ) -> str:
     """What happened to the histories known, in a sentence; "" if all are still there.
 
@@ -61,7 +61,7 @@ def compare(
     return "; ".join(told)
 
 
-def _tell(endpoint: Endpoint, old: ReplicationHistory, now: dict[Endpoint, ReplicationHistory]) -> str:
+def _tell(endpoint: RedisAddress, old: ReplicationHistory, now: dict[RedisAddress, ReplicationHistory]) -> str:
     heirs = {place: new for place, new in now.items() if new.former == old.history}
     if endpoint in now:
         what = (

@@ -24,7 +24,7 @@ from korvet_fast.store.redis.connection.replication_history import (
     read_info,
     read_replication_history,
 )
-from korvet_fast.store.redis.connection.url import Endpoint, RedisUrl
+from korvet_fast.store.redis.connection.url import RedisAddress, RedisUrl
 
 WATCH = 1.0  # seconds between two looks at the masters
 REPAIR = 20.0  # seconds within which a connection must be back
@@ -39,8 +39,8 @@ _REFRESH_AFTER = ("CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY", "MOVED")
 log = logging.getLogger(__name__)
 
 
-def curable(error: str) -> bool:
-    """Whether a command that got this error reply can be sent again, once `Topology.repair` has seen to it."""
+def is_retriable(error: str) -> bool:
+    """Whether a command that got this error reply may succeed when it is sent again, after `Topology.repair`."""
     return error.partition(" ")[0] in (*_WAIT, "MOVED", "ASK")
 
 
@@ -54,12 +54,12 @@ class Topology:
         self._listeners: list[Callable[[str], None]] = []
         self._context: ssl.SSLContext | None = None
         self._shards: list[Shard] = []
-        self._slots: list[Endpoint] = []  # by slot; empty outside of a Cluster
-        self._pipelines: dict[Endpoint, Pipeline] = {}
-        self._known: dict[Endpoint, ReplicationHistory] = {}
-        self._asking: dict[str, Endpoint] = {}  # keys that have moved to a node that does not own their slot yet
-        self._hint: Endpoint | None = None  # who is said to know more than others about a slot
-        self._faults: dict[Endpoint, str] = {}  # why a master has no pipeline
+        self._slots: list[RedisAddress] = []  # by slot; empty outside of a Cluster
+        self._pipelines: dict[RedisAddress, Pipeline] = {}
+        self._known: dict[RedisAddress, ReplicationHistory] = {}
+        self._asking: dict[str, RedisAddress] = {}  # keys that have moved to a node that does not own their slot yet
+        self._hint: RedisAddress | None = None  # who is said to know more than others about a slot
+        self._faults: dict[RedisAddress, str] = {}  # why a master has no pipeline
         self._closed = False
         self._refreshing: asyncio.Task[str] | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -93,11 +93,11 @@ class Topology:
         """`changed` is told, in a sentence, when `generation` has risen; before a new connection can be used."""
         self._listeners.append(changed)
 
-    def masters(self) -> list[Endpoint]:
+    def masters(self) -> list[RedisAddress]:
         """All masters, connected or not."""
         return [shard.master for shard in self._shards]
 
-    def master(self, key: str) -> Endpoint:
+    def master(self, key: str) -> RedisAddress:
         """The server that has a key, as far as is known. Raises `PipelineDown`."""
         if self._slots:
             return self._slots[key_slot(key.encode())]
@@ -105,7 +105,7 @@ class Topology:
             raise PipelineDown(f"{self.url} is not open")
         return self._shards[0].master
 
-    def replication_history(self, master: Endpoint) -> ReplicationHistory | None:
+    def replication_history(self, master: RedisAddress) -> ReplicationHistory | None:
         """The history that a master was last seen with."""
         return self._known.get(master)
 
@@ -128,7 +128,7 @@ class Topology:
         for pipeline in self._pipelines.values():
             pipeline.push()
 
-    async def connect(self, master: Endpoint, patience: float = 0.0) -> Pipeline:
+    async def connect(self, master: RedisAddress, patience: float = 0.0) -> Pipeline:
         """Another connection to a master, which the caller closes. `patience` as `connect.connect`. `PipelineDown`."""
         return await connect(self.url, master, self._context, patience)
 
@@ -139,7 +139,7 @@ class Topology:
         """
         return await self._clients.call(self.master(key), *command)
 
-    async def call_at(self, master: Endpoint, *command: bytes | str | int) -> Any:
+    async def call_at(self, master: RedisAddress, *command: bytes | str | int) -> Any:
         """As `call`, of a given server."""
         return await self._clients.call(master, *command)
 
@@ -177,7 +177,7 @@ class Topology:
             return
         slot, address = error.split()[1:3]
         host, _, port = address.rpartition(":")
-        endpoint = Endpoint(host.strip("[]") or self.master(key).host, int(port))
+        endpoint = RedisAddress(host.strip("[]") or self.master(key).host, int(port))
         if word == "ASK":
             self._asking[key] = endpoint
         elif self._slots:
@@ -243,7 +243,7 @@ class Topology:
         self._adopt(shards, dict(zip(wanted, found, strict=True)))
         return failure
 
-    async def _examine(self, endpoint: Endpoint) -> tuple[Pipeline, ReplicationHistory] | str:
+    async def _examine(self, endpoint: RedisAddress) -> tuple[Pipeline, ReplicationHistory] | str:
         """A master's pipeline, made if there is none, and its history. Why not, if there can be none."""
         for pipeline in (self._pipelines.get(endpoint), None):
             if pipeline is not None and not pipeline.up:
@@ -261,7 +261,9 @@ class Topology:
             return there.why
         raise AssertionError("the second turn returns")
 
-    def _adopt(self, shards: list[Shard], found: dict[Endpoint, "tuple[Pipeline, ReplicationHistory] | str"]) -> None:
+    def _adopt(
+        self, shards: list[Shard], found: dict[RedisAddress, "tuple[Pipeline, ReplicationHistory] | str"]
+    ) -> None:
         """Use what was found. Listeners hear of a new history before anybody can use a new connection."""
         masters = {shard.master for shard in shards}
         pipelines = {place: each[0] for place, each in found.items() if not isinstance(each, str)}
@@ -296,7 +298,7 @@ async def identify(pipeline: Pipeline) -> ReplicationHistory:
     return read_replication_history(read_info(text))
 
 
-def _by_slot(shards: list[Shard]) -> list[Endpoint]:
+def _by_slot(shards: list[Shard]) -> list[RedisAddress]:
     slots = [shards[0].master] * SLOTS
     for shard in shards:
         for first, last in shard.slots:

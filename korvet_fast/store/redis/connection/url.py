@@ -39,8 +39,8 @@ _LONGEST_PASSWORD = 4096  # bytes
 _NAMESPACE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
-class Endpoint(NamedTuple):
-    """Where a server listens: a host and a port, or the path of a socket."""
+class RedisAddress(NamedTuple):
+    """Where a Redis server listens: a host and a port, or the path of a socket."""
 
     host: str
     port: int
@@ -69,7 +69,7 @@ class RedisUrl:
     """A Redis to keep records in. `str()` of it is safe to log: it has no password."""
 
     scheme: str
-    nodes: tuple[Endpoint, ...]  # the server; or Sentinels, or nodes of the Cluster, to ask
+    nodes: tuple[RedisAddress, ...]  # the server; or Sentinels, or nodes of the Cluster, to ask
     service: str = ""  # what Sentinels call the master
     db: int = 0
     user: str = ""
@@ -117,7 +117,7 @@ def parse_url(text: str) -> RedisUrl:
     if url.scheme == "unix":
         if where or len(url.path) < 2:
             raise SettingError("a socket is written with three slashes: unix:///run/redis/redis.sock")
-        nodes, path = [Endpoint("", 0, unquote(url.path))], ""
+        nodes, path = [RedisAddress("", 0, unquote(url.path))], ""
     else:
         nodes, path = _nodes(where, _SENTINEL_PORT if sentinel else _PORT), url.path.strip("/")
     if len(nodes) > 1 and not sentinel and not cluster:
@@ -188,7 +188,7 @@ def _options(url: SplitResult) -> Mapping[str, str]:
     return options
 
 
-def _nodes(where: str, port: int) -> list[Endpoint]:
+def _nodes(where: str, port: int) -> list[RedisAddress]:
     nodes = []
     for part in where.split(","):
         try:
@@ -198,7 +198,7 @@ def _nodes(where: str, port: int) -> list[Endpoint]:
             host, given = None, None
         if not host:
             raise SettingError(f"{part!r} is no host and port; write {EXAMPLES}")
-        nodes.append(Endpoint(host, port if given is None else given))
+        nodes.append(RedisAddress(host, port if given is None else given))
     return nodes
 
 

@@ -215,7 +215,7 @@ def explain(server: Server, sync: bool, copies: int) -> list[str]:
 
 
 def summarise(server: Server, sync: bool, copies: int) -> str:
-    """The same in one line."""
+    """What `explain` says, in one line."""
     reached = level(server, sync, copies)
     return f"acks=all on {server.product} survives {LADDER[reached]} (D{reached}). {raising(server, sync, copies)}"
 

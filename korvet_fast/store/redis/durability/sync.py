@@ -8,6 +8,7 @@ well.
 
 import asyncio
 import logging
+from contextlib import suppress
 from functools import partial
 
 from korvet_fast._native import ReplyError, encode_commands, parse_reply
@@ -20,7 +21,7 @@ from korvet_fast.store.redis.connection.replication_history import (
     read_replication_history,
 )
 from korvet_fast.store.redis.connection.topology import Topology, identify
-from korvet_fast.store.redis.connection.url import Endpoint
+from korvet_fast.store.redis.connection.url import RedisAddress
 from korvet_fast.store.redis.durability.durability import (
     Need,
     Server,
@@ -43,7 +44,7 @@ _LIVE = 86_400_000  # ms that the key written lives
 log = logging.getLogger(__name__)
 
 
-async def read_servers(topology: Topology) -> dict[Endpoint, Server]:
+async def read_servers(topology: Topology) -> dict[RedisAddress, Server]:
     """What every master can keep. Raises `StoreError`."""
     servers = {}
     for master in topology.masters():
@@ -59,11 +60,11 @@ class Durability:
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
-        self._servers: dict[Endpoint, Server] = {}
+        self._servers: dict[RedisAddress, Server] = {}
         self._refreshed = asyncio.get_running_loop().create_future()  # ends with the next refresh that succeeds
-        self.unfit: dict[Endpoint, str] = {}  # masters that must not be used any more, and why
+        self.unfit: dict[RedisAddress, str] = {}  # masters that must not be used any more, and why
         self._level = 0  # of the weakest master, where a topic asks for no more than the server is set to
-        self._queues: dict[tuple[Endpoint, Need], _Queue] = {}
+        self._queues: dict[tuple[RedisAddress, Need], _Queue] = {}
         self._due = asyncio.Event()
         self._probing: asyncio.Task[None] | None = None
         self._closed = False
@@ -145,11 +146,9 @@ class Durability:
 
     async def _keep_refreshing(self) -> None:
         while not self._closed:  # a refresh that is cancelled may end with an error of the connection instead
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(PROBE):
                     await self._due.wait()
-            except TimeoutError:
-                pass
             self._due.clear()
             generation = self._topology.generation
             try:
@@ -191,7 +190,7 @@ class Durability:
 class _Queue:
     """Those who wait on one master for the same."""
 
-    def __init__(self, topology: Topology, master: Endpoint, wanted: Need) -> None:
+    def __init__(self, topology: Topology, master: RedisAddress, wanted: Need) -> None:
         self._topology = topology
         self._master = master
         self._wanted = wanted

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from korvet_fast.errors import OutcomeUnknown, StoreError
 from korvet_fast.store.redis.background import begin
 from korvet_fast.store.redis.connection.calls import BUDGET, IdempotentCalls
-from korvet_fast.store.redis.connection.topology import Topology, curable
+from korvet_fast.store.redis.connection.topology import Topology, is_retriable
 from korvet_fast.store.redis.durability.rights import is_denial
 from korvet_fast.store.redis.log.log import AppendFailure, FencingTokens, Log, Lost
 from korvet_fast.store.redis.stream.ids import find_end, pack_id
@@ -49,7 +49,7 @@ class AppendRecovery:
 
     def go_on(self, log: Log) -> None:
         """Begin the recovery once every answer under way has come."""
-        if log.failure is not None and not log.flying and (log.recovering is None or log.recovering.done()):
+        if log.failure is not None and not log.in_flight and (log.recovering is None or log.recovering.done()):
             log.recovering = begin(self._recover(log, log.failure))
 
     async def _recover(self, log: Log, failure: AppendFailure) -> None:
@@ -58,7 +58,7 @@ class AppendRecovery:
         sent = [transaction for transaction in log.transactions if transaction.sent and transaction.batches]
         ids = [pack_id(transaction.last, log.log_format.bits) for transaction in sent]
         try:
-            if failure.lost or curable(failure.why):
+            if failure.lost or is_retriable(failure.why):
                 await self._topology.repair(log.key, failure.why, deadline - self._loop.time())
             elif not failure.why:
                 await asyncio.sleep(_BREATH)
@@ -88,7 +88,7 @@ class AppendRecovery:
             self.fail(log, StoreError(f"{log.name}: the Redis server refused the append: {failure.why}"))
             return
         if remaining is not None:
-            if not failure.lost and failure.why and not curable(failure.why):
+            if not failure.lost and failure.why and not is_retriable(failure.why):
                 self.fail(log, StoreError(f"{log.name}: the Redis server refused the append: {failure.why}"))
                 return
             if last_id_end > remaining.batches[0].first:
@@ -155,7 +155,7 @@ class AppendRecovery:
         log.transactions.clear()
         log.open = None
         log.fencing_token = ""
-        log.flying = 0
+        log.in_flight = 0
         log.failure = None
         log.deadline = 0.0
 

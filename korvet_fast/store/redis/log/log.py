@@ -63,10 +63,10 @@ class Log:
         "failure",
         "fencing_token",
         "first",
-        "flying",
         "foreign",
         "forgotten",
         "heads",
+        "in_flight",
         "key",
         "layout",
         "log_format",
@@ -100,7 +100,7 @@ class Log:
         # Lists of a few: an empty deque takes 760 bytes, and there are two for each partition.
         self.transactions: list[AppendTransaction] = []  # whose outcome is open, in order
         self.open: AppendTransaction | None = None  # the last of them, if it takes more
-        self.flying = 0  # of them, sent and not answered
+        self.in_flight = 0  # of them, sent and not answered
         self.lost: list[Lost] = []  # since the log was acquired: appends given up while their outcome was open
         self.awaiting_durable: list[AppendTransaction] = []  # stored and not yet durable, in order
         self.failure: AppendFailure | None = None  # with one of them; nothing is sent meanwhile

@@ -49,7 +49,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Mirror:
-    """`mirror_offset`, whose news are shown once a second; `close`."""
+    """Writes the offsets that groups committed last to the streams' consumer groups, once a second."""
 
     def __init__(self, calls: IdempotentCalls) -> None:
         self._calls = calls

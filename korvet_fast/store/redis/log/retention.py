@@ -19,7 +19,7 @@ from korvet_fast.store.types import Bounds, OffsetConflict
 
 
 class Retention:
-    """The scissors of a store."""
+    """Removes records from the front of a log."""
 
     def __init__(self, calls: IdempotentCalls, reader: Reader) -> None:
         self._calls = calls
@@ -83,7 +83,7 @@ class Retention:
 
 
 async def _wait_durable(log: Log, offset: int) -> None:
-    """Until all below `offset` is durable.
+    """Wait until all records below `offset` are durable.
 
     Raises `StoreError`, and `KorvetError` NOT_LEADER_OR_FOLLOWER if an append was refused for another program's sake.
     """

@@ -1,4 +1,4 @@
-"""Being told when other programs put something into a stream: a connection that waits in XREAD BLOCK for all of them.
+"""Tells when other programs add entries to a stream: one connection waits in XREAD BLOCK for all streams.
 
 In a Cluster a command cannot name keys of several slots, and a blocked connection waits for one command. So there the
 streams of a master are asked for what is new, some at a time, over the connection that appends use. Own appends are
@@ -16,7 +16,7 @@ from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.background import begin
 from korvet_fast.store.redis.connection.pipeline import Asking, Pipeline
 from korvet_fast.store.redis.connection.topology import Topology
-from korvet_fast.store.redis.connection.url import Endpoint
+from korvet_fast.store.redis.connection.url import RedisAddress
 from korvet_fast.store.redis.log.log import Log
 from korvet_fast.store.redis.stream.ids import find_offset, pack_id
 
@@ -31,7 +31,7 @@ _logger = logging.getLogger(__name__)
 
 
 class _Subscription:
-    """Somebody who is to be told once of what comes at or above `end`, or that the log is followed no more."""
+    """Calls `on_append` once: when an entry at or above `end` was added, or when `wanted` says no."""
 
     __slots__ = ("end", "listener", "log", "on_append", "wanted")
 
@@ -48,7 +48,7 @@ class StreamListener:
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
-        self._listeners: dict[Endpoint | None, _MasterListener] = {}  # by master in a Cluster
+        self._listeners: dict[RedisAddress | None, _MasterListener] = {}  # by master in a Cluster
 
     def notify(
         self, log: Log, end: int, on_append: Callable[[], None], wanted: Callable[[], bool] | None
@@ -72,19 +72,19 @@ class StreamListener:
         listener.add(subscription)
 
     def begin_anew(self) -> None:
-        """The servers may be others now."""
+        """Connect again: the servers may have changed."""
         for listener in self._listeners.values():
             listener.disconnect("the server's history broke")
 
     async def close(self) -> None:
-        """Nobody is told anything any more."""
+        """Close all connections; no callback is called from now on."""
         listeners, self._listeners = self._listeners, {}
         for listener in listeners.values():
             await listener.close()
 
 
 class _MasterListener:
-    """One connection, and those who wait for what it hears. It is closed when nobody does."""
+    """One connection that waits in XREAD, and its subscriptions. It is closed when there are none."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
@@ -99,7 +99,7 @@ class _MasterListener:
         self._sorted = self._loop.time()  # when those who want nothing any more were last let go
 
     def add(self, subscription: _Subscription) -> None:
-        """From now on, soon."""
+        """Listen for entries of this stream too, from the next XREAD on."""
         key = subscription.log.key
         subscription.listener = self
         self._subscriptions.setdefault(key, []).append(subscription)
@@ -107,14 +107,14 @@ class _MasterListener:
             self._stop_timers()
             self._working = begin(self._work())
         else:
-            self._hurry(key, subscription.end)
+            self._interrupt_soon(key, subscription.end)
 
-    def _hurry(self, key: str, end: int) -> None:
+    def _interrupt_soon(self, key: str, end: int) -> None:
         if self._armed and self._armed.get(key, end + 1) > end and self._timer is None:
             self._timer = self._loop.call_later(_CALM, self._interrupt)
 
     def remove(self, subscription: _Subscription) -> None:
-        """No more; a stream that is waited for in vain is left out the next time."""
+        """Forget a subscription; the next XREAD leaves its stream out if nobody else has subscribed."""
         subscriptions = self._subscriptions.get(subscription.log.key, [])
         if subscription in subscriptions:
             subscriptions.remove(subscription)
@@ -176,7 +176,7 @@ class _MasterListener:
                 subscription.on_append()
 
     def _let_go(self) -> None:
-        """Now and then, of those whom nobody asks to be told any more; they may come again."""
+        """Now and then, drop the subscriptions that are not wanted any more; their owners may subscribe again."""
         if self._loop.time() - self._sorted < _BLOCK:
             return
         self._sorted = self._loop.time()
@@ -210,7 +210,7 @@ class _MasterListener:
         return news
 
     def _pick(self, news: Any) -> Iterator[_Subscription]:
-        """Those who are to be told."""
+        """The subscriptions whose streams have new entries."""
         for name, entries in news or ():
             for subscription in self._subscriptions.get(name.decode(), ()):
                 at = find_offset(entries[0][0], subscription.log.log_format.bits)
@@ -233,7 +233,7 @@ class _ClusterListener(_MasterListener):
         self._rest: list[str] = []  # keys that this turn has not asked for yet
         self._failure: tuple[str, str] | None = None  # with a key, and why
 
-    def _hurry(self, key: str, end: int) -> None:
+    def _interrupt_soon(self, key: str, end: int) -> None:
         """It is asked for soon."""
 
     async def _listen(self, armed: dict[str, int]) -> Any:

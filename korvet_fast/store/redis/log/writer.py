@@ -49,7 +49,7 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._due: list[Log] = []  # with something to send at the end of this turn
         self._fresh = 0  # appends in this turn
-        self._flying = self._bytes = 0  # appends sent and not answered, and what they hold
+        self._in_flight = self._bytes = 0  # appends sent and not answered, and what they hold
         self._enough = 1  # so many in a turn are sent before it ends
         self.recovery = AppendRecovery(topology, calls, fencing_tokens, self._settle, self._send)
 
@@ -111,7 +111,7 @@ class Writer:
     def _end_turn(self) -> None:
         self._fresh = 0
         self._send_due()
-        self._enough = self._flying if self._bytes < LITTLE else (self._flying + 1) // 2
+        self._enough = self._in_flight if self._bytes < LITTLE else (self._in_flight + 1) // 2
 
     def _send_due(self) -> None:
         due, self._due = self._due, []
@@ -121,7 +121,7 @@ class Writer:
 
     def _send(self, log: Log) -> None:
         """Send what may be sent now."""
-        if log.failure is not None or log.flying >= DEPTH:
+        if log.failure is not None or log.in_flight >= DEPTH:
             return
         for transaction in log.transactions:
             if transaction.sent or not transaction.batches:
@@ -138,19 +138,19 @@ class Writer:
                 self.recovery.take(log, AppendFailure(error.detail, lost=True))
                 return
             transaction.sent, transaction.refused = True, False
-            log.flying += 1
-            self._flying += len(transaction.batches)
+            log.in_flight += 1
+            self._in_flight += len(transaction.batches)
             self._bytes += transaction.size
-            if log.flying >= DEPTH:
+            if log.in_flight >= DEPTH:
                 return
 
     def _arrive(self, log: Log, transaction: AppendTransaction, answer: list[Buffer], error: StoreError | None) -> None:
         """A transaction was answered, or lost."""
-        self._flying -= len(transaction.batches)
+        self._in_flight -= len(transaction.batches)
         self._bytes -= transaction.size
         if transaction.stored.done():  # the server's history broke meanwhile
             return
-        log.flying -= 1
+        log.in_flight -= 1
         if error is not None:
             transaction.refused = isinstance(error, PipelineDown)
             self.recovery.take(log, AppendFailure(str(error), lost=True))

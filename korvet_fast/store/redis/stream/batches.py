@@ -1,6 +1,6 @@
 """Layout `batches`: a record batch is an entry of the stream, untouched, at the id `<base offset>-1`.
 
-Older logs have ids as the layout `batches` has, and begin at offset 1; they keep them (`LogFormat.bits` is not 0).
+Older logs have ids as the layout `entries` has, and begin at offset 1; they keep them (`LogFormat.bits` is not 0).
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Layout `batches`: every record is an entry of the stream, readable and writable by any Redis client."""
+"""Layout `entries`: every record is an entry of the stream, readable and writable by any Redis client."""
 
 from collections.abc import Sequence
 

@@ -1,27 +1,14 @@
-"""Appends of one log that are carried out together, and what those who wait for them hold."""
+"""Appends of one log that are carried out together, and the futures of those who wait for them."""
 
-import asyncio
 from collections.abc import Sequence
 
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.connection.pipeline import Word
 from korvet_fast.store.redis.stream.segments import SEGMENT_LIMITS, Segment
 from korvet_fast.store.redis.stream.state import Totals
+from korvet_fast.store.shared_future import SharedFuture
 from korvet_fast.store.types import Appending, RecordBatch, SegmentLimits
 from korvet_fast.types import Buffer
-
-
-class SharedFuture(asyncio.Future[None]):
-    """A future that many wait for: that one of them is cancelled does not cancel it for the others."""
-
-    def cancel(self, msg: object = None) -> bool:
-        """Refused; a task that waits here is cancelled when the future ends."""
-        return False
-
-    def fail(self, error: Exception) -> None:
-        """End with an error, which nobody has to ask for."""
-        self.set_exception(error)
-        self.exception()
 
 
 class AppendTransaction:

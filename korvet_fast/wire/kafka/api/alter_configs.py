@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from korvet_fast.config_def import TOPIC_SETTINGS, Kind
 from korvet_fast.core.topics.topic import Topic
 from korvet_fast.errors import Errors, KorvetError
-from korvet_fast.wire.kafka.api.entries import BROKER, TOPIC, check_broker
+from korvet_fast.wire.kafka.api.config_entries import BROKER, TOPIC, check_broker
 from korvet_fast.wire.kafka.api.repeated import find_twice, refuse_repeated
 from korvet_fast.wire.kafka.errors import translate
 from korvet_fast.wire.kafka.session import Session, Values

@@ -13,7 +13,7 @@ from korvet_fast.core.topics.topic import Topic
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api.assignments import check_assignment
-from korvet_fast.wire.kafka.api.entries import entry
+from korvet_fast.wire.kafka.api.config_entries import config_entry
 from korvet_fast.wire.kafka.api.repeated import find_twice, refuse_repeated
 from korvet_fast.wire.kafka.api.throttle import Throttle
 from korvet_fast.wire.kafka.errors import translate
@@ -67,5 +67,5 @@ def _describe(topic: Topic) -> Values:
         "topic_id": topic.id,
         "num_partitions": len(topic.partitions),
         "replication_factor": 1,
-        "configs": [entry(described) for described in topic.config.describe()],
+        "configs": [config_entry(described) for described in topic.config.describe()],
     }

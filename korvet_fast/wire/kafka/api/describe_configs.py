@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from korvet_fast.config import Described
+from korvet_fast.core.topics.topic import check_name
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.dialect import Reply
-from korvet_fast.wire.kafka.api.entries import BROKER, KINDS, SOURCES, TOPIC, check_broker, entry
+from korvet_fast.wire.kafka.api.config_entries import BROKER, KINDS, SOURCES, TOPIC, check_broker, config_entry
 from korvet_fast.wire.kafka.errors import translate
 from korvet_fast.wire.kafka.rows import LongReply, Rows
 from korvet_fast.wire.kafka.session import Session, Values
@@ -54,13 +55,13 @@ def _find(session: Session, resource: Values) -> Iterable[Described]:
         raise KorvetError(Errors.INVALID_REQUEST, f"resources of type {kind} have no settings here")
     topic = session.broker.topics.get(name)
     if topic is None:
-        session.broker.topics.check_name(name)
+        check_name(name)
         raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
     return topic.config.describe()
 
 
 def _show(described: Described, resource: Values, request: Values) -> Values:
-    shown = entry(described)
+    shown = config_entry(described)
     shown["read_only"] = described.setting.fixed or resource["resource_type"] == BROKER
     shown["config_type"] = KINDS[described.setting.kind]
     if request["include_synonyms"]:

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from korvet_fast.core.topics.topic import Topic
+from korvet_fast.core.topics.topic import Topic, check_name
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api import acl_operations
@@ -126,7 +126,7 @@ async def _find(session: Session, asked: Values, request: Values, version: int) 
             return topic
         topic = topics.get(name) or await topics.find(name, session.changer)
         if topic is None:
-            topics.check_name(name)
+            check_name(name)
             wanted = request["allow_auto_topic_creation"] and not session.closed  # no topics for those who have gone
             if not (wanted and session.broker.settings.flag("auto.create.topics.enable")):
                 raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION)

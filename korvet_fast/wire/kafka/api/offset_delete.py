@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47), version 0: a group forgets its positions in topics that its members do not read.
+"""OffsetDelete (key 47), version 0: a group forgets its committed offsets in topics that its members do not read.
 
 Source: KIP-496. A partition named more than once is answered once, as Kafka does.
 """

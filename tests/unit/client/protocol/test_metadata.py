@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from korvet_fast.client.protocol.errors import BrokerError, ClientError, ConnectionLost, Unreachable, is_retriable
-from korvet_fast.client.protocol.metadata import ClusterMetadata, PartitionLeader, count_partitions, metadata_request
+from korvet_fast.client.protocol.metadata import ClusterMetadata, LeaderAndEpoch, count_partitions, metadata_request
 from korvet_fast.endpoint import Address
 
 ONE, TWO = Address("one", 1), Address("two", 2)
@@ -30,8 +30,8 @@ def known(*topics: dict[str, Any]) -> ClusterMetadata:
 
 def test_leaders_have_addresses_and_epochs() -> None:
     metadata = known(topic("t", 1, 2))
-    assert metadata.leader("t", 0) == PartitionLeader(ONE, 5)
-    assert metadata.leader("t", 1) == PartitionLeader(TWO, 5)
+    assert metadata.leader("t", 0) == LeaderAndEpoch(ONE, 5)
+    assert metadata.leader("t", 1) == LeaderAndEpoch(TWO, 5)
     assert metadata.controller() == TWO
     assert metadata.has_leader("t", 1)
 
@@ -39,8 +39,8 @@ def test_leaders_have_addresses_and_epochs() -> None:
 def test_a_later_answer_replaces_an_earlier_one() -> None:
     metadata = known(topic("t", 1), topic("u", 1))
     metadata.update(answer(topic("t", 2, epoch=6), controller=-1))
-    assert metadata.leader("t", 0) == PartitionLeader(TWO, 6)
-    assert metadata.leader("u", 0) == PartitionLeader(ONE, 5)  # that answer was about another topic
+    assert metadata.leader("t", 0) == LeaderAndEpoch(TWO, 6)
+    assert metadata.leader("u", 0) == LeaderAndEpoch(ONE, 5)  # that answer was about another topic
     assert metadata.controller() is None
 
 

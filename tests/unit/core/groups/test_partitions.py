@@ -42,7 +42,7 @@ async def refresh(*worlds: SharedWorld) -> None:
     """They see who is there, and take over what falls to them."""
     for world in worlds:
         await world.broker.cluster.poll()
-        await world.broker.groups.partitions.settle()
+        await world.broker.groups.partitions.reconcile()
 
 
 async def seize(world: SharedWorld) -> None:
@@ -146,7 +146,7 @@ def test_a_coordinator_that_lives_releases_a_group_before_another_answers_for_it
             await one.broker.cluster.poll()
             server.down = True
             with pytest.raises(StoreError):
-                await one.broker.groups.partitions.settle()
+                await one.broker.groups.partitions.reconcile()
             server.down = False
             await refresh(two)
             assert one.broker.groups.groups.describe(name)[0] == "NOT_COORDINATOR"
@@ -298,11 +298,11 @@ def test_what_cannot_be_loaded_is_loaded_later() -> None:
             await one.broker.cluster.poll()
             server.down = True
             with pytest.raises(StoreError):
-                await one.broker.groups.partitions.settle()
+                await one.broker.groups.partitions.reconcile()
             assert (await join(one, name)).error == "COORDINATOR_LOAD_IN_PROGRESS"
             assert heartbeat(one, name, joined[name]) == ""
             server.down = False
-            await one.broker.groups.partitions.settle()
+            await one.broker.groups.partitions.reconcile()
             assert heartbeat(one, name, joined[name]) == ""
             assert await committed(one, name) == 7
             server.keys |= records

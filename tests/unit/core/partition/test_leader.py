@@ -89,7 +89,7 @@ def test_who_was_taken_over_stores_nothing_more_and_says_so(
                 assert old.broker.topics.version > version
                 for asked in (
                     lambda: put(first, make_batch()),
-                    lambda: first.check(0),
+                    lambda: first.check_offset(0),
                     lambda: old.broker.partition("t", 0),
                 ):
                     with pytest.raises(KorvetError, match="NOT_LEADER_OR_FOLLOWER"):

@@ -35,11 +35,11 @@ def test_who_could_not_take_a_log_over_again(configs: dict[str, str]) -> None:
             await partition.leader.become_leader()
             assert partition.leadership.leads
             with pytest.raises(KorvetError, match="NOT_LEADER_OR_FOLLOWER"):
-                partition.check(end)
+                partition.check_offset(end)
             one.store.acquire = acquire  # type: ignore[method-assign]
             await partition.leader.recover()
-            partition.check(end)
+            partition.check_offset(end)
             with pytest.raises(KorvetError, match="OFFSET_OUT_OF_RANGE"):
-                partition.check(end + 1)
+                partition.check_offset(end + 1)
 
     asyncio.run(run())

@@ -12,7 +12,6 @@ import pytest
 from batches import make_batch
 from core_world import World, copy_as_crashed, put, put_values, read_all, run_broker, settle
 from korvet_fast.core.topics.topic import check_name
-from korvet_fast.core.topics.topics import Topics
 from korvet_fast.errors import KorvetError, StoreError
 
 
@@ -38,7 +37,7 @@ def test_legal_names(name: str) -> None:
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "a b", "a/b", "a:0", "ä", "a\n", "\0"])
 def test_names_that_are_not_legal(name: str) -> None:
     with pytest.raises(KorvetError, match="INVALID_TOPIC_EXCEPTION"):
-        Topics.check_name(name)
+        check_name(name)
 
 
 def test_a_topic_is_found_by_name_and_id_and_survives_a_restart(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from korvet_fast.store.redis.connection.replication_history import (
     read_info,
     read_replication_history,
 )
-from korvet_fast.store.redis.connection.url import Endpoint
+from korvet_fast.store.redis.connection.url import RedisAddress
 
 NONE = "0" * 40
-A, B = Endpoint("a", 1), Endpoint("b", 2)
+A, B = RedisAddress("a", 1), RedisAddress("b", 2)
 OLD = ReplicationHistory("run", "history", NONE, -1, True)
 
 

@@ -7,52 +7,55 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from korvet_fast.errors import SettingError
-from korvet_fast.store.redis.connection.url import Endpoint, RedisUrl, Tls, parse_url
+from korvet_fast.store.redis.connection.url import RedisAddress, RedisUrl, Tls, parse_url
 
 
 @pytest.mark.parametrize(
     ("text", "url"),
     [
-        ("redis://localhost", RedisUrl("redis", (Endpoint("localhost", 6379),))),
-        ("redis://10.0.0.1:7000/3", RedisUrl("redis", (Endpoint("10.0.0.1", 7000),), db=3)),
-        ("redis://[::1]:7000", RedisUrl("redis", (Endpoint("::1", 7000),))),
-        ("redis://me:s%40cret@host", RedisUrl("redis", (Endpoint("host", 6379),), user="me", password="s@cret")),
-        ("redis://:secret@host", RedisUrl("redis", (Endpoint("host", 6379),), password="secret")),
-        ("redis://host?username=me&password=p", RedisUrl("redis", (Endpoint("host", 6379),), user="me", password="p")),
+        ("redis://localhost", RedisUrl("redis", (RedisAddress("localhost", 6379),))),
+        ("redis://10.0.0.1:7000/3", RedisUrl("redis", (RedisAddress("10.0.0.1", 7000),), db=3)),
+        ("redis://[::1]:7000", RedisUrl("redis", (RedisAddress("::1", 7000),))),
+        ("redis://me:s%40cret@host", RedisUrl("redis", (RedisAddress("host", 6379),), user="me", password="s@cret")),
+        ("redis://:secret@host", RedisUrl("redis", (RedisAddress("host", 6379),), password="secret")),
+        (
+            "redis://host?username=me&password=p",
+            RedisUrl("redis", (RedisAddress("host", 6379),), user="me", password="p"),
+        ),
         (
             "redis://host?namespace=a.b&socket_timeout=0.5",
-            RedisUrl("redis", (Endpoint("host", 6379),), timeout=0.5, namespace="a.b"),
+            RedisUrl("redis", (RedisAddress("host", 6379),), timeout=0.5, namespace="a.b"),
         ),
-        ("unix:///run/redis.sock", RedisUrl("unix", (Endpoint("", 0, "/run/redis.sock"),))),
+        ("unix:///run/redis.sock", RedisUrl("unix", (RedisAddress("", 0, "/run/redis.sock"),))),
         (
             "unix://me:p@/run/my%20redis.sock?db=2",
-            RedisUrl("unix", (Endpoint("", 0, "/run/my redis.sock"),), db=2, user="me", password="p"),
+            RedisUrl("unix", (RedisAddress("", 0, "/run/my redis.sock"),), db=2, user="me", password="p"),
         ),
-        ("rediss://host", RedisUrl("rediss", (Endpoint("host", 6379),), tls=Tls())),
+        ("rediss://host", RedisUrl("rediss", (RedisAddress("host", 6379),), tls=Tls())),
         (
             "rediss://host?ssl_ca_certs=ca.pem&ssl_certfile=c.pem&ssl_keyfile=k.pem&ssl_password=p"
             "&ssl_check_hostname=false",
             RedisUrl(
-                "rediss", (Endpoint("host", 6379),), tls=Tls("ca.pem", "c.pem", "k.pem", "p", check_hostname=False)
+                "rediss", (RedisAddress("host", 6379),), tls=Tls("ca.pem", "c.pem", "k.pem", "p", check_hostname=False)
             ),
         ),
         (
             "rediss://host?ssl_cert_reqs=none",
-            RedisUrl("rediss", (Endpoint("host", 6379),), tls=Tls(verify=False, check_hostname=False)),
+            RedisUrl("rediss", (RedisAddress("host", 6379),), tls=Tls(verify=False, check_hostname=False)),
         ),
         (
             "redis+sentinel://one,two:1,[::1]:2/orders/1?sentinel_username=s&sentinel_password=t",
             RedisUrl(
                 "redis+sentinel",
-                (Endpoint("one", 26379), Endpoint("two", 1), Endpoint("::1", 2)),
+                (RedisAddress("one", 26379), RedisAddress("two", 1), RedisAddress("::1", 2)),
                 service="orders",
                 db=1,
                 sentinel_user="s",
                 sentinel_password="t",
             ),
         ),
-        ("redis+cluster://one,two:1", RedisUrl("redis+cluster", (Endpoint("one", 6379), Endpoint("two", 1)))),
-        ("rediss+cluster://one", RedisUrl("rediss+cluster", (Endpoint("one", 6379),), tls=Tls())),
+        ("redis+cluster://one,two:1", RedisUrl("redis+cluster", (RedisAddress("one", 6379), RedisAddress("two", 1)))),
+        ("rediss+cluster://one", RedisUrl("rediss+cluster", (RedisAddress("one", 6379),), tls=Tls())),
     ],
 )
 def test_a_url_is_read(text: str, url: RedisUrl) -> None:

@@ -1,4 +1,4 @@
-"""Settings as Kafka's admin APIs show them: numbers for kinds and sources, and the resources they belong to.
+"""Kafka's ConfigEntry: a setting as the admin APIs show it, with numbers for its kind, its source and its resource.
 
 Source: DescribeConfigsResponse.java (ConfigType, ConfigSource) and ConfigResource.java.
 """
@@ -18,7 +18,7 @@ KINDS: Final = {Kind.BOOLEAN: 1, Kind.STRING: 2, Kind.INT: 3, Kind.LONG: 5, Kind
 SOURCES: Final = {Source.TOPIC: 1, Source.FLAG: 4, Source.ENVIRONMENT: 4, Source.FILE: 4, Source.DEFAULT: 5}
 
 
-def entry(described: Described) -> Values:
+def config_entry(described: Described) -> Values:
     """One setting in force, with what CreateTopics and DescribeConfigs both tell of it."""
     return {
         "name": described.name,
