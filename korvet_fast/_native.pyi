@@ -35,7 +35,6 @@ __all__ = [
     "encode_commands",
     "find_time",
     "match_names",
-    "pack_ids",
     "parse_replies",
     "parse_reply",
     "recompress",
@@ -43,7 +42,6 @@ __all__ = [
     "slice_batches",
     "to_arrow",
     "to_columns",
-    "unpack_ids",
     "up_convert",
     "validate_batch",
     "validate_batches",
@@ -487,14 +485,6 @@ def match_names(pattern: str, names: SupportsGetItem[int, str]) -> list[str]:
     6 million steps of one or two nanoseconds on these names.
     """
 
-def pack_ids(offsets: Buffer, bits: SupportsIndex) -> Column:
-    """
-    int64 offsets[n] -> int64[2n]: ms and sequence of the stream id of each, in turn.
-
-    An id is `ms-sequence`; an offset is `(ms << bits) | sequence`. `OUT_OF_RANGE` for a negative offset or more than
-    62 bits; `BAD_VALUE` for a buffer of another format.
-    """
-
 def parse_replies(raw: Buffer) -> list[Any]:
     """All replies of `raw`, one behind the other, as `Replies` would give them. Raises as `parse_reply`."""
 
@@ -573,14 +563,6 @@ def to_columns(batches: Buffer, limit: SupportsIndex) -> dict[str, Column]:
     `limit` bounds the decompressed bytes of all batches together. Control batches are skipped, checksums not looked at.
     Raises `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `BAD_OFFSET`, `BAD_COUNT`, `BAD_RECORD`, `UNKNOWN_COMPRESSION`,
     `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and `OVERSIZE` for a column beyond 2 GiB.
-    """
-
-def unpack_ids(ids: Buffer, bits: SupportsIndex) -> Column:
-    """
-    int64[2n] (ms, sequence in turn) -> int64 offsets[n].
-
-    `OUT_OF_RANGE` for sequence >= 2^bits, ms >= 2^(63-bits), negatives, or more than 62 bits; `BAD_LENGTH` for half an
-    id; `BAD_VALUE` for a buffer of another format.
     """
 
 def up_convert(messages: Buffer, limit: SupportsIndex, now: SupportsIndex) -> bytearray:

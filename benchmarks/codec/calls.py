@@ -37,8 +37,6 @@ def prepare(count: int) -> dict[str, Call]:
     }
     encoded = PRODUCE.request.encode(request, VERSION)
     messages = bytes(native.down_convert(batch, 1, LIMIT))
-    offsets = array("q", range(1 << 40, (1 << 40) + count))
-    ids = bytes(native.pack_ids(offsets, BITS))
     commands = [["XADD", "korvet:orders:0", f"{place}-0", "value", VALUE] for place in range(count)]
     replies = b"".join(b"*2\r\n$3\r\n1-0\r\n*2\r\n$5\r\nvalue\r\n$100\r\n%b\r\n" % VALUE for _ in range(count))
     stored = _range((f"{OLD + place}-0", (b"value", VALUE, b"timestamp", b"1700000000000")) for place in range(count))
@@ -66,8 +64,6 @@ def prepare(count: int) -> dict[str, Call]:
         "ArrowRecords.batches": _with_rows(batch, count),
         "up_convert": lambda impl: lambda: impl.up_convert(messages, LIMIT, 0),
         "down_convert": lambda impl: lambda: impl.down_convert(batch, 1, LIMIT),
-        "pack_ids": lambda impl: lambda: impl.pack_ids(offsets, BITS),
-        "unpack_ids": lambda impl: lambda: impl.unpack_ids(array("q", ids), BITS),
         "encode_append": lambda impl: lambda: impl.encode_append("korvet:orders:0", batch, OLD << BITS, BITS, LIMIT),
         "decode_records": lambda impl: lambda: impl.decode_records(stored, BITS, 0, LIMIT, 0, 0),
         "decode_batches": lambda impl: lambda: impl.decode_batches(whole, BITS, 0, LIMIT),

@@ -28,7 +28,7 @@ class BusyPoll:
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
-        # The loop never sleeps while a callback is due: each turn looks at the sockets and comes back here.
+        # The loop does not sleep while a callback is due: each turn polls the sockets and calls this again.
         if monotonic() < self._until:
             self._loop.call_soon(self._turn)
         else:

@@ -1,4 +1,4 @@
-"""A session's view of its connection: turns of the loop, and memory for answers."""
+"""A connection as its session sees it: turns of the loop, and memory for answers."""
 
 import asyncio
 from typing import Final
@@ -23,7 +23,7 @@ class Client:
         self._pool = pool
         self._account = account
         self.asked = 0
-        self._held = 0  # bytes that the answer of a request that waits may take
+        self._held = 0  # bytes held for the answers of requests that wait
         self._waiters: set[asyncio.Future[None]] = set()
 
     @property
@@ -42,13 +42,13 @@ class Client:
         return room
 
     def hold_room(self) -> None:
-        """The request did not end at once: hold the bytes it asked for."""
+        """Hold the bytes that a request asked for: it did not end at once."""
         if self.asked:
             self._held, self.asked = self.asked, 0
             self._pool.hold(self._account, self._pool.answers, self._held)
 
     def free_room(self) -> None:
-        """A request ended: give back the bytes held for its answer."""
+        """Give back the bytes held for an answer: its request ended."""
         if self._held:
             size, self._held = self._held, 0
             self.release(size)
@@ -71,6 +71,6 @@ class Client:
         self._pool.give_back(self._account, [(self._pool.answers, size)])
 
     def cancel(self) -> None:
-        """Cancel those who wait for memory: the connection is lost, and the pool has forgotten it."""
+        """Cancel the waits for memory: the connection is lost, and the pool has forgotten it."""
         for waiter in self._waiters:
             waiter.cancel()

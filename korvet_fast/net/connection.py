@@ -18,13 +18,13 @@ from korvet_fast.net.server_context import ServerContext
 from korvet_fast.wire.dialect import Dialect
 
 WINDOW = 256 * 1024  # bytes read at a time, into one buffer shared by all connections of a loop
-MOST = 64  # frames cut at a time: requests started before other connections have their turn
+MOST = 64  # frames cut at a time, so that other connections have their turn
 LIVELY = 0.01  # seconds between two reads of a peer that works request by request
-DETECTED = 16  # bytes by which a foreign protocol is known
+DETECTED = 16  # first bytes, by which another protocol is detected
 
 
 class Connection(asyncio.BufferedProtocol):
-    """The asyncio protocol of one socket. `peer`: the address at the other end; `address`: what it is counted for."""
+    """The asyncio protocol of one socket. `peer`: the address at the other end; `address`: its address in the quota."""
 
     def __init__(
         self, dialect: Dialect, context: "ServerContext[Connection]", peer: str = "", address: str = ""
@@ -44,7 +44,7 @@ class Connection(asyncio.BufferedProtocol):
         self._requests = requests = RequestQueue(self, dialect, context, peer, address)
         self._account, self._turns, self._out = requests.account, requests.turns, requests.out
         self._unfinished = False  # a part of a frame has arrived
-        self._rest: memoryview | None = None  # the place in it that is read into
+        self._rest: memoryview | None = None  # the rest of a large frame, which the socket is read into
         self._spoken = self.greeted = self._ending = False
         self._active = monotonic()
         self._receive = Receive(context.pool, self._account, self._regulate, self._active)
@@ -96,11 +96,11 @@ class Connection(asyncio.BufferedProtocol):
             self._regulate()
         now = self._turns.settle(now)
         if now - before < LIVELY:
-            self._busy_poll.prolong(now)  # for a peer that only sends a heartbeat now and then it would be a waste
+            self._busy_poll.prolong(now)  # a peer that only sends heartbeats is not worth it
         return None
 
     def eof_received(self) -> bool:
-        # The peer may only have closed its sending half: what it asked is answered, without waiting for anything new.
+        # The peer may have closed only its sending half: its requests are answered, without waiting for new records.
         self._ending = True
         if not self._requests.more:
             self._drop_unfinished()
@@ -109,7 +109,7 @@ class Connection(asyncio.BufferedProtocol):
         return not self._requests.closing
 
     def pause_writing(self) -> None:
-        self._out.choke(monotonic())  # reading stops when more is asked
+        self._out.choke(monotonic())  # reading stops at the next request
 
     def resume_writing(self) -> None:
         if not self._requests.closing:
@@ -118,11 +118,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._requests.closing = True
-        self._pool.forget(self._account, self._regulate)  # first: what is given back is not for us any more
+        self._pool.forget(self._account, self._regulate)  # first: this connection must not get memory any more
         self._drop_unfinished()
         self._requests.drop()
         self._forget(self)
-        del self._frames, self._receive  # at once, and not when Python looks for circles of references
+        del self._frames, self._receive  # frees memory now, not at the next garbage collection
 
     # Called by the server
 
@@ -133,13 +133,13 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def idle_since(self) -> float | None:
-        """When the last byte of its last request came, if all of them are answered; monotonic. None: it is at work."""
+        """When the last byte came, if all requests are answered; monotonic. None: requests are under way."""
         out = self._out
         busy = out.slots or self._requests.waiting or self._unfinished or out.busy or not self.greeted
         return None if busy else self._active
 
     def check(self, now: float) -> None:
-        """Close the connection if its time is up; called every now and then."""
+        """Close the connection if it is over one of its time limits; the server calls this regularly."""
         limits, receive = self._limits, self._receive
         if self._out.choked is not None:
             if self._out.is_stalled(now, limits.stalled):
@@ -153,18 +153,18 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def drain(self) -> None:
-        """Start nothing more, finish what is under way, close."""
+        """Start no more requests, finish those under way, close."""
         self._ending = True
         self._requests.drop_waiting()
         self._requests.session.close()
         self._requests.go_on()
 
     def release_memory(self) -> None:
-        """Have requests answered early that only wait: memory is short."""
+        """Answer requests early that only wait: memory is short."""
         self._requests.session.release_memory()
 
     def is_slow(self, now: float) -> bool:
-        """Whether the peer lately sent or took less than it has to while memory is short."""
+        """Whether the peer lately sent or took fewer bytes than a peer must while memory is short."""
         rate, patience = self._limits.rate, self._limits.slow
         return self._out.is_slow(now, rate, patience) or (
             self._unfinished and not self._requests.closing and self._receive.is_slow(now, rate, patience)
@@ -178,7 +178,7 @@ class Connection(asyncio.BufferedProtocol):
             self.hang_up("shed", "memory is short, and the rest of its request did not come")
 
     def abort(self, reason: str = "") -> None:
-        """Close without finishing anything. `reason`: for the log, where it is the peer that takes nothing."""
+        """Close without finishing anything. `reason`: for the log, if the peer takes no bytes."""
         if reason:
             self._log.warn("stalled", f"closed the connection of {self.peer}: {reason}")
         self._requests.closing = True
@@ -206,7 +206,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def hang_up(self, kind: str, reason: str) -> None:
-        """See `request_queue.Owner`. `kind`: one word for all such reasons, whose lines in the log are limited."""
+        """See `request_queue.Owner`. `kind`: the log limits the lines of each kind."""
         if not self._requests.closing:
             self._log.warn(kind, f"closed the connection of {self.peer}: {reason}")
             self.close()
@@ -234,7 +234,7 @@ class Connection(asyncio.BufferedProtocol):
         return [] if frame is None else [frame]
 
     def _note_first(self, frames: list[bytearray]) -> bool:
-        """The first request is complete, or a part of it is there; False: it is too long, and the connection closes."""
+        """Check the first request, whole or in part. False: it is too long, and the connection closes."""
         cut, limit = self._frames, self._first_request.size
         size = len(frames[0]) if frames else cut.announced or cut.pending
         if size > limit:
@@ -246,7 +246,7 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def _note_frame(self, frames: list[bytearray], now: float) -> list[Charge] | None:
-        """Part of a frame is there, or was before; what was reserved for the first of these frames."""
+        """Note how much of the next frame has arrived. Returns the memory reserved for the first of `frames`."""
         charges = None
         if frames:
             charges = self._receive.finish()
@@ -260,7 +260,7 @@ class Connection(asyncio.BufferedProtocol):
         return charges
 
     def _regulate(self) -> None:
-        """Read, or stop reading, as limits and the peer's own reading allow."""
+        """Read, or stop reading, as limits, memory and the peer allow."""
         requests = self._requests
         if requests.closing:
             return
@@ -269,7 +269,7 @@ class Connection(asyncio.BufferedProtocol):
             or requests.more
             or self._out.choked is not None
             or self._receive.waiting
-            # Frames whose turn comes in a moment are no reason to stop, unless they are many.
+            # Frames that have a turn in the queue are no reason to stop, unless they are many.
             or (bool(requests.waiting) and (not requests.put_off or self._account.held > SLICE))
             or not (self._unfinished or self._pool.may_read(self._account, self._regulate))
         )

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from korvet_fast.config import Settings
 
-FILES_BESIDE = 48  # descriptors for the interpreter, threads of the store and listeners; so is a quarter of all
+FILES_BESIDE = 48  # descriptors for the interpreter, the store's threads and listeners, beside a quarter of all
 
 
 class Limits(NamedTuple):
@@ -16,7 +16,7 @@ class Limits(NamedTuple):
     frame: float = 30.0  # from the first byte of a request to its last; `rate` adds time for a large one
     rate: int = 16 * 1024  # bytes a second that a peer has to send or to take at least
     stalled: float = 30.0  # replies wait and the peer takes no byte of them
-    slow: float = 2.0  # while memory is short, a peer may be slower than `rate` for so long
+    slow: float = 2.0  # a peer may be slower than `rate` for so long while memory is short
 
 
 class ServerLimits(NamedTuple):

@@ -17,9 +17,9 @@ class Listener(NamedTuple):
 
 
 class BoundListeners:
-    """Bound sockets; bound first, because a port that is taken is the most frequent error and the cheapest to find.
+    """Bound sockets. A broker binds them first: a taken port is the most frequent error, and the cheapest to find.
 
-    Entering binds them all; it raises `OSError` with `filename` set to the address that cannot be listened on.
+    `with` binds all of them; it raises `OSError` with `filename` set to the address that cannot be listened on.
     """
 
     def __init__(self, listeners: Sequence[Listener]) -> None:

@@ -1,7 +1,7 @@
 """The memory of the process while it serves: when Python collects garbage, and when freed memory goes back.
 
 A full garbage collection visits every object: with 20,000 partitions it takes 50 ms, and nobody is served meanwhile.
-The broker's own objects make no circles of references that come and go, so one full collection an hour is enough.
+The broker's own objects form no circles of references that come and go, so one full collection an hour is enough.
 
 The C library keeps freed memory between blocks that are still in use. After a flood, most of its memory is free.
 """
@@ -14,7 +14,7 @@ from typing import Final
 
 FULL_COLLECTION: Final = 3600.0  # seconds between two full collections
 GIVE_BACK: Final = 10.0  # seconds between two checks of the free memory
-KEPT: Final = 8 << 20  # bytes that may lie free; to give back what went back before takes 0.2 ms, beside the loop
+KEPT: Final = 8 << 20  # bytes that may stay free; a call that frees nothing takes 0.2 ms, on another thread
 _NEVER: Final = 1 << 30
 
 
@@ -71,4 +71,4 @@ class Memory:
         assert self._mallinfo is not None
         assert self._trim is not None
         if self._mallinfo().fordblks > KEPT:
-            self._loop.run_in_executor(None, self._trim, ctypes.c_size_t(0))  # it lets go of the interpreter
+            self._loop.run_in_executor(None, self._trim, ctypes.c_size_t(0))  # ctypes releases the interpreter's lock

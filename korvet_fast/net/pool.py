@@ -64,8 +64,8 @@ class Kind:
         self.used = 0
         self._fair = fair
         self._line: OrderedDict[AddressAccount, OrderedDict[Account, deque[_Waiter]]] = OrderedDict()
-        self._first: _Waiter | None = None  # the waiter whose turn it is; it keeps the turn until there is room
-        self._passed = 0  # grants since the first of the line had one
+        self._first: _Waiter | None = None  # the waiter whose turn it is, until there is room for it
+        self._passed = 0  # how often the first of the line was passed over
 
     def __bool__(self) -> bool:
         """Whether a connection waits."""
@@ -88,7 +88,7 @@ class Kind:
         return self._first
 
     def pop(self) -> None:
-        """The first has had its turn: its connection and its address go to the end of the line."""
+        """Remove the first waiter: its connection and its address go to the end of the line."""
         assert self._first is not None
         account, self._first = self._first.account, None
         connections = self._line.pop(account.address)
@@ -110,7 +110,7 @@ class Kind:
             self._first = None
 
     def _choose(self) -> _Waiter:
-        # Only a few can hold more than a sixteenth each, so the steps are few.
+        # Few connections can hold more than a sixteenth each, so these searches are short.
         oldest = next(iter(self._line))
         address = oldest
         if self._passed < _PATIENCE:
@@ -133,14 +133,14 @@ class Pool:
     def __init__(self, limit: int, relieve: Callable[[], None]) -> None:
         self.limit = limit
         self.fair = limit // 16
-        self.used = 0  # all bytes held, also those that are only counted
+        self.used = 0  # all bytes held, including those that are only counted
         self.frames = Kind(limit // 2, self.fair, alone=False)
         self.large = Kind(0, self.fair, alone=True)
         self.work = Kind(limit // 8, self.fair, alone=True)
         self.answers = Kind(limit // 8, self.fair, alone=True)
         self._kinds = (self.answers, self.work, self.frames, self.large)
         self._common = limit // 4
-        self._roomy = limit // 4  # while no more is used, answers have room
+        self._roomy = limit // 4  # while the pool holds no more, an answer may take a sixteenth or two
         self._relieve = relieve
         self._addresses: WeakValueDictionary[str, AddressAccount] = WeakValueDictionary()
         self._readers: dict[Callable[[], None], None] = {}
@@ -160,7 +160,7 @@ class Pool:
         return Account(known)
 
     def take(self, account: Account, size: int) -> None:
-        """Count bytes without waiting for them; negative: they are held no longer."""
+        """Count bytes without waiting for them. A negative `size` gives bytes back."""
         account.held += size
         account.address.held += size
         self.used += size
@@ -171,7 +171,7 @@ class Pool:
             self._grant()
 
     def hold(self, account: Account, kind: Kind, size: int) -> None:
-        """Count bytes of this kind, whether there is room or not."""
+        """Count bytes of this kind, even if there is no room."""
         kind.used += size
         self.take(account, size)
 
@@ -180,7 +180,7 @@ class Pool:
         return self.frames if size <= self.fair else self.large
 
     def reserve(self, account: Account, kind: Kind, size: int, grant: Callable[[], None]) -> bool:
-        """Hold `size` bytes from now on (True), or from when `grant` is called (False).
+        """Hold `size` bytes: from now on (returns True), or from the call of `grant` on (returns False).
 
         `grant` is called in the middle of another connection's work, so it must do little.
         """
@@ -200,9 +200,9 @@ class Pool:
             self.take(account, -size)
 
     def answer_room(self) -> int:
-        """How many bytes an answer may have that does not wait; 64 KiB at least.
+        """How many bytes an answer may have without waiting for memory; 64 KiB at least.
 
-        Two sixteenths of the limit while little is held: a Fetch reads more of its partitions side by side then.
+        Two sixteenths of the limit while little is held: then a Fetch reads more partitions at once.
         """
         if self.used <= self._roomy:
             return 2 * self.fair if self.used <= self.fair else self.fair
@@ -210,7 +210,7 @@ class Pool:
         return max(SMALL, min(self.fair, free // 4))
 
     def may_read(self, account: Account, again: Callable[[], None]) -> bool:
-        """Whether a connection may read on; if not, `again` is called when it may ask again."""
+        """Whether a connection may read on. If not, `again` is called when the connection may ask again."""
         if self.used <= self.limit or account.held <= SMALL:
             return True
         self._readers[again] = None
@@ -235,7 +235,7 @@ class Pool:
         return self._beyond() + more <= self._common
 
     def _grant(self) -> None:
-        """Grant what there is room for now."""
+        """Grant the reservations that have room now."""
         self._again = True
         if self._granting:
             return

@@ -1,4 +1,4 @@
-"""Quotas of connections: in all, and of one address. A silent or an idle connection makes room for a newcomer."""
+"""Quotas of connections: in all, and per address. A silent or an idle connection makes room for a new one."""
 
 from collections import Counter, OrderedDict
 from ipaddress import IPv6Address, ip_address
@@ -23,14 +23,14 @@ def find_address(ip: str) -> str:
 
 
 class ConnectionRateLimiter:
-    """Limits new connections to `rate` a second; so many may come at once."""
+    """Limits new connections to `rate` a second; the connections of one second may come all at once."""
 
     def __init__(self, rate: int) -> None:
         self._step = 1.0 / rate
-        self._next = 0.0  # when the newcomer after the last one is within the rate
+        self._next = 0.0  # from when on the rate allows another connection
 
     def enter(self, now: float) -> float:
-        """Seconds that a connection made at time `now` has to wait; zero or less: none."""
+        """Seconds that a connection made at time `now` has to wait; zero or less: it need not wait."""
         turn = max(self._next, now - 1.0)
         self._next = turn + self._step
         return turn - now
@@ -62,13 +62,13 @@ class ConnectionQuota(Generic[C]):
             del self._of[address]
 
     def watch(self, connection: C, address: str) -> None:
-        """The connection is open, and has sent no request yet."""
+        """Note that the connection is open, and has sent no request yet."""
         silent = self._silent.setdefault(address, OrderedDict())
         silent[connection] = None
         self._move(address, len(silent) - 1, len(silent))
 
     def greet(self, connection: C, address: str) -> None:
-        """The connection has sent a request."""
+        """Note that the connection has sent a request."""
         silent = self._silent.get(address)
         if silent is None or connection not in silent:
             return
@@ -78,7 +78,7 @@ class ConnectionQuota(Generic[C]):
             del self._silent[address]
 
     def refusal(self, address: str) -> tuple[str, C | None] | None:
-        """Why this address may have no more connections, and the silent one that could make room; None: it may."""
+        """Why this address may not have another connection, and a silent one that can make room; None: it may."""
         if self._of[address] >= self._per_address:
             return f"max.connections.per.ip={self._per_address} is reached", self._oldest(address)
         if self._all >= self._connections:
@@ -87,7 +87,7 @@ class ConnectionQuota(Generic[C]):
         return None
 
     def find_largest(self, address: str) -> str | None:
-        """The address that holds most connections, if this one may have one more and then holds no more than that."""
+        """The address with most connections, if this one may have another, and has fewer even then; else None."""
         if self._of[address] >= self._per_address or not self._of:
             return None
         largest, count = max(self._of.items(), key=lambda row: row[1])

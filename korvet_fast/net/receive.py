@@ -6,7 +6,7 @@ from korvet_fast.net.pool import SMALL, Account, Charge, Pool
 
 
 class Receive:
-    """Kafka's NetworkReceive. Time counts only while the connection reads: a pause is not the peer's fault.
+    """Kafka's NetworkReceive. Only the time in which the connection reads counts: a pause is not the peer's fault.
 
     `resume` is called when a frame that waited for memory gets it.
     """
@@ -35,7 +35,7 @@ class Receive:
         self.announced = 0  # bytes that the frame will have; 0: not known
         self.waiting = False  # the frame waits for memory, and nothing more of it may be read
         self._counted = 0
-        self._asked: Charge | None = None  # the memory it waits for; granted even if the frame is dropped meanwhile
+        self._asked: Charge | None = None  # memory it waits for; granted even if the frame was dropped
         self._reserved: Charge | None = None
         self._time = 0.0  # seconds of reading before `_since`
         self._since: float | None = now  # None while the connection does not read
@@ -48,7 +48,7 @@ class Receive:
         return self._counted if self._reserved is None else self._reserved[1]
 
     def note(self, pending: int, announced: int) -> None:
-        """Note that `pending` bytes of the frame are there, of `announced` in all."""
+        """Note that `pending` of the frame's `announced` bytes have arrived."""
         self.pending = pending
         self.announced = announced
         if self._reserved is not None:
@@ -63,7 +63,7 @@ class Receive:
                 self.waiting = True
 
     def begin(self, now: float) -> None:
-        """Begin the time of the next frame."""
+        """Start the time of the next frame."""
         self._time = 0.0
         if self._since is not None:
             self._since = now

@@ -1,8 +1,8 @@
-"""The requests of one connection: frames that wait to be started, requests under way, replies in the order of requests.
+"""The requests of one connection: frames that wait, requests under way, replies in the order of requests.
 
-A request starts the moment its frame is complete, even while earlier ones are under way. Most finish without waiting
-for anything: then no task is made, and no memory is counted. A read starts requests for about a millisecond; the rest
-waits for its turn (`core.fair_queue`).
+A request starts when its frame is complete, even while earlier requests are under way. Most requests end without
+waiting: then no task is created, and no memory is counted. A read starts requests for about a millisecond; the other
+frames wait for a turn (`core.fair_queue`).
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from korvet_fast.net.send import Send, Slot, heap_size
 from korvet_fast.net.server_context import ServerContext
 from korvet_fast.wire.dialect import CloseConnection, Dialect, Reply
 
-LIGHT = 2048  # bytes of a frame that costs so little that nobody asks the session for its cost
+LIGHT = 2048  # bytes; for a frame up to this size the session is not asked for the cost
 UNEXPECTED = "a request of %s ended in an unexpected error; its connection is closed"
 
 
@@ -28,10 +28,10 @@ class Owner(Protocol):
     """The connection that has this queue."""
 
     def cut_more(self) -> list[bytearray]:
-        """Cut more frames of what was read already. Called while `RequestQueue.more` is set; sets or clears it."""
+        """Cut more frames from bytes that were read already. Called while `RequestQueue.more` is set; updates it."""
 
     def settle(self) -> None:
-        """Requests ended or were started: read on, stop reading, or close."""
+        """Read on, stop reading, or close: requests have ended, or were started."""
 
     def hang_up(self, kind: str, reason: str) -> None:
         """Log the reason, and close."""
@@ -43,7 +43,7 @@ class Owner(Protocol):
 class RequestQueue:
     """Starts requests as limits, memory and turns allow, and sends their replies. The connection sets the flags.
 
-    `waiting`: whole frames that are not started yet. `more`: the connection can cut more frames of what was read.
+    `waiting`: whole frames that are not started yet. `more`: the connection can cut more frames from what it read.
     `paused`: the connection does not read. `closing`: nothing new is started or sent. `lost`: the peer is gone.
     """
 
@@ -88,22 +88,22 @@ class RequestQueue:
         self.out = Send(context.pool, self.account)
         self.waiting: deque[tuple[bytearray, list[Charge]]] = deque()
         self._working = 0  # cost of the requests at work
-        self._work = 0  # bytes held for the work of the frame that waits first
-        self._work_asked = 0  # the same, while the pool has no room for it
+        self._work = 0  # bytes held for the work of the first waiting frame
+        self._work_asked = 0  # bytes that the pool will grant for it
         self.closing = self.lost = self.more = self.paused = False
         self._sending = False  # `_send_finished` is called in the next turn of the loop
-        self.put_off = False  # frames that wait have a turn in the queue
+        self.put_off = False  # the waiting frames have a turn in the queue
 
     # Starting
 
     def start_many(self, frames: list[bytearray], charges: list[Charge] | None, now: float) -> None:
-        """Start frames that were just read, behind those that wait; `charges`: what is held for the first."""
+        """Start frames that were just read, after those that wait. `charges`: the memory held for the first."""
         until = now + TIME_SLICE
         started, blocked = 0, bool(self.waiting)
         if not blocked and self._queue.spent <= TURN:
             for frame in frames:
                 if not self.may_start(frame):
-                    self.out.send(self.closing)  # replies that are ready may be what is in the way
+                    self.out.send(self.closing)  # sending the replies that are ready may make room
                     blocked = self.closing or not self.may_start(frame)
                     if blocked:
                         break
@@ -131,7 +131,7 @@ class RequestQueue:
         self._owner.settle()
 
     def may_start(self, frame: bytearray) -> bool:
-        """Whether there is room for this request; if the pool has none, it has its turn when there is."""
+        """Whether there is room for this request. If the pool has none, the request gets a turn when there is room."""
         if self.out.choked is not None:
             return False
         size, under_way, limits = len(frame), len(self.out.slots), self._limits
@@ -153,7 +153,7 @@ class RequestQueue:
         return False
 
     def start(self, frame: bytearray, charges: list[Charge] | None) -> None:
-        """Start a request; `charges`: what is held for its frame, None if nothing is."""
+        """Start a request. `charges`: the memory held for its frame; None: none."""
         slot = Slot()
         self.out.slots.append(slot)
         if self._work:
@@ -191,7 +191,7 @@ class RequestQueue:
         self.out.drop()
         self._client.cancel()
         self.session.close()
-        del self._owner  # memory is freed at once, and not when Python looks for circles of references
+        del self._owner  # frees memory now, not at the next garbage collection
 
     def _wait(self, frames: list[bytearray], charges: list[Charge] | None) -> None:
         """Queue these frames; `charges`: the memory held for the first."""
@@ -206,7 +206,7 @@ class RequestQueue:
         waiting = self.waiting
         while not self.closing and (waiting or self._refill()):
             if not self.may_start(waiting[0][0]):
-                self.out.send(self.closing)  # replies that are ready may be what is in the way
+                self.out.send(self.closing)  # sending the replies that are ready may make room
                 if self.closing or not self.may_start(waiting[0][0]):
                     break
             self.start(*waiting.popleft())
@@ -216,7 +216,7 @@ class RequestQueue:
         self.out.send(self.closing)
 
     def _refill(self) -> bool:
-        """Have more frames cut of what was read already; False: there are none."""
+        """Cut more frames from bytes that were read already; False: there are none."""
         frames = self._owner.cut_more() if self.more else []
         self._wait(frames, None)
         return bool(frames)
@@ -271,9 +271,9 @@ class RequestQueue:
                 self._pool.hold(self.account, self._pool.answers, heap)
                 slot.charges = [(self._pool.answers, heap)]
             if self._client.starting:
-                self.out.send(self.closing)  # it is long: whether the peer takes it counts before more is started
+                self.out.send(self.closing)  # a long reply: the peer must take it before more requests start
         elif size and slot is not self.out.slots[0]:
-            slot.charges = self._count(size)  # it has to wait for those before it
+            slot.charges = self._count(size)  # it waits for earlier replies
         if not self._client.starting and not self._sending:
             # Requests that wait for the same thing end in the same turn of the loop: one call sends all replies.
             self._sending = True

@@ -23,7 +23,7 @@ def heap_size(reply: Reply) -> int:
 
 
 class Slot:
-    """A request's place in the order of replies. `charges`: what is held for its work, then for its reply."""
+    """A request's place in the order of replies. `charges`: the memory held for its work, then for its reply."""
 
     __slots__ = ("charges", "cost", "reply", "size")
 
@@ -37,7 +37,7 @@ class Slot:
 class Send:
     """Kafka's NetworkSend. `slots`: the requests whose replies are not handed over yet, in their order.
 
-    `choked`: the time since when the transport takes nothing, because the peer takes nothing; None: it does.
+    `choked`: when the transport stopped taking bytes, because the peer takes none; None: it takes bytes.
     """
 
     __slots__ = (
@@ -64,9 +64,9 @@ class Send:
         self.choked: float | None = None
         self._parts: deque[Buffer] = deque()  # parts of a long reply that the transport does not have yet
         self._left = 0  # bytes of `_parts`
-        self._lent: list[Charge] = []  # memory of replies that the transport has
+        self._lent: list[Charge] = []  # memory of replies that the transport still has
         self._promised: list[Charge] = []  # memory of the long reply
-        self._seen = 0  # unsent bytes when the peer took some last
+        self._seen = 0  # unsent bytes when the peer last took some
         self._marked = 0  # unsent bytes at `_marked_at`
         self._marked_at = 0.0
 
@@ -158,7 +158,7 @@ class Send:
     def is_slow(self, now: float, rate: int, patience: float) -> bool:
         """Whether the peer took less than `rate` bytes a second, for `patience` seconds or more.
 
-        A receiver tells of its room in steps, so it may be 64 KiB behind.
+        A receiver announces its free space in steps, so up to 64 KiB that it took may not be counted yet.
         """
         seconds = now - self._marked_at
         if self.choked is None or seconds < patience:

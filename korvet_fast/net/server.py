@@ -40,7 +40,7 @@ class Server:
             self._greet,
             self._forget,
         )
-        self.connections: dict[Connection, str] = {}  # and the address that each is counted for
+        self.connections: dict[Connection, str] = {}  # with the address that each is counted for
         self._quota: ConnectionQuota[Connection] = ConnectionQuota(server_limits.connections, server_limits.per_ip)
         self._accepting: dict[asyncio.Task[None], socket.socket] = {}
         self._rate = ConnectionRateLimiter(server_limits.rate)
@@ -79,7 +79,7 @@ class Server:
                 newcomer, peer = await self._loop.sock_accept(listener)
             except OSError as error:
                 self._log.warn("accept", f"cannot accept a connection now: {error}")
-                # Most errors concern one newcomer; without descriptors, nobody can be accepted for a while.
+                # Most errors concern one connection; without descriptors none can be accepted for a while.
                 await asyncio.sleep(0.1 if error.errno in OUT_OF_RESOURCES else 0)
                 continue
             ip = str(peer[0])
@@ -89,7 +89,7 @@ class Server:
                 newcomer.close()
 
     def _may_enter(self, ip: str) -> bool:
-        """Whether there is room for one more connection; a silent or an idle one makes room."""
+        """Whether there is room for another connection; if not, a silent or an idle one is closed to make room."""
         address = find_address(ip)
         refusal = self._quota.refusal(address)
         if refusal is None:
@@ -151,7 +151,7 @@ class Server:
             self._empty.set()
 
     def _relieve(self) -> None:
-        """Memory is short: free some soon, and again until there is enough."""
+        """Memory is short: soon free some of it, again and again until there is enough."""
         if not self._relieving:
             self._relieving = True
             self._loop.call_soon(self._find_relief)

@@ -17,7 +17,6 @@ from korvet_reference.batch import (
 from korvet_reference.columns import Column, build_batch, to_columns
 from korvet_reference.frames import Frames
 from korvet_reference.header import Batch
-from korvet_reference.ids import pack_ids, unpack_ids
 from korvet_reference.legacy import down_convert, up_convert
 from korvet_reference.page import decode_batches, decode_records
 from korvet_reference.resp import Replies, ReplyError, encode_command_parts, encode_commands, parse_replies, parse_reply
@@ -44,14 +43,12 @@ __all__ = [
     "encode_command_parts",
     "encode_commands",
     "find_time",
-    "pack_ids",
     "parse_replies",
     "parse_reply",
     "recompress",
     "slice_batches",
     "to_arrow",
     "to_columns",
-    "unpack_ids",
     "up_convert",
     "validate_batch",
     "validate_batches",

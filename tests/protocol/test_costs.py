@@ -1,26 +1,14 @@
-"""What one client asks for never stops another: the longest wait of a second, well-behaved one is measured meanwhile.
+"""A request that names much never stops another client: topics, resources, partitions, committed offsets."""
 
-A broker process and sockets. Machines have other work too: of a wait no more counts than the processor time that the
-broker had meanwhile, and each attack is tried up to three times; what counts is the best of them.
-"""
-
-import asyncio
-import random
-import socket
-import struct
-import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import zstandard
 
 import batches
 from broker_process import BrokerProcess
 from kafka_server import (
-    CONSUMER_GROUP_HEARTBEAT,
     CREATE_TOPICS,
     DELETE_GROUPS,
     DESCRIBE_CONFIGS,
@@ -31,112 +19,12 @@ from kafka_server import (
     OFFSET_FETCH,
     PRODUCE,
     RawClient,
-    frame,
 )
 from korvet_fast.wire.kafka.errors import CODES
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
-from korvet_reference.checksum import crc32c
-from raw_connection import connect
+from second_client import BOUND, PARTITIONS, attack, forget_peak, peak_memory, set_up
 
-BOUND = 0.1  # seconds that the second client may wait
-ATTEMPTS = 3
-PARTITIONS = 20_000
 INVALID = CODES["INVALID_REQUEST"]
-
-
-class SecondClient(threading.Thread):
-    """Asks for the versions every few milliseconds, and remembers the longest wait for an answer."""
-
-    def __init__(self, broker: BrokerProcess) -> None:
-        super().__init__(daemon=True)
-        self._broker = broker
-        self._socket = socket.create_connection(("127.0.0.1", broker.port))
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._over = threading.Event()
-        self.longest = 0.0
-        self.asking = threading.Event()
-
-    def run(self) -> None:
-        ask = frame(CATALOG[18].request.encode({"api_key": 18, "api_version": 0, "correlation_id": 1}, 0))
-        while not self._over.wait(0.003):
-            began, busy = time.monotonic(), read_busy(self._broker)
-            self._socket.sendall(ask)
-            read_answer(self._socket)
-            self.longest = max(self.longest, min(time.monotonic() - began, read_busy(self._broker) - busy))
-            self.asking.set()
-
-    def finish(self) -> float:
-        self._over.set()
-        self.join()
-        self._socket.close()
-        return self.longest
-
-
-def read_busy(broker: BrokerProcess) -> float:
-    """Seconds that the broker's threads were running, all together."""
-    threads = Path(f"/proc/{broker.pid}/task").glob("*/schedstat")
-    return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
-
-
-def read_answer(source: socket.socket) -> bytes:
-    def read(size: int) -> bytearray:
-        data = bytearray(size)
-        rest = memoryview(data)
-        while rest:
-            got = source.recv_into(rest)
-            assert got, "the broker closed the connection"
-            rest = rest[got:]
-        return data
-
-    return bytes(read(int.from_bytes(read(4), "big")))
-
-
-def attack(broker: BrokerProcess, key: int, version: int, **values: Any) -> tuple[dict[str, Any], float]:
-    """The answer to one request, and the longest wait of another client while it was at work."""
-    header = {"api_key": key, "api_version": version, "correlation_id": 7, "client_id": "attacker"}
-    request = frame(CATALOG[key].request.encode(header | values, version))
-    waits = []
-    for _ in range(ATTEMPTS):
-        second = SecondClient(broker)
-        second.start()
-        second.asking.wait()
-        with socket.create_connection(("127.0.0.1", broker.port)) as first:
-            first.sendall(request)
-            answer = read_answer(first)
-        waits.append(second.finish())
-        print(f"{CATALOG[key].name}: {len(request)} B asked, {len(answer)} B answered, longest wait {waits[-1]:.3f} s")
-        if waits[-1] < BOUND:
-            break
-    return CATALOG[key].response.decode(answer, version, 1_000_000), min(waits)
-
-
-def set_up(port: int, work: Callable[[RawClient], Any]) -> Any:
-    async def run() -> Any:
-        async with connect(port) as client:
-            return await work(client)
-
-    return asyncio.run(run())
-
-
-def peak_memory(broker: BrokerProcess) -> int:
-    """Bytes of memory that the broker had at most."""
-    with Path(f"/proc/{broker.pid}/status").open() as status:
-        return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM"))
-
-
-def forget_peak(broker: BrokerProcess) -> int:
-    """Begin anew with `peak_memory`; what it has now."""
-    Path(f"/proc/{broker.pid}/clear_refs").write_text("5")
-    return peak_memory(broker)
-
-
-@pytest.fixture(scope="module")
-def wide(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker with a topic `wide` of 20,000 partitions."""
-    with BrokerProcess(tmp_path_factory.mktemp("wide") / "data", f"max.partitions={PARTITIONS + 2000}") as running:
-        row = set_up(running.port, lambda client: client.create("wide", PARTITIONS))
-        assert row["error_code"] == 0
-        yield running
+MANY = 19_000  # partitions, as one request may name
 
 
 def _new_topic(name: str) -> dict[str, Any]:
@@ -192,79 +80,6 @@ def test_finding_2_3_many_resources_are_described_in_slices(broker: BrokerProces
     assert peak_memory(broker) - before < 64 << 20
 
 
-def _write_varint(number: int) -> bytes:
-    """Zigzag, seven bits at a time, as records have it."""
-    number <<= 1
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*encoded, number])
-
-
-def _unpack_to_much() -> bytes:
-    """Some 100 bytes, compressed, that unpack to one record of 1 MiB: 524,000 headers without name and value."""
-    headers = 524_000
-    record = b"\0\0\0\1\1" + _write_varint(headers) + b"\0\1" * headers
-    now = int(time.time() * 1000)
-    packed = zstandard.compress(_write_varint(len(record)) + record)
-    behind = struct.pack(">hiqqqhii", 4, 0, now, now, -1, -1, -1, 1) + packed
-    ahead = struct.pack(">ibI", -1, 2, crc32c(behind))
-    return bytes(8) + struct.pack(">i", len(ahead) + len(behind)) + ahead + behind
-
-
-def test_finding_2_4_small_batches_that_unpack_to_much_stop_nobody(wide: BrokerProcess) -> None:
-    rows = [{"index": index, "records": _unpack_to_much()} for index in range(15_000, 17_000)]
-    topics = [{"name": "wide", "partition_data": rows}]
-    answer, wait = attack(wide, PRODUCE, 9, acks=1, timeout_ms=30_000, topic_data=topics)
-    codes = {row["error_code"] for row in answer["responses"][0]["partition_responses"]}
-    assert codes <= {0, CODES["INVALID_RECORD"]}
-    assert wait < BOUND
-
-
-def test_finding_2_4_what_comes_after_them_keeps_its_turn(broker: BrokerProcess) -> None:
-    async def work(client: RawClient) -> None:
-        await client.create("turns", 3)
-        heavy = batches.make_batch([b"z" * (1 << 20)], compression=4)
-        for _ in range(5):
-            client.send_produce("turns", heavy)
-            client.send_produce("turns", batches.make_batch([b"light"]))
-        offsets = []
-        for _ in range(10):
-            row = (await client.reply())["responses"][0]["partition_responses"][0]
-            assert row["error_code"] == 0
-            offsets.append(row["base_offset"])
-        assert offsets == list(range(10))
-
-    set_up(broker.port, work)
-
-
-def _gzip_of_many() -> bytes:
-    """A batch of some 600 KB that holds 20,000 records of 1,000 bytes, the latest of them last."""
-    chance = random.Random(5)
-    values = [chance.randbytes(20).hex().encode() * 25 for _ in range(20_000)]
-    now = int(time.time() * 1000)
-    return bytes(batches.make_batch(values, times=[now + number for number in range(len(values))], compression=1))
-
-
-def test_finding_2_5_searching_for_a_time_stops_nobody(wide: BrokerProcess) -> None:
-    batch = _gzip_of_many()
-    late = int(time.time() * 1000) + 15_000
-
-    async def work(client: RawClient) -> None:
-        for index in range(100, 200):
-            row = await client.produce("wide", batch, index=index, acks=1)
-            assert row["error_code"] == 0, row
-
-    set_up(wide.port, work)
-    rows = [{"partition_index": index, "current_leader_epoch": -1, "timestamp": late} for index in range(100, 200)]
-    answer, wait = attack(wide, LIST_OFFSETS, 7, topics=[{"name": "wide", "partitions": rows}])
-    found = answer["topics"][0]["partitions"]
-    assert [row["error_code"] for row in found] == [0] * 100
-    assert all(row["timestamp"] >= late for row in found)
-    assert wait < BOUND
-
-
 def test_finding_2_5_a_partition_named_often_is_refused(wide: BrokerProcess) -> None:
     rows = [{"partition_index": 7, "current_leader_epoch": -1, "timestamp": 5}] * 2000
     answer, wait = attack(wide, LIST_OFFSETS, 7, topics=[{"name": "wide", "partitions": rows}])
@@ -307,32 +122,6 @@ def test_finding_2_6_one_batch_at_most_is_more_than_was_asked_for(wide: BrokerPr
     assert peak_memory(wide) - before < 80 << 20
 
 
-def test_finding_2_7_a_slow_pattern_stops_nobody(start_broker: Callable[..., BrokerProcess]) -> None:
-    started = start_broker()
-
-    async def work(client: RawClient) -> None:
-        rows = [
-            {"name": f"{number:03}".rjust(249, "n"), "num_partitions": 1, "replication_factor": 1}
-            for number in range(500)
-        ]
-        answer = await client.ask(CREATE_TOPICS, 7, topics=rows, timeout_ms=1000)
-        assert {row["error_code"] for row in answer["topics"]} == {0}
-
-    set_up(started.port, work)
-    heartbeat = {
-        "group_id": "g",
-        "member_id": "m",
-        "member_epoch": 0,
-        "rebalance_timeout_ms": 1000,
-        "topic_partitions": [],
-    }
-    answer, wait = attack(started, CONSUMER_GROUP_HEARTBEAT, 1, **heartbeat, subscribed_topic_regex="(?:.?){3000}z")
-    assert answer["error_code"] in (0, CODES["INVALID_REGULAR_EXPRESSION"])
-    assert wait < BOUND
-    answer, wait = attack(started, CONSUMER_GROUP_HEARTBEAT, 1, **heartbeat, subscribed_topic_regex="n+00[0-4]")
-    assert (answer["error_code"], len(answer["assignment"]["topic_partitions"])) == (0, 5)
-
-
 @pytest.mark.parametrize(
     ("key", "version", "values"),
     [
@@ -347,9 +136,6 @@ def test_honest_requests_that_name_everything_are_answered_in_slices(
     rows = answer["responses"][0]["partitions"] if key == FETCH else answer["topics"]
     assert len(rows) == PARTITIONS
     assert wait < BOUND
-
-
-MANY = 19_000  # partitions, as one request may name
 
 
 @pytest.mark.parametrize("acks", [1, -1])

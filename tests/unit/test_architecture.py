@@ -70,3 +70,13 @@ def test_where_answers_with_paths() -> None:
     """Each row of the table names at least one path of the package."""
     for question, answer in rows("Where is …"):
         assert any(exists(path) for path in re.findall(r"`([\w./-]+(?:\.py|/))`", answer)), question
+
+
+def test_where_names_what_the_files_have() -> None:
+    """Whatever a row calls by its name is in one of the files that the row names."""
+    for question, answer in rows("Where is …"):
+        words = re.findall(r"`([^`]+)`", answer)
+        files = [file for file in FILES for word in words if f"/{file}".endswith(f"/{word}")]
+        sources = "\n".join((ROOT / file).read_text() for file in files)
+        missing = [word for word in words if not exists(word) and not re.search(rf"\b{re.escape(word)}\b", sources)]
+        assert missing == [], question

@@ -10,7 +10,6 @@ from typing import Final
 from korvet_fast.core.eager import gather
 from korvet_fast.core.fair_queue import Pace
 from korvet_fast.core.fetch.partition_fetch import PartitionFetch
-from korvet_fast.errors import KorvetError, forget_frames
 
 _AT_ONCE: Final = 64  # partitions read side by side
 
@@ -25,7 +24,7 @@ async def read_all(parts: list[PartitionFetch], left: int, pace: Pace | None) ->
     while done < len(parts) and (first or left > 0):
         wave = _plan(parts, done, left)
         if first or wave[0].max_bytes > 0 or len(wave) > 1:
-            sizes = await gather([read(part, left) for part in wave])
+            sizes = await gather([part.read(left) for part in wave])
             size = sum(sizes)
             if size > left or any(map(gt, sizes, [part.max_bytes for part in wave])):
                 size = _trim(wave, sizes, left, first)
@@ -67,16 +66,3 @@ def _trim(wave: list[PartitionFetch], sizes: list[int], left: int, first: bool) 
             part.records = []
         used += size
     return used
-
-
-async def read(part: PartitionFetch, left: int) -> int:
-    """Read one partition: `left` bytes at most, but one batch at least if there is one; returns the bytes."""
-    assert part.partition is not None
-    most = part.max_bytes
-    try:
-        data = (await part.partition.read(part.offset, most if most < left else left)).data
-    except KorvetError as error:
-        part.error = forget_frames(error)
-        return 0
-    part.records = data
-    return len(data[0]) if len(data) == 1 else sum(map(len, data))

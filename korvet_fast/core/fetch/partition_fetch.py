@@ -34,3 +34,15 @@ class PartitionFetch:
         self.describe()
         self.partition = None
         self.error = forget_frames(error)
+
+    async def read(self, left: int) -> int:
+        """Read `left` bytes at most, but one batch at least if there is one; returns the bytes."""
+        assert self.partition is not None
+        most = self.max_bytes
+        try:
+            data = (await self.partition.read(self.offset, most if most < left else left)).data
+        except KorvetError as error:
+            self.error = forget_frames(error)
+            return 0
+        self.records = data
+        return len(data[0]) if len(data) == 1 else sum(map(len, data))

@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 
 from korvet_fast.core.client_session import ClientSession, Refuse
 from korvet_fast.core.eager import gather_paced
-from korvet_fast.core.fetch.budget import read, read_all
+from korvet_fast.core.fetch.budget import read_all
 from korvet_fast.core.fetch.delayed_fetch import DelayedFetch
 from korvet_fast.core.fetch.partition_fetch import PartitionFetch
 from korvet_fast.errors import KorvetError
@@ -28,7 +28,7 @@ async def fetch_one(
         if max_wait_ms > 0 and partition.log.available_bytes(part.offset) < min_bytes:
             await _wait(session, [part], min_bytes, max_wait_ms)
         if (left := _find_limit(session, max_bytes)) > 0:
-            await read(part, left)
+            await part.read(left)
         part.describe()
     return part
 

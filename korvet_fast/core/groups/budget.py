@@ -1,7 +1,7 @@
 """The memory that all groups of a broker may take, and how many groups there may be.
 
-Clients fill it, and it stays when they have gone. Kafka bounds the same by the size of the message that keeps a group
-(message.max.bytes) and by nothing else. Groups keep what they have; a request that needs more is refused.
+Clients create groups, and groups stay when their clients have gone. Kafka only bounds the size of the message that
+stores a group (message.max.bytes). Groups keep the memory that they have; a request that needs more is refused.
 """
 
 from collections.abc import Callable
@@ -9,27 +9,27 @@ from typing import Final
 
 from korvet_fast.errors import NONE, Errors
 
-LONGEST: Final = 255  # characters of what clients call groups and members
+LONGEST: Final = 255  # characters in the id of a group or of a member
 GROUP: Final = 2_500  # bytes of memory of a group, without its members and offsets; these four are measured
-MEMBER: Final = 2_000  # of a member, without its ids and what it says
+MEMBER: Final = 2_000  # of a member, without its ids, protocols and subscription
 OFFSET: Final = 600  # of a committed offset, without its metadata
-PARTITION: Final = 130  # of a partition that a member of the consumer protocol has, or is to have
-NAME: Final = 100  # of a topic that such a member names, without its characters
-PROTOCOL: Final = 500  # of a protocol that a classic member has beside the first few, without what it says
-FEW: Final = 4  # protocols that a member has for nothing; no client known has more
-MOST_PROTOCOLS: Final = 100  # that it may have
-_ESCAPED: Final = 7  # times its characters: what a text that is not ASCII takes, most of it in the document
+PARTITION: Final = 130  # of a partition in the current or the target assignment of a member (consumer protocol)
+NAME: Final = 100  # of a topic in the subscription of such a member, without its characters
+PROTOCOL: Final = 500  # of each protocol of a classic member after the first `FEW`, without its metadata
+FEW: Final = 4  # protocols of a member that are not counted; no known client has more
+MOST_PROTOCOLS: Final = 100  # protocols that a member may have
+_ESCAPED: Final = 7  # bytes for a character of a text that is not ASCII, most of them in the document
 
 Warn = Callable[[str, str], None]  # a kind and a line
 
 
 def memory_of(size: int) -> int:
-    """Bytes of memory that `size` bytes of a client take: as they are, and in the document that is stored."""
+    """Bytes of memory for `size` bytes that a client sent: the bytes themselves, and the document that is stored."""
     return size * 12 // 5
 
 
 def size_of(text: str) -> int:
-    """The bytes that `memory_of` is to be told of a text."""
+    """The size of a text, as `memory_of` takes it."""
     return len(text) if text.isascii() else _ESCAPED * len(text)
 
 
@@ -43,14 +43,14 @@ def _say_nothing(kind: str, text: str) -> None:
 
 
 class GroupBudget:
-    """`used`: bytes of all groups. Errors are names of `korvet_fast.errors`, "" for none."""
+    """The limits of groups. `used`: bytes of memory that all groups take."""
 
     __slots__ = ("_warn", "all_bytes", "group_bytes", "groups", "used")
 
     def __init__(
         self, all_bytes: int = 1 << 62, group_bytes: int = 1 << 62, groups: int = 1 << 62, warn: Warn = _say_nothing
     ) -> None:
-        """The most bytes of all groups and of one group, and the most groups."""
+        """`all_bytes`, `group_bytes`: the most bytes of all groups, and of one group. `groups`: the most groups."""
         self.all_bytes = all_bytes
         self.group_bytes = group_bytes
         self.groups = groups
@@ -58,27 +58,28 @@ class GroupBudget:
         self._warn = warn
 
     def refuse(self, memory: int, more: int) -> Errors:
-        """Why a group that takes `memory` bytes may not take `more`."""
+        """The error if a group of `memory` bytes may not take `more` bytes; `NONE` if it may."""
         if more <= 0:
             return NONE
         if memory + more > self.group_bytes:
             self._warn("group memory", f"a group would pass group.memory.max.bytes = {self.group_bytes}: refused")
             return Errors.GROUP_MAX_SIZE_REACHED
         if self.used + more > self.all_bytes:
-            way_out = "delete groups that nobody uses, or raise it"
+            way_out = "delete groups that nobody uses, or raise this setting"
             self._warn("groups memory", f"groups.memory.max.bytes = {self.all_bytes} is reached: {way_out}")
             return Errors.COORDINATOR_NOT_AVAILABLE
         return NONE
 
     def refuse_new(self, group_id: str, groups: int, *, joins: bool) -> Errors:
-        """Why a broker that has so many groups may not have one more. `joins`: its first request is that of a member.
+        """The error if a broker with so many groups may not have another one; `NONE` if it may.
 
-        Groups that only have offsets leave a quarter of the room to the others, which end by themselves.
+        `joins`: a member that joins creates the group. Other new groups only have offsets, and may take three quarters
+        of `max.groups`; the rest is for groups with members, which end by themselves.
         """
         if len(group_id) > LONGEST:
             return Errors.INVALID_GROUP_ID
         if groups >= self.groups - (0 if joins else self.groups // 4):
-            way_out = "delete groups that nobody uses, or raise it"
+            way_out = "delete groups that nobody uses, or raise this setting"
             self._warn("groups", f"max.groups = {self.groups} is reached, new groups are refused: {way_out}")
             return Errors.COORDINATOR_NOT_AVAILABLE
         return self.refuse(0, GROUP)

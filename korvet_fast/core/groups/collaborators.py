@@ -1,4 +1,4 @@
-"""What the groups of a broker work with: there is one of each in a broker."""
+"""The parts of a broker that its groups use."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from korvet_fast.store.interface import Store
 
 @dataclass(frozen=True, slots=True)
 class GroupCollaborators:
-    """`log` takes lines that clients can provoke."""
+    """A broker has one of each. `log`: for lines that clients can cause."""
 
     store: Store
     clock: Clock

@@ -12,7 +12,7 @@ from korvet_fast.errors import StoreError
 
 
 class CommittedOffsets:
-    """`stored`: the offsets that are durable, by partition. `memory`: the bytes that they take."""
+    """`stored`: the offsets that are durable, by partition. `memory`: the bytes of memory that they take."""
 
     def __init__(
         self, given: GroupCollaborators, group_id: str, store: GroupStore, packed: Mapping[TopicPartition, bytes]
@@ -23,13 +23,13 @@ class CommittedOffsets:
         self._group_id = group_id
         self._store = store
         self._next: dict[TopicPartition, OffsetAndMetadata | None] = {}
-        self._waiting: list[asyncio.Future[None]] = []  # for `_next` to be written
+        self._waiting: list[asyncio.Future[None]] = []  # until `_next` is written
         self._writing = False
-        self._failure: BaseException | None = None  # after it, nothing is known of what is stored
+        self._failure: BaseException | None = None  # of the last write: the stored offsets are unknown since then
 
     @property
     def texts(self) -> int:
-        """The bytes that their metadata take."""
+        """Bytes of memory that the metadata of all offsets take."""
         return self.memory - OFFSET * len(self.stored)
 
     def put(self, changes: Mapping[TopicPartition, OffsetAndMetadata | None]) -> "asyncio.Future[None]":
@@ -52,7 +52,7 @@ class CommittedOffsets:
         return more
 
     def forget(self) -> None:
-        """The offsets have been removed from the registry together with the group."""
+        """Drop all offsets: the registry has removed them together with the group."""
         gone = list(self.stored)
         self.stored.clear()
         self.memory = 0
@@ -65,7 +65,7 @@ class CommittedOffsets:
         return not (self._writing or self._waiting)
 
     async def wait_until_idle(self) -> None:
-        """Wait until all that was asked for is durable, or failed."""
+        """Wait until each commit is durable, or has failed."""
         if not self.is_idle:
             done = self.put({})
             done.add_done_callback(_retrieve_exception)
@@ -129,4 +129,4 @@ def _memory_of(offset: OffsetAndMetadata | None) -> int:
 
 
 def _retrieve_exception(future: "asyncio.Future[None]") -> None:
-    future.exception()  # whoever asked for the writes is told
+    future.exception()  # the callers of `put` get it

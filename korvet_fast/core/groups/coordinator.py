@@ -14,10 +14,10 @@ from korvet_fast.core.topics.topics import Topics
 
 
 class GroupCoordinator:
-    """`open`, then use its parts, then `close`.
+    """Call `open`, use the parts, call `close`.
 
-    `classic`, `consumer`: what members of the two protocols ask. `offsets`: committed offsets. `groups`: what
-    administrators ask. `partitions`: which groups this broker coordinates.
+    `classic`, `consumer`: requests of members of the two protocols. `offsets`: committed offsets. `groups`: requests of
+    administrators. `partitions`: which groups this broker coordinates.
     """
 
     def __init__(self, given: GroupCollaborators, settings: Settings, cluster: Cluster, topics: Topics) -> None:
@@ -50,7 +50,7 @@ class GroupCoordinator:
             await self.expire()
 
     async def expire(self) -> None:
-        """Remove offsets whose retention time is over, groups that have none, and what is left of members that left."""
+        """Remove offsets whose retention time is over, and groups without offsets; forget data of members that left."""
         await self.classic.forget_invited()
         self.consumer.forget_unused()
         await self.offsets.expire()

@@ -1,10 +1,10 @@
-"""When a group has something to do next."""
+"""The time of a group's next work."""
 
 import math
 
 
 class Deadline:
-    """The next time at which something may have to be done, or an earlier one: heartbeats only move the real one away.
+    """The time at which the next work of a group is due, or an earlier time: a heartbeat does not move it.
 
     All times are seconds of one monotonic clock.
     """
@@ -15,18 +15,18 @@ class Deadline:
         self._time = math.inf
 
     def next(self) -> float | None:
-        """When the group's `tick` may have something to do, never too late; None while it has not."""
+        """When the group's `tick` has to be called; None: it need not be called."""
         return self._time if self._time < math.inf else None
 
     def bring_forward(self, time: float) -> None:
-        """Something may have to be done at this time."""
+        """Work is due at this time."""
         if time < self._time:
             self._time = time
 
     def set(self, time: float) -> None:
-        """Nothing has to be done before this time; `math.inf`: nothing at all."""
+        """No work is due before this time; `math.inf`: there is no work."""
         self._time = time
 
     def extend(self, seconds: float) -> None:
-        """Everything that has to be done may be done so much later."""
+        """All work is due so many seconds later."""
         self._time += seconds

@@ -4,8 +4,8 @@ groups-17/group/{group}                       state, generation, protocol, leade
                                               group of the consumer protocol (`consumer.document`)
 groups-17/offset/{group}/{topic}/{partition}  the committed offset
 
-17 is the group's coordinator partition: one coordinator takes it over as a whole, and one step of the store can change
-all of it.
+17 is the group's coordinator partition: one coordinator acquires the whole partition, and one step of the store can
+change all of its keys.
 """
 
 import json
@@ -61,7 +61,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 def unpack_offset(document: bytes) -> OffsetAndMetadata:
-    """What `OffsetAndMetadata.pack` wrote."""
+    """The offset in a document of `OffsetAndMetadata.pack`."""
     values: dict[str, Any] = json.loads(document)
     return OffsetAndMetadata(
         values["offset"],
@@ -79,7 +79,7 @@ def partition_for(group_id: str) -> int:
 
 
 def partition_prefix(partition: int) -> str:
-    """What the keys of all groups in a coordinator partition begin with."""
+    """The beginning of the keys of all groups in a coordinator partition."""
     return f"groups-{partition}/"
 
 
@@ -92,7 +92,7 @@ def offset_key(group_id: str, partition: TopicPartition) -> str:
 
 
 def offsets_prefix(group_id: str) -> str:
-    """What the keys of a group's offsets begin with; so may those of a group whose name begins with this one's."""
+    """The beginning of the keys of a group's offsets. Keys of a group with a longer name may begin so too."""
     return f"{partition_prefix(partition_for(group_id))}offset/{group_id}/"
 
 
@@ -114,13 +114,13 @@ def is_newer(key: str, document: bytes, other: bytes | None) -> bool:
 
 
 def pack_group(group: AnyGroup, since: int) -> bytes:
-    """`since`: wall time in ms when the group became empty."""
+    """The document of a group. `since`: wall time in ms when the group became empty."""
     values = pack_consumer(group) if isinstance(group, ConsumerGroup) else _pack_classic(group)
     return json.dumps(values | {"since": since}).encode()
 
 
 def unpack_group(document: bytes, config: GroupConfig) -> tuple[AnyGroup, int]:
-    """What `pack_group` wrote: the group, which has to be resumed, and `since`."""
+    """The group in a document of `pack_group`, and `since`. Call the group's `resume` before anything else."""
     values: dict[str, Any] = json.loads(document)
     if values.get("type") == TYPE:
         return unpack_consumer(values, config.consumer), values["since"]

@@ -1,4 +1,4 @@
-"""What administrators ask of groups: ListGroups, DescribeGroups, DeleteGroups."""
+"""The requests of administrators: ListGroups, DescribeGroups, DeleteGroups."""
 
 from korvet_fast.core.groups.documents import AnyGroup
 from korvet_fast.core.groups.partitions import CoordinatorPartitions
@@ -7,7 +7,7 @@ from korvet_fast.errors import NONE, Errors
 
 
 class Groups:
-    """The groups that this broker coordinates. Errors are names of `korvet_fast.errors`, "" for none."""
+    """The groups that this broker coordinates."""
 
     def __init__(self, partitions: CoordinatorPartitions) -> None:
         self._partitions = partitions
@@ -18,20 +18,20 @@ class Groups:
 
     @property
     def memory(self) -> int:
-        """Bytes that all of them take."""
+        """Bytes of memory that all groups take."""
         return self._runtimes.budget.used
 
     def get(self, group_id: str) -> GroupRuntime | None:
-        """A group that is loaded."""
+        """A group; None if it is not loaded."""
         return self._runtimes.get(group_id)
 
     def list(self) -> tuple[Errors, list[tuple[str, AnyGroup]]]:
-        """The error if some are still to be loaded, and the groups by name; nobody but their members changes them."""
+        """The groups, sorted by name; and an error if some are not loaded yet. Callers do not change the groups."""
         error = Errors.COORDINATOR_LOAD_IN_PROGRESS if self._partitions.is_loading else NONE
         return error, sorted(((runtime.id, runtime.group) for runtime in self._runtimes), key=lambda row: row[0])
 
     def describe(self, group_id: str) -> tuple[Errors, AnyGroup | None]:
-        """The error, or the group; nobody but its members changes it."""
+        """The error, or the group. Callers do not change the group."""
         if error := self._partitions.refuse(group_id):
             return error, None
         runtime = self._runtimes.get(group_id)

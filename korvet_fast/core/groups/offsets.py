@@ -15,11 +15,11 @@ from korvet_fast.core.topics.topics import Topics
 from korvet_fast.errors import NONE, Errors, StoreError
 
 log = logging.getLogger(__name__)
-_FEW = 64  # partitions that are looked up in one step
+_FEW = 64  # partitions looked up without a check of the time
 
 
 class Offsets:
-    """Errors are names of `korvet_fast.errors`, "" for none."""
+    """Commits, reads and removes the offsets of all groups."""
 
     def __init__(
         self, clock: Clock, settings: Settings, partitions: CoordinatorPartitions, groups: Groups, topics: Topics
@@ -44,15 +44,15 @@ class Offsets:
         knows_epochs: bool = False,
         pace: Pace | None = None,
     ) -> dict[TopicPartition, Errors]:
-        """Commit offsets, durable on return; an error for each. Generation -1, no ids: the client is no member.
+        """Commit offsets, durable on return; an error for each partition. Generation -1, no ids: a client, no member.
 
-        `generation` may be a member's epoch; `knows_epochs`: the client can tell one from the other (KIP-848).
-        `retention_ms` -1: offsets are kept as long as those of others. `pace`: others have their turn meanwhile; the
-        caller sees to it that no later commit overtakes this one.
+        `generation` may be a member epoch; `knows_epochs`: the client knows the difference (KIP-848). `retention_ms`
+        -1: as `offsets.retention.minutes` says. With a `pace`, other requests run meanwhile; the caller makes sure that
+        no later commit overtakes this one.
         """
         unseen = await self._refresh_topics(offsets)
         errors, changes = await self._validate(offsets, retention_ms, pace)
-        # From here on nothing is waited for: the group that takes the offsets is the one that was asked.
+        # No await until the commit is handed over: the group that is asked is the group that takes the offsets.
         error = unseen or self._partitions.error_of(group_id)
         runtime = self._runtimes.get(group_id)
         if not error and runtime is None:
@@ -75,7 +75,7 @@ class Offsets:
     async def _validate(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], retention_ms: int, pace: Pace | None
     ) -> tuple[dict[TopicPartition, Errors], dict[TopicPartition, OffsetAndMetadata | None]]:
-        """An error for each partition, and what is to be stored of those without one."""
+        """An error for each partition, and the offsets to store for the partitions without one."""
         now = self._clock.wall()
         expires_at = now + retention_ms if retention_ms >= 0 else -1
         errors: dict[TopicPartition, Errors] = {}
@@ -96,7 +96,7 @@ class Offsets:
         return errors, changes
 
     async def _refresh_topics(self, partitions: Iterable[TopicPartition]) -> Errors:
-        """Learn of topics that other brokers have made, or made larger, if partitions are unknown; the error."""
+        """Read the topics again if a partition is unknown, as another broker may have created it; the error."""
         if not all(self._exists(partition) for partition in partitions):
             try:
                 await self._topics.refresh()
@@ -116,9 +116,10 @@ class Offsets:
         epoch: int = -1,
         pace: Pace | None = None,
     ) -> tuple[Errors, dict[TopicPartition, OffsetAndMetadata]]:
-        """The error, and the offsets of these partitions (None: of all). `member_id`, `epoch`: of who asks, if told.
+        """The error, and the offsets of these partitions (None: of all).
 
-        `pace`: others have their turn meanwhile, where there are many.
+        `member_id`, `epoch`: of the member that asks; None and -1: the client is no member. With a `pace`, other
+        requests run meanwhile if there are many partitions.
         """
         error = await self._refresh_topics(self._stored(group_id)) or self._partitions.error_of(group_id)
         runtime = self._runtimes.get(group_id)
@@ -144,12 +145,12 @@ class Offsets:
         return runtime.offsets.stored if runtime is not None else {}
 
     def _topic_exists(self, partition: TopicPartition, offset: OffsetAndMetadata) -> bool:
-        """Whether the topic is still the one that the offset was committed for."""
+        """Whether the topic that the offset was committed for still exists."""
         topic = self._topics.get(partition.topic)
         return topic is not None and topic.id == offset.topic_id
 
     async def delete(self, group_id: str, partitions: Iterable[TopicPartition]) -> Errors:
-        """Remove offsets; the error. The caller has to know that no member reads the partitions."""
+        """Remove offsets; the error. The caller checks that no member reads these partitions."""
         error, group = self._groups.describe(group_id)
         runtime = self._runtimes.get(group_id)
         if error or group is None or runtime is None:
@@ -167,7 +168,7 @@ class Offsets:
     async def expire(self) -> None:
         """Remove offsets whose retention time is over, and groups that have neither offsets nor members."""
         try:
-            await self._topics.refresh()  # a topic that is not known here may be a new one
+            await self._topics.refresh()  # a topic that is unknown here may be new
         except StoreError as error:
             log.warning("no committed offsets expire now: %s", error.detail)
             return

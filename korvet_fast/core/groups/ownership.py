@@ -1,11 +1,11 @@
-"""Which broker coordinates a partition of groups, as the store has it. Every write to a group is compared with it.
+"""The document that says which broker coordinates a coordinator partition. Each write to a group is compared with it.
 
 groups-17/owner    the broker, the token of its process (none: it was released), and an epoch that rises with every
                    acquisition
 
-A broker that stood still while another one acquired the partition writes nothing any more, whatever it believes. It
-stops to answer from memory even before: a broker that lives releases a partition first, and only then another one
-acquires it; a broker that is taken for dead knows so in time (its `Lease`).
+If another broker acquires the partition while this one stands still, the store refuses the writes of this one. This one
+does not answer from memory either: a broker that lives releases a partition before another broker acquires it, and the
+`Lease` of a broker ends before the others take the broker for dead.
 """
 
 import json
@@ -22,12 +22,12 @@ def owner_key(partition: int) -> str:
 
 
 class PartitionOwnership:
-    """Of one coordinator partition: `acquire` it, then write with `comparison`. Only a shared store needs this."""
+    """The owner of one coordinator partition: `acquire`, then write with `comparison`. Only a shared store needs it."""
 
     __slots__ = ("_document", "_epoch", "_key", "_store", "_token")
 
     def __init__(self, store: Store, partition: int, token: str) -> None:
-        """`token`: of this process, unlike that of any other."""
+        """`token`: names this process, and no other."""
         self._store = store
         self._key = owner_key(partition)
         self._token = token
@@ -36,11 +36,11 @@ class PartitionOwnership:
 
     @property
     def comparison(self) -> Sequence[CompareAndSet]:
-        """What every write is compared with."""
+        """What each write has to be compared with: the document as this broker wrote it."""
         return [CompareAndSet(self._key, self._document, self._document)] if self._store.shared is not None else []
 
     async def acquire(self, broker: int, lives: Callable[[str], bool]) -> bool:
-        """Become the owner: a former owner writes nothing from now on. False if it is another process that `lives`.
+        """Become the owner: the store refuses the former owner's writes from now on. False: the owner `lives`.
 
         Raises `StoreError`.
         """
@@ -58,7 +58,7 @@ class PartitionOwnership:
         return True
 
     async def release(self) -> None:
-        """This broker answers nothing any more: another one may acquire the partition. Raises `StoreError`."""
+        """Let another broker acquire the partition; this one does not answer any more. Raises `StoreError`."""
         while self._store.shared is not None:
             present = await self._store.load(self._key)
             released = _write(-1, "", _epoch_of(present))
@@ -66,7 +66,7 @@ class PartitionOwnership:
                 return
 
     async def verify(self, broker: int) -> bool:
-        """Whether no other broker has acquired the partition since. Acquires it again if the store has forgotten that.
+        """Whether this broker still owns the partition. Acquires it again if the store has lost the acquisition.
 
         Raises `StoreError`.
         """

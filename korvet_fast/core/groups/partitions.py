@@ -1,8 +1,8 @@
 """The coordinator partitions of this broker: acquired, released, loaded, and loaded again after failures.
 
-Groups fall into partitions (`documents.partition_for`). Which broker coordinates a partition follows from which brokers
-there are (`Cluster.preferred_leaders`): all brokers come to the same answer, but for the time until they see a change.
-In that time the former coordinator goes on, and then releases the partition for the other one (`ownership`).
+Each group belongs to a partition (`documents.partition_for`). The list of brokers decides which of them coordinates a
+partition (`Cluster.preferred_leaders`), so brokers with the same list agree. Until all of them have the new list, the
+former coordinator goes on; then it releases the partition for the new one (`ownership`).
 """
 
 import asyncio
@@ -48,8 +48,8 @@ class CoordinatorPartitions:
         self._held: set[int] = set()
         self._unloaded: set[int] = set()  # held, but still to be loaded
         self._lease = Lease(cluster)
-        self._blocked: dict[int, float] = {}  # unloaded, as another broker owns them: since when, monotonic
-        self._unreleased: set[int] = set()  # not held any more, but still owned as far as the other brokers know
+        self._blocked: dict[int, float] = {}  # by partition that another broker still owns: since when, monotonic
+        self._unreleased: set[int] = set()  # not held any more, but the store still names this broker as the owner
         self._failed: dict[int, dict[str, GroupRuntime]] = {}  # by partition: groups that have to be loaded again
         self._reconciling = asyncio.Lock()
         self._stop = asyncio.Event()
@@ -59,7 +59,7 @@ class CoordinatorPartitions:
         return self._cluster.preferred_leaders(_TOPIC_ID, PARTITIONS)[partition_for(group_id)]
 
     def error_of(self, group_id: str) -> Errors:
-        """Why this broker cannot answer for a group now; "" if it can."""
+        """The error if this broker cannot answer for a group now; `NONE` if it can."""
         partition = partition_for(group_id)
         if partition not in self._held or not self._lease.is_valid:
             self._cluster.refresh_soon()
@@ -68,7 +68,7 @@ class CoordinatorPartitions:
         return Errors.COORDINATOR_LOAD_IN_PROGRESS if loading else NONE
 
     def refuse(self, group_id: str) -> Errors:
-        """The same for requests that have to name a group."""
+        """As `error_of`, for requests that must name a group."""
         return self.error_of(group_id) if group_id else Errors.INVALID_GROUP_ID
 
     @property
@@ -77,7 +77,7 @@ class CoordinatorPartitions:
         return bool(self._unloaded or self._failed)
 
     async def pause(self, seconds: float) -> bool:
-        """Wait so long; False when the broker stops."""
+        """Wait so many seconds; False if the broker stops."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._stop.wait()
@@ -91,7 +91,10 @@ class CoordinatorPartitions:
     # -- acquiring and releasing -------------------------------------------------------------------------------------
 
     async def reconcile(self) -> None:
-        """Coordinate the partitions that fall to this broker now, and no others. Raises `StoreError`; call it again."""
+        """Acquire the partitions that are this broker's now, and release all others.
+
+        Raises `StoreError`; then call it again.
+        """
         async with self._reconciling:
             if self._stop.is_set():
                 return
@@ -119,7 +122,7 @@ class CoordinatorPartitions:
         self._unreleased.discard(partition)
 
     async def _load(self, partition: int) -> None:
-        """Acquire and load a partition, unless another broker that lives still owns it: that one will release it."""
+        """Acquire and load a partition, unless another broker that lives owns it: that broker will release it."""
         now = self._given.clock.monotonic()
         patient = now - self._blocked.setdefault(partition, now) < self._cluster.lease
         ownership = self._ownerships[partition]
@@ -144,10 +147,10 @@ class CoordinatorPartitions:
     # -- loading again -----------------------------------------------------------------------------------------------
 
     def restore(self) -> None:
-        """The store's history broke: load all groups again, and write again what the store forgot of them."""
+        """Load all groups again after the store's history broke, and write again what the store has lost of them."""
         for runtime in self.runtimes:
             if runtime.generation != self._given.generation.number:
-                self.runtimes.fail(runtime, CoordinatorFenced("the server may have forgotten it"))
+                self.runtimes.fail(runtime, CoordinatorFenced("the store may have lost its last changes"))
 
     def _reload(self, runtime: GroupRuntime) -> None:
         partition = partition_for(runtime.id)
@@ -179,9 +182,9 @@ class CoordinatorPartitions:
             del self._failed[partition]
 
     async def _write_again(self, runtime: GroupRuntime, known: dict[str, bytes]) -> None:
-        """Write what the store has lost of a group: no generation is used twice, no committed offset is lost.
+        """Write again what the store has lost of a group: no generation is used twice, no committed offset is lost.
 
-        `known`: what the store has now; it is updated. Raises as `GroupStore.write`.
+        `known`: the documents that the store has now; it is updated. Raises as `GroupStore.write`.
         """
         told = runtime.store.known
         key = group_key(runtime.id)
@@ -191,5 +194,5 @@ class CoordinatorPartitions:
                 key: document for key, document in told.items() if is_newer(key, document, known.get(key))
             }
             if changes:
-                log.error("group %s: the store has lost %d changes, and is told them again", runtime.id, len(changes))
+                log.error("group %s: the store has lost %d changes; they are written again", runtime.id, len(changes))
                 await self.runtimes.open_store(runtime.id, known).write(changes)

@@ -22,21 +22,21 @@ Answers: TypeAlias = list[tuple[Waiter, Answer]]
 
 
 class Owner(Protocol):
-    """Who keeps the runtimes. Both `fail` and `forget` end in `GroupRuntime.end`."""
+    """The owner of all runtimes. Both `fail` and `forget` call `GroupRuntime.end`."""
 
     @property
     def budget(self) -> GroupBudget:
         """The memory that all groups share."""
 
     def fail(self, runtime: "GroupRuntime", failure: CoordinatorFenced | StoreError) -> None:
-        """Load the group again: what is in memory may not be what is stored."""
+        """Load the group again: its memory may differ from its documents."""
 
     def forget(self, runtime: "GroupRuntime") -> None:
-        """Drop a group of which there is nothing to keep."""
+        """Drop a group that was deleted, or that has nothing to keep."""
 
 
 class GroupRuntime:
-    """The waiters of the group are futures of its answers. Errors are names of `korvet_fast.errors`, "" for none.
+    """The waiters of the group are futures of its answers.
 
     `since`: wall time in ms when the group became empty. `generation`: the store's, as of when the group was loaded.
     """
@@ -60,7 +60,7 @@ class GroupRuntime:
         self._given = given
         self._owner = owner
         self._unsaved = False  # the group has to be stored
-        self._document: bytes | None = None  # this is stored; None: the group as it is when its turn comes
+        self._document: bytes | None = None  # the document to store; None: it is made when its turn comes
         self._answers_unsaved: Answers = []  # they wait for the next document
         self._answers_saving: Answers = []  # they wait for the document that is being stored
         self._saving: asyncio.Future[None] | None = None
@@ -74,7 +74,7 @@ class GroupRuntime:
 
     @property
     def is_stored(self) -> bool:
-        """Whether the registry knows the group itself, or is about to."""
+        """Whether the registry has the group's document, or is about to get it."""
         return self._saving is not None or group_key(self.id) in self.store.known
 
     @property
@@ -83,12 +83,12 @@ class GroupRuntime:
         return not (self.group.in_use or self.offsets.stored) and self.offsets.is_idle
 
     def forget_if_vacant(self) -> None:
-        """A group without members and offsets, of which the registry knows nothing, is forgotten."""
+        """Drop the group if it has no members, no offsets, and no document in the registry."""
         if self.is_vacant and not self.is_stored:
             self._owner.forget(self)
 
     def convert(self, group: AnyGroup) -> None:
-        """The group has no members: it is of the other protocol from now on."""
+        """Go on with a group of the other protocol, in place of one without members."""
         assert self.group.is_empty
         if self._unsaved and self._document is None:
             self._document = pack_group(self.group, self.since)
@@ -97,7 +97,7 @@ class GroupRuntime:
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """After each call of the group: store it if it changed, give its answers, set the timer."""
+        """After each call of the group: store it if it has changed, give its answers, set the timer."""
         answers = self._take_answers()
         if self.group.changed and not self._ended:
             self.group.changed = False
@@ -111,7 +111,7 @@ class GroupRuntime:
             # A classic group passes through states that are not stored, so the document is made now. A consumer group
             # can be stored at any time; its documents are large and many, so the changes made until then share one.
             self._document = pack_group(self.group, self.since) if isinstance(self.group, ClassicGroup) else None
-        if isinstance(self.group, ClassicGroup):  # its memory changes also where nothing has to be stored
+        if isinstance(self.group, ClassicGroup):  # its memory may change without a change to store
             self._count_memory()
         if not self._unsaved and self._saving is None:
             _give(answers)
@@ -138,10 +138,10 @@ class GroupRuntime:
     async def _save(self, done: "asyncio.Future[None]") -> None:
         try:
             while self._unsaved:
-                # What happens while this document is being stored belongs to the next one.
+                # Changes that come while this document is being stored are part of the next one.
                 document, self._unsaved = self._document or pack_group(self.group, self.since), False
                 self._answers_saving, self._answers_unsaved = self._answers_unsaved, []
-                # Who learns of this generation sees all offsets that were committed in the former one.
+                # A member that learns of this generation must see all offsets that were committed in the former one.
                 await self.offsets.wait_until_idle()
                 await self.store.write({group_key(self.id): document})
                 self._tell(self._answers_saving)
@@ -158,7 +158,7 @@ class GroupRuntime:
         _give(told)
 
     def end(self, error: Errors) -> None:
-        """This runtime is not used any more: all requests that wait get the error."""
+        """End this runtime: all requests that wait get the error."""
         if not self._ended:
             self._owner.budget.used -= GROUP + self._memory
         self._ended = True
@@ -180,12 +180,12 @@ class GroupRuntime:
     # -- time --------------------------------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Do what is due."""
+        """Do the work that is due."""
         self.group.tick(self._given.clock.monotonic())
         self.settle()
 
     def _set_timer(self) -> None:
-        """Have the timer go off when something may be due. It may go off too early."""
+        """Set the timer for the next work. It may go off too early."""
         due = self.group.deadline.next()
         if due is None or self._ended or (self._timer is not None and self._due <= due):
             return
@@ -202,9 +202,9 @@ class GroupRuntime:
         self.wake(late)
 
     def wake(self, late: float) -> None:
-        """The timer went off, so many seconds late."""
+        """Do the work that is due. `late`: seconds by which the timer went off too late."""
         if late > LATE:
-            text = f"group {self.id}: this program stood still for {late:.1f} s; its members get them as well"
+            text = f"group {self.id}: this program stood still for {late:.1f} s; its members get as much more time"
             self._given.log.warn("stood still", text)
             self.group.extend_deadlines(late)
         self.tick()

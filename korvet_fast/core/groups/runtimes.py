@@ -15,7 +15,7 @@ from korvet_fast.errors import Errors, StoreError
 
 
 class GroupRuntimes:
-    """By group id."""
+    """The groups in memory, by group id."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class GroupRuntimes:
         ownerships: Sequence[PartitionOwnership],
         reload: Callable[[GroupRuntime], None],
     ) -> None:
-        """`ownerships`: by coordinator partition. `reload`: has a group loaded again that is not in memory any more."""
+        """`ownerships`: by coordinator partition. `reload`: loads a group again that was dropped."""
         self._given = given
         self._config = config
         self._ownerships = ownerships
@@ -42,15 +42,15 @@ class GroupRuntimes:
         return self._by_id.get(group_id)
 
     def refuse_new(self, group_id: str, *, joins: bool) -> Errors:
-        """Why this group cannot be created; "" if it can. `joins`: its first request is that of a member."""
+        """The error if this group cannot be created; `NONE` if it can. `joins`: a member that joins creates it."""
         return self.budget.refuse_new(group_id, len(self._by_id), joins=joins)
 
     def create(self, group_id: str) -> GroupRuntime:
-        """A new group, of which nothing is stored yet."""
+        """Add a new group; nothing of it is stored yet."""
         return self.load(group_id, {})
 
     def load(self, group_id: str, documents: dict[str, bytes]) -> GroupRuntime:
-        """A group as the registry has it: `documents` by key."""
+        """Add a group from its documents in the registry, by key."""
         group: AnyGroup = ClassicGroup(self._config)
         since = self._given.clock.wall()
         packed = {}
@@ -70,24 +70,24 @@ class GroupRuntimes:
         return runtime
 
     def open_store(self, group_id: str, known: dict[str, bytes]) -> GroupStore:
-        """What writes the keys of a group; `known`: their values."""
+        """The writer of a group's keys. `known`: their values in the store."""
         return GroupStore(self._given.store, self._ownerships[partition_for(group_id)].comparison, known)
 
     def unload(self, partitions: set[int]) -> None:
-        """Another broker coordinates these partitions."""
+        """Drop the groups of these partitions: another broker coordinates them."""
         for runtime in self:
             if partition_for(runtime.id) in partitions:
                 del self._by_id[runtime.id]
                 runtime.end(Errors.NOT_COORDINATOR)
 
     def forget(self, runtime: GroupRuntime) -> None:
-        """Drop a group of which there is nothing to keep."""
+        """Drop a group that was deleted, or that has nothing to keep."""
         if self._by_id.get(runtime.id) is runtime:
             del self._by_id[runtime.id]
             runtime.end(Errors.COORDINATOR_NOT_AVAILABLE)
 
     def fail(self, runtime: GroupRuntime, failure: CoordinatorFenced | StoreError) -> None:
-        """Load a group again: what is in memory may not be what is stored."""
+        """Load a group again: its memory may differ from its documents."""
         if self._by_id.get(runtime.id) is not runtime:
             return
         self._given.log.warn("group loaded again", f"group {runtime.id} is loaded again: {failure}")

@@ -1,4 +1,4 @@
-"""The one way in which groups are written: every change is compared and set."""
+"""Writes the documents of groups. Every write is a compare-and-set."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ class GroupStore:
     __slots__ = ("_ownership", "_store", "known")
 
     def __init__(self, store: Store, ownership: Sequence[CompareAndSet], known: dict[str, bytes]) -> None:
-        """`ownership`: what every write is compared with. It stays what it was when `known` was read."""
+        """`ownership`: what each write is compared with, as of when `known` was read."""
         self._store = store
         self._ownership = ownership
         self.known = known
@@ -25,7 +25,7 @@ class GroupStore:
     async def write(self, changes: Mapping[str, bytes | None]) -> None:
         """Set keys, or (None) remove them, in one step; durable on return. No two writes of one key at a time.
 
-        Raises `CoordinatorFenced`, or `StoreError` with the outcome unknown. Then `known` is not to be relied on.
+        Raises `CoordinatorFenced`, or `StoreError` with the outcome unknown. After that `known` may be wrong.
         """
         if not changes:
             return

@@ -1,5 +1,5 @@
-"""Who waits for an answer of a group."""
+"""The type of a waiter: a request that waits for an answer of a group."""
 
 from typing import TypeAlias
 
-Waiter: TypeAlias = object  # where the answer to a request goes. The groups themselves never look inside.
+Waiter: TypeAlias = object  # mostly a future; the groups themselves never look inside

@@ -1,7 +1,6 @@
-"""Acquiring a partition's log: where it ends, what its producers sent last, and who led it from where on.
+"""Acquiring a partition's log: this finds the end of the log, its producers' last batches, and its leader epochs.
 
-What clients were told was stored keeps its offsets for ever: the next append goes above them, even where the records
-are gone.
+An offset that was acknowledged is never used again: the next append goes above it, even if the record is lost.
 """
 
 import asyncio
@@ -14,11 +13,11 @@ from korvet_fast.core.partition.snapshot_saver import SnapshotSaver
 from korvet_fast.errors import StoreError, TooFewCopies
 from korvet_fast.store.types import LeadershipGrant
 
-_NEVER = -1  # instead of a generation's number
+_NEVER = -1  # in place of a store generation
 
 
 class LogAcquisition:
-    """Takes the log from the store for the first time (`acquire`), and again where its end is uncertain (`recover`)."""
+    """Acquires the log for the first time (`acquire`), and again when its end is uncertain (`recover`)."""
 
     __slots__ = (
         "_acquired_in",
@@ -51,27 +50,27 @@ class LogAcquisition:
         self._generation = given.generation
         self._metadata = given.metadata
         self._losses = given.losses
-        self._acquired_in = _NEVER  # the generation of the store in which this broker has the log
-        self._examined_in = _NEVER  # the generation in which this broker last saw what the log holds
+        self._acquired_in = _NEVER  # the store generation in which this broker acquired the log
+        self._examined_in = _NEVER  # the store generation in which this broker last read the bounds of the log
 
     @property
     def is_history_unknown(self) -> bool:
-        """Whether the store's history changed since this broker saw what the log holds."""
+        """Whether the store's history has changed since this broker read the bounds of the log."""
         return self._examined_in not in (_NEVER, self._generation.number)
 
     def forget(self) -> None:
-        """This broker does not have the log: `recover` acquires it."""
+        """Forget the acquisition: `recover` will acquire the log again."""
         self._acquired_in = self._examined_in = _NEVER
 
     async def acquire(self, saved: bytes | None) -> None:
-        """Take the log: the store takes no other program's appends from now on. Raises `StoreError`.
+        """Acquire the log: the store refuses appends of other programs from now on. Raises `StoreError`.
 
-        `saved`: what the registry has of the snapshot.
+        `saved`: the snapshot in the registry; None: there is none.
         """
         log, stored, number = self._log, self._log.acknowledged_end, self._generation.number
         self._snapshot.load(saved, self._clock.monotonic())
         known = self._snapshot.saved_end
-        # What the saved copy knows was durable when it was saved.
+        # All records that the saved snapshot covers were durable when it was saved.
         granted = await self._acquire_log(max(log.high_watermark.stored, known), durable=known)
         await self._begin(granted, max(stored, known), known)
         self._acquired_in = number
@@ -79,7 +78,7 @@ class LogAcquisition:
     async def _acquire_log(self, floor: int, durable: int) -> LeadershipGrant:
         log, shared = self._log, self._store.shared
         self._acquired_in = _NEVER
-        if shared is None:  # nobody else can take the log over: epochs count the starts of the broker
+        if shared is None:  # no other program can acquire the log: epochs count the starts of the broker
             bounds = await self._store.bounds(log.name)
             return LeadershipGrant(bounds, max(self._generation.lowest_epoch, 0), bounds.end)
         epoch = max(self._generation.lowest_epoch, self._leadership.epoch + 1, log.epochs.last + 1)
@@ -87,18 +86,21 @@ class LogAcquisition:
         return await shared.acquire(log.name, log.config.log_format, epoch=epoch, floor=floor, durable=durable)
 
     async def _begin(self, granted: LeadershipGrant, stored: int, known: int) -> None:
-        """Begin where the store says. Clients rely on all below `stored`; producers are those of all below `known`."""
+        """Begin at the end that the store granted.
+
+        `stored`: all below it was acknowledged. `known`: the snapshot has the producers of all below it.
+        """
         log, snapshot, producers = self._log, self._snapshot, self._snapshot.producers
         bounds, epoch, records_end, epochs = granted
         self._examined_in = self._generation.number
         if records_end < stored:
             self._losses.report(log.name, max(records_end, log.start, bounds.removed), stored)
         if known < bounds.start:
-            producers.clear()  # of what lies between, and was deleted, nobody knows who sent it
+            producers.clear()  # the records between were deleted, and their producers are unknown
         if records_end < known and self._store.shared is None:
             producers.forget(records_end)
-        # Else no offset is used again, and what was acknowledged counts for its producer even if it is lost: the
-        # producer goes on with what comes after it.
+        # Otherwise no offset is used again. A batch that was acknowledged counts for its producer even if it is lost:
+        # the producer goes on with the next one.
         self._leadership.epoch = epoch
         log.begin(bounds, records_end)
         headers = self._store.producers if log.entries_layout else None
@@ -108,19 +110,19 @@ class LogAcquisition:
             start, now = max(known, bounds.start), self._clock.monotonic()
             self._saver.unsaved = await snapshot.catch_up(self._store, start, records_end, now)
         if log.entries_layout:
-            log.epochs.replace(epochs)  # its records do not tell
+            log.epochs.replace(epochs)  # records of layout `entries` carry no epoch
         else:
             log.epochs.add(epoch, bounds.end)
         self._metadata.advance()
         if snapshot.saved_end > records_end:
-            # The saved copy has what is gone. The log will grow past its end, and it would be believed then.
+            # The saved snapshot covers lost records. Once the log has grown past its end, it would look valid.
             await self._saver.write()
 
     async def recover(self) -> None:
-        """Find out where the log ends, with all of it durable.
+        """Find the end of the log, and make all of the log durable.
 
-        Raises `StoreError`, and the end is as uncertain as before; or `OffsetConflict` if another program has the log,
-        or has written to it.
+        Raises `StoreError` (the end is still uncertain), or `OffsetConflict` (another program has acquired the log, or
+        has written to it).
         """
         log, high_watermark = self._log, self._log.high_watermark
         await high_watermark.wait()
@@ -130,7 +132,7 @@ class LogAcquisition:
         elif self._acquired_in == self._generation.number and log.end <= max(high_watermark.stored, log.inherited_end):
             await self._flush()
         else:
-            # What was not acknowledged may be in the log or not: the log says.
+            # Batches that were not acknowledged may be in the log or not: the store knows.
             stored, known = log.acknowledged_end, min(high_watermark.offset, log.last_record_end)
             self._snapshot.producers.forget(known)
             number = self._generation.number
@@ -138,10 +140,10 @@ class LogAcquisition:
             self._acquired_in = number
         await high_watermark.wait()
         if high_watermark.offset < log.end:
-            raise StoreError(f"{log.name}: what lies above offset {high_watermark.offset} cannot be made durable")
+            raise StoreError(f"{log.name}: records from offset {high_watermark.offset} on cannot be made durable")
 
     async def _flush(self) -> None:
-        """All that was appended is in the log: it only has to become durable.
+        """Make the log durable; all batches that were appended are in it.
 
         Raises `StoreError` or `OffsetConflict`.
         """
@@ -149,7 +151,7 @@ class LogAcquisition:
         if (why := self._store.durability_error(log.name, log.config.sync, log.config.copies)) is not None:
             raise TooFewCopies(why)
         acquired_in, self._acquired_in = self._acquired_in, _NEVER
-        durable = log.flush()  # fails if the log is not ours any more, or ends elsewhere
+        durable = log.flush()  # fails if another program has acquired the log, or its end is elsewhere
         self._acquired_in = acquired_in
         await asyncio.wait([durable])
         durable.result()

@@ -4,8 +4,7 @@ use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
 use std::{ptr, slice};
 
-use korvet_codec::ids::Long;
-use pyo3::buffer::{Element, PyUntypedBuffer};
+use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError};
 use pyo3::ffi;
 use pyo3::inspect::PyStaticExpr;
@@ -44,14 +43,6 @@ impl Input {
         }
         // SAFETY: as in `as_slice`; writable by the check above, and the interpreter is held by `py`.
         Ok(unsafe { slice::from_raw_parts_mut(self.0.buf_ptr().cast::<u8>(), self.0.len_bytes()) })
-    }
-
-    /// The numbers of a buffer of 64-bit integers. `BAD_VALUE` for a buffer of another format.
-    pub(crate) fn as_longs(&self, py: Python<'_>) -> PyResult<&[Long]> {
-        if self.0.item_size() != size_of::<Long>() || !i64::is_compatible_format(self.0.format()) {
-            return Err(bad_value(py, "the buffer does not hold 64-bit integers".into()));
-        }
-        Ok(self.as_slice().as_chunks().0)
     }
 }
 

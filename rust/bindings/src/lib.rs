@@ -12,7 +12,6 @@ mod error;
 mod flush;
 mod frames;
 mod hint;
-mod ids;
 mod legacy;
 mod mapping;
 mod names;
@@ -44,8 +43,6 @@ mod _native {
     use crate::flush::Flusher;
     #[pymodule_export]
     use crate::frames::Frames;
-    #[pymodule_export]
-    use crate::ids::{pack_ids, unpack_ids};
     #[pymodule_export]
     use crate::legacy::{down_convert, up_convert};
     #[pymodule_export]

@@ -9,7 +9,7 @@ pub mod columns;
 pub mod compression;
 mod error;
 pub mod frames;
-pub mod ids;
+mod ids;
 pub mod legacy;
 pub mod names;
 pub mod reader;

@@ -1,4 +1,4 @@
-"""Why a join is refused, and what it is to the group if it is not."""
+"""Which joins are refused, and which event a join is for the group."""
 
 from korvet_fast.core.groups.classic.machine import TABLE, Event, State
 from korvet_fast.core.groups.classic.members import ClassicMember, ClassicMembers
@@ -11,14 +11,14 @@ PENDING = 10_000  # member ids given out that nobody has joined with yet; more t
 
 
 class Admission:
-    """Of one group. Errors are names of `korvet_fast.errors`, "" for none."""
+    """Says who may join one group."""
 
     __slots__ = ("_config", "_members", "_pending", "_waiters")
 
     def __init__(
         self, config: GroupConfig, members: ClassicMembers, pending: dict[str, float], waiters: Waiters
     ) -> None:
-        """`pending`: by member ids that were given out for a second join."""
+        """`pending`: the member ids that were given out for a second join."""
         self._config = config
         self._members = members
         self._pending = pending
@@ -27,12 +27,15 @@ class Admission:
     def refuse_join(
         self, state: State, protocol_type: str | None, request: JoinRequest, member: ClassicMember | None
     ) -> Errors:
-        """Why a join is refused in a group of this state and protocol type. `member`: who asks, if it is a member."""
+        """The error if a join is refused in a group of this state and protocol type; `NONE` if it is not.
+
+        `member`: the member that joins; None: a newcomer.
+        """
         if state is State.DEAD:
             return TABLE[State.DEAD, Event.JOIN_NEW].act.error
         invited = not request.member_id or request.member_id in self._pending
         error = NONE if invited else self._members.error_of(request.member_id, request.instance_id)
-        # A static member that was replaced has to learn that, whether the group is full or not: it would ask for ever.
+        # A static member that was replaced must learn so in a full group too: otherwise it would ask for ever.
         if error != Errors.FENCED_INSTANCE_ID and not self._has_room(state, request, member):
             return Errors.GROUP_MAX_SIZE_REACHED
         if error:
@@ -44,7 +47,7 @@ class Admission:
 
     def _has_room(self, state: State, request: JoinRequest, member: ClassicMember | None) -> bool:
         if state is State.PREPARING:
-            # Members count once they have joined: where a group has grown too large, the last to come back have to go.
+            # Only members that have joined count: if a group has become too large, the last ones to join are refused.
             joined = self._waiters.joins
             known = member is not None and member.joining is not None
         else:
@@ -54,7 +57,7 @@ class Admission:
 
 
 def classify_join(member: ClassicMember, request: JoinRequest, leader: str | None) -> Event:
-    """What the join of a member is to the group."""
+    """The event that the join of a member is for its group."""
     if member.protocols != request.protocols:
         return Event.JOIN_CHANGED
     return Event.JOIN_LEADER if member.id == leader else Event.JOIN_FOLLOWER

@@ -1,6 +1,7 @@
 """One group of the classic protocol: it carries out what the table says.
 
-Pure: time and new ids come from outside. Who calls takes the `answers`; if the group has `changed`, it is stored first.
+Pure: the caller brings the time and new ids. After each call the caller stores the group if it has `changed`, and then
+gives the `answers`.
 """
 
 import math
@@ -18,13 +19,13 @@ from korvet_fast.core.groups.deadline import Deadline
 from korvet_fast.core.groups.waiter import Waiter
 from korvet_fast.errors import NONE, Errors
 
-_INVITED: Final = 60.0  # seconds, at the most, in which a newcomer has to join with the id it was given
+_INVITED: Final = 60.0  # seconds, at most, in which a newcomer must join with the member id that it was given
 
 
 class ClassicGroup:
-    """All times are seconds of one monotonic clock. Errors are names of `korvet_fast.errors`, "" for none.
+    """All times are seconds of one monotonic clock.
 
-    `pending`: member ids given out for a second join, and until when that is waited for.
+    `pending`: member ids that were given out for a second join, and until when the group waits for that join.
     """
 
     def __init__(self, config: GroupConfig) -> None:
@@ -73,7 +74,7 @@ class ClassicGroup:
         return act
 
     def join(self, request: JoinRequest, waiter: Waiter, now: float) -> None:
-        """A client wants to become a member, or to stay one. The answer may take until all members have joined."""
+        """Let a client become a member, or stay one. The answer may come only when all members have joined."""
         known = self.members.get(request.member_id)
         static = self.members.of_instance(request.instance_id) if not request.member_id else None
         if error := self._admission.refuse_join(self.state, self.protocol_type, request, known or static):
@@ -111,7 +112,7 @@ class ClassicGroup:
     def _enter(
         self, member: ClassicMember, event: Event, request: JoinRequest, waiter: Waiter, now: float, led_as: str = ""
     ) -> None:
-        """The join of a member. `led_as`: the id under which a member that returns was the leader."""
+        """Carry out the join of a member. `led_as`: the former id of a leader that returns under another id."""
         member.update(request, now)
         self.deadline.bring_forward(member.expires)
         self.members.change(member, request.protocols)
@@ -164,7 +165,7 @@ class ClassicGroup:
             self.waiters.answer_join(member, _tell_joined(self, member))
 
     def sync(self, request: SyncRequest, waiter: Waiter, now: float) -> None:
-        """A member asks for its assignment; the leader brings the assignments of all."""
+        """Give a member its assignment; the leader's request brings the assignments of all members."""
         member = self.members.get(request.member_id)
         error = self._refuse(request.member_id, request.instance_id, request.generation)
         if not error and not request.agrees(self.protocol_type, self.protocol):
@@ -202,12 +203,12 @@ class ClassicGroup:
         return NONE if generation == self.generation else Errors.ILLEGAL_GENERATION
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int, now: float) -> Errors:
-        """A member lives; the error."""
+        """Renew the session of a member; the error."""
         error = self._refuse(member_id, instance_id, generation)
         return error or self._renew_session(member_id, Event.HEARTBEAT, now)
 
     def commit(self, member_id: str, instance_id: str | None, generation: int, now: float) -> Errors:
-        """Whether offsets of this member, or (generation -1) of somebody who is no member, are taken; the error."""
+        """The error if offsets of this member, or (generation -1) of a client that is no member, are not taken."""
         outside = generation < 0 and (self.state is State.EMPTY or (not member_id and instance_id is None))
         if outside or self.state is State.DEAD:
             return self._step(Event.COMMIT_OUTSIDE, now).error
@@ -235,7 +236,7 @@ class ClassicGroup:
         return error
 
     def withdraw(self, waiter: Waiter, now: float) -> None:
-        """Nobody waits for this answer any more: it is given at once. The client may ask again."""
+        """Answer this request now, as nobody waits for its answer any more. The client may ask again."""
         if (member := self.waiters.find(waiter)) is None:
             return
         self.waiters.refuse(member, Errors.COORDINATOR_LOAD_IN_PROGRESS)
@@ -244,7 +245,7 @@ class ClassicGroup:
             self._remove(member, now)  # its client does not know the member's id: it will come as a newcomer
 
     def delete(self, now: float) -> Errors:
-        """Nobody may use the group from now on; the error if it has members."""
+        """Let nobody use the group any more; the error if it has members."""
         return self._step(Event.DELETED, now).error
 
     def _remove(self, member: ClassicMember, now: float) -> None:
@@ -255,7 +256,7 @@ class ClassicGroup:
         self._complete_join_if_all(now)
 
     def tick(self, now: float) -> None:
-        """Remove whoever's time is over, and end a phase of a rebalance whose time is over."""
+        """Remove members whose session is over, and end the phase of a rebalance whose time is over."""
         for member_id in [member_id for member_id, until in self.pending.items() if until <= now]:
             del self.pending[member_id]
         for member in list(self.members):
@@ -276,7 +277,7 @@ class ClassicGroup:
         self.deadline.set(min(times, default=math.inf))
 
     def extend_deadlines(self, seconds: float) -> None:
-        """No member could be heard for so long: that is not held against any."""
+        """Add so many seconds to all sessions and phases: the broker heard no member in that time."""
         self.deadline.extend(seconds)
         for member in self.members:
             member.expires += seconds
@@ -285,7 +286,7 @@ class ClassicGroup:
         self._rebalance.extend_deadlines(seconds)
 
     def resume(self, now: float) -> None:
-        """The group was read from the store: each member has a full session, and may sync if it has no assignment."""
+        """Begin again after the group was read from the store: each member has a full session, and the time to sync."""
         for member in self.members:
             member.known = True
             member.renew_session(now, self.deadline)

@@ -21,7 +21,7 @@ class State(Enum):
 
 
 class Event(Enum):
-    """What happens to a group. Requests of unknown members and of other generations are refused before."""
+    """What happens to a group. Requests of unknown members, or of other generations, never become events."""
 
     JOIN_NEW = "newcomer joins"
     JOIN_CHANGED = "member joins with other protocols"
@@ -40,7 +40,7 @@ class Event(Enum):
 
 
 class Act(Enum):
-    """What the coordinator does about it, and what it answers."""
+    """What the coordinator does about an event, and what it answers."""
 
     PARK_JOIN = "answered when the group has formed"
     REPEAT = "answered with the present generation"
@@ -61,7 +61,7 @@ class Act(Enum):
 
     @property
     def error(self) -> Errors:
-        """The error it comes to."""
+        """The error that is answered; `NONE` if the act is none."""
         value = self.value
         return value if isinstance(value, Errors) else NONE
 

@@ -1,4 +1,4 @@
-"""The members of a classic group: who they are, what they support, and which of their requests wait."""
+"""The members of a classic group: their ids, their protocols, and their requests that wait."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from korvet_fast.errors import NONE, Errors
 
 
 def memory_of_protocols(protocols: Protocols) -> int:
-    """Bytes of memory that these take."""
+    """Bytes of memory that the protocols of a member take."""
     size = 0
     for name, metadata in protocols:
         size += size_of(name) + len(metadata)
@@ -59,23 +59,23 @@ class ClassicMember:
         return self.joining is not None or self.syncing is not None
 
     def update(self, request: JoinRequest, now: float) -> None:
-        """Take over what this join says, but for the protocols: `ClassicMembers.change` takes those."""
+        """Take the values of this join, except the protocols: `ClassicMembers.change` takes those."""
         self.client_id, self.client_host = request.client_id, request.client_host
         self.session_timeout, self.rebalance_timeout = request.session_timeout, request.rebalance_timeout
         self.expires = now + request.session_timeout
 
     def renew_session(self, now: float, deadline: Deadline) -> None:
-        """The session begins anew; `deadline`: the group's."""
+        """Begin the session anew; `deadline`: the group's."""
         self.expires = now + self.session_timeout
         deadline.bring_forward(self.expires)
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What the member says under a protocol."""
+        """The member's metadata for a protocol."""
         return dict(self.protocols).get(protocol or "", b"")
 
 
 class ClassicMembers:
-    """By id, in the order of their first join. `memory`: bytes that all of them take."""
+    """The members by id, in the order of their first join. `memory`: bytes of memory that all members take."""
 
     def __init__(self) -> None:
         self.memory = 0
@@ -114,13 +114,13 @@ class ClassicMembers:
         self.memory -= member.memory
 
     def rename(self, member: ClassicMember, identity: str) -> None:
-        """A static member goes on under another id, in its old place: of votes that tie, the earlier one counts."""
+        """Give a static member another id. It keeps its place in the order, which decides votes that tie."""
         assert member.instance_id is not None
         member.id = self._by_instance[member.instance_id] = identity
         self._by_id = {one.id: one for one in self}
 
     def change(self, member: ClassicMember, protocols: Protocols) -> None:
-        """A member supports these protocols from now on; its ids may be others as well."""
+        """Set the protocols of a member, and count its memory anew: its ids may have changed too."""
         if protocols != member.protocols:
             self._support.subtract(name for name, _ in member.protocols)
             member.protocols = protocols
@@ -143,7 +143,7 @@ class ClassicMembers:
         self.memory += member.memory - before
 
     def error_of(self, identity: str, instance_id: str | None) -> Errors:
-        """Why a request that names these two is refused; "" if it is not."""
+        """The error of a request that names this member id and instance id; `NONE` if they belong together."""
         if instance_id is not None:
             static = self.of_instance(instance_id)
             if static is None:
@@ -153,7 +153,7 @@ class ClassicMembers:
         return NONE if identity in self._by_id else Errors.UNKNOWN_MEMBER_ID
 
     def growth(self, member: ClassicMember | None, request: JoinRequest) -> int:
-        """Bytes of memory that a member, or a newcomer, takes more than now after this join."""
+        """Bytes of memory that this join adds. `member` None: a newcomer."""
         if member is not None and member.protocols == request.protocols and member.client_id == request.client_id:
             return 0
         who = member or request  # a member may come back from a host with a longer address
@@ -163,23 +163,23 @@ class ClassicMembers:
         return more if member is None else more + memory_of(len(member.assignment)) - member.memory
 
     def growth_of_assignments(self, assignments: Mapping[str, bytes]) -> int:
-        """Bytes of memory that all members take more than now with these assignments."""
+        """Bytes of memory that these assignments add."""
         size = 0
         for member in self:
             size += len(assignments.get(member.id, b"")) - len(member.assignment)
         return memory_of(size)
 
     def agree(self, protocols: Protocols, but: ClassicMember | None) -> bool:
-        """Whether all members, `but` one left out of account, support one of these protocols."""
+        """Whether all members, except `but`, support one of these protocols."""
         own = {name for name, _ in but.protocols} if but is not None else set()
         wanted = len(self) - (but is not None)
         return any(self._support[name] - (name in own) == wanted for name, _ in protocols)
 
     def choose_protocol(self) -> str:
-        """The protocol with most votes of those that all members support.
+        """The protocol with the most votes, of those that all members support.
 
-        Each member votes for the first of its protocols that all support. Of two protocols with as many votes, the one
-        that was voted for earlier is chosen.
+        Each member votes for the first of its protocols that all members support. If votes tie, the protocol with the
+        earliest vote is chosen.
         """
         every = len(self)
         votes = Counter(next(name for name, _ in one.protocols if self._support[name] == every) for one in self)

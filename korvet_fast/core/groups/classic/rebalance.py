@@ -1,4 +1,4 @@
-"""The two phases of a rebalance in time: until when members may join, and until when they have to sync."""
+"""The times of a rebalance: until when members may join, and until when members have to sync."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from korvet_fast.core.groups.classic.members import ClassicMember, ClassicMember
 class Rebalance:
     """All times are seconds of one monotonic clock.
 
-    `deadline`: when the present phase has to be over; None while there is none. `unsynced`: the ids of the members
+    `deadline`: the end of the present phase; None outside of a rebalance. `unsynced`: the ids of the members
     that have not synced yet.
     """
 
@@ -18,7 +18,7 @@ class Rebalance:
         self.deadline: float | None = None
         self.unsynced: set[str] = set()
         self.newcomers = False  # members joined since the deadline was set
-        self._latest: float | None = None  # how far the deadline may move while a group that was empty is joined
+        self._latest: float | None = None  # the last possible deadline, while members join a group that was empty
 
     @property
     def is_delayed(self) -> bool:
@@ -26,7 +26,7 @@ class Rebalance:
         return self._latest is not None
 
     def begin_joining(self, now: float, members: ClassicMembers, initial_delay: float) -> float:
-        """Members join from now on; the deadline. `initial_delay` is 0 for a group that was not empty."""
+        """Begin the phase in which members join; the deadline. `initial_delay` is 0 for a group that was not empty."""
         self.unsynced.clear()
         self.newcomers = False
         self._latest = None
@@ -37,7 +37,7 @@ class Rebalance:
         return self.deadline
 
     def extend_joining(self, now: float, initial_delay: float) -> bool:
-        """Wait for still more members if some came during the initial delay; whether it is so."""
+        """Wait longer if members joined during the initial delay; returns whether the deadline has moved."""
         if self._latest is None or not self.newcomers or now >= self._latest:
             return False
         self.newcomers = False
@@ -45,11 +45,11 @@ class Rebalance:
         return True
 
     def end_joining(self) -> None:
-        """Nobody is left who could join or sync."""
+        """End the rebalance: no member is left."""
         self._latest = self.deadline = None
 
     def begin_syncing(self, now: float, members: ClassicMembers, joined: Iterable[ClassicMember]) -> float:
-        """Those of the members that have joined sync from now on; the deadline."""
+        """Begin the phase in which the `joined` members sync; the deadline."""
         self._latest = None
         self.unsynced = {member.id for member in joined}
         self.deadline = now + members.longest_rebalance_timeout()
@@ -60,7 +60,7 @@ class Rebalance:
         return self.deadline is not None and self.deadline <= now
 
     def extend_deadlines(self, seconds: float) -> None:
-        """The phase may take so much longer."""
+        """Let the phase take so many seconds longer."""
         if self.deadline is not None:
             self.deadline += seconds
         if self._latest is not None:

@@ -5,15 +5,15 @@ from typing import NamedTuple, TypeAlias
 from korvet_fast.core.groups.budget import LONGEST, MOST_PROTOCOLS
 from korvet_fast.errors import NONE, Errors
 
-# The names of the protocols that a member supports, the preferred one first. The leader is given the metadata of the
-# chosen one.
+# Name and metadata of each protocol that a member supports, the preferred protocol first. The leader gets the metadata
+# of the chosen protocol.
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 
 
 class JoinRequest(NamedTuple):
-    """A JoinGroup request; times in seconds. `new_member_id`: the id of the member if it has none yet.
+    """A JoinGroup request; times in seconds. `new_member_id`: the id that a client without one gets.
 
-    `requires_member_id`: a newcomer is given its id first, and joins again with it (version 4, KIP-394).
+    `requires_member_id`: a newcomer first gets its id, and joins again with it (version 4, KIP-394).
     `supports_skipping_assignment`: a leader that returns can be told to make no assignment (version 9, KIP-814).
     """
 
@@ -52,12 +52,12 @@ class SyncRequest(NamedTuple):
     assignments: dict[str, bytes]
 
     def agrees(self, protocol_type: str | None, protocol: str | None) -> bool:
-        """Whether the member uses the group's protocol, as far as it says."""
+        """Whether the request names the group's protocol, or none."""
         return self.protocol_type in (None, protocol_type) and self.protocol in (None, protocol)
 
 
 class JoinResult(NamedTuple):
-    """The answer to a join. `members` (id, instance id, metadata): only the leader is told."""
+    """The answer to a join. `members` (id, instance id, metadata): empty but for the leader."""
 
     error: Errors = NONE
     member_id: str = ""
@@ -71,7 +71,7 @@ class JoinResult(NamedTuple):
     def keep_assignment(self, former_id: str, *, can_skip: bool) -> "JoinResult":
         """The answer to a leader that returns under another id while the assignment stays (KIP-814).
 
-        A leader that cannot be told to skip the assignment is told that it is not the leader.
+        A client that does not know `skip_assignment` is told that it is not the leader.
         """
         return self._replace(skip_assignment=True) if can_skip else self._replace(leader=former_id, members=())
 
@@ -86,7 +86,6 @@ class SyncResult(NamedTuple):
 
 
 def refuse_sync(error: Errors) -> SyncResult:
-    """The answer to a sync that has an error."""
-    # Clients do not expect COORDINATOR_LOAD_IN_PROGRESS here. All they can do about it is to join again. Kafka answers
-    # the same.
+    """The answer to a sync that is refused with this error."""
+    # Clients do not expect COORDINATOR_LOAD_IN_PROGRESS here; they can only join again. Kafka answers the same.
     return SyncResult(Errors.REBALANCE_IN_PROGRESS if error == Errors.COORDINATOR_LOAD_IN_PROGRESS else error)

@@ -1,4 +1,4 @@
-"""The joins and syncs that wait for their answers."""
+"""The joins and syncs of a group that wait for their answers."""
 
 from collections.abc import Iterable
 
@@ -9,17 +9,17 @@ from korvet_fast.errors import Errors
 
 
 class Waiters:
-    """The members whose requests wait, and the answers to be given. `joins`: how many members' joins wait."""
+    """The requests that wait, and the `answers` to give. `joins`: how many joins wait."""
 
     __slots__ = ("_member_of", "answers", "joins")
 
     def __init__(self) -> None:
         self.answers: list[tuple[Waiter, JoinResult | SyncResult]] = []
         self.joins = 0
-        self._member_of: dict[Waiter, ClassicMember] = {}  # so that a broker can give up many waiters at a time
+        self._member_of: dict[Waiter, ClassicMember] = {}  # a broker may give up thousands at once: no search
 
     def find(self, waiter: Waiter) -> ClassicMember | None:
-        """The member whose request waits here; None if it has its answer."""
+        """The member whose request waits here; None if the request was answered."""
         return self._member_of.get(waiter)
 
     def add_join(self, member: ClassicMember, waiter: Waiter) -> None:
@@ -40,26 +40,26 @@ class Waiters:
         self.answers.append((waiter, result))
 
     def answer_join(self, member: ClassicMember, result: JoinResult) -> None:
-        """Answer the join of a member, which waits."""
+        """Answer the waiting join of a member."""
         self.answers.append((member.joining, result))
         self._member_of.pop(member.joining, None)
         member.joining = None
         self.joins -= 1
 
     def answer_sync(self, member: ClassicMember, result: SyncResult) -> None:
-        """Answer the sync of a member, which waits."""
+        """Answer the waiting sync of a member."""
         self.answers.append((member.syncing, result))
         self._member_of.pop(member.syncing, None)
         member.syncing = None
 
     def refuse(self, member: ClassicMember, error: Errors) -> None:
-        """Answer whatever request of this member waits with an error."""
+        """Answer the waiting requests of this member with an error."""
         if member.joining is not None:
             self.answer_join(member, JoinResult(error, member.id if member.known else ""))
         if member.syncing is not None:
             self.answer_sync(member, refuse_sync(error))
 
     def refuse_all(self, members: Iterable[ClassicMember], error: Errors) -> None:
-        """Answer all requests of these members that wait with an error."""
+        """Answer the waiting requests of these members with an error."""
         for member in members:
             self.refuse(member, error)

@@ -21,7 +21,7 @@ _NOTHING: Final[Partitions] = frozenset()
 def identify(
     members: ConsumerMembers, request: HeartbeatRequest, max_size: int
 ) -> tuple[ConsumerMember | None, Errors]:
-    """The member (None: a newcomer) and the error, "" for none. A static member may come back under another id.
+    """The member (None: a newcomer) and the error. A static member may come back under another id.
 
     `max_size`: the most members.
     """
@@ -39,7 +39,7 @@ def identify(
 
 
 def _refuse_instance(member: ConsumerMember, request: HeartbeatRequest) -> Errors:
-    """Why somebody else than the member of this instance id is refused."""
+    """The error of a client that names the instance id of `member`, and another member id."""
     if request.epoch != 0:
         return Errors.FENCED_INSTANCE_ID
     return NONE if member.away else Errors.UNRELEASED_INSTANCE_ID
@@ -47,12 +47,12 @@ def _refuse_instance(member: ConsumerMember, request: HeartbeatRequest) -> Error
 
 def _refuse_epoch(member: ConsumerMember, request: HeartbeatRequest) -> Errors:
     if request.epoch <= 0:
-        return NONE  # a member that joins again says that it has nothing
+        return NONE  # a member that joins again has no partitions
     if member.away:
         return Errors.FENCED_MEMBER_EPOCH
     owned = request.owned or _NOTHING
     if request.epoch == member.epoch:
-        # A member can only have more than it was given if the store has forgotten that it was.
+        # A member with other partitions than these got them in a change that the store has lost.
         return NONE if owned <= member.assigned | member.revoking else Errors.FENCED_MEMBER_EPOCH
     # The answer with the present epoch may have been lost.
     lost = request.epoch == member.previous_epoch and request.owned is not None and owned <= member.assigned
@@ -68,7 +68,7 @@ def may_grow(member: ConsumerMember, request: HeartbeatRequest) -> bool:
 
 
 def refuse_growth(budget: GroupBudget, memory: int, member: ConsumerMember | None, request: HeartbeatRequest) -> Errors:
-    """Why what a member says is too large to be kept by a group that takes so many bytes of memory."""
+    """The error if a group of `memory` bytes has no room for what this heartbeat adds. `member` None: a newcomer."""
     identity = request.member_id or request.new_member_id
     if member is None:
         ids = identity, request.instance_id, request.rack_id, request.client_id, request.client_host

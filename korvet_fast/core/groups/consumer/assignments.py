@@ -1,4 +1,4 @@
-"""Which partitions each member has, and how it comes to those that it is to have (Kafka's CurrentAssignmentBuilder)."""
+"""The partitions that each member has, and its steps to the target assignment (Kafka's CurrentAssignmentBuilder)."""
 
 from typing import Final
 
@@ -19,9 +19,9 @@ class CurrentAssignments:
     def reconcile(
         self, member: ConsumerMember, target: Partitions, target_epoch: int, owned: Partitions | None, now: float
     ) -> bool:
-        """Bring a member nearer to its target; whether the member changed.
+        """Bring a member nearer to its target; returns whether the member changed.
 
-        `owned`: the partitions that the member says to have; None: those that it named last.
+        `owned`: the partitions that the member has, by its own word; None: it does not say.
         """
         kept, excess = member.assigned & target, member.assigned - target
         wanted = target - kept
@@ -51,18 +51,18 @@ class CurrentAssignments:
         return member.progress != progress
 
     def set(self, member: ConsumerMember, assigned: Partitions, revoking: Partitions) -> None:
-        """A member may use the `assigned` partitions, and has to give up those in `revoking`."""
+        """Let a member use the `assigned` partitions, and have it give up the `revoking` ones."""
         for partition in member.assigned | member.revoking:
             del self._owners[partition]
         member.hold(assigned, revoking)
         self._owners.update(dict.fromkeys(assigned | revoking, member))
 
     def resume(self, member: ConsumerMember) -> None:
-        """A member was read from the store, with its partitions."""
+        """Note the partitions of a member that was read from the store."""
         for partition in member.assigned | member.revoking:
             self._owners[partition] = member
 
 
 def _has_any(owned: Partitions | None, partitions: Partitions) -> bool:
-    """Whether a member that says to own `owned` may still have some of these partitions."""
+    """Whether a member that named `owned` (None: nothing) may still have some of these partitions."""
     return bool(partitions) and (owned is None or not partitions.isdisjoint(owned))

@@ -1,6 +1,6 @@
-"""The assignors: which member of a consumer group is to have which partitions. Pure.
+"""The assignors: they decide which member of a consumer group gets which partitions. Pure.
 
-Each partition goes to exactly one member that reads its topic, if there is one. Members keep what they had wherever
+Each partition goes to exactly one member that reads its topic, if there is one. Members keep their partitions where
 the balance allows it. Source: KIP-848 (uniform and range), and the rules of Kafka's assignors of these names.
 """
 
@@ -14,7 +14,7 @@ from korvet_fast.core.groups.consumer.members import Partitions, TopicIdPartitio
 
 
 class Subscriber(NamedTuple):
-    """A member that partitions are assigned to. `topics`: the ids of those it reads; `had`: its former target."""
+    """A member that gets partitions. `topics`: the ids of the topics that it reads. `had`: its former target."""
 
     topics: frozenset[bytes]
     had: Partitions = frozenset()
@@ -26,21 +26,21 @@ Counts: TypeAlias = Mapping[bytes, int]  # by topic id: how many partitions it h
 Target: TypeAlias = dict[str, Partitions]  # by member id
 
 
-@lru_cache(maxsize=32)  # groups that read the same large topics share what stands for their partitions
+@lru_cache(maxsize=32)  # groups that read the same large topics share these objects
 def _partitions_of(topic: bytes, count: int) -> tuple[TopicIdPartition, ...]:
     return tuple(TopicIdPartition(topic, index) for index in range(count))
 
 
 def forget_partitions() -> None:
-    """No group has members: nothing has to be shared."""
+    """Free the objects that groups share: no group has members."""
     _partitions_of.cache_clear()
 
 
 def assign_range(members: Members, counts: Counts) -> Target:
-    """Of each topic the members get neighbouring partitions, in the order of their names, the first ones one more.
+    """Each member gets a range of each topic, in the order of member ids; the first members get one partition more.
 
-    So partitions of the same number of topics with as many partitions and the same readers go to the same member.
-    Static members go first, by instance id: their ids change when they come back.
+    So for topics with the same readers and as many partitions, equal partition numbers go to the same member. Static
+    members come first, by instance id: their member ids change when they come back.
     """
     ordered = sorted(members, key=lambda name: (members[name].instance_id is None, members[name].instance_id or name))
     found: dict[str, list[TopicIdPartition]] = {name: [] for name in members}
@@ -55,7 +55,7 @@ def assign_range(members: Members, counts: Counts) -> Target:
 
 
 def assign_uniform(members: Members, counts: Counts) -> Target:
-    """All members get as many partitions, within one, as far as what they read allows."""
+    """The members' numbers of partitions differ by one at most, as far as their subscriptions allow."""
     if len({one.topics for one in members.values()}) <= 1:
         return _share(members, counts)
     return _level(members, counts)
@@ -68,7 +68,7 @@ ASSIGNORS: Final[Mapping[str, Callable[[Members, Counts], Target]]] = {
 
 
 def _share(members: Members, counts: Counts) -> Target:
-    """All read the same: everybody has the same share, and whoever had more keeps the one that may be over."""
+    """All members read the same topics: each gets an equal share. Those that had more keep the partitions left over."""
     topics = next((one.topics for one in members.values()), frozenset())
     rest = dict.fromkeys(
         chain.from_iterable(_partitions_of(topic, counts[topic]) for topic in sorted(topics & counts.keys()))
@@ -89,12 +89,12 @@ def _share(members: Members, counts: Counts) -> Target:
 
 
 def _deal(found: dict[str, list[TopicIdPartition]], rest: list[TopicIdPartition], share: int) -> None:
-    """Deal out the rest, one to each in turn, so that neighbours go to different members."""
+    """Deal out the rest, one partition to each member in turn: neighbours go to different members."""
     start = 0
     for goal in (share, share + 1):
         hungry = [partitions for partitions in found.values() if len(partitions) < goal]
         while hungry and start < len(rest):
-            rounds = min(goal - len(partitions) for partitions in hungry)  # in which all of them are served
+            rounds = min(goal - len(partitions) for partitions in hungry)  # in which each of these members gets one
             many = len(hungry)
             for turn, partitions in enumerate(hungry):
                 partitions += rest[start + turn : start + many * rounds : many]
@@ -103,7 +103,7 @@ def _deal(found: dict[str, list[TopicIdPartition]], rest: list[TopicIdPartition]
 
 
 def _level(members: Members, counts: Counts) -> Target:
-    """Members read different topics: in the end no partition has a reader with two fewer than who has it."""
+    """Members read different topics. At the end, no reader of a partition has two fewer partitions than its owner."""
     readers = {topic: [name for name, one in members.items() if topic in one.topics] for topic in counts}
     found: dict[str, dict[bytes, list[TopicIdPartition]]] = {name: {} for name in members}
     load = dict.fromkeys(members, 0)
@@ -115,7 +115,7 @@ def _level(members: Members, counts: Counts) -> Target:
                 taken.add(partition)
                 found[name].setdefault(topic, []).append(partition)
                 load[name] += 1
-    # Topics that few read first: the others can make up for it.
+    # Topics with few readers first: topics with many readers level the loads afterwards.
     for topic in sorted(counts, key=lambda one: (len(readers[one]), one)):
         heap = [(load[name], turn, name) for turn, name in enumerate(readers[topic])]
         heapify(heap)
@@ -126,7 +126,7 @@ def _level(members: Members, counts: Counts) -> Target:
                 load[name] += 1
                 heapreplace(heap, (held + 1, turn, name))
     while any(_even_out(topic, readers[topic], members, found, load) for topic in counts):
-        pass  # each move makes the squares of the loads less in sum, so there is an end
+        pass  # each move lowers the sum of the squared loads, so this ends
     return {
         name: frozenset(partition for partitions in own.values() for partition in partitions)
         for name, own in found.items()
@@ -140,14 +140,14 @@ def _even_out(
     found: dict[str, dict[bytes, list[TopicIdPartition]]],
     load: dict[str, int],
 ) -> bool:
-    """Move partitions of a topic from those who have most to those who have least; whether there was anything to do."""
+    """Move partitions of a topic from readers with most to readers with fewest; returns whether any was moved."""
     moved = False
     while holders := [name for name in readers if found[name].get(topic)]:
         rich, poor = max(holders, key=load.__getitem__), min(readers, key=load.__getitem__)
         if load[rich] - load[poor] < 2:
             break
         own, had = found[rich][topic], members[rich].had
-        # Best a partition that no member has to give up.
+        # Prefer one that the member did not have before: then no member has to give it up.
         partition = next((partition for partition in own if partition not in had), own[-1])
         own.remove(partition)
         found[poor].setdefault(topic, []).append(partition)

@@ -11,10 +11,10 @@ from korvet_fast.core.groups.consumer.members import TopicView
 from korvet_fast.core.topics.topics import Topics
 from korvet_fast.errors import CodecError, Errors, KorvetError
 
-_PATTERNS: Final = 1000  # remembered
-_AT_ONCE: Final = 16  # names looked at between two looks at the clock
+_PATTERNS: Final = 1000  # patterns remembered
+_AT_ONCE: Final = 16  # names matched between two checks of the time
 _PATIENCE: Final = 0.5  # seconds that a pattern may take over all topics; honest ones take some milliseconds
-_SHORT: Final = 0.02  # seconds after which it is to be looked for at length
+_SHORT: Final = 0.02  # seconds of the first try; a pattern that needs more gets a second try
 
 
 class TopicCatalogue:
@@ -22,9 +22,9 @@ class TopicCatalogue:
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
-        # By pattern: the topics it matches, or why it is refused; a text, as an exception would keep its frames alive.
+        # By pattern: the topics that it matches, or why it is refused (a text: an exception would keep its frames).
         self._found: dict[str, list[str] | str] = {}
-        self._found_for = -1  # version
+        self._found_for = -1  # `version`, as of `_found`
         self._matching: dict[str, asyncio.Future[None]] = {}
 
     @property
@@ -36,7 +36,7 @@ class TopicCatalogue:
         return TopicView(topic.id, len(topic.partitions)) if topic is not None else None
 
     def match(self, pattern: str) -> list[str]:
-        """The topics that `find` found for this version; none for a pattern that is refused."""
+        """The topics that `find` found for this version of the topics; none for a pattern that is refused."""
         found = self._found[pattern]
         return [] if isinstance(found, str) else found
 
@@ -47,11 +47,11 @@ class TopicCatalogue:
             raise KorvetError(Errors.INVALID_REGULAR_EXPRESSION, found)
 
     def list_missing(self, patterns: Set[str]) -> Set[str]:
-        """Those of the patterns that `find` has to be called with before `match`."""
+        """The patterns that `find` must be called with before `match`."""
         return patterns if self._found_for != self.version else patterns - self._found.keys()
 
     async def find(self, pattern: str, offload: Callable[..., Awaitable[Any]]) -> None:
-        """Find, beside the loop, the topics that a pattern matches."""
+        """Find the topics that a pattern matches. `offload` runs the search on another thread."""
         if (matching := self._matching.get(pattern)) is not None:
             await matching
             return
@@ -72,7 +72,10 @@ class TopicCatalogue:
 
 
 def _match(pattern: str, names: list[str], patience: float = _SHORT) -> list[str]:
-    """Raises `KorvetError` INVALID_REGULAR_EXPRESSION, also for a pattern that takes too long; or `Longer`."""
+    """The names that a pattern matches.
+
+    Raises `KorvetError` INVALID_REGULAR_EXPRESSION, also for a pattern that takes too long; or `Longer`.
+    """
     until = monotonic() + patience
     try:
         found = match_names(pattern, [])

@@ -1,6 +1,6 @@
 """The document of a consumer group in the registry, as values; `documents` makes JSON of it.
 
-`generation` counts the changes, as that of a classic group does: the document with the larger one is the newer one.
+`generation` counts the changes, as in a classic group: the document with the larger number is the newer one.
 """
 
 from typing import Any, Final
@@ -15,7 +15,7 @@ TYPE: Final = "consumer"
 
 def pack_consumer(group: ConsumerGroup) -> dict[str, Any]:
     """The group as values of JSON."""
-    packed: dict[Partitions, dict[str, list[int]]] = {}  # a member mostly has what it is to have
+    packed: dict[Partitions, dict[str, list[int]]] = {}  # mostly a member's target equals its assignment
 
     def pack(partitions: Partitions) -> dict[str, list[int]]:
         if partitions not in packed:
@@ -53,7 +53,7 @@ def pack_consumer(group: ConsumerGroup) -> dict[str, Any]:
 
 
 def unpack_consumer(values: dict[str, Any], config: ConsumerConfig) -> ConsumerGroup:
-    """What `pack_consumer` returned: the group, which has to be resumed."""
+    """The group in the values of `pack_consumer`. Call its `resume` before anything else."""
     group = ConsumerGroup(config, values["epoch"])
     group.revision = values["generation"]
     group.target_epoch = values["target_epoch"]

@@ -1,8 +1,8 @@
-"""One group of the consumer protocol: its epoch, the target assignment, and how members come to it.
+"""One group of the consumer protocol: its epoch, its target assignment, and its members' steps to that target.
 
-Pure, like `classic.group`: whoever calls a method takes the `answers`, and if the group has `changed`, stores it before
-the answers go out. A partition goes to its new owner when the old one has said in a heartbeat that it does not have it
-any more, or is gone.
+Pure, like `classic.group`: after each call the caller stores the group if it has `changed`, and then gives the
+`answers`. A partition goes to its new owner when the former owner is gone, or has said in a heartbeat that it does not
+have the partition any more.
 """
 
 import math
@@ -33,16 +33,16 @@ from korvet_fast.core.groups.waiter import Waiter
 from korvet_fast.errors import NONE, Errors
 
 _NOTHING: Final[Partitions] = frozenset()
-_LEFT_OUT: Final = 1000  # epochs, where nobody knows which the last one was
+_LEFT_OUT: Final = 1000  # epochs, when the last epoch is not known
 
 
 class ConsumerGroup:
-    """All times are seconds of one monotonic clock. Errors are names of `korvet_fast.errors`, "" for none.
+    """All times are seconds of one monotonic clock.
 
-    `epoch` rises with every change of the members, of what they read, and of the topics that they read. `target` is the
-    target assignment, made for `target_epoch`: the partitions that members are to have, by member id. `subscribed`:
-    the topics that it was made from. `revision` counts the stored changes; it goes on from the generation of the
-    classic group that this one was. `memory`: bytes, without the group's offsets, as of the last `count_memory`.
+    `epoch` rises when members join or leave, when their subscriptions change, and when the topics that they read
+    change. `target`: the target assignment for `target_epoch`, by member id. `subscribed`: the topics that the target
+    was made from. `revision` counts the stored changes; if this was a classic group, it goes on from that group's
+    generation. `memory`: bytes of memory, without the group's offsets, as of the last `count_memory`.
     """
 
     protocol_type: Final = "consumer"
@@ -86,7 +86,7 @@ class ConsumerGroup:
 
     @property
     def assignor(self) -> str:
-        """The assignor that most members ask for, of those that may be used."""
+        """The assignor that most members ask for, of those that the settings allow."""
         asked = Counter(one.assignor for one in self.members if one.assignor in self._config.assignors)
         found = asked.most_common(1)
         return (found[0][0] if found else None) or self._config.assignors[0]
@@ -94,7 +94,7 @@ class ConsumerGroup:
     # -- heartbeats --------------------------------------------------------------------------------------------------
 
     def heartbeat(self, request: HeartbeatRequest, waiter: Waiter, topics: Catalogue, now: float) -> None:
-        """A member joins (epoch 0), lives, or leaves (`LEAVES`, `PAUSES`)."""
+        """Handle a heartbeat: a member joins (epoch 0), stays, or leaves (`LEAVES`, `PAUSES`)."""
         member, error = identify(self.members, request, self._config.max_size)
         if not error and (member is None or may_grow(member, request)):
             error = refuse_growth(self._config.budget, self.memory, member, request)
@@ -126,7 +126,7 @@ class ConsumerGroup:
         return HeartbeatResult(NONE, member.id, member.epoch, member.assigned if tell else None)
 
     def count_memory(self) -> None:
-        """Count the bytes that all members take."""
+        """Count the bytes of memory that all members take."""
         self.memory = sum(
             MEMBER
             + member.ids_memory
@@ -136,7 +136,7 @@ class ConsumerGroup:
         )
 
     def _admit(self, member: ConsumerMember | None, request: HeartbeatRequest) -> ConsumerMember:
-        """The member that sends this: a newcomer becomes one, a static member that comes back has its former place."""
+        """The member that sent this: a newcomer is added, a static member that comes back gets its former place."""
         identity = request.member_id or request.new_member_id
         if member is None:
             member = ConsumerMember(identity)
@@ -156,14 +156,14 @@ class ConsumerGroup:
     # -- the target assignment ---------------------------------------------------------------------------------------
 
     def list_patterns(self, version: int, request: HeartbeatRequest) -> set[str]:
-        """The regular expressions that this heartbeat is going to match against topics of this version."""
+        """The regular expressions that this heartbeat needs matched with the topics of this version."""
         subscribes = request.epoch == 0 or request.names is not None or request.regex is not None
         if version == self.subscribed.version and not subscribes and self.epoch == self.target_epoch:
             return set()
         return {member.regex for member in self.members if member.regex}
 
     def _refresh_topics(self, topics: Catalogue, *, resubscribed: bool) -> None:
-        """See which topics members read now. `resubscribed`: a member wants to read others than before."""
+        """Find the topics that members read now. `resubscribed`: a member has changed its subscription."""
         assigned = self.epoch == self.target_epoch
         if topics.version == self.subscribed.version and not resubscribed and assigned:
             return
@@ -223,7 +223,7 @@ class ConsumerGroup:
         return NONE
 
     def delete(self, now: float) -> Errors:
-        """Nobody may use the group from now on; the error if it has members."""
+        """Let nobody use the group any more; the error if it has members."""
         if self.is_dead:
             return Errors.COORDINATOR_NOT_AVAILABLE
         self.is_dead = not self.members
@@ -234,11 +234,11 @@ class ConsumerGroup:
     def commit(
         self, member_id: str, epoch: int, partitions: Collection[tuple[str, int]] = (), *, knows: bool
     ) -> Errors:
-        """Whether offsets of this member, or (epoch -1, no members) of somebody else, are taken; the error.
+        """The error if offsets of this member, or (epoch -1, no members) of another client, are not taken.
 
-        `partitions`: those that are committed, by topic name. `knows`: the client knows member epochs, so that it can
-        tell a stale one from a lost membership. An epoch that the member had before is taken for partitions that it
-        has had since (KIP-1251): the answer with the new epoch may be on its way while a consumer closes.
+        `partitions`: those that are committed, by topic name. `knows`: the client knows member epochs, and can tell a
+        stale epoch from a lost membership. An earlier epoch of the member is taken for partitions that the member has
+        had since then (KIP-1251): while a consumer closes, the answer with the new epoch may be on its way.
         """
         if self.is_dead:
             return Errors.COORDINATOR_NOT_AVAILABLE
@@ -250,11 +250,11 @@ class ConsumerGroup:
         return Errors.UNSUPPORTED_VERSION if not knows and error != Errors.UNKNOWN_MEMBER_ID else error
 
     def fetch(self, member_id: str | None, epoch: int) -> Errors:
-        """Whether this member may see what is committed; the error. A client that names no member may."""
+        """The error if this member may not read committed offsets. A client that names no member may."""
         return NONE if not member_id and epoch < 0 else self._check(member_id or "", epoch)
 
     def _held_since(self, member: ConsumerMember | None, epoch: int, partitions: Collection[tuple[str, int]]) -> bool:
-        """Whether the member has had all of these partitions since an epoch that was its own."""
+        """Whether the member has had all of these partitions since this epoch, or longer."""
         if member is None or member.away or not partitions or epoch > member.epoch:
             return False
         for name, index in partitions:
@@ -274,14 +274,14 @@ class ConsumerGroup:
     # -- time --------------------------------------------------------------------------------------------------------
 
     def tick(self, now: float) -> None:
-        """Remove members that were silent for too long, or do not give up what they were asked to."""
+        """Remove members that were silent for too long, or did not give up partitions in time."""
         for member in list(self.members):
             if member.deadline <= now:
                 self._remove(member)
         self.deadline.set(min((member.deadline for member in self.members), default=math.inf))
 
     def extend_deadlines(self, seconds: float) -> None:
-        """No member could be heard for so long: that is not held against any."""
+        """Add so many seconds to all sessions: the broker heard no member in that time."""
         self.deadline.extend(seconds)
         for member in self.members:
             member.expires += seconds
@@ -289,12 +289,12 @@ class ConsumerGroup:
                 member.revoke_by += seconds
 
     def bump_epoch(self) -> None:
-        """The store's history broke, and may have lost epochs that members were told: none of them may come twice."""
+        """Skip epochs that the store may have lost when its history broke: no epoch is given out twice."""
         self.epoch += _LEFT_OUT
         self.changed = True
 
     def resume(self, now: float) -> None:
-        """The group was read from the store: members have a full session, and as long to give up partitions."""
+        """Begin again after the group was read from the store: members have full sessions, and full time to revoke."""
         for member in self.members:
             member.expires = now + self._config.session_timeout
             if member.state is MemberState.UNREVOKED:

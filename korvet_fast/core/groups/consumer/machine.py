@@ -1,7 +1,7 @@
-"""How a member of the consumer protocol comes to its target assignment, as a table. Pure, and complete.
+"""The steps of a member to its target assignment (consumer protocol), as a table. Pure, and complete.
 
-Source: KIP-848, and what Kafka's coordinator does where it is silent. `CurrentAssignments` finds out which case each
-heartbeat is, and carries the acts out.
+Source: KIP-848, and what Kafka's coordinator does where the KIP is silent. `CurrentAssignments` finds the case of each
+heartbeat, and carries the acts out.
 """
 
 from enum import Enum
@@ -13,7 +13,7 @@ class GroupState(Enum):
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"  # something changed, and the next heartbeat makes a new target
-    RECONCILING = "Reconciling"  # not all members have what they are to have
+    RECONCILING = "Reconciling"  # some members do not have their target yet
     STABLE = "Stable"
     DEAD = "Dead"  # being deleted
 
@@ -30,14 +30,14 @@ class ReconcileCase(Enum):
     """What the coordinator finds with a heartbeat."""
 
     SETTLED = "nothing has changed"
-    HOLDS = "still has what it was asked to give up"
-    EXCESS = "has partitions that it is not to have"
-    WAITS = "others have partitions that it is to have"
-    WHOLE = "all that it is to have is free"
+    HOLDS = "still has partitions that it was asked to give up"
+    EXCESS = "has partitions outside its target"
+    WAITS = "others have partitions of its target"
+    WHOLE = "its whole target is free"
 
 
 class Act(Enum):
-    """What the coordinator does about it."""
+    """What the coordinator does about a case."""
 
     REPEAT = "told to go on"
     REVOKE = "keeps its epoch, told to give them up"

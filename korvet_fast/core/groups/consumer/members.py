@@ -1,4 +1,4 @@
-"""The members of a consumer group: who they are, what they read, which partitions they have; heartbeats and answers."""
+"""The members of a consumer group: their ids, subscriptions and partitions; their heartbeats and the answers."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol, TypeAlias
@@ -7,8 +7,8 @@ from korvet_fast.core.groups.budget import NAME, memory_of, memory_of_ids, size_
 from korvet_fast.core.groups.consumer.machine import MemberState
 from korvet_fast.errors import NONE, Errors
 
-LEAVES = -1  # as an epoch: the member goes for good
-PAUSES = -2  # a static member goes, and comes back
+LEAVES = -1  # the epoch of a member that leaves for good
+PAUSES = -2  # the epoch of a static member that leaves and will come back
 
 
 class TopicIdPartition(NamedTuple):
@@ -23,10 +23,10 @@ Subscription: TypeAlias = tuple[tuple[str, ...], str]  # names of topics, and a 
 
 
 class HeartbeatRequest(NamedTuple):
-    """A ConsumerGroupHeartbeat; `rebalance_timeout` in seconds. None: as the member said before.
+    """A ConsumerGroupHeartbeat; `rebalance_timeout` in seconds. None: the value is as before.
 
-    `names`, `regex`: the topics it subscribes to. `owned`: the partitions that it has. `new_member_id`: the member's id
-    if it has none yet.
+    `names`, `regex`: the topics that the member subscribes to. `owned`: the partitions that it has. `new_member_id`:
+    the id that a client without one gets.
     """
 
     member_id: str
@@ -44,13 +44,13 @@ class HeartbeatRequest(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether the member says everything: then its client does not know what the broker knows."""
+        """Whether the request has all values: then its client does not know what the broker knows."""
         wants = self.names is not None or self.regex is not None
         return self.epoch == 0 or (self.rebalance_timeout is not None and wants and self.owned is not None)
 
 
 def memory_of_subscription(names: tuple[str, ...], regex: str) -> int:
-    """Bytes of memory that it takes."""
+    """Bytes of memory that a subscription takes."""
     return memory_of(sum(map(size_of, names)) + size_of(regex)) + NAME * len(names)
 
 
@@ -64,7 +64,7 @@ class HeartbeatResult(NamedTuple):
 
 
 class TopicView(NamedTuple):
-    """What a group knows of a topic: its id, and how many partitions it has."""
+    """A topic as a group sees it: its id, and how many partitions it has."""
 
     id: bytes
     partitions: int
@@ -87,7 +87,7 @@ class ConsumerMember:
     """One member. `assigned`: the partitions it may use; `revoking`: those it has to give up, and may still use.
 
     `assignment_epochs`: the member's epoch when it got each of them (KIP-1251); not stored: after a restart of the
-    broker only commits in the present epoch are taken. `subscription_memory`, `ids_memory`: bytes that these take.
+    broker only commits in the present epoch are taken. `subscription_memory`, `ids_memory`: bytes of memory.
 
     The member's session ends at `expires`. Partitions have to be given up by `revoke_by`. `away`: a static member that
     said it would come back.
@@ -140,17 +140,17 @@ class ConsumerMember:
         return self.names, self.regex
 
     def subscribe(self, names: tuple[str, ...], regex: str) -> None:
-        """The member reads these topics from now on."""
+        """Set the topics that the member reads."""
         self.names, self.regex = names, regex
         self.subscription_memory = memory_of_subscription(names, regex)
 
     def count_ids(self) -> None:
-        """Count the bytes that its ids take."""
+        """Count the bytes of memory that the member's ids take."""
         self.ids_memory = memory_of_ids(self.id, self.instance_id, self.rack_id, self.client_id, self.client_host)
 
     @property
     def profile(self) -> tuple[object, ...]:
-        """What the member said of itself."""
+        """The values that the member sent about itself."""
         told = (self.rack_id, self.client_id, self.client_host, self.assignor, self.rebalance_timeout, self.away)
         return (*self.subscription, *told)
 
@@ -161,15 +161,15 @@ class ConsumerMember:
 
     @property
     def deadline(self) -> float:
-        """When the member is removed unless it is heard, or gives up what it has to."""
+        """When the member is removed, unless it sends a heartbeat before, or gives up its `revoking` partitions."""
         return self.expires if self.revoke_by is None else min(self.expires, self.revoke_by)
 
     def changes_ids(self, request: HeartbeatRequest) -> bool:
-        """Whether a member that has joined says other ids than before."""
+        """Whether this heartbeat has other ids than the member had before."""
         return self.client_id != request.client_id or request.rack_id not in (None, self.rack_id)
 
     def update(self, request: HeartbeatRequest) -> None:
-        """Take over what this heartbeat says."""
+        """Take the values of this heartbeat."""
         self.away = False
         if request.epoch == 0 or self.changes_ids(request) or self.client_host != request.client_host:
             self.client_id, self.client_host = request.client_id, request.client_host
@@ -184,19 +184,19 @@ class ConsumerMember:
             self.subscribe(names, self.regex if request.regex is None else request.regex)
 
     def hold(self, assigned: Partitions, revoking: Partitions) -> None:
-        """The member has these partitions: from its present epoch on, or for as long as it has had them."""
+        """Set the member's partitions. New ones are held from the present epoch on, the others as long as before."""
         since = self.assignment_epochs
         self.assignment_epochs = {partition: since.get(partition, self.epoch) for partition in assigned | revoking}
         self.assigned, self.revoking = assigned, revoking
 
     def advance(self, epoch: int) -> None:
-        """The member has this epoch now. The one before still counts, as the answer may be lost."""
+        """Set the member's epoch. The previous epoch still counts, as the answer may be lost."""
         if epoch != self.epoch:
             self.previous_epoch, self.epoch = self.epoch, epoch
 
 
 class ConsumerMembers:
-    """By id, in the order of their first join."""
+    """The members by id, in the order of their first join."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, ConsumerMember] = {}
@@ -226,13 +226,13 @@ class ConsumerMembers:
             del self._by_instance[member.instance_id]
 
     def set_instance(self, member: ConsumerMember, instance_id: str | None) -> None:
-        """A member has this instance id from now on: it was none before, or another one."""
+        """Set the instance id of a member that had none, or another one."""
         if member.instance_id is not None:
             del self._by_instance[member.instance_id]
         member.instance_id = instance_id
         self.add(member)
 
     def rename(self, member: ConsumerMember, identity: str) -> None:
-        """A static member goes on under another id, in its former place."""
+        """Give a static member another member id. It keeps its place in the order."""
         member.id = identity
         self._by_id = {one.id: one for one in self}

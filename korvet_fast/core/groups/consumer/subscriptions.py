@@ -4,7 +4,7 @@ from korvet_fast.core.groups.consumer.members import Catalogue, ConsumerMembers,
 
 
 class SubscribedTopics:
-    """`topics`: by name, as the group saw them last. `version`: of the catalogue, as of then."""
+    """`topics`: by name, as of the last `refresh`. `version`: that of the catalogue then."""
 
     __slots__ = ("_found", "topics", "version")
 
@@ -14,7 +14,7 @@ class SubscribedTopics:
         self._found: dict[Subscription, dict[str, TopicView]] = {}  # topics by name, by subscription
 
     def refresh(self, catalogue: Catalogue, members: ConsumerMembers) -> bool:
-        """See which topics members read; whether that is another set of topics than before, or they changed."""
+        """Find the topics that members read; returns whether these topics, or their partitions, have changed."""
         known = self._found if catalogue.version == self.version else {}
         self.version = catalogue.version
         self._found = {}
@@ -37,6 +37,6 @@ class SubscribedTopics:
 
 
 def _find(catalogue: Catalogue, names: tuple[str, ...], regex: str) -> dict[str, TopicView]:
-    """The topics of a subscription that there are."""
+    """The topics of a subscription that exist."""
     wanted = {*names, *catalogue.match(regex)} if regex else names
     return {name: view for name in wanted if (view := catalogue.get(name)) is not None}

@@ -1,1 +1,1 @@
-"""What members ask of the coordinator: one service for each protocol that a group can be of."""
+"""The requests of group members: one service for each group protocol."""

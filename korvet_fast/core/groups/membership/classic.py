@@ -18,7 +18,7 @@ from korvet_fast.errors import NONE, Errors
 
 
 class ClassicMembership:
-    """Errors are names of `korvet_fast.errors`, "" for none."""
+    """Answers the requests of members of classic groups."""
 
     def __init__(
         self, clock: Clock, settings: Settings, config: GroupConfig, partitions: CoordinatorPartitions
@@ -32,7 +32,7 @@ class ClassicMembership:
         self._max_session_timeout = settings.number("group.max.session.timeout.ms") / 1000
 
     def join(self, group_id: str, request: JoinRequest) -> "asyncio.Future[JoinResult]":
-        """The answer may take until all members have joined; `withdraw` if nobody waits for it any more."""
+        """The answer may come only when all members have joined. Call `withdraw` if nobody waits for it any more."""
         answer: asyncio.Future[JoinResult] = asyncio.get_running_loop().create_future()
         error = self._partitions.refuse(group_id) or request.find_error()
         if not error and not self._min_session_timeout <= request.session_timeout <= self._max_session_timeout:
@@ -64,7 +64,7 @@ class ClassicMembership:
         runtime.convert(group)
 
     def _limit_invited(self, group_id: str, member_id: str) -> None:
-        """An id was given out. Of too many the oldest is void: its client joins again within milliseconds, if ever."""
+        """Note a member id that was given out. If there are too many, the oldest one ends: its client is gone."""
         self._invited.append((group_id, member_id))
         if len(self._invited) > PENDING:
             former, oldest = self._invited.popleft()
@@ -80,7 +80,7 @@ class ClassicMembership:
         return runtime if waits else None
 
     async def forget_invited(self) -> None:
-        """Forget the oldest ids given out, as far as no group waits for them any more."""
+        """Forget the oldest ids that were given out, up to the first one that a group still waits for."""
         pace = BackgroundPace()
         while self._invited and self._find_inviting(*self._invited[0]) is None:
             self._invited.popleft()
@@ -88,7 +88,7 @@ class ClassicMembership:
                 await pace.turn()
 
     def sync(self, group_id: str, request: SyncRequest) -> "asyncio.Future[SyncResult]":
-        """The answer may take until the leader has synced; `withdraw` if nobody waits for it any more."""
+        """The answer may come only when the leader has synced. Call `withdraw` if nobody waits for it any more."""
         answer: asyncio.Future[SyncResult] = asyncio.get_running_loop().create_future()
         runtime = self._runtimes.get(group_id)
         if error := self._partitions.refuse(group_id):
@@ -106,9 +106,9 @@ class ClassicMembership:
             runtime.withdraw(answer)
 
     def heartbeat(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> Errors:
-        """A member lives; the error."""
+        """Renew the session of a member; the error."""
         if error := self._partitions.refuse(group_id):
-            # While the group is loaded nobody can be told anything; members go on as they are. So does Kafka.
+            # While the group is being loaded, members go on as they are. Kafka answers the same.
             return NONE if error == Errors.COORDINATOR_LOAD_IN_PROGRESS else error
         runtime = self._runtimes.get(group_id)
         if runtime is None or isinstance(runtime.group, ConsumerGroup):
@@ -116,9 +116,9 @@ class ClassicMembership:
         return runtime.group.heartbeat(member_id, instance_id, generation, self._clock.monotonic())
 
     def leave(self, group_id: str, members: Iterable[tuple[str, str | None]]) -> tuple[Errors, list[Errors]]:
-        """Members leave, by member id, instance id, or both: an error for the whole, and one for each.
+        """Remove members by member id, instance id, or both; an error for the request, and one for each member.
 
-        Static members of groups of the consumer protocol can be removed so as well.
+        This also removes static members of a group of the consumer protocol.
         """
         if error := self._partitions.refuse(group_id):
             return error, []

@@ -18,14 +18,11 @@ from korvet_fast.core.partition.time_lookup import Offload, run_in_thread
 from korvet_fast.core.topics.topics import Topics
 from korvet_fast.errors import Errors, KorvetError, StoreError
 
-_ROUNDS: Final = 5  # how often to begin anew because topics or members have changed meanwhile
+_ROUNDS: Final = 5  # tries, as topics or members may change meanwhile
 
 
 class ConsumerMembership:
-    """`heartbeat_interval_ms`: how often members have to send heartbeats.
-
-    Errors are names of `korvet_fast.errors`, "" for none.
-    """
+    """`heartbeat_interval_ms`: how often members have to send heartbeats."""
 
     def __init__(
         self,
@@ -46,7 +43,7 @@ class ConsumerMembership:
     async def heartbeat(
         self, group_id: str, request: HeartbeatRequest, offload: Offload = run_in_thread
     ) -> HeartbeatResult:
-        """The answer when all that it reveals is stored. `offload` has work done beside the loop.
+        """The answer, when the changes that it reveals are stored. `offload` runs work on another thread.
 
         Raises `KorvetError` INVALID_REQUEST, INVALID_REGULAR_EXPRESSION or UNSUPPORTED_ASSIGNOR.
         """
@@ -55,7 +52,7 @@ class ConsumerMembership:
             self._check(request)
         if any(self._topics.get(name) is None for name in request.names or ()):
             try:
-                await self._topics.refresh()  # another broker may have just made it
+                await self._topics.refresh()  # another broker may have just created it
             except StoreError:
                 return HeartbeatResult(Errors.COORDINATOR_NOT_AVAILABLE)
         missing = self._list_missing(group_id, request)
@@ -68,7 +65,7 @@ class ConsumerMembership:
             error = self._runtimes.refuse_new(group_id, joins=True)
         runtime = self._find(group_id, joins=joins) if not error else None
         if runtime is None or not isinstance(runtime.group, ConsumerGroup):
-            # A client that is told that it is no member joins again, also where nothing is left of its group.
+            # UNKNOWN_MEMBER_ID makes a client join again; so it can where nothing is left of its group.
             return HeartbeatResult(
                 error or (Errors.UNKNOWN_MEMBER_ID if runtime is None else Errors.GROUP_ID_NOT_FOUND)
             )
@@ -78,7 +75,7 @@ class ConsumerMembership:
         return await answer
 
     def forget_unused(self) -> None:
-        """Forget what groups share of topics if none of them has members."""
+        """Free the objects that groups share if none of them has members."""
         groups = (runtime.group for runtime in self._runtimes)
         if not any(isinstance(group, ConsumerGroup) and group.in_use for group in groups):
             forget_partitions()
@@ -95,7 +92,7 @@ class ConsumerMembership:
             raise KorvetError(Errors.UNSUPPORTED_ASSIGNOR, f"the assignors served are {served}")
 
     def _list_missing(self, group_id: str, request: HeartbeatRequest) -> Set[str]:
-        """The patterns that the group is going to match, and that have not been matched with the topics yet."""
+        """The patterns that this heartbeat needs, and that were not matched with the present topics yet."""
         runtime, catalogue = self._runtimes.get(group_id), self._catalogue
         patterns = {request.regex} if request.regex else set()
         if runtime is not None and isinstance(runtime.group, ConsumerGroup):
@@ -113,7 +110,7 @@ class ConsumerMembership:
         return False
 
     def _find(self, group_id: str, *, joins: bool) -> GroupRuntime | None:
-        """The group. If a member joins, it is created, or an empty one of the classic protocol becomes one of this."""
+        """The group. If a member joins, a missing group is created, and an empty classic group is converted."""
         runtime = self._runtimes.get(group_id)
         if joins:
             runtime = runtime or self._runtimes.create(group_id)
