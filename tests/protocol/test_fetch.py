@@ -99,6 +99,19 @@ def test_refusals_of_fetch_come_at_once(tmp_path: Path) -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("topics", [[], [{"topic": "t", "partitions": []}]])
+def test_a_fetch_of_nothing_is_answered_at_once(tmp_path: Path, topics: list[Any]) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            await client.create("t")
+            longest = (1 << 31) - 1  # ms
+            answer = await client.ask(FETCH, 12, max_wait_ms=longest, min_bytes=1, max_bytes=1 << 20, topics=topics)
+            assert (answer["error_code"], len(answer["responses"])) == (0, len(topics))
+
+    run(scenario)
+
+
 def test_an_older_epoch_is_fenced(tmp_path: Path) -> None:
     async def scenario(data: Path, epoch: int) -> None:
         async with kafka_server(data) as server:

@@ -12,7 +12,7 @@ class FetchableLog(Protocol):
     """What a delayed fetch needs of a partition's log."""
 
     @property
-    def delayed_fetches(self) -> list[WatermarkListener]: ...
+    def delayed_fetches(self) -> dict[WatermarkListener, None]: ...
 
     @property
     def entries_layout(self) -> bool: ...
@@ -43,7 +43,7 @@ class DelayedFetch:
 
     def __enter__(self) -> "DelayedFetch":
         for log in self._logs:
-            log.delayed_fetches.append(self)
+            log.delayed_fetches[self] = None
             if log.entries_layout:
                 log.subscribe()
         return self
@@ -52,7 +52,7 @@ class DelayedFetch:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         for log in self._logs:
-            log.delayed_fetches.remove(self)
+            del log.delayed_fetches[self]
 
     async def wait(self, seconds: float) -> bool:
         """Wait until `min_bytes` are readable, or something else happened (deleted, draining).

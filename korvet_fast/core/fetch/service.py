@@ -43,8 +43,8 @@ async def fetch(
 ) -> list[list[PartitionFetch]]:
     """Read from these partitions; returns for each topic its partitions, in the order of the positions.
 
-    Waits until `min_bytes` can be read, unless there is an error, for `max_wait_ms` at most. With `max_bytes` 0 nothing
-    is read.
+    Waits until `min_bytes` can be read, unless there is an error or no position, for `max_wait_ms` at most. With
+    `max_bytes` 0 nothing is read.
     """
     pace = session.pace()
     results = []
@@ -59,7 +59,7 @@ async def fetch(
     if outdated:
         await gather_paced(outdated, _refresh_and_check, pace)
     parts = [part for placed in results for part in placed if part.partition is not None]
-    if len(parts) == sum(map(len, results)):  # an error is told at once
+    if parts and len(parts) == sum(map(len, results)):  # an error is told at once, and nothing asked for too
         await _wait(session, parts, min_bytes, max_wait_ms)
     if (left := _find_limit(session, max_bytes)) > 0:
         await read_all(parts, left, pace)

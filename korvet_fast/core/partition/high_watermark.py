@@ -46,7 +46,8 @@ class HighWatermark:
     def __init__(self, fail: Callable[[BaseException], object]) -> None:
         self.offset = 0
         self.stored = 0
-        self.delayed_fetches: list[WatermarkListener] = []
+        # Tens of thousands may go at once when their clients do: a list would be searched for each.
+        self.delayed_fetches: dict[WatermarkListener, None] = {}
         self._fail = fail
         self._written = self._visible = 0  # bytes appended, and bytes below `offset`, since opening
         # Base offset and bytes written before it, of one append after the other, rising. As a list of pairs this takes

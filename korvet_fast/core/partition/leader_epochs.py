@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 EpochOffset = tuple[int, int]
+_NONE = -1  # as an epoch: it is not known
 
 
 class LeaderEpochCache:
@@ -32,12 +33,13 @@ class LeaderEpochCache:
             del self.entries[0]
 
     def find_end(self, epoch: int, start: int, end: int) -> EpochOffset:
-        """(the largest epoch known up to `epoch`, the offset after its last record); (-1, -1) if all are older.
+        """(the largest epoch known up to `epoch`, the offset after its last record).
 
+        (-1, -1) if all are older, or `epoch` is -1.
         Rules of KIP-101 and KIP-279; an epoch older than all known ends where the log starts.
         """
-        if epoch > self.last:
-            return -1, -1
+        if epoch > self.last or epoch == _NONE:
+            return _NONE, -1
         found = epoch
         for known, first in self.entries:
             if known > epoch:

@@ -91,7 +91,7 @@ class PartitionLog:
         return min(self.high_watermark.stored, self.last_record_end)
 
     @property
-    def delayed_fetches(self) -> list[WatermarkListener]:
+    def delayed_fetches(self) -> dict[WatermarkListener, None]:
         """The fetches that wait for records of this log."""
         return self.high_watermark.delayed_fetches
 

@@ -33,7 +33,8 @@ class Admission:
         """
         if state is State.DEAD:
             return TABLE[State.DEAD, Event.JOIN_NEW].act.error
-        invited = not request.member_id or request.member_id in self._pending
+        # An id is only given out to who names no instance: with one, it could come to two members of one instance.
+        invited = not request.member_id or (request.member_id in self._pending and request.instance_id is None)
         error = NONE if invited else self._members.error_of(request.member_id, request.instance_id)
         # A static member that was replaced must learn so in a full group too: otherwise it would ask for ever.
         if error != Errors.FENCED_INSTANCE_ID and not self._has_room(state, request, member):

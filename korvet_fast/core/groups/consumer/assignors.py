@@ -6,7 +6,7 @@ the balance allows it. Source: KIP-848 (uniform and range), and the rules of Kaf
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from heapq import heapify, heapreplace
+from heapq import heapify, heappop, heappush, heapreplace
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
@@ -117,15 +117,15 @@ def _level(members: Members, counts: Counts) -> Target:
                 load[name] += 1
     # Topics with few readers first: topics with many readers level the loads afterwards.
     for topic in sorted(counts, key=lambda one: (len(readers[one]), one)):
-        heap = [(load[name], turn, name) for turn, name in enumerate(readers[topic])]
-        heapify(heap)
-        for partition in _partitions_of(topic, counts[topic]):
-            if partition not in taken and heap:
+        free = [partition for partition in _partitions_of(topic, counts[topic]) if partition not in taken]
+        if free and readers[topic]:
+            heap = _order_by_load(readers[topic], load)
+            for partition in free:
                 held, turn, name = heap[0]
                 found[name].setdefault(topic, []).append(partition)
                 load[name] += 1
                 heapreplace(heap, (held + 1, turn, name))
-    while any(_even_out(topic, readers[topic], members, found, load) for topic in counts):
+    while [topic for topic in counts if _even_out(topic, readers[topic], found, load)]:
         pass  # each move lowers the sum of the squared loads, so this ends
     return {
         name: frozenset(partition for partitions in own.values() for partition in partitions)
@@ -133,25 +133,43 @@ def _level(members: Members, counts: Counts) -> Target:
     }
 
 
+def _order_by_load(readers: list[str], load: dict[str, int]) -> list[tuple[int, int, str]]:
+    """A heap of these members: who has least comes first, and of those the one that stands first."""
+    heap = [(load[name], turn, name) for turn, name in enumerate(readers)]
+    heapify(heap)
+    return heap
+
+
 def _even_out(
-    topic: bytes,
-    readers: list[str],
-    members: Members,
-    found: dict[str, dict[bytes, list[TopicIdPartition]]],
-    load: dict[str, int],
+    topic: bytes, readers: list[str], found: dict[str, dict[bytes, list[TopicIdPartition]]], load: dict[str, int]
 ) -> bool:
-    """Move partitions of a topic from readers with most to readers with fewest; returns whether any was moved."""
+    """Move partitions of a topic from readers with most to readers with fewest; returns whether any was to be moved.
+
+    A reader that took a partition need not give one: no reader has two fewer from then on.
+    """
+    givers = [(-load[name], turn, name) for turn, name in enumerate(readers) if found[name].get(topic)]
+    if not givers or -min(givers)[0] - min(map(load.__getitem__, readers)) < 2:
+        return False
     moved = False
-    while holders := [name for name in readers if found[name].get(topic)]:
-        rich, poor = max(holders, key=load.__getitem__), min(readers, key=load.__getitem__)
-        if load[rich] - load[poor] < 2:
+    heapify(givers)
+    takers = _order_by_load(readers, load)
+    while givers:
+        less, turn, rich = givers[0]
+        least, place, poor = takers[0]
+        own = found[rich][topic]
+        if not own or -less != load[rich]:
+            heappop(givers)  # it has none left, or has taken one
+        elif least != load[poor]:
+            heappop(takers)  # it has given one, and is there again with what it has now
+        elif load[rich] - least < 2:
             break
-        own, had = found[rich][topic], members[rich].had
-        # Prefer one that the member did not have before: then no member has to give it up.
-        partition = next((partition for partition in own if partition not in had), own[-1])
-        own.remove(partition)
-        found[poor].setdefault(topic, []).append(partition)
-        load[rich] -= 1
-        load[poor] += 1
-        moved = True
+        else:
+            # The last is the best: what the member did not have before comes behind what it had.
+            found[poor].setdefault(topic, []).append(own.pop())
+            load[rich] -= 1
+            load[poor] += 1
+            heapreplace(givers, (less + 1, turn, rich))
+            heapreplace(takers, (least + 1, place, poor))
+            heappush(takers, (load[rich], turn, rich))
+            moved = True
     return moved

@@ -144,6 +144,8 @@ class ConsumerGroup:
             self.members.add(member)
             self.changed = True
         elif member.id != identity:
+            if (other := self.members.get(identity)) is not None:
+                self._remove(other)  # it goes on as this one, and what it had is free
             self.target[identity] = self.target.pop(member.id, _NOTHING)
             self.members.rename(member, identity)
             member.epoch = member.previous_epoch = 0

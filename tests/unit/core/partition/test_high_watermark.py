@@ -170,8 +170,8 @@ def test_a_watch_wakes_when_enough_is_readable_over_all_its_partitions() -> None
             assert not waiting.done()
             one.high_watermark.add(1, 2, 1, done())
             assert await waiting
-        assert one.delayed_fetches == []
-        assert two.delayed_fetches == []
+        assert one.delayed_fetches == {}
+        assert two.delayed_fetches == {}
 
     asyncio.run(run())
 
@@ -223,7 +223,7 @@ def test_a_cancelled_watch_leaves_nothing_behind() -> None:
         assert len(watched.delayed_fetches) == 1
         waiting.cancel()
         await asyncio.wait([waiting])
-        assert watched.delayed_fetches == []
+        assert watched.delayed_fetches == {}
 
     asyncio.run(run())
 
@@ -243,3 +243,26 @@ def test_what_is_remembered_of_appends_takes_two_numbers_for_each() -> None:
         assert taken < 1.5 * 128 * 16
 
     asyncio.run(run())
+
+
+class Compared(DelayedFetch):
+    """A delayed fetch that counts how often one is compared with another."""
+
+    __slots__ = ()
+    times = 0
+
+    def __eq__(self, other: object) -> bool:
+        Compared.times += 1
+        return self is other
+
+    __hash__ = DelayedFetch.__hash__
+
+
+def test_a_fetch_that_ends_is_not_searched_for_among_all_that_wait() -> None:
+    watched, many = Watched(), 1000
+    fetches = [Compared([(watched, 0)], 1).__enter__() for _ in range(many)]
+    Compared.times = 0
+    for fetch in reversed(fetches):  # as it is when many clients go at once
+        fetch.__exit__(None, None, None)
+    assert watched.delayed_fetches == {}
+    assert Compared.times < many

@@ -19,6 +19,11 @@ def test_ends_are_never_below_the_start_of_the_log() -> None:
     assert LeaderEpochCache([(0, 0), (1, 10)]).find_end(0, 50, 100) == (0, 50)
 
 
+def test_nobody_is_told_where_an_unknown_epoch_ends() -> None:
+    epochs = LeaderEpochCache([(0, 0), (1, 10)])
+    assert epochs.find_end(-1, 0, 100) == (-1, -1)
+
+
 def test_nothing_is_known_of_an_empty_log() -> None:
     assert LeaderEpochCache().find_end(0, 0, 0) == (-1, -1)
 

@@ -92,3 +92,19 @@ def test_only_absent_static_members_keep_a_group_waiting() -> None:
     assert world.group.state is State.PREPARING
     world.advance(60.0)
     assert (world.group.state, world.group.generation) == (State.EMPTY, 2)
+
+
+def test_an_id_given_out_is_not_taken_from_a_static_member() -> None:
+    static, *_ = people(1, static=True)
+    newcomer = Client(3, None, BOTH)
+    world = gather(static)
+    world.join(newcomer)
+    assert newcomer.error == "MEMBER_ID_REQUIRED"
+    for instance, error in ((static.instance_id, "FENCED_INSTANCE_ID"), ("other", "UNKNOWN_MEMBER_ID")):
+        again = Client(4, instance, BOTH, member_id=newcomer.member_id)
+        world.join(again)
+        assert again.error == error
+    assert [one.id for one in world.group.members] == [static.member_id]
+    world.kill(static)
+    world.advance(60.0)  # with two members of one instance, the second could never be removed
+    assert (world.group.state, len(world.group.members)) == (State.EMPTY, 0)

@@ -106,6 +106,39 @@ def test_uniform_made_again_from_its_own_target_changes_nothing(
     assert assign_uniform(again, counts) == target
 
 
+class Counted(str):
+    """A member's name that counts how often something of the member is looked up."""
+
+    __slots__ = ()
+    looks = 0
+
+    def __hash__(self) -> int:
+        Counted.looks += 1
+        return super().__hash__()
+
+
+class Had(Partitions):
+    """What a member had, counting how often it is asked for a partition."""
+
+    def __contains__(self, partition: object) -> bool:
+        Counted.looks += 1
+        return super().__contains__(partition)
+
+
+@pytest.mark.parametrize(("topics", "partitions"), [(1, 2000), (1000, 2)])
+def test_uniform_looks_at_each_partition_a_few_times_when_all_of_one_member_has_to_move(
+    topics: int, partitions: int
+) -> None:
+    counts = {b"%d" % topic: partitions for topic in range(topics)} | {b"other": 1}
+    every = [TopicIdPartition(topic, index) for topic, count in counts.items() for index in range(count)]
+    members = {Counted("a"): Subscriber(frozenset(counts), Had(every))}
+    members |= {Counted(name): Subscriber(frozenset(counts) - {b"other"}) for name in "bcd"}
+    Counted.looks = 0
+    target = assign_uniform(members, counts)
+    assert len(owners(target)) == len(every)
+    assert Counted.looks < 30 * len(every)
+
+
 def test_range_gives_neighbours_and_the_first_members_one_more() -> None:
     topics = frozenset((b"a", b"b"))
     target = assign_range({name: Subscriber(topics) for name in "yxz"}, {b"a": 7, b"b": 3})

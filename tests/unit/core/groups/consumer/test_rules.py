@@ -202,6 +202,24 @@ def test_a_static_member_comes_back_to_its_partitions_under_another_id() -> None
     assert say(world, HeartbeatRequest("x", 3, "x")).error == "UNKNOWN_MEMBER_ID"
 
 
+def test_who_takes_the_place_of_a_static_member_leaves_its_own() -> None:
+    static, other, third = Client("s1", instance_id="s"), Client("m1"), Client("m2")
+    world = scene(static, other)
+    world.leave(static, PAUSES)
+    world.store_all()
+    join = HeartbeatRequest("m1", 0, "s", rebalance_timeout=REBALANCE, names=("a",), owned=frozenset())
+    told = say(world, join)
+    assert (told.error, [one.id for one in world.group.members]) == ("", ["m1"])
+    assert told.assigned is not None
+    assert len(told.assigned) == 4, "what it had under its own name was nobody's"
+    assert say(world, HeartbeatRequest("m1", LEAVES, "s")).error == ""
+    for client in (static, other):
+        client.drop()
+        client.alive = False
+    heartbeat(world, world.come(third))
+    assert len(third.reads) == 4
+
+
 def test_a_static_member_that_does_not_come_back_is_gone_after_its_session() -> None:
     static, other = Client("s1", instance_id="s"), Client("m1")
     world = scene(static, other)
