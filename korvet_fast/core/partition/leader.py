@@ -156,11 +156,14 @@ class PartitionLeader:
     def explain(self, failure: BaseException) -> KorvetError:
         """The error that a client gets for an append that ended with `failure`. Raises `failure` if it is a bug."""
         name = self._log.name
+        unknown = isinstance(failure, OutcomeUnknown)
+        if isinstance(failure, OffsetConflict | StoreError) and not unknown and self._leadership.state is State.DELETED:
+            return KorvetError(ERRORS[State.DELETED], f"{name} was deleted before this was stored")
         if isinstance(failure, OffsetConflict):
             if failure.fenced or self._log.entries_layout:
                 return KorvetError(_NOT_LEADER, f"{name} was written to, or taken over, by another program")
             return StoreError(f"{name} ends at {failure.end}, not where it was left: another writer was here")
-        if isinstance(failure, StoreError) and not isinstance(failure, OutcomeUnknown):
+        if isinstance(failure, StoreError) and not unknown:
             refusal = self._leadership.refusal
             disowned = isinstance(failure, NotLeader) or (refusal is not None and refusal.error == _NOT_LEADER)
             return KorvetError(_NOT_LEADER, failure.detail) if disowned else failure

@@ -12,7 +12,8 @@ import pytest
 from batches import make_batch
 from core_world import World, copy_as_crashed, put, put_values, read_all, run_broker, settle
 from korvet_fast.core.topics.topic import check_name
-from korvet_fast.errors import KorvetError, StoreError
+from korvet_fast.errors import KorvetError, OutcomeUnknown, StoreError
+from korvet_fast.store.types import OffsetConflict
 
 
 def over(data: Path, body: Callable[[World], Coroutine[Any, Any, None]], *flags: str) -> None:
@@ -181,6 +182,32 @@ def test_a_deleted_topic_is_gone_and_its_name_begins_anew(tmp_path: Path) -> Non
         assert new.id != old.id
         assert await settle(put(new.partitions[0], make_batch(producer=(1, 0, 7)), acks=-1)) == 0
         await topics.create("t_", 1, {})
+
+    over(tmp_path, body)
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        (StoreError("dropped"), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (OffsetConflict(-1, fenced=True), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (OutcomeUnknown("dropped"), "REQUEST_TIMED_OUT"),
+    ],
+)
+def test_a_client_whose_topic_is_deleted_under_its_produce_is_told_so(
+    tmp_path: Path, failure: Exception, error: str
+) -> None:
+    async def body(world: World) -> None:
+        topic = await world.broker.topics.create("t", 1, {})
+        world.store.hold = []
+        _, _, _, done = put(topic.partitions[0], make_batch(), acks=-1)
+        assert done is not None
+        await world.broker.topics.delete(topic)
+        world.store.hold[0].set_exception(failure)
+        await asyncio.wait([done])
+        ended = done.exception()
+        assert ended is not None
+        assert topic.partitions[0].leader.explain(ended).error == error
 
     over(tmp_path, body)
 
