@@ -50,7 +50,7 @@ class Offsets:
         `retention_ms` -1: offsets are kept as long as those of others. `pace`: others have their turn meanwhile; the
         caller sees to it that no later commit overtakes this one.
         """
-        unseen = await self._refresh_topics(offsets)
+        unseen = NONE if self._are_known(offsets) else await self._refresh_topics()
         errors, changes = await self._validate(offsets, retention_ms, pace)
         # From here on nothing is waited for: the group that takes the offsets is the one that was asked.
         error = unseen or self._partitions.error_of(group_id)
@@ -95,18 +95,21 @@ class Offsets:
                 await pace.turn()
         return errors, changes
 
-    async def _refresh_topics(self, partitions: Iterable[TopicPartition]) -> Errors:
-        """Learn of topics that other brokers have made, or made larger, if partitions are unknown; the error."""
-        if not all(self._exists(partition) for partition in partitions):
-            try:
-                await self._topics.refresh()
-            except StoreError:
-                return Errors.COORDINATOR_NOT_AVAILABLE
-        return NONE
+    def _are_known(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether this broker knows of all these partitions; another one may have made them lately."""
+        return all(map(self._exists, partitions))
 
     def _exists(self, partition: TopicPartition) -> bool:
         topic = self._topics.get(partition.topic)
         return topic is not None and 0 <= partition.partition < len(topic.partitions)
+
+    async def _refresh_topics(self) -> Errors:
+        """Learn of topics that other brokers have made, or made larger; the error."""
+        try:
+            await self._topics.refresh()
+        except StoreError:
+            return Errors.COORDINATOR_NOT_AVAILABLE
+        return NONE
 
     async def fetch(
         self,
@@ -120,13 +123,15 @@ class Offsets:
 
         `pace`: others have their turn meanwhile, where there are many.
         """
-        error = await self._refresh_topics(self._stored(group_id)) or self._partitions.error_of(group_id)
-        runtime = self._runtimes.get(group_id)
+        error, runtime = NONE, self._runtimes.get(group_id)
+        if runtime is not None and not self._are_known(runtime.offsets.stored):
+            error, runtime = await self._refresh_topics(), self._runtimes.get(group_id)
+        error = error or self._partitions.error_of(group_id)
         if not error and runtime is not None and isinstance(runtime.group, ConsumerGroup):
             error = runtime.group.fetch(member_id, epoch)
         if error:
             return error, {}
-        stored = self._stored(group_id)
+        stored: Mapping[TopicPartition, OffsetAndMetadata] = runtime.offsets.stored if runtime is not None else {}
         found: dict[TopicPartition, OffsetAndMetadata] = {}
         asked = list(stored) if partitions is None else partitions
         if len(asked) <= _FEW:
@@ -138,10 +143,6 @@ class Offsets:
             if pace is not None and pace.due():
                 await pace.turn()
         return NONE, found
-
-    def _stored(self, group_id: str) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        runtime = self._runtimes.get(group_id)
-        return runtime.offsets.stored if runtime is not None else {}
 
     def _topic_exists(self, partition: TopicPartition, offset: OffsetAndMetadata) -> bool:
         """Whether the topic is still the one that the offset was committed for."""
