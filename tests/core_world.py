@@ -5,6 +5,7 @@ import shutil
 from asyncio import Future
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,7 +67,6 @@ class Unruly:
         log: str,
         batches: Sequence[RecordBatch],
         at: int,
-        *,
         sync: bool,
         copies: int = 1,
         segment_limits: SegmentLimits = LARGE,
@@ -78,7 +78,7 @@ class Unruly:
             failed: Future[None] = asyncio.get_running_loop().create_future()
             failed.set_exception(StoreError("failed at once"))
             failed.exception()  # nobody has to ask
-            return appending._replace(**{self.fail: failed})
+            return replace(appending, at_once=False, **{self.fail: failed})
         if self.hold is None:
             return appending
         self.hold.append(asyncio.get_running_loop().create_future())

@@ -34,7 +34,7 @@ class Discard:
     async def open(self) -> None:
         done = asyncio.get_running_loop().create_future()
         done.set_result(None)
-        self._appended = Appending(done, done)
+        self._appended = Appending(done, done, at_once=True)
 
     async def close(self) -> None:
         """Nothing was kept that could be lost."""
@@ -47,7 +47,6 @@ class Discard:
         log: str,
         batches: Sequence[RecordBatch],
         at: int,
-        *,
         sync: bool,
         copies: int = 1,
         segment_limits: SegmentLimits = LARGE,

@@ -42,7 +42,6 @@ class LogStore(Protocol):
         log: str,
         batches: Sequence[RecordBatch],
         at: int,
-        *,
         sync: bool,
         copies: int = 1,
         segment_limits: SegmentLimits = LARGE,

@@ -1,6 +1,7 @@
 """The plain values of a store: what goes in, what comes out, and what is refused (a leaf)."""
 
 from asyncio import Future
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from korvet_fast.errors import StoreError
@@ -35,7 +36,8 @@ class RecordBatch(NamedTuple):
     timestamp: int  # the largest record time in it, in ms
 
 
-class Appending(NamedTuple):
+@dataclass(slots=True)  # not a NamedTuple: each append reads its fields, and those of a tuple are slow to read
+class Appending:
     """An append under way.
 
     Both futures end with None, a `StoreError` (the outcome may be unknown), or `OffsetConflict`. `stored` ends
@@ -45,6 +47,7 @@ class Appending(NamedTuple):
 
     stored: "Future[None]"  # the store has it: it survives the end of this process
     durable: "Future[None]"  # it survives what the store's durability promises (embedded: a power failure)
+    at_once: bool = False  # both have ended well already
 
 
 class SegmentLimits(NamedTuple):

@@ -102,7 +102,6 @@ class Faulty:
         log: str,
         batches: Sequence[RecordBatch],
         at: int,
-        *,
         sync: bool,
         copies: int = 1,
         segment_limits: SegmentLimits = LARGE,

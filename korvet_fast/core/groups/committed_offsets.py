@@ -12,13 +12,13 @@ from korvet_fast.errors import StoreError
 
 
 class CommittedOffsets:
-    """`stored`: the offsets that are durable, by partition. `memory`: the bytes of memory that they take."""
+    """`stored`: the durable offsets, by partition. `texts`: the bytes of memory that their metadata take."""
 
     def __init__(
         self, given: GroupCollaborators, group_id: str, store: GroupStore, packed: Mapping[TopicPartition, bytes]
     ) -> None:
         self.stored = {partition: unpack_offset(document) for partition, document in packed.items()}
-        self.memory = sum(map(_memory_of, self.stored.values()))
+        self.texts = sum(map(_memory_of_text, self.stored.values()))
         self._given = given
         self._group_id = group_id
         self._store = store
@@ -28,9 +28,9 @@ class CommittedOffsets:
         self._failure: BaseException | None = None  # of the last write: the stored offsets are unknown since then
 
     @property
-    def texts(self) -> int:
-        """Bytes of memory that the metadata of all offsets take."""
-        return self.memory - OFFSET * len(self.stored)
+    def memory(self) -> int:
+        """The bytes that the offsets take, with their metadata."""
+        return self.texts + OFFSET * len(self.stored)
 
     def put(self, changes: Mapping[TopicPartition, OffsetAndMetadata | None]) -> "asyncio.Future[None]":
         """Commit offsets, or (None) remove them. The future ends as `GroupStore.write` does."""
@@ -55,7 +55,7 @@ class CommittedOffsets:
         """Drop all offsets: the registry has removed them together with the group."""
         gone = list(self.stored)
         self.stored.clear()
-        self.memory = 0
+        self.texts = 0
         for partition in gone:
             self._mirror(partition)
 
@@ -111,7 +111,7 @@ class CommittedOffsets:
         for partition, offset in changes.items():
             before = self.stored.get(partition)
             if before is None or offset is None or offset.metadata != before.metadata:
-                self.memory += _memory_of(offset) - _memory_of(before)
+                self.texts += _memory_of_text(offset) - _memory_of_text(before)
             if offset is None:
                 self.stored.pop(partition, None)
             else:
@@ -125,7 +125,11 @@ class CommittedOffsets:
 
 
 def _memory_of(offset: OffsetAndMetadata | None) -> int:
-    return OFFSET + memory_of(size_of(offset.metadata)) if offset is not None else 0
+    return OFFSET + _memory_of_text(offset) if offset is not None else 0
+
+
+def _memory_of_text(offset: OffsetAndMetadata | None) -> int:
+    return memory_of(size_of(offset.metadata)) if offset is not None else 0
 
 
 def _retrieve_exception(future: "asyncio.Future[None]") -> None:

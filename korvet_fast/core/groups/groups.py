@@ -2,7 +2,6 @@
 
 from korvet_fast.core.groups.documents import AnyGroup
 from korvet_fast.core.groups.partitions import CoordinatorPartitions
-from korvet_fast.core.groups.runtime import GroupRuntime
 from korvet_fast.errors import NONE, Errors
 
 
@@ -12,18 +11,6 @@ class Groups:
     def __init__(self, partitions: CoordinatorPartitions) -> None:
         self._partitions = partitions
         self._runtimes = partitions.runtimes
-
-    def __len__(self) -> int:
-        return len(self._runtimes)
-
-    @property
-    def memory(self) -> int:
-        """Bytes of memory that all groups take."""
-        return self._runtimes.budget.used
-
-    def get(self, group_id: str) -> GroupRuntime | None:
-        """A group; None if it is not loaded."""
-        return self._runtimes.get(group_id)
 
     def list(self) -> tuple[Errors, list[tuple[str, AnyGroup]]]:
         """The groups, sorted by name; and an error if some are not loaded yet. Callers do not change the groups."""

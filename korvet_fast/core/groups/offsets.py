@@ -50,7 +50,7 @@ class Offsets:
         -1: as `offsets.retention.minutes` says. With a `pace`, other requests run meanwhile; the caller makes sure that
         no later commit overtakes this one.
         """
-        unseen = await self._refresh_topics(offsets)
+        unseen = NONE if self._are_known(offsets) else await self._refresh_topics()
         errors, changes = await self._validate(offsets, retention_ms, pace)
         # No await until the commit is handed over: the group that is asked is the group that takes the offsets.
         error = unseen or self._partitions.error_of(group_id)
@@ -95,18 +95,21 @@ class Offsets:
                 await pace.turn()
         return errors, changes
 
-    async def _refresh_topics(self, partitions: Iterable[TopicPartition]) -> Errors:
-        """Read the topics again if a partition is unknown, as another broker may have created it; the error."""
-        if not all(self._exists(partition) for partition in partitions):
-            try:
-                await self._topics.refresh()
-            except StoreError:
-                return Errors.COORDINATOR_NOT_AVAILABLE
-        return NONE
+    def _are_known(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether this broker knows of all these partitions; another one may have made them lately."""
+        return all(map(self._exists, partitions))
 
     def _exists(self, partition: TopicPartition) -> bool:
         topic = self._topics.get(partition.topic)
         return topic is not None and 0 <= partition.partition < len(topic.partitions)
+
+    async def _refresh_topics(self) -> Errors:
+        """Learn of topics that other brokers have made, or made larger; the error."""
+        try:
+            await self._topics.refresh()
+        except StoreError:
+            return Errors.COORDINATOR_NOT_AVAILABLE
+        return NONE
 
     async def fetch(
         self,
@@ -121,13 +124,15 @@ class Offsets:
         `member_id`, `epoch`: of the member that asks; None and -1: the client is no member. With a `pace`, other
         requests run meanwhile if there are many partitions.
         """
-        error = await self._refresh_topics(self._stored(group_id)) or self._partitions.error_of(group_id)
-        runtime = self._runtimes.get(group_id)
+        error, runtime = NONE, self._runtimes.get(group_id)
+        if runtime is not None and not self._are_known(runtime.offsets.stored):
+            error, runtime = await self._refresh_topics(), self._runtimes.get(group_id)
+        error = error or self._partitions.error_of(group_id)
         if not error and runtime is not None and isinstance(runtime.group, ConsumerGroup):
             error = runtime.group.fetch(member_id, epoch)
         if error:
             return error, {}
-        stored = self._stored(group_id)
+        stored: Mapping[TopicPartition, OffsetAndMetadata] = runtime.offsets.stored if runtime is not None else {}
         found: dict[TopicPartition, OffsetAndMetadata] = {}
         asked = list(stored) if partitions is None else partitions
         if len(asked) <= _FEW:
@@ -139,10 +144,6 @@ class Offsets:
             if pace is not None and pace.due():
                 await pace.turn()
         return NONE, found
-
-    def _stored(self, group_id: str) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        runtime = self._runtimes.get(group_id)
-        return runtime.offsets.stored if runtime is not None else {}
 
     def _topic_exists(self, partition: TopicPartition, offset: OffsetAndMetadata) -> bool:
         """Whether the topic that the offset was committed for still exists."""

@@ -19,7 +19,7 @@ from korvet_fast.core.partition.snapshot import PartitionSnapshot
 from korvet_fast.core.partition.snapshot_saver import SnapshotSaver
 from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.errors import Errors, KorvetError, StoreError
-from korvet_fast.store.types import OffsetConflict, ReadResult, RecordBatch
+from korvet_fast.store.types import Appending, OffsetConflict, ReadResult, RecordBatch
 from korvet_fast.types import LATEST
 
 SAVE_EVERY = 64 << 20  # bytes appended between two saves of the snapshot
@@ -156,8 +156,9 @@ class Partition:
         end = base + count
         if end >= NOWHERE:  # another program used the last ids there are
             raise KorvetError(Errors.KAFKA_STORAGE_ERROR, f"{self.name} has no offsets left: it ends at {at}")
+        stamp = -1
         if config.log_append_time:
-            time = now
+            stamp = time = now
             _native.assign_offsets(data, base, leadership.epoch, None, now)
         elif time <= now + config.after_max_ms:
             _native.assign_offsets(data, base, leadership.epoch, time, None)
@@ -165,23 +166,18 @@ class Partition:
             raise KorvetError(Errors.INVALID_TIMESTAMP, f"{time} is more than {config.after_max_ms} ms ahead of {now}")
         high_watermark = self.high_watermark
         try:
-            stored, durable = self._store.append(
+            appending = self._store.append(
                 self.name,
                 (_make(RecordBatch, (data, base, end - 1, time)),),
                 at,
-                sync=config.sync,
-                copies=config.copies,
-                segment_limits=config.segment_limits,
+                config.sync,
+                config.copies,
+                config.segment_limits,
             )
-            if stored.done():
-                stored.result()
+            if appending.at_once:
                 high_watermark.stored = end
-                at_once = durable is stored
             else:
-                high_watermark.expect(end, stored)
-                at_once = False
-            if not at_once and durable.done():
-                durable.result()
+                self._note_stored(appending, end)
         except (OffsetConflict, StoreError) as failure:
             raise self.fail(failure) from None
         start = log.start
@@ -190,15 +186,27 @@ class Partition:
         log.end = end
         log.size += size
         saver = self.saver
-        saver.unsaved += size
+        unsaved = saver.unsaved = saver.unsaved + size
         if sequence is not None:
             self.producers.add(sequence, base, time, self._clock.monotonic())
-        if saver.unsaved >= SAVE_EVERY:
+        if unsaved >= SAVE_EVERY:
             saver.save_soon()
-        high_watermark.add(base, end, size, None if at_once else durable)
-        stamp = now if config.log_append_time else -1
-        awaited = durable if acks == -1 else stored
-        return base, stamp, start, None if at_once or awaited.done() else awaited
+        if appending.at_once:
+            high_watermark.add(base, end, size, None)
+            return base, stamp, start, None
+        high_watermark.add(base, end, size, appending.durable)
+        awaited = appending.durable if acks == -1 else appending.stored
+        return base, stamp, start, None if awaited.done() else awaited
+
+    def _note_stored(self, appending: Appending, end: int) -> None:
+        """Note that the store has the append that ends at `end`, or will have it. Raises what it has failed with."""
+        if appending.stored.done():
+            appending.stored.result()
+            self.high_watermark.stored = end
+        else:
+            self.high_watermark.expect(end, appending.stored)
+        if appending.durable.done():
+            appending.durable.result()
 
     def _next_offset(self, end: int, now: int) -> int:
         """The offset of a batch for a log that ends at `end`, at `now` ms, where offsets are not dense."""

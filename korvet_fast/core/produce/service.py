@@ -139,7 +139,7 @@ class _Produce:
         `led`: the topic's partitions, of which this broker leads some. `light`: see `find_light_size`.
         """
         session, acks, now, refuse = self._session, self._acks, self._now, self._refuse
-        many = len(led)
+        refused, many = session.refused, len(led)
         for batch in batches:
             index, data = batch["index"], batch["records"]
             try:
@@ -157,8 +157,8 @@ class _Produce:
                         continue
                     assert data is not None
                     data, summary = check(data, partition)
-                if session.refused:
-                    session.refused.check(partition.name, partition.producers, summary[4])
+                if refused:
+                    refused.check(partition.name, partition.producers, summary[4])
                 appended = partition.append(data, summary, acks, now)
                 base, time, start, done = appended
                 if done is None:

@@ -105,7 +105,7 @@ class EmbeddedStore:
         self._registry = Registry(changes, self._files, self._commit, self._retention)
         self._stored: asyncio.Future[None] = SharedFuture(loop=loop)
         self._stored.set_result(None)
-        self._at_once = Appending(self._stored, self._stored)
+        self._at_once = Appending(self._stored, self._stored, at_once=True)
         await self._registry.open(self._reader)
 
     async def close(self) -> None:
@@ -161,7 +161,6 @@ class EmbeddedStore:
         log: str,
         batches: Sequence[RecordBatch],
         at: int,
-        *,
         sync: bool,
         copies: int = 1,
         segment_limits: SegmentLimits = LARGE,
@@ -179,7 +178,7 @@ class EmbeddedStore:
             return self._at_once
         # Without `sync` too, where an earlier append waits for its flush: durability has no holes.
         durable = self._commit.ask(state)
-        return Appending(self._stored, durable if sync else self._stored)
+        return Appending(self._stored, durable) if sync else self._at_once
 
     def _create(self, name: str, at: int) -> Log:
         if at != 0:

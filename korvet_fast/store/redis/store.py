@@ -154,7 +154,6 @@ class RedisStore:
         log: str,
         batches: Sequence[RecordBatch],
         at: int,
-        *,
         sync: bool,
         copies: int = 1,
         segment_limits: SegmentLimits = LARGE,

@@ -75,11 +75,11 @@ def of_consumer_heartbeat(session: Session, request: Values) -> Cost | None:
 
 def of_offset_fetch(session: Session, request: Values) -> Cost | None:
     """Partitions that are named, or all that groups have committed, each with its text."""
-    groups = session.broker.groups.groups
+    runtimes = session.broker.groups.partitions.runtimes
     many = texts = 0
     asked = []
     for one in request["groups"] or (request,):
-        runtime, topics, rows = groups.get(one["group_id"]), one["topics"], 0
+        runtime, topics, rows = runtimes.get(one["group_id"]), one["topics"], 0
         if topics is not None:
             for topic in topics:
                 rows += 1 + len(topic["partition_indexes"])
@@ -111,10 +111,10 @@ def of_groups(array: str) -> CostOf:
     """Groups that are described, with their members and what these say."""
 
     def cost(session: Session, request: Values) -> Cost | None:
-        groups, names = session.broker.groups.groups, request[array]
-        known = [runtime for name in names[:_FEW] if (runtime := groups.get(name)) is not None]
+        runtimes, names = session.broker.groups.partitions.runtimes, request[array]
+        known = [runtime for name in names[:_FEW] if (runtime := runtimes.get(name)) is not None]
         many = len(names) + sum(len(runtime.group.members) for runtime in known)
-        said = sum(runtime.group.memory for runtime in known) if len(names) <= _FEW else groups.memory
+        said = sum(runtime.group.memory for runtime in known) if len(names) <= _FEW else runtimes.budget.used
         if many * 4096 + said <= LITTLE and many * 50 <= QUICK:
             return None
         return Cost(many * 4096 + said, many * 50)
@@ -124,7 +124,7 @@ def of_groups(array: str) -> CostOf:
 
 def of_all_groups(session: Session, request: Values) -> Cost | None:
     """Every group that there is."""
-    return _charge(len(session.broker.groups.groups), 100, 5)
+    return _charge(len(session.broker.groups.partitions.runtimes), 100, 5)
 
 
 def of_log_dirs(session: Session, request: Values) -> Cost | None:

@@ -34,7 +34,7 @@ async def test_former_owner(place: Place, written: int) -> None:
         before = place.snapshot()
         appendings = [former.append(LOG, written + number, 1) for number in range(200)]
         for appending in appendings:
-            for future in appending:
+            for future in (appending.stored, appending.durable):
                 with pytest.raises(OffsetConflict) as refused:
                     await future
                 assert refused.value.fenced

@@ -50,7 +50,7 @@ async def test_above_what_we_append(entries: Place) -> None:
         before = entries.snapshot()
         appendings = [scene.append(LOG, at, 5) for at in (2, 7, 12)]
         for appending in appendings:
-            for future in appending:
+            for future in (appending.stored, appending.durable):
                 with pytest.raises(OffsetConflict) as refused:
                     await future
                 assert not refused.value.fenced

@@ -7,7 +7,7 @@ INVALID_REQUEST: Kafka answers it each time, however much it has committed.
 """
 
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from korvet_fast.core.fair_queue import Pace
 from korvet_fast.core.groups.documents import OffsetAndMetadata, TopicPartition
@@ -27,37 +27,36 @@ _GROUP_TOPICS: Final = Rows(_GROUPS.element, "topics")
 _GROUP_PARTITIONS: Final = Rows(_GROUP_TOPICS.element, "partitions")
 
 
-class _Found(NamedTuple):
-    """What a group has committed for these partitions, which are in the order of the answer."""
+class _Found:
+    """What a group has committed for these `partitions`, which are in the order of the answer; `count` of them."""
 
-    error: int
-    partitions: dict[str, list[TopicPartition]]
-    offsets: dict[TopicPartition, OffsetAndMetadata]
+    __slots__ = ("count", "error", "offsets", "partitions")
 
-    @property
-    def is_short(self) -> bool:
-        return sum(map(len, self.partitions.values())) <= _FEW
+    def __init__(
+        self,
+        error: int,
+        partitions: dict[str, list[TopicPartition]],
+        offsets: dict[TopicPartition, OffsetAndMetadata],
+        count: int,
+    ) -> None:
+        self.error = error
+        self.partitions = partitions
+        self.offsets = offsets
+        self.count = count
 
     def tell(self) -> Values:
-        topics = [
-            {"name": topic, "partitions": [self.tell_one(partition) for partition in partitions]}
-            for topic, partitions in self.partitions.items()
-        ]
+        topics = [(topic, list(map(self.tell_one, partitions))) for topic, partitions in self.partitions.items()]
         return {"error_code": self.error, "topics": topics}
 
-    def tell_one(self, partition: TopicPartition) -> Values:
-        row: Values = {"partition_index": partition.partition, "error_code": self.error}
+    def tell_one(self, partition: TopicPartition) -> tuple[int, int, int, str, int]:
+        """A row of the answer, its fields in the order of the shape."""
         offset = self.offsets.get(partition)
         if offset is None:
-            row["committed_offset"], row["metadata"] = -1, ""
-            return row
-        row["committed_offset"] = offset.offset
-        row["committed_leader_epoch"] = offset.leader_epoch
-        row["metadata"] = offset.metadata
-        return row
+            return partition.partition, -1, -1, "", self.error
+        return partition.partition, offset.offset, offset.leader_epoch, offset.metadata, self.error
 
 
-_TWICE: Final = _Found(CODES[Errors.INVALID_REQUEST], {}, {})
+_TWICE: Final = _Found(CODES[Errors.INVALID_REQUEST], {}, {}, 0)
 
 
 async def offset_fetch(session: Session, request: Values, version: int) -> Answer:
@@ -65,14 +64,14 @@ async def offset_fetch(session: Session, request: Values, version: int) -> Answe
     head = {"correlation_id": request["correlation_id"]}
     if version < 8:
         found = await _find(session, request, version, pace)
-        if found.is_short:
+        if found.count <= _FEW:
             return found.tell()
         out = LongReply(pace)
         await _write(out, _TOPICS, _PARTITIONS, head, found, version)
         return out.finish()
     groups = request["groups"]
     only = await _find(session, groups[0], version, pace) if len(groups) == 1 else None
-    if only is not None and only.is_short:
+    if only is not None and only.count <= _FEW:
         return {"groups": [{"group_id": groups[0]["group_id"], **only.tell()}]}
     twice = find_twice(one["group_id"] for one in groups)
     out = LongReply(pace)
@@ -80,7 +79,7 @@ async def offset_fetch(session: Session, request: Values, version: int) -> Answe
     for one in groups:
         row = {"group_id": one["group_id"]}
         found = _TWICE if one["group_id"] in twice else only or await _find(session, one, version, pace)
-        if found.is_short:
+        if found.count <= _FEW:
             await out.add(_GROUPS.row(row | found.tell(), version))
         else:
             await _write(out, _GROUP_TOPICS, _GROUP_PARTITIONS, row, found, version)
@@ -104,14 +103,16 @@ async def _find(session: Session, asked: Values, version: int, pace: Pace) -> _F
                 by_topic.setdefault(name, []).extend(rows)
     member_id, epoch = (asked["member_id"], asked["member_epoch"]) if version >= 9 else (None, -1)
     refusal, found = await session.broker.groups.offsets.fetch(asked["group_id"], partitions, member_id, epoch, pace)
-    error = number(refusal)
+    error, count = number(refusal), len(found if partitions is None else partitions)
     if error and version >= 2:
-        by_topic = {}
+        by_topic, count = {}, 0
     elif partitions is None:
         for partition in found:
             by_topic.setdefault(partition.topic, []).append(partition)
-        by_topic = {topic: sorted(by_topic[topic], key=_INDEX) for topic in sorted(by_topic)}
-    return _Found(error, by_topic, found)
+        for rows in by_topic.values():
+            rows.sort(key=_INDEX)
+        by_topic = dict(sorted(by_topic.items()))
+    return _Found(error, by_topic, found, count)
 
 
 async def _write(out: LongReply, topics: Rows, rows: Rows, head: Values, found: _Found, version: int) -> None:

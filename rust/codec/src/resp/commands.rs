@@ -3,6 +3,9 @@
 /// Most digits of a number of 64 bits.
 pub(crate) const DIGITS: usize = 20;
 
+/// Bytes that a pipeline of a few commands takes: room for them is made at once, not byte by byte.
+const FEW: usize = 512;
+
 /// How many bytes [`encode_commands`] writes.
 #[must_use]
 pub fn encoded_size<A: AsRef<[u8]>>(commands: &[Vec<A>]) -> usize {
@@ -51,7 +54,7 @@ pub enum Part<'a, A> {
 /// The bytes of [`encode_commands`], cut in parts so that arguments of `large` bytes and more are not copied.
 #[must_use]
 pub fn encode_command_parts<A: AsRef<[u8]>>(commands: &[Vec<A>], large: usize) -> Vec<Part<'_, A>> {
-    let (mut found, mut packed) = (Vec::new(), Vec::new());
+    let (mut found, mut packed) = (Vec::new(), Vec::with_capacity(FEW));
     for arguments in commands {
         announce(&mut packed, b'*', arguments.len());
         for argument in arguments {
