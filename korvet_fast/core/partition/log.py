@@ -208,7 +208,11 @@ class PartitionLog:
     async def delete_records(self, offset: int) -> None:
         """Records below `offset`, which is not above the high watermark, are gone. Raises `StoreError`."""
         if offset > self.start:
-            self._take(await self._store.delete_records(self.name, offset))
+            try:
+                self._take(await self._store.delete_records(self.name, offset))
+            except StoreError:
+                self._take(await self._store.bounds(self.name))  # some of them may be gone
+                raise
 
     async def apply_retention(self) -> None:
         """Delete what the topic's retention lets go. Raises `StoreError`."""
