@@ -9,6 +9,7 @@ import logging
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
+from pathlib import Path
 
 from korvet_fast._native import Column, batch_headers, build_batch, to_columns
 from korvet_fast.errors import CodecError, StoreError
@@ -148,6 +149,27 @@ class Registry:
             raise StoreError(f"{self._log.directory} cannot be read: {error}") from error
         for key, value in zip(_strings(changes, "key"), _strings(changes, "value"), strict=True):
             self._note((key or b"").decode(), value)
+
+
+def read_key(directory: Path, wanted: str) -> bytes | None:
+    """A key's value in the store in this directory, which another process may be writing; None if it cannot be told.
+
+    For tools: changes nothing, and takes what is good of the files.
+    """
+    found: bytes | None = None
+    for path in sorted((directory / NAME).glob("*.log")):
+        try:
+            page = path.read_bytes()
+        except OSError:
+            continue  # compacted meanwhile
+        batches = batch_headers(page, verify=True)
+        if not batches:
+            continue
+        changes = to_columns(page[: batches[-1].start + batches[-1].size], _LIMIT)
+        for key, value in zip(_strings(changes, "key"), _strings(changes, "value"), strict=True):
+            if key == wanted.encode():
+                found = value
+    return found
 
 
 def _pack(changes: Sequence[_Change], offset: int) -> bytearray:
