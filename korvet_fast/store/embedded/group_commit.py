@@ -103,7 +103,8 @@ class GroupCommit:
             return
         log.waiting = None
         if log.failed or self.closed:
-            refuse(future, log.failed or "the store was closed before it was flushed")
+            closed = StoreError("the store was closed before it was flushed")
+            refuse(future, StoreError(log.failed, logged=True) if log.failed else closed)
             return
         full, log.unflushed = log.unflushed, []
         files = [segment.path for segment in (*full, log.segments[-1])]
@@ -113,8 +114,7 @@ class GroupCommit:
         try:
             self._flusher.flush(id(log), self._ticket, files, directories)
         except OSError as error:
-            log.fail(f"the flush failed: {error}")
-            refuse(future, log.failed)
+            refuse(future, log.fail(f"the flush failed: {error}"))
             return
         self._flushes[self._ticket] = Flush(log, log.end, full, future)
         log.flushing = future
@@ -132,7 +132,7 @@ class GroupCommit:
             if failure is not None:
                 log.fail(f"the flush failed: {failure}")
             if log.failed:
-                refuse(future, log.failed)
+                refuse(future, StoreError(log.failed, logged=True))
                 continue
             log.durable = max(log.durable, end)
             if full and not self.closed:
@@ -156,9 +156,9 @@ class GroupCommit:
         mine = log.indexing = self._loop.create_task(write())
 
 
-def refuse(future: "asyncio.Future[None]", why: str) -> None:
-    """End a future with `StoreError`."""
-    future.set_exception(StoreError(why))
+def refuse(future: "asyncio.Future[None]", error: StoreError) -> None:
+    """End a future with this error."""
+    future.set_exception(error)
     future.exception()  # nobody has to be waiting
 
 

@@ -121,7 +121,7 @@ class Registry:
 
     def _check(self) -> None:
         if self._log.failed:  # what is in memory may be newer than what survives
-            raise StoreError(self._log.failed)
+            raise StoreError(self._log.failed, logged=True)
 
     def _append(self, changes: Sequence[_Change]) -> None:
         first = self._log.end
@@ -142,7 +142,11 @@ class Registry:
         found = batch_headers(page, verify=True)
         covered = found[-1].start + found[-1].size if found else 0
         if covered != len(page):
-            raise StoreError(f"{self._log.directory} is damaged: no good batch {covered} bytes into a page")
+            place = self._log.directory
+            raise StoreError(
+                f"{place} is damaged: no good batch {covered} bytes into a page. Copy it back; or, to go on with what "
+                f"stands before that, delete {place.parent}/checkpoint and {place}/*.index"
+            )
         try:
             changes = to_columns(page, _LIMIT)
         except CodecError as error:

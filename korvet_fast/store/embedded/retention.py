@@ -98,7 +98,7 @@ class Retention:
         if not log.start <= offset <= log.end:
             raise KorvetError(Errors.OFFSET_OUT_OF_RANGE, f"{log.name} holds {log.start} to {log.end}")
         if log.failed:
-            raise StoreError(log.failed)
+            raise StoreError(log.failed, logged=True)
         if offset == log.end:
             return
         last = log.segments[log.find(offset)]
@@ -115,13 +115,12 @@ class Retention:
                 self._remove_back(log.segments[number + 1 :])
                 self._shorten(kept)
         except OSError as error:
-            log.fail(f"{last.path}: could not be cut: {error.strerror}")
-            raise StoreError(log.failed) from error
+            raise log.fail(f"{last.path}: could not be cut: {error.strerror}") from error
         log.segments[number:] = [kept]
         log.unflushed = [segment for segment in log.unflushed if segment in log.segments]
         log.durable = min(log.durable, kept.end)
         if log.waiting is not None:
-            refuse(log.waiting, f"{log.name} was cut at {offset}")
+            refuse(log.waiting, StoreError(f"{log.name} was cut at {offset}"))
             log.waiting = None
 
     def _remove_back(self, segments: list[Segment]) -> None:
