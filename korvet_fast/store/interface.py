@@ -147,6 +147,9 @@ class SharedStore(Protocol):
         left of those below `floor`, the log starts there from then on, and what is below is removed.
         """
 
+    async def is_leader(self, log: str) -> bool:
+        """Whether the store says at this moment that nobody acquired the log since this program did."""
+
     def notify(
         self, log: str, end: int, on_append: Callable[[], None], wanted: Callable[[], bool] | None = None
     ) -> Callable[[], None]:

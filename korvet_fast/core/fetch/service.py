@@ -48,7 +48,7 @@ async def fetch(
     """
     pace = session.pace()
     results = []
-    unseen: list[PartitionFetch] = []  # where another program may have put something that was not seen yet
+    unseen: list[PartitionFetch] = []  # at or above an end that another program may have moved
     for topic, positions in topics:
         placed: list[PartitionFetch] = []
         for start in range(0, len(positions), _MANY):
@@ -80,7 +80,7 @@ def _place(
     refuse: Refuse | None,
     unseen: list[PartitionFetch],
 ) -> list[PartitionFetch]:
-    """Find the partitions, and where in their logs to read. Those whose bounds are out of date go to `unseen` too."""
+    """Find the partitions, and where in their logs to read. Those whose end may be out of date go to `unseen` too."""
     placed = []
     broker = session.broker
     for index, offset, max_bytes, epoch in positions:
@@ -94,21 +94,20 @@ def _place(
                 partition.check_epoch(epoch)
             part.partition = partition
             log = partition.log
-            if not log.removed <= offset <= log.end and not (log.entries_layout and offset > log.end):
-                partition.check(offset)
-            if offset >= log.end and log.entries_layout:
+            if offset >= log.end and (log.entries_layout or (offset > log.end and log.is_shared)):
                 unseen.append(part)
+            elif not log.removed <= offset <= log.end:
+                partition.check(offset)
         except KorvetError as error:
             part.refuse(error)
     return placed
 
 
 async def _look(part: PartitionFetch) -> None:
-    """Refresh the bounds of the log, and check that the offset lies within them."""
+    """Check an offset at or above the end of its log as this broker knows it."""
     assert part.partition is not None
     try:
-        await part.partition.log.refresh_bounds()
-        part.partition.check(part.offset)
+        await part.partition.check_above_end(part.offset)
     except KorvetError as error:
         part.refuse(error)
 

@@ -151,6 +151,18 @@ class PartitionLeader:
             why = self.explain(failure).detail
             raise KorvetError(_NOT_LEADER, f"it is not certain that {log.name} is led here: {why}") from None
 
+    async def verify_end(self) -> None:
+        """Make sure that nobody else leads, before a client is told that an offset lies above the end of the log.
+
+        A former leader that does not know yet of the present one knows an old end, and the client would begin anew.
+        Raises `StoreError`, or `KorvetError` NOT_LEADER_OR_FOLLOWER.
+        """
+        shared = self._store.shared
+        if shared is not None and not await shared.is_leader(self._log.name):
+            self._given.on_fenced()
+            raise KorvetError(_NOT_LEADER, f"{self._log.name} was taken over by another broker")
+        await self.verify_leadership()
+
     # -- failures ------------------------------------------------------------------------------------------------
 
     def explain(self, failure: BaseException) -> KorvetError:

@@ -86,6 +86,11 @@ class PartitionLog:
         return self._inherited_records_end if self.inherited_end == self.end else self.end
 
     @property
+    def is_shared(self) -> bool:
+        """Whether other programs can acquire the log behind this broker's back."""
+        return self._store.shared is not None
+
+    @property
     def acknowledged_end(self) -> int:
         """The offset after the last record that clients can rely on."""
         return min(self.high_watermark.stored, self.last_record_end)
