@@ -192,10 +192,16 @@ class KorvetError(Exception):
 
 
 class StoreError(KorvetError):
-    """The store failed to read or write, or its outcome is unknown; the operator must look at the log."""
+    """The store failed to read or write, or its outcome is unknown; the operator must look at the log.
 
-    def __init__(self, detail: str) -> None:
+    `logged`: the store has logged it already.
+    """
+
+    logged = False
+
+    def __init__(self, detail: str, *, logged: bool = False) -> None:
         super().__init__(Errors.KAFKA_STORAGE_ERROR, detail)
+        self.logged = logged
 
 
 class OutcomeUnknown(StoreError):

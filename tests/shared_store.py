@@ -299,6 +299,10 @@ class SharedStore:
         await self._answer()
         return {key: value for key, value in sorted(self.server.keys.items()) if key.startswith(prefix)}
 
+    async def is_leader(self, log: str) -> bool:
+        await self._answer()
+        return log in self.attached and self.server.stream(log).epoch == self.attached[log][0]
+
     def notify(
         self, log: str, end: int, on_append: Callable[[], None], wanted: Callable[[], bool] | None = None
     ) -> Callable[[], None]:

@@ -37,7 +37,7 @@ class Client(Protocol):
         """Hold `size` bytes for an answer until `release`. None: done. Cancelled if the connection is lost."""
 
     def release(self, size: int) -> None:
-        """Give back the bytes of `reserve`: the answer is made, and counted as a reply."""
+        """The bytes of `reserve` are given back when the request ends, which it does right after: waits for nothing."""
 
 
 class DelayedOperation(Protocol):

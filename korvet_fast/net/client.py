@@ -4,7 +4,7 @@ import asyncio
 from typing import Final
 
 from korvet_fast.core.fair_queue import FairQueue, Turns
-from korvet_fast.net.pool import SMALL, Account, AddressAccount, Pool
+from korvet_fast.net.pool import SMALL, Account, AddressAccount, Charge, Pool
 
 LEAST: Final = SMALL  # bytes that every answer may take
 
@@ -12,10 +12,11 @@ LEAST: Final = SMALL  # bytes that every answer may take
 class Client:
     """The `Client` of `core.client_session`.
 
-    `starting`: a request has begun and has waited for nothing yet. `asked`: bytes that its answer may take.
+    `starting`: a request has begun and has waited for nothing yet. `asked`: bytes that its answer may take. `released`:
+    what was reserved for the answer of the request that ends now; it is held until that is counted.
     """
 
-    __slots__ = ("_account", "_held", "_pool", "_waiters", "asked", "starting", "turns")
+    __slots__ = ("_account", "_held", "_pool", "_waiters", "asked", "released", "starting", "turns")
 
     def __init__(self, queue: FairQueue, pool: Pool, account: Account) -> None:
         self.turns = Turns(queue)
@@ -25,6 +26,7 @@ class Client:
         self.asked = 0
         self._held = 0  # bytes held for the answers of requests that wait
         self._waiters: set[asyncio.Future[None]] = set()
+        self.released: list[Charge] = []
 
     @property
     def address(self) -> AddressAccount:
@@ -48,10 +50,15 @@ class Client:
             self._pool.hold(self._account, self._pool.answers, self._held)
 
     def free_room(self) -> None:
-        """Give back the bytes held for an answer: its request ended."""
+        """Give back the bytes held for an answer: its request ended, and did not end at once."""
         if self._held:
             size, self._held = self._held, 0
             self.release(size)
+
+    def take_released(self) -> list[Charge]:
+        """What was held for the answer that is counted now."""
+        charges, self.released = self.released, []
+        return charges
 
     def reserve(self, size: int) -> "asyncio.Future[None] | None":
         """See `core.client_session.Client`."""
@@ -67,8 +74,8 @@ class Client:
         return waiter
 
     def release(self, size: int) -> None:
-        """See `core.client_session.Client`."""
-        self._pool.give_back(self._account, [(self._pool.answers, size)])
+        """See `core.client_session.Client`. The request ends with this: `RequestQueue` counts its reply right after."""
+        self.released.append((self._pool.answers, size))
 
     def cancel(self) -> None:
         """Cancel the waits for memory: the connection is lost, and the pool has forgotten it."""

@@ -199,6 +199,18 @@ class Pool:
                 kind.used -= size
             self.take(account, -size)
 
+    def exchange(self, account: Account, charges: Iterable[Charge], kind: Kind, size: int) -> None:
+        """Hold `size` bytes of this kind in place of these: in one step, so that nobody is granted what is not free."""
+        kind.used += size
+        more = size
+        for each, held in charges:
+            if each is not None:
+                each.used -= held
+            more -= held
+        self.take(account, more)
+        if more > 0 and self._waiting:  # they may be of other kinds
+            self._grant()
+
     def answer_room(self) -> int:
         """How many bytes an answer may have without waiting for memory; 64 KiB at least.
 

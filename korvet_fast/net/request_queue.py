@@ -255,28 +255,32 @@ class RequestQueue:
 
     def _end(self, slot: Slot, reply: Reply | None, error: BaseException | None) -> None:
         """End a request, with its reply or with the error that it raised."""
+        client = self._client
         slot.reply = reply = reply or []
         if error is not None:
             self._fail(error)
-        if (charges := slot.charges) is not None:
+        if (held := slot.charges) is not None:
             slot.charges = None
-            self._pool.give_back(self.account, charges)
             self._working -= slot.cost
-            self._client.free_room()
+            client.free_room()
+        if client.released:
+            held = [*(held or ()), *client.take_released()]
+        slot.size = size = len(reply[0]) if len(reply) == 1 else sum(map(len, reply))
+        heap = heap_size(reply) if size > SMALL and not self.lost else 0
+        if heap:
+            self._pool.exchange(self.account, held or (), self._pool.answers, heap)
+            slot.charges = [(self._pool.answers, heap)]
+        elif held is not None:
+            self._pool.give_back(self.account, held)
         if self.lost:
             return
-        slot.size = size = len(reply[0]) if len(reply) == 1 else sum(map(len, reply))
         if size > SMALL:
-            if heap := heap_size(reply):
-                self._pool.hold(self.account, self._pool.answers, heap)
-                slot.charges = [(self._pool.answers, heap)]
-            if self._client.starting:
+            if client.starting:
                 self.out.send(self.closing)  # a long reply: the peer must take it before more requests start
         elif size and slot is not self.out.slots[0]:
             slot.charges = self._count(size)  # it waits for earlier replies
-        if not self._client.starting and not self._sending:
-            # Requests that wait for the same thing end in the same turn of the loop: one call sends all replies.
-            self._sending = True
+        if not client.starting and not self._sending:
+            self._sending = True  # requests that wait for the same thing end in the same turn: one call sends all
             self._loop.call_soon(self._send_finished)
 
     def _fail(self, error: BaseException) -> None:

@@ -142,8 +142,12 @@ class SharedStore(Protocol):
         """Take a log over: whoever acquired it before, this program included, is refused from now on.
 
         The epoch will be `epoch` at least, the next offset `floor` at least. What this program appended before is
-        either in the log now, or will never be. `durable`: what is there below it is known to be.
+        either in the log now, or will never be. `durable`: what is there below it is known to be. Where no record is
+        left of those below `floor`, the log starts there from then on, and what is below is removed.
         """
+
+    async def is_leader(self, log: str) -> bool:
+        """Whether the store says at this moment that nobody acquired the log since this program did."""
 
     def notify(
         self, log: str, end: int, on_append: Callable[[], None], wanted: Callable[[], bool] | None = None

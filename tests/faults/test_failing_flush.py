@@ -68,6 +68,26 @@ def test_a_failed_flush_acknowledges_nothing(broker: BrokerProcess, flushes: Flu
     assert broker.stop() == 0
 
 
+def test_a_failed_flush_is_told_in_one_line(broker: BrokerProcess, flushes: Flushes) -> None:
+    """However many requests it is answered to, and however often the broker looks at the log."""
+
+    async def scenario() -> None:
+        async with connect(broker.port) as client:
+            await client.create("t")
+            assert (await client.produce("t", make_batch(b"kept")))["error_code"] == 0
+            flushes.fail()
+            for acks in (-1, -1, 1, -1):
+                row = await client.produce("t", make_batch(b"refused"), acks=acks)
+                assert row["error_code"] == STORAGE_ERROR
+                assert "the flush failed" in row["error_message"]
+            flushes.heal()
+
+    run(scenario)
+    told = [line for line in broker.log if "t:0" in line and "failed" in line]
+    assert len(told) == 1, told
+    assert "until the broker is restarted" in told[0]
+
+
 def test_a_flush_that_fails_under_several_producers_refuses_them_all(broker: BrokerProcess, flushes: Flushes) -> None:
     async def scenario() -> None:
         async with connect(broker.port) as client, connect(broker.port) as other, connect(broker.port) as reader:

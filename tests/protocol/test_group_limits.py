@@ -162,6 +162,29 @@ def test_many_short_names_are_counted_with_what_they_take(tmp_path: Path, first:
     run(scenario)
 
 
+def test_a_group_that_was_loaded_counts_with_what_it_takes(tmp_path: Path) -> None:
+    """Not only from its next change on: a restart makes no room."""
+    names = ["n" * 200 + str(number) for number in range(50)]
+
+    async def ask(client: RawClient, member_id: str) -> str:
+        values = {"group_id": "g", "member_id": member_id.rjust(22, "A"), "member_epoch": 0, "topic_partitions": []}
+        values |= {"subscribed_topic_names": names, "rebalance_timeout_ms": HALF_AN_HOUR}
+        return error_of(await client.ask(CONSUMER_GROUP_HEARTBEAT, 1, **values))
+
+    async def scenario() -> None:
+        counted: list[int] = []
+        for _ in range(2):
+            async with kafka_server(tmp_path, "group.memory.max.bytes=50000") as server:
+                client = await server.connect()
+                if not counted:
+                    assert await ask(client, "one") == ""
+                counted.append(server.broker.groups.groups.memory)
+                assert await ask(client, "two") == "GROUP_MAX_SIZE_REACHED"
+        assert counted[0] == counted[1] > 20_000
+
+    run(scenario)
+
+
 def test_a_member_has_100_protocols_at_most(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with kafka_server(tmp_path, "group.initial.rebalance.delay.ms=0") as server:

@@ -64,6 +64,9 @@ class FaultyShared:
     ) -> LeadershipGrant:
         return await self._call(lambda: self._inner.acquire(log, log_format, epoch=epoch, floor=floor, durable=durable))
 
+    async def is_leader(self, log: str) -> bool:
+        return await self._call(lambda: self._inner.is_leader(log))
+
     def notify(
         self, log: str, end: int, on_append: Callable[[], None], wanted: Callable[[], bool] | None = None
     ) -> Callable[[], None]:

@@ -13,6 +13,7 @@ import pytest
 
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
+from requirement import missing
 from store.engines import EmbeddedEngine
 from store.record_batches import fill, make_record_batch, read_all, up_to
 
@@ -54,6 +55,43 @@ async def fill_up(store: EmbeddedStore, count: int) -> list[int]:
             assert "nothing was appended" in error.detail
             return acked
         acked += range(end, end + count)
+
+
+def take_the_last_byte(place: Path) -> None:
+    """Not even a new file of one byte finds room from now on."""
+    with (place / "rest").open("wb", buffering=0) as rest, pytest.raises(OSError, match=r"No space left|too large"):
+        while True:
+            rest.write(bytes(4096))
+    try:
+        (place / "one byte").write_bytes(b"x")
+    except OSError:
+        return
+    missing("no file system can be mounted here: only the size of a file is limited, and small ones find room")
+
+
+@pytest.mark.parametrize("start", [1, 35, 70], ids=["within the first segment", "behind it", "the end"])
+async def test_records_are_deleted_from_a_full_disk(small_disk: tuple[Path, Callable[[], None]], start: int) -> None:
+    """Whole segments make the room that is needed to note where the log starts; without one it fails, and says why."""
+    place, make_room = small_disk
+    engine = EmbeddedEngine(place / "data")
+    store = engine.make()
+    await store.open()
+    await fill(store, LOG, *[1] * 70, sync=True, size=7000, segment_limits=up_to(100_000))
+    take_the_last_byte(place)
+    if start == 1:
+        with pytest.raises(StoreError, match="start: No space left on device"):
+            await store.delete_records(LOG, start)
+        assert (await store.bounds(LOG)).start == 0
+        make_room()
+    assert (await store.delete_records(LOG, start)).start == start
+    assert await read_all(store, LOG, start) == list(range(start, 70))
+    engine.crash(store)
+    make_room()
+    store = engine.make()
+    await store.open()
+    assert (await store.bounds(LOG)).start == start
+    assert await read_all(store, LOG, start) == list(range(start, 70))
+    await store.close()
 
 
 @pytest.mark.parametrize("count", [1, 5])

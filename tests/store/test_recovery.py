@@ -83,6 +83,60 @@ async def test_flipped_bit(embedded: EmbeddedEngine, caplog: pytest.LogCaptureFi
     assert f"{3 * PIECE} bytes cut off behind offset 2" in caplog.text
 
 
+async def test_what_is_cut_off_the_registry_is_kept(embedded: EmbeddedEngine, caplog: pytest.LogCaptureFixture) -> None:
+    """Topics, settings and offsets may be in there: a person can look."""
+    store = embedded.make()
+    await store.open()
+    for number in range(10):
+        assert await store.save(f"keys/{number}", b"value %d" % number, None)
+    embedded.crash(store)
+    (path,) = (embedded.directory / "@registry").glob("*.log")
+    data = bytearray(path.read_bytes())
+    at = data.index(b"value 6")
+    data[at] ^= 1
+    path.write_bytes(data)
+    store = embedded.make()
+    await store.open()
+    assert list(await store.scan("keys/")) == [f"keys/{number}" for number in range(6)]
+    assert await store.save("keys/6", b"again", None)
+    (kept,) = (embedded.directory / "@registry").glob("*.damaged")
+    assert data.endswith(kept.read_bytes())
+    assert all(b"value %d" % number in kept.read_bytes() for number in range(7, 10))
+    assert b"value 5" not in kept.read_bytes()
+    (line,) = [record.message for record in caplog.records if record.levelname == "ERROR"]
+    assert f"is kept in {kept.name}" in line
+    await store.close()
+    store = embedded.make()
+    await store.open()
+    assert len(await store.scan("keys/")) == 7
+    await store.close()
+
+
+async def test_a_start_after_an_unclean_end_is_told_in_one_line(
+    embedded: EmbeddedEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+
+    def told() -> list[str]:
+        found = [record.message for record in caplog.records if "was not closed cleanly" in record.message]
+        caplog.clear()
+        return found
+
+    await write(embedded, count=5)
+    assert told() == []
+    [path] = segments(embedded.directory)
+    with path.open("r+b") as file:
+        file.truncate(4 * PIECE + 7)
+    size = path.stat().st_size + next((embedded.directory / "@registry").glob("*.log")).stat().st_size
+    assert await reopened(embedded) == list(range(4))
+    assert told() == [
+        f"{embedded.directory} was not closed cleanly: looked at 2 of 2 logs, checked {size} bytes, "
+        "cut 7 bytes off 1 of them"
+    ]
+    assert len(await reopened(embedded)) == 6
+    assert told() == []
+
+
 async def test_hole_between_segments(embedded: EmbeddedEngine) -> None:
     """What lies behind something lost is removed: a log has no holes."""
     await write(embedded, count=20, segment_limits=up_to(4 * PIECE))

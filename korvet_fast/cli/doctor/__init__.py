@@ -29,8 +29,8 @@ def command(options: BrokerOptions) -> None:
       korvet-fast doctor --store file:/var/lib/korvet --listen kafka://0.0.0.0:9092 --advertise kafka://10.1.2.3:9092
       korvet-fast doctor --store redis://localhost:6379
     """
-    findings, promised = _examine_place(options)
-    findings += asyncio.run(_examine_addresses(options))
+    findings, promised, cluster_id = _examine_place(options)
+    findings += asyncio.run(_examine_addresses(options, cluster_id))
     findings += [warn(*exposure) for exposure in find_exposures(options)]
     findings.append(examine_descriptors(options.settings.number("max.connections")))
     for finding in findings:
@@ -43,23 +43,23 @@ def command(options: BrokerOptions) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _examine_place(options: BrokerOptions) -> tuple[list[Finding], list[str]]:
-    """What was found of the store, and what it promises."""
+def _examine_place(options: BrokerOptions) -> tuple[list[Finding], list[str], str]:
+    """What was found of the store, what it promises, and the id of the cluster that uses it; "" if none does."""
     durability = options.settings.text("durability")
     copies = options.settings.number("min.insync.replicas")
     if isinstance(options.place, Path):
         ground = examine_store(options.place)
-        return [*ground.findings, *judge_copies(copies)], promise(durability, kept=ground.kept)
+        return [*ground.findings, *judge_copies(copies)], promise(durability, kept=ground.kept), ground.cluster_id
     from korvet_fast.cli.doctor.redis import examine_redis  # redis-py takes a fifth of a second to import
 
     answer = uvloop.run(examine_redis(options.place, durability, copies))
-    return answer.findings, answer.promise
+    return answer.findings, answer.promise, answer.cluster_id
 
 
-async def _examine_addresses(options: BrokerOptions) -> list[Finding]:
+async def _examine_addresses(options: BrokerOptions, cluster_id: str) -> list[Finding]:
     findings = []
     for listener, told in zip(options.listeners, options.advertised, strict=True):
-        findings += await examine_address(listener, told)
+        findings += await examine_address(listener, told, cluster_id)
     return findings
 
 

@@ -15,14 +15,17 @@ PATIENCE = 3.0  # seconds for each answer
 FILES_BESIDE = 1024  # descriptors for segment files
 
 
-async def examine_address(listener: Endpoint, told: Endpoint | None) -> list[Finding]:
-    """Examine one address to listen on. `told`: the address that its clients are told, if it is another one."""
+async def examine_address(listener: Endpoint, told: Endpoint | None, cluster_id: str = "") -> list[Finding]:
+    """Examine one address to listen on. `told`: the address that its clients are told, if it is another one.
+
+    `cluster_id`: of the brokers that use the store now; "" if none does.
+    """
     try:
         free = _bind(listener)
     except OSError as error:
         return [bad("listen", f"{listener} cannot be listened on: {error.strerror}")]
     if not free:
-        return await _examine_broker(listener)
+        return await _examine_broker(listener, cluster_id)
     findings = [good("listen", f"{listener} is free")]
     loopback = ("127.", "::1", "localhost")
     if listener.host.startswith(loopback):
@@ -58,7 +61,7 @@ async def _examine_name(told: Endpoint) -> Finding:
     return good("advertise", f"{told} is {', '.join(addresses)}")
 
 
-async def _examine_broker(listener: Endpoint) -> list[Finding]:
+async def _examine_broker(listener: Endpoint, cluster_id: str) -> list[Finding]:
     try:
         async with Cluster([listener.address], PATIENCE) as cluster:
             answer = await cluster.metadata([])
@@ -67,6 +70,12 @@ async def _examine_broker(listener: Endpoint) -> list[Finding]:
             "A broker of yours may be refusing connections: see its log. If it is another program, choose another port."
         )
         return [bad("listen", f"{listener} is taken, and no broker answers there ({error}). {hint}")]
+    if answer["cluster_id"] != cluster_id:
+        whose = (
+            f"cluster id {answer['cluster_id']}; this store's is {cluster_id}" if cluster_id else "none uses this one"
+        )
+        way_out = "Choose another port, or name the store of that broker."
+        return [bad("listen", f"{listener} is taken by a broker with another store ({whose}). {way_out}")]
     findings = [good("listen", f"a broker answers at {listener}")]
     for broker in answer["brokers"]:
         address = Address(broker["host"], broker["port"])

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
+from korvet_fast.core.cluster.identity import KEY, read_cluster_id
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.connection.clients import Clients
 from korvet_fast.store.redis.connection.topology import Topology
@@ -19,15 +20,17 @@ from korvet_fast.store.redis.durability.durability import (
     unfit,
 )
 from korvet_fast.store.redis.durability.sync import read_servers
+from korvet_fast.store.redis.registry import Registry
 
 FULL = 0.9  # of maxmemory
 
 
 class Answer(NamedTuple):
-    """What was found, and what acknowledgements survive there, in lines."""
+    """What was found, what acknowledgements survive there, in lines, and the id of the cluster that uses it, or ""."""
 
     findings: list[Finding]
     promise: list[str]
+    cluster_id: str = ""
 
 
 async def examine_redis(url: RedisUrl, durability: str, copies: int) -> Answer:
@@ -40,6 +43,7 @@ async def examine_redis(url: RedisUrl, durability: str, copies: int) -> Answer:
     try:
         await topology.open()
         servers = await read_servers(topology)
+        cluster_id = read_cluster_id(await Registry(topology).load(KEY))
     except StoreError as error:
         return Answer([*findings, bad("redis", f"{error.detail.rstrip(' .')}. A broker could not start.")], [])
     finally:
@@ -48,7 +52,7 @@ async def examine_redis(url: RedisUrl, durability: str, copies: int) -> Answer:
     for master, server in servers.items():
         findings += judge_server(master, server, sync, copies)
     weakest = min(servers.values(), key=lambda server: level(server, sync, copies))
-    return Answer(findings, explain(weakest, sync, copies))
+    return Answer(findings, explain(weakest, sync, copies), cluster_id)
 
 
 async def _examine_sentinels(url: RedisUrl) -> list[Finding]:

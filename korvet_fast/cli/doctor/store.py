@@ -11,9 +11,11 @@ from statistics import median
 from typing import NamedTuple
 
 from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
+from korvet_fast.core.cluster.identity import KEY, read_cluster_id
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.copies import find_missing_copies
 from korvet_fast.store.embedded.lock import Lock
+from korvet_fast.store.embedded.registry import read_key
 
 FLUSHES = 20
 SUSPICIOUS = 50e-6  # seconds; a disk that has to reach its medium, or a protected cache, does not answer faster
@@ -39,6 +41,7 @@ class Ground(NamedTuple):
 
     findings: list[Finding]
     kept: bool  # what is flushed survives a power failure, as far as can be known
+    cluster_id: str  # of the broker that uses the directory now; "" if none does
 
 
 def examine_store(directory: Path) -> Ground:
@@ -55,7 +58,7 @@ def examine_store(directory: Path) -> Ground:
         findings.append(judge_flushes(seconds, mount))
     usage = shutil.disk_usage(existing)
     findings.append(judge_space(usage.free, usage.total))
-    return Ground(findings, mount.kind not in MEMORY)
+    return Ground(findings, mount.kind not in MEMORY, _find_cluster_id(directory))
 
 
 def _nearest(directory: Path) -> Path:
@@ -93,6 +96,21 @@ def _use(directory: Path, existing: Path) -> Iterator[Finding]:
             yield good("directory", f"{directory} holds a store, and no broker uses it now")
     else:
         yield good("directory", f"{directory} exists and holds no store yet")
+
+
+def _find_cluster_id(directory: Path) -> str:
+    """The cluster id of the broker that uses the directory now; "" if none does, or if it has only just begun."""
+    try:
+        lock = Lock(directory)
+        if not lock.exists():
+            return ""
+        lock.take()
+    except OSError:
+        return ""  # told already
+    except StoreError:
+        return read_cluster_id(read_key(directory, KEY))
+    lock.release()
+    return ""
 
 
 def find_mount(path: Path, mountinfo: str) -> Mount:

@@ -6,7 +6,12 @@ import secrets
 from korvet_fast.errors import StoreError
 from korvet_fast.store.interface import Store
 
-_KEY = "broker"  # registry key
+KEY = "broker"  # registry key
+
+
+def read_cluster_id(document: bytes | None) -> str:
+    """The cluster id in the registry's document; "" if there is none: no broker has used the store yet."""
+    return "" if document is None else str(json.loads(document)["cluster_id"])
 
 
 class ClusterIdentity:
@@ -20,7 +25,7 @@ class ClusterIdentity:
 
     async def begin(self) -> None:
         """Learn both from the registry, or make them up. Raises `StoreError`."""
-        self._document = await self._store.load(_KEY)
+        self._document = await self._store.load(KEY)
         if self._document is None:
             self.cluster_id = secrets.token_urlsafe(16)
         else:
@@ -35,7 +40,7 @@ class ClusterIdentity:
 
     async def restore(self) -> None:
         """Tell a shared store that came back without it what the cluster is called. Raises `StoreError`."""
-        if self._store.shared is not None and await self._store.load(_KEY) is None:
+        if self._store.shared is not None and await self._store.load(KEY) is None:
             self._document = None
             await self._save({"cluster_id": self.cluster_id})
 
@@ -50,7 +55,7 @@ class ClusterIdentity:
 
     async def _save(self, values: dict[str, object]) -> bool:
         document = json.dumps(values).encode()
-        if not await self._store.save(_KEY, document, self._document):
+        if not await self._store.save(KEY, document, self._document):
             return False
         self._document = document
         return True

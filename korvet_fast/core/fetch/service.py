@@ -23,7 +23,7 @@ async def fetch_one(
     outdated: list[PartitionFetch] = []
     (part,) = _find_partitions(session, topic, (position,), None, outdated)
     if outdated:
-        await _refresh_and_check(part)
+        await _check_above_end(part)
     if (partition := part.partition) is not None:
         if max_wait_ms > 0 and partition.log.available_bytes(part.offset) < min_bytes:
             await _wait(session, [part], min_bytes, max_wait_ms)
@@ -48,7 +48,7 @@ async def fetch(
     """
     pace = session.pace()
     results = []
-    outdated: list[PartitionFetch] = []  # where another program may have put something that was not seen yet
+    outdated: list[PartitionFetch] = []  # at or above an end that another program may have moved
     for topic, positions in topics:
         placed: list[PartitionFetch] = []
         for start in range(0, len(positions), _MANY):
@@ -57,7 +57,7 @@ async def fetch(
                 await pace.turn()
         results.append(placed)
     if outdated:
-        await gather_paced(outdated, _refresh_and_check, pace)
+        await gather_paced(outdated, _check_above_end, pace)
     parts = [part for placed in results for part in placed if part.partition is not None]
     if parts and len(parts) == sum(map(len, results)):  # an error is told at once, and nothing asked for too
         await _wait(session, parts, min_bytes, max_wait_ms)
@@ -80,7 +80,7 @@ def _find_partitions(
     refuse: Refuse | None,
     outdated: list[PartitionFetch],
 ) -> list[PartitionFetch]:
-    """Find the partitions, and where in their logs to read. Those whose bounds are out of date go to `outdated` too."""
+    """Find the partitions, and where in their logs to read. Those whose end may be out of date go to `outdated` too."""
     placed = []
     broker = session.broker
     for index, offset, max_bytes, epoch in positions:
@@ -94,21 +94,20 @@ def _find_partitions(
                 partition.check_epoch(epoch)
             part.partition = partition
             log = partition.log
-            if not log.removed <= offset <= log.end and not (log.entries_layout and offset > log.end):
-                partition.check_offset(offset)
-            if offset >= log.end and log.entries_layout:
+            if offset >= log.end and (log.entries_layout or (offset > log.end and log.is_shared)):
                 outdated.append(part)
+            elif not log.removed <= offset <= log.end:
+                partition.check_offset(offset)
         except KorvetError as error:
             part.refuse(error)
     return placed
 
 
-async def _refresh_and_check(part: PartitionFetch) -> None:
-    """Refresh the bounds of the log, and check that the offset lies within them."""
+async def _check_above_end(part: PartitionFetch) -> None:
+    """Check an offset at or above the end of its log as this broker knows it."""
     assert part.partition is not None
     try:
-        await part.partition.log.refresh_bounds()
-        part.partition.check_offset(part.offset)
+        await part.partition.check_above_end(part.offset)
     except KorvetError as error:
         part.refuse(error)
 

@@ -93,8 +93,8 @@ class LogAcquisition:
         log, snapshot, producers = self._log, self._snapshot, self._snapshot.producers
         bounds, epoch, records_end, epochs = granted
         self._examined_in = self._generation.number
-        if records_end < stored:
-            self._losses.report(log.name, max(records_end, log.start, bounds.removed), stored)
+        if (first := max(records_end, log.start, bounds.removed)) < stored:
+            self._losses.report(log.name, first, stored)
         if known < bounds.start:
             producers.clear()  # the records between were deleted, and their producers are unknown
         if records_end < known and self._store.shared is None:
@@ -102,6 +102,9 @@ class LogAcquisition:
         # Otherwise no offset is used again. A batch that was acknowledged counts for its producer even if it is lost:
         # the producer goes on with the next one.
         self._leadership.epoch = epoch
+        if records_end < stored <= bounds.end and not bounds.size:
+            # Nothing is left: who stands below is told OFFSET_OUT_OF_RANGE, and does not pass over the loss unawares.
+            bounds = bounds._replace(start=max(bounds.start, stored), removed=max(bounds.removed, stored))
         log.begin(bounds, records_end)
         headers = self._store.producers if log.entries_layout else None
         if headers is not None and records_end >= known:

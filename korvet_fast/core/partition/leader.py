@@ -151,6 +151,18 @@ class PartitionLeader:
             why = self.explain(failure).detail
             raise KorvetError(_NOT_LEADER, f"it is not certain that {log.name} is led here: {why}") from None
 
+    async def verify_end(self) -> None:
+        """Make sure that nobody else leads, before a client is told that an offset lies above the end of the log.
+
+        A former leader that does not know yet of the present one knows an old end, and the client would begin anew.
+        Raises `StoreError`, or `KorvetError` NOT_LEADER_OR_FOLLOWER.
+        """
+        shared = self._store.shared
+        if shared is not None and not await shared.is_leader(self._log.name):
+            self._given.on_fenced()
+            raise KorvetError(_NOT_LEADER, f"{self._log.name} was taken over by another broker")
+        await self.verify_leadership()
+
     # -- failures ------------------------------------------------------------------------------------------------
 
     def explain(self, failure: BaseException) -> KorvetError:
@@ -196,18 +208,21 @@ class PartitionLeader:
             self._given.on_fenced()
             return error
         if isinstance(error, StoreError):
-            self._report(error.detail)
+            self._report(error)
         name = _name_error(error)
         self._leadership.on(Event.DISOWNED if name == _NOT_LEADER else Event.APPEND_FAILED, error.detail, name)
         self._queue.add(self)
         self.recover()
         return error
 
-    def _report(self, reason: str) -> None:
-        """Log the reason once; again if it is another one, or some time after a recovery.
+    def _report(self, error: StoreError) -> None:
+        """Log the reason once, unless the store has; again if it is another one, or some time after a recovery.
 
         On a full disk each append fails, and all seems well until the next.
         """
+        if error.logged:
+            return
+        reason = error.detail
         before, until = self._reported
         if reason != before or self._clock.monotonic() >= until:
             logger.error("%s", reason if reason.startswith(self._log.name) else f"{self._log.name}: {reason}")
@@ -236,7 +251,7 @@ class PartitionLeader:
                 try:
                     await self._acquisition.recover()
                 except StoreError as error:
-                    self._report(error.detail)
+                    self._report(error)
                     if isinstance(error, TooFewCopies):
                         leadership.on(Event.COPIES_MISSING, error.detail, _name_error(error))
                     return

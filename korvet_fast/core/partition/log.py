@@ -86,6 +86,11 @@ class PartitionLog:
         return self._inherited_records_end if self.inherited_end == self.end else self.end
 
     @property
+    def is_shared(self) -> bool:
+        """Whether other programs can acquire the log behind this broker's back."""
+        return self._store.shared is not None
+
+    @property
     def acknowledged_end(self) -> int:
         """The offset after the last record that clients can rely on."""
         return min(self.high_watermark.stored, self.last_record_end)
@@ -208,7 +213,11 @@ class PartitionLog:
     async def delete_records(self, offset: int) -> None:
         """Delete the records below `offset`, which is not above the high watermark. Raises `StoreError`."""
         if offset > self.start:
-            self._take(await self._store.delete_records(self.name, offset))
+            try:
+                self._take(await self._store.delete_records(self.name, offset))
+            except StoreError:
+                self._take(await self._store.bounds(self.name))  # some of them may be gone
+                raise
 
     async def apply_retention(self) -> None:
         """Delete what the topic's retention lets go. Raises `StoreError`."""

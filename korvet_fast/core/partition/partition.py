@@ -254,6 +254,16 @@ class Partition:
         if not self.leadership.leads or not self.log.removed <= offset <= self.log.end:
             self._refuse_offset(offset)
 
+    async def check_above_end(self, offset: int) -> None:
+        """As `check_offset`, for an offset at or above the end that this broker knows. Raises `StoreError` too.
+
+        Other programs may have written; and another broker may lead by now, and have gone on above that end.
+        """
+        await self.log.refresh_bounds()
+        if offset > self.log.end and self.leadership.refusal is None:
+            await self.leader.verify_end()
+        self.check_offset(offset)
+
     async def read(self, offset: int, max_bytes: int) -> ReadResult:
         """Whole durable batches from the one that holds `offset`, or the next one; at least one if there is one.
 

@@ -96,7 +96,8 @@ class GroupCommit:
             return
         log.waiting = None
         if log.failed or self.closed:
-            future.fail(StoreError(log.failed or "the store was closed before it was flushed"))
+            closed = StoreError("the store was closed before it was flushed")
+            future.fail(StoreError(log.failed, logged=True) if log.failed else closed)
             return
         full, log.unflushed = log.unflushed, []
         files = [segment.path for segment in (*full, log.segments[-1])]
@@ -106,8 +107,7 @@ class GroupCommit:
         try:
             self._flusher.flush(id(log), self._ticket, files, directories)
         except OSError as error:
-            log.fail(f"the flush failed: {error}")
-            future.fail(StoreError(log.failed))
+            future.fail(log.fail(f"the flush failed: {error}"))
             return
         self._flushes[self._ticket] = Flush(log, log.end, full, future)
         log.flushing = future
@@ -125,7 +125,7 @@ class GroupCommit:
             if failure is not None:
                 log.fail(f"the flush failed: {failure}")
             if log.failed:
-                future.fail(StoreError(log.failed))
+                future.fail(StoreError(log.failed, logged=True))
                 continue
             log.durable = max(log.durable, end)
             if full and not self.closed:

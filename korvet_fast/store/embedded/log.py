@@ -96,7 +96,7 @@ class Log:
         Raises `OffsetConflict` and `StoreError`.
         """
         if self.failed:
-            raise StoreError(self.failed)
+            raise StoreError(self.failed, logged=True)
         segment = self.segments[-1]
         if at != segment.end:
             raise OffsetConflict(segment.end)
@@ -157,11 +157,12 @@ class Log:
         self.dirty = self.fresh = True
         return segment
 
-    def fail(self, why: str) -> None:
-        """Take nothing more until the store is opened again: nobody can say what the disk holds."""
+    def fail(self, why: str) -> StoreError:
+        """Take nothing more until the store is opened again: nobody can say what the disk holds. Returns the error."""
         if not self.failed:
             self.failed = f"{why}; nothing more is written to this log until the broker is restarted"
             _logger.error("%s: %s", self.name, self.failed)
+        return StoreError(self.failed, logged=True)
 
 
 def _base(segment: Segment) -> int:

@@ -9,10 +9,11 @@ import json
 import logging
 import os
 import shutil
+import time
 from collections.abc import Iterable
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.files import Handle, replace_file, sync_directory
@@ -25,6 +26,7 @@ from korvet_fast.store.embedded.retention import read_start
 from korvet_fast.store.embedded.segment import Segment
 
 CHECKPOINT = "checkpoint"
+DAMAGED = ".damaged"  # ends the name of a file that keeps what was cut off the registry
 _VERSION = 1
 _MUCH = 128 << 20  # bytes that may take a slow disk a second and more to read: whoever waits is told
 _SECTOR = 512  # bytes: no file system has smaller blocks
@@ -43,7 +45,7 @@ def open_logs(directory: Path, interval: int, pool: Executor) -> dict[str, Log]:
     with os.scandir(directory) as entries:
         names = {entry.name: log_name(entry.name) for entry in entries if entry.is_dir()}
     logs = {}
-    uncertain = []
+    uncertain: list[tuple[str, Path, int]] = []
     for place, name in names.items():
         if name is None:
             continue  # not ours
@@ -52,11 +54,43 @@ def open_logs(directory: Path, interval: int, pool: Executor) -> dict[str, Log]:
             logs[name] = log
         else:
             uncertain.append((name, directory / place, interval))
-    logs.update((log.name, log) for log in pool.map(lambda found: _recover(*found), uncertain))
+    recovered = list(pool.map(lambda found: _recover(*found), uncertain))
+    logs.update((one.log.name, one.log) for one in recovered)
+    _tell_of_recovery(directory, len(logs), recovered)
     (directory / CHECKPOINT).unlink(missing_ok=True)
     sync_directory(directory)
     _tell_of_lost_registry(directory, logs)
     return logs
+
+
+class _Recovered(NamedTuple):
+    """A log that was looked at, and how many bytes of it were read, and truncated, removed segments included."""
+
+    log: Log
+    read: int
+    truncated: int
+
+
+class _Looked(NamedTuple):
+    """A segment that was looked at, how many bytes of it were read, and how many truncated."""
+
+    segment: Segment
+    read: int
+    truncated: int
+
+
+def _tell_of_recovery(directory: Path, logs: int, recovered: list[_Recovered]) -> None:
+    if recovered:
+        truncated = [one.truncated for one in recovered if one.truncated]
+        _logger.info(
+            "%s was not closed cleanly: looked at %d of %d logs, checked %d bytes, cut %d bytes off %d of them",
+            directory,
+            len(recovered),
+            logs,
+            sum(one.read for one in recovered),
+            sum(truncated),
+            len(truncated),
+        )
 
 
 def _tell_of_lost_registry(directory: Path, logs: dict[str, Log]) -> None:
@@ -123,39 +157,42 @@ def _from_checkpoint(directory: Path, base: int, rows: int, *summary: int) -> Se
     return Segment(directory, base, Summary(*summary), None if rows else Index())
 
 
-def _recover(name: str, directory: Path, interval: int) -> Log:
+def _recover(name: str, directory: Path, interval: int) -> _Recovered:
     start = read_start(directory)
     for leftover in directory.glob("*.new"):
         leftover.unlink()
     bases = sorted(int(path.stem) for path in directory.glob("*.log"))
     segments: list[Segment] = []
+    read = truncated = 0
     for number, base in enumerate(bases):
-        segment, whole = _recover_segment(directory, base, interval)
-        segments.append(segment)
+        looked = _recover_segment(name, directory, base, interval)
+        segments.append(looked.segment)
+        read += looked.read
+        truncated += looked.truncated
         following = bases[number + 1 :]
-        if following and not (whole and segment.end == following[0]):
-            _remove_segments(name, directory, following)
+        if following and (looked.truncated or looked.segment.end != following[0]):
+            truncated += _remove_segments(name, directory, following)
             break
     if not segments or segments[-1].end < start:
-        _remove_segments(name, directory, [segment.base for segment in segments])
-        return Log.create(name, directory, interval, start)
+        truncated += _remove_segments(name, directory, [segment.base for segment in segments])
+        return _Recovered(Log.create(name, directory, interval, start), read, truncated)
     if _is_blank_at_end(segments[-1]):
         segments.append(Segment.create(directory, segments[-1].end))
     for segment in segments[:-1]:
         if write_index(segment):
             segment.index = None  # it does not grow any more
     sync_directory(directory)
-    return Log(name, directory, interval, segments, max(start, segments[0].base))
+    return _Recovered(Log(name, directory, interval, segments, max(start, segments[0].base)), read, truncated)
 
 
-def _recover_segment(directory: Path, base: int, interval: int) -> tuple[Segment, bool]:
-    """One segment, and whether all of its file is good; what is not good is cut off."""
+def _recover_segment(name: str, directory: Path, base: int, interval: int) -> _Looked:
+    """Look at one segment; what is not good is cut off."""
     path = Segment(directory, base).path
     size = path.stat().st_size
     summary = read_summary(path.with_suffix(".index"))
     if summary is not None and summary.size == size:
-        return Segment(directory, base, summary), True
-    unknown = size - (summary.size if summary is not None else 0)
+        return _Looked(Segment(directory, base, summary), 0, 0)
+    unknown = size - (summary.size if summary is not None and summary.size <= size else 0)
     if unknown >= _MUCH:
         _logger.info("%s: not closed cleanly; %d MB of it are read and checked", path, unknown / 1e6)
     handle = Handle(path)
@@ -163,9 +200,33 @@ def _recover_segment(directory: Path, base: int, interval: int) -> tuple[Segment
     segment = Segment(directory, base).scan(size, interval, verify=True)
     if segment.size < size:
         _logger.warning("%s: %d bytes cut off behind offset %d", path, size - segment.size, segment.end)
+        if name == NAME:
+            _keep_aside(path, segment.size)
         os.ftruncate(handle.fd, segment.size)
         os.fsync(handle.fd)
-    return segment, segment.size == size
+    return _Looked(segment, unknown, size - segment.size)
+
+
+def _keep_aside(path: Path, position: int) -> None:
+    """Copy what stands from `position` on in a file of the registry: settings, topics and offsets may be in there."""
+    aside = path.with_name(f"{path.name}.{time.time_ns()}{DAMAGED}")
+    try:
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
+        with path.open("rb") as damaged, os.fdopen(descriptor, "wb") as copy:
+            damaged.seek(position)
+            shutil.copyfileobj(damaged, copy)
+            copy.flush()
+            os.fsync(copy.fileno())
+    except OSError as error:  # of a full disk; what was acknowledged is not there, as far as can be told
+        aside.unlink(missing_ok=True)
+        _logger.error("%s: what is cut off cannot be kept aside: %s", path, error.strerror)
+        return
+    _logger.error(
+        "%s: what cannot be read of the registry is kept in %s. Where the machine has crashed, it is what was being "
+        "written; else topics, settings and offsets saved last may be missing: compare with `topic list`",
+        path,
+        aside.name,
+    )
 
 
 def _is_blank_at_end(segment: Segment) -> bool:
@@ -178,9 +239,15 @@ def _is_blank_at_end(segment: Segment) -> bool:
     return rest > 0 and not any(Handle(segment.path).read(rest, segment.size - rest))
 
 
-def _remove_segments(name: str, directory: Path, bases: list[int]) -> None:
+def _remove_segments(name: str, directory: Path, bases: list[int]) -> int:
+    """Remove these segments; how many bytes they had."""
+    size = 0
     for base in reversed(bases):
         segment = Segment(directory, base)
         _logger.warning("%s: segment %d removed, it lies behind what was lost", name, base)
+        size += segment.path.stat().st_size
+        if name == NAME and segment.path.stat().st_size:
+            _keep_aside(segment.path, 0)
         segment.path.unlink()
         segment.index_path.unlink(missing_ok=True)
+    return size

@@ -9,6 +9,7 @@ import logging
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
+from pathlib import Path
 
 from korvet_fast._native import Column, batch_headers, build_batch, to_columns
 from korvet_fast.errors import CodecError, StoreError
@@ -120,7 +121,7 @@ class Registry:
 
     def _check(self) -> None:
         if self._log.failed:  # what is in memory may be newer than what survives
-            raise StoreError(self._log.failed)
+            raise StoreError(self._log.failed, logged=True)
 
     def _append(self, changes: Sequence[_Change]) -> None:
         first = self._log.end
@@ -141,13 +142,38 @@ class Registry:
         found = batch_headers(page, verify=True)
         covered = found[-1].start + found[-1].size if found else 0
         if covered != len(page):
-            raise StoreError(f"{self._log.directory} is damaged: no good batch {covered} bytes into a page")
+            place = self._log.directory
+            raise StoreError(
+                f"{place} is damaged: no good batch {covered} bytes into a page. Copy it back; or, to go on with what "
+                f"stands before that, delete {place.parent}/checkpoint and {place}/*.index"
+            )
         try:
             changes = to_columns(page, _LIMIT)
         except CodecError as error:
             raise StoreError(f"{self._log.directory} cannot be read: {error}") from error
         for key, value in zip(_strings(changes, "key"), _strings(changes, "value"), strict=True):
             self._note((key or b"").decode(), value)
+
+
+def read_key(directory: Path, wanted: str) -> bytes | None:
+    """A key's value in the store in this directory, which another process may be writing; None if it cannot be told.
+
+    For tools: changes nothing, and takes what is good of the files.
+    """
+    found: bytes | None = None
+    for path in sorted((directory / NAME).glob("*.log")):
+        try:
+            page = path.read_bytes()
+        except OSError:
+            continue  # compacted meanwhile
+        batches = batch_headers(page, verify=True)
+        if not batches:
+            continue
+        changes = to_columns(page[: batches[-1].start + batches[-1].size], _LIMIT)
+        for key, value in zip(_strings(changes, "key"), _strings(changes, "value"), strict=True):
+            if key == wanted.encode():
+                found = value
+    return found
 
 
 def _pack(changes: Sequence[_Change], offset: int) -> bytearray:

@@ -5,6 +5,7 @@ on too while the front is cut: segments are taken out of the log first, and remo
 """
 
 import asyncio
+import errno
 import os
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -37,9 +38,23 @@ class Retention:
             raise KorvetError(Errors.OFFSET_OUT_OF_RANGE, f"{log.name} holds {log.start} to {log.durable}")
         if offset <= log.start:
             return
-        await self._in_thread(replace_file, log.directory / _START, b"%d\n" % offset)
-        log.start = offset
+        try:
+            await self._note_start(log, offset)
+        except StoreError as failure:
+            if not (_is_full(failure) and log.find(offset)):
+                raise
+            # Whole segments can go before it is noted: what is left tells where the log starts, and makes the room.
+            await self._remove_front(log, log.find(offset))
+            await self._note_start(log, offset)
+        log.start = max(log.start, offset)
         await self._remove_front(log, log.find(offset))
+
+    async def _note_start(self, log: Log, offset: int) -> None:
+        place = log.directory / _START
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._pool, replace_file, place, b"%d\n" % offset)
+        except OSError as error:
+            raise StoreError(f"{place}: {error.strerror}") from error
 
     async def apply_retention(self, log: Log, older_than: int | None, larger_than: int | None) -> None:
         """Remove whole segments from the front, those that `LogStore.apply_retention` names. Raises `StoreError`."""
@@ -83,7 +98,7 @@ class Retention:
         if not log.start <= offset <= log.end:
             raise KorvetError(Errors.OFFSET_OUT_OF_RANGE, f"{log.name} holds {log.start} to {log.end}")
         if log.failed:
-            raise StoreError(log.failed)
+            raise StoreError(log.failed, logged=True)
         if offset == log.end:
             return
         last = log.segments[log.find(offset)]
@@ -100,8 +115,7 @@ class Retention:
                 self._remove_back(log.segments[number + 1 :])
                 self._shorten(kept)
         except OSError as error:
-            log.fail(f"{last.path}: could not be cut: {error.strerror}")
-            raise StoreError(log.failed) from error
+            raise log.fail(f"{last.path}: could not be cut: {error.strerror}") from error
         log.segments[number:] = [kept]
         log.unflushed = [segment for segment in log.unflushed if segment in log.segments]
         log.durable = min(log.durable, kept.end)
@@ -139,6 +153,10 @@ def read_start(directory: Path) -> int:
     if not text.strip().isdigit():
         raise StoreError(f"{path} should hold one number, an offset, but holds {text[:40]!r}")
     return int(text)
+
+
+def _is_full(failure: StoreError) -> bool:
+    return isinstance(failure.__cause__, OSError) and failure.__cause__.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _measure(segment: Segment, offset: int, interval: int) -> Segment:

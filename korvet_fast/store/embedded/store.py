@@ -6,6 +6,7 @@ data/orders-0/00000000000000000000.log       batches from offset 0 on (segment.p
 data/orders-0/00000000000000000000.index     where they are (index.py)
 data/orders-0/start                          where the log starts, if records were deleted (retention.py)
 data/@registry/                              keys and values, a log as well (registry.py)
+data/@registry/*.damaged                     what recovery had to cut off it, for a person to look at (recovery.py)
 data/@removed/                               dropped logs on their way out
 """
 

@@ -2,11 +2,14 @@
 
 An area is what keys begin with up to their first "/", such as `topics`; keys without one are in the area "".
 
-korvet:@registry:topics               field = key; the field @version counts changes
+korvet:@registry:topics               field = key; the field @version counts changes, @lineage is made up with the hash
 {korvet:@registry:topics}:@writers    field = key, value = who set it last: each `save` has a token of its own
                                       (of several keys, under the first)
 
 A save whose outcome is unknown is sent again: the token tells a copy of it that it has been carried out.
+
+No broker removes a hash. So where one is gone, or has another lineage than before, somebody has emptied the server, and
+the server itself does not tell: it is the same process with the same replication history.
 """
 
 import asyncio
@@ -20,6 +23,7 @@ from korvet_fast.store.redis.connection.topology import REPAIR, Topology, is_ret
 from korvet_fast.store.types import CompareAndSet
 
 _VERSION = b"@version"
+_LINEAGE = b"@lineage"
 _GROWTH = 64  # bytes by which a value may grow when the server has reached its memory limit
 
 # Arguments: the token; then for each key: itself, present value expected (then the value), present value wanted (then
@@ -45,7 +49,7 @@ for i = 2, #ARGV, 5 do
   end
 end
 if ARGV[5] == '1' then redis.call('HSET', KEYS[2], ARGV[2], mark) end
-redis.call('HINCRBY', KEYS[1], '@version', 1)
+if redis.call('HINCRBY', KEYS[1], '@version', 1) == 1 then redis.call('HSET', KEYS[1], '@lineage', mark) end
 return 1
 """
 # Brokers must be able to say that they are alive, and give up what they hold, when no memory is left.
@@ -60,6 +64,8 @@ class Registry:
         self._namespace = topology.url.namespace
         self._program = secrets.token_hex(8)
         self._saves = count()
+        # By hash: the topology's generation when it was read last, and its lineage; None if there was no such hash.
+        self._lineages: dict[str, tuple[int, bytes | None]] = {}
 
     async def load(self, key: str) -> bytes | None:
         """See `KeyStore.load`."""
@@ -83,18 +89,36 @@ class Registry:
         return bool(done.reply)
 
     async def scan(self, prefix: str) -> dict[str, bytes]:
-        """See `KeyStore.scan`."""
-        place = self._find_hash(prefix)
+        """See `KeyStore.scan`. Raises `StoreError` too where the server was emptied, when that was told."""
+        place, generation = self._find_hash(prefix), self._topology.generation
         row: list[bytes] = (await self._call(place, "HGETALL", place)).reply
-        found = {name.decode(): value for name, value in zip(row[::2], row[1::2], strict=True) if name != _VERSION}
+        values = dict(zip(row[::2], row[1::2], strict=True))
+        self._check_lineage(place, generation, values.pop(_VERSION, None), values.pop(_LINEAGE, None))
+        found = {name.decode(): value for name, value in values.items()}
         return {key: found[key] for key in sorted(found) if key.startswith(prefix)}
 
     async def version(self, prefix: str) -> int:
-        """See `SharedStore.version`."""
+        """See `SharedStore.version`. Raises as `scan`."""
         place, generation = self._find_hash(prefix), self._topology.generation
-        version: bytes | None = (await self._call(place, "HGET", place, _VERSION)).reply
+        version, lineage = (await self._call(place, "HMGET", place, _VERSION, _LINEAGE)).reply
+        self._check_lineage(place, generation, version, lineage)
         # A failover can take changes back, and others can make up for their number.
         return (generation << 48) + int(version or 0)
+
+    def _check_lineage(self, place: str, generation: int, version: bytes | None, lineage: bytes | None) -> None:
+        """Tell all listeners if this hash is not the one that was read before, in the same history of the server.
+
+        `generation`: of before it was read. Raises `StoreError` then.
+        """
+        if generation != self._topology.generation:
+            return  # a break was found meanwhile, and told
+        found = None if version is None else lineage or b""  # hashes of earlier versions have none
+        known_in, known = self._lineages.get(place, (generation, None))
+        self._lineages[place] = generation, found
+        if known_in == generation and known is not None and found != known:
+            why = f"{self._topology.url} was emptied while it ran (FLUSHALL, FLUSHDB or DEL): {place} is gone"
+            self._topology.break_history(why)
+            raise StoreError(why)
 
     def _find_hash(self, key: str) -> str:
         area, slash, _ = key.partition("/")

@@ -8,7 +8,7 @@ korvet:@registry…            keys and values (registry.py)
 import asyncio
 from collections.abc import Callable, Sequence
 
-from korvet_fast._native import encode_commands
+from korvet_fast._native import encode_commands, parse_reply
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.store.redis.connection.calls import IdempotentCalls
 from korvet_fast.store.redis.connection.topology import Topology
@@ -129,6 +129,15 @@ class RedisStore:
         state.lay_out(log_format)
         await self.durability.check(state.key)
         return await acquire(self._calls, self._fencing_tokens, state, epoch, floor, durable)
+
+    async def is_leader(self, log: str) -> bool:
+        """See `SharedStore.is_leader`."""
+        state = self._logs.get(log)
+        if state is None or not state.fencing_token:
+            return False
+        before = state.fencing_token
+        (raw,) = await self._calls.ask(state.key, encode_commands([["HGET", state.state_key, "fence"]]))
+        return parse_reply(raw) in (before.encode(), state.fencing_token.encode())  # it may have got another meanwhile
 
     def notify(
         self, log: str, end: int, on_append: Callable[[], None], wanted: Callable[[], bool] | None = None

@@ -1,9 +1,10 @@
 """A Redis that comes back with nothing (reliability F05, F21): told aloud, and never taken for the beginning."""
 
+import asyncio
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import pytest
 
@@ -11,12 +12,13 @@ from broker_process import BrokerProcess
 from faults.redis.load import AGAIN
 from faults.redis.log import wait_for_line
 from faults.redis.proxy import RedisProxy
-from kafka_server import METADATA, make_batch, run
+from kafka_server import METADATA, RawClient, make_batch, run
 from korvet_fast.wire.kafka.errors import CODES
 from raw_connection import connect, read_places
 from redis_server import RedisServer
 
 ROOM = 1000  # epochs left out when a history breaks (core/broker.py)
+R = TypeVar("R")
 Serve = Callable[..., BrokerProcess]
 StartRedis = Callable[..., RedisServer]
 
@@ -101,6 +103,50 @@ def test_a_server_without_a_file_comes_back_empty(serve: Serve, start_redis: Sta
     records = Records(serve(server.url))
     server.restart()
     records.check()
+
+
+def test_a_server_that_somebody_empties(serve: Serve, start_redis: StartRedis) -> None:
+    """FLUSHALL: the same process with the same replication history, and nothing in it."""
+    server = start_redis(appendonly="yes")
+    records = Records(serve(server.url))
+    before = run_and_return(records.broker.port, find_topic_id)
+    server.call("FLUSHALL")
+    wait_for_line(records.broker, "was emptied while it ran")
+    records.check()
+    assert run_and_return(records.broker.port, find_topic_id) == before
+    refused = {CODES["OFFSET_OUT_OF_RANGE"]}
+    assert run_and_return(records.broker.port, lambda client: read_errors(client, records.places)) == refused
+    records.broker.stop()
+    records.broker.start()  # the server knows it too
+    assert run_and_return(records.broker.port, lambda client: read_errors(client, records.places)) == refused
+
+
+def run_and_return(port: int, ask: Callable[[RawClient], Awaitable[R]]) -> R:
+    """What the broker says to a client of its own."""
+    answers: list[R] = []
+
+    async def scenario() -> None:
+        async with connect(port) as client:
+            answers.append(await ask(client))
+
+    run(scenario)
+    return answers[0]
+
+
+async def find_topic_id(client: RawClient) -> bytes:
+    answer = await client.ask(METADATA, 12, topics=[{"name": "t"}])
+    found: bytes = answer["topics"][0]["topic_id"]
+    return found
+
+
+async def read_errors(client: RawClient, places: list[tuple[int, bytes]]) -> set[int]:
+    """The errors of who stands at offsets that are lost."""
+    found = set()
+    for offset, _ in places:
+        while (code := (await client.fetch("t", offset))["error_code"]) in AGAIN:
+            await asyncio.sleep(0.02)
+        found.add(code)
+    return found
 
 
 def test_an_empty_replica_takes_the_masters_place(serve: Serve, start_redis: StartRedis) -> None:

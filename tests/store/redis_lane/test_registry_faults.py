@@ -4,7 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from faults.redis.proxy import RedisProxy
+from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.registry import Registry
 from redis_cluster import Cluster
 from redis_server import RedisServer
@@ -45,6 +48,42 @@ async def test_a_new_history_is_another_number(redis_server: RedisServer) -> Non
         await there.lose("k")
         assert await registry.version("n/") != before
         assert await registry.load("n/a") == b"1"
+
+
+@pytest.mark.parametrize("command", [["FLUSHALL"], ["DEL", "korvet:@registry:n"]], ids=lambda words: words[0])
+@pytest.mark.parametrize("again", [False, True])
+async def test_an_emptied_server_is_noticed_even_where_others_have_filled_it_again(
+    redis_server: RedisServer, command: list[str], again: bool
+) -> None:
+    """Once, and also by those who see the same number of changes as before."""
+    async with registry_at(redis_server.url) as (registry, there), registry_at(redis_server.url) as (other, _):
+        assert await registry.scan("n/") == {}
+        assert await registry.save("n/a", b"1", None)
+        before = await registry.version("n/")
+        assert await registry.save("n/a", b"2", b"1")
+        assert await registry.version("n/") != before
+        redis_server.call(*command)
+        if again:
+            assert await other.save("n/a", b"1", None)
+            assert await other.save("n/a", b"2", b"1")
+        with pytest.raises(StoreError, match="was emptied while it ran"):
+            await registry.version("n/")
+        assert there.topology.generation == 1
+        assert [line for line in there.told if "FLUSHALL" in line] == there.told
+        assert await registry.scan("n/") == ({"n/a": b"2"} if again else {})
+        assert there.topology.generation == 1
+
+
+async def test_a_registry_of_an_earlier_version_has_no_lineage(redis_server: RedisServer) -> None:
+    redis_server.call("HSET", "korvet:@registry:n", "n/a", "1", "@version", "7")
+    async with registry_at(redis_server.url) as (registry, there):
+        assert await registry.scan("n/") == {"n/a": b"1"}
+        assert await registry.save("n/a", b"2", b"1")
+        assert await registry.version("n/") == 8
+        redis_server.call("FLUSHALL")
+        with pytest.raises(StoreError, match="was emptied while it ran"):
+            await registry.scan("n/")
+        assert there.topology.generation == 1
 
 
 async def test_of_many_who_count_together_each_counts_once(redis_server: RedisServer) -> None:

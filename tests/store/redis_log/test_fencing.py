@@ -45,6 +45,18 @@ async def test_former_owner(place: Place, written: int) -> None:
         assert await owner.read_all(LOG) == list(range(written + 2))
 
 
+async def test_a_former_owner_can_ask_whether_it_still_is_the_owner(place: Place) -> None:
+    async with place.scene() as former, place.scene() as owner:
+        assert not await former.store.shared.is_leader(LOG)
+        await former.acquire(LOG)
+        assert await former.store.shared.is_leader(LOG)
+        await owner.acquire(LOG)
+        assert not await former.store.shared.is_leader(LOG)
+        assert await owner.store.shared.is_leader(LOG)
+        await former.acquire(LOG)
+        assert await former.store.shared.is_leader(LOG)
+
+
 async def test_finding_1_8_records_cannot_be_deleted_by_a_former_owner(place: Place) -> None:
     """Its last append is refused while the cut waits for it: the client is told who to ask."""
     async with place.scene() as former, place.scene() as owner:

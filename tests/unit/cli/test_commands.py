@@ -211,6 +211,17 @@ def test_doctor_finds_the_broker_and_where_it_sends_clients(broker: BrokerProces
     assert f"it sends clients to {broker.bootstrap}, and that answers" in result.output
 
 
+def test_doctor_knows_another_brokers_port(broker: BrokerProcess, tmp_path: Path) -> None:
+    """`serve` could not start there, whether or not a broker uses the store that is named."""
+    for running in (False, True):
+        with BrokerProcess(tmp_path / "other") if running else contextlib.nullcontext():
+            store = f"file:{tmp_path / 'other'}"
+            result = CliRunner().invoke(root, ["doctor", "--store", store, "--listen", f"kafka://{broker.bootstrap}"])
+            assert result.exit_code == 1
+            assert f"kafka://{broker.bootstrap} is taken by a broker with another store" in result.output
+            assert ("this store's is" in result.output) == running
+
+
 def test_a_table_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -72,6 +72,7 @@ def unpack_consumer(values: dict[str, Any], config: ConsumerConfig) -> ConsumerG
         member.assigned, member.revoking = _unpack_partitions(row["assigned"]), _unpack_partitions(row["revoking"])
         group.members.add(member)
         group.target[member.id] = _unpack_partitions(row["target"])
+    group.count_memory()
     return group
 
 

@@ -93,6 +93,12 @@ class Topology:
         """`changed` is told, in a sentence, when `generation` has risen; before a new connection can be used."""
         self._listeners.append(changed)
 
+    def break_history(self, why: str) -> None:
+        """What was written may be gone: `generation` rises, and the listeners are told why, in a sentence."""
+        self.generation += 1
+        for changed in self._listeners:
+            changed(why)
+
     def masters(self) -> list[RedisAddress]:
         """All masters, connected or not."""
         return [shard.master for shard in self._shards]
@@ -278,9 +284,7 @@ class Topology:
             if pipelines.get(place) is not pipeline:
                 pipeline.close(f"{place} is no master any more")
         if told:
-            self.generation += 1
-            for changed in self._listeners:
-                changed(told)
+            self.break_history(told)
         self._pipelines = pipelines
 
 

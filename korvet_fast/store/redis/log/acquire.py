@@ -37,6 +37,8 @@ async def acquire(
     words: list[str | int] = ["end", end]
     if end > state.last_record_end:
         words += ["jump", end, "top", state.last_record_end]
+    if floor > state.last_record_end and not state.first:  # all there was is lost: nobody may stand below, unawares
+        words += ["start", floor, "removed", floor]
     epochs = _continue(state, end) if log.log_format.entries_layout else []
     if epochs:
         words += ["epochs", write_epochs(epochs)]

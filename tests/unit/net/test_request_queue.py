@@ -1,0 +1,98 @@
+"""Memory of long answers: what was reserved for one is held until its reply is counted."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from korvet_fast.net.limits import ServerLimits
+from korvet_fast.wire.dialect import Reply
+from net_scene import Peer, Scene, run, scene
+from raw_connection import reset
+from toy_dialect import ToyDialect, ToySession
+
+MIB = 1 << 20
+POOL = 32 * MIB
+ANSWER = 20 * MIB  # more than answers and the common quarter have together: one at a time
+
+
+class Answers(ToyDialect):
+    """A request reserves memory for its answer, waits for the gate of its name, and makes it, or fails."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.granted: list[bytes] = []
+        self.made: list[bytes] = []
+
+    def session(self, peer: str, client: Any = None) -> "AnswerSession":
+        self.sessions.append(session := AnswerSession(self, client))
+        return session
+
+
+class AnswerSession(ToySession):
+    """As `korvet_fast.wire.kafka.session` pays for what is costly."""
+
+    def __init__(self, dialect: Answers, client: Any) -> None:
+        super().__init__(dialect)
+        self.answers = dialect
+        self.client = client
+
+    async def handle(self, frame_: bytearray) -> Reply:
+        name = bytes(frame_)
+        self.answers.started.append(name)
+        if (granted := self.client.reserve(ANSWER)) is not None:
+            await granted
+        try:
+            self.answers.granted.append(name)
+            await self.answers.gate(name)
+            if name.startswith(b"bug"):
+                raise ZeroDivisionError("a bug of the test")
+            self.answers.made.append(name)
+            return [ANSWER.to_bytes(4, "big"), bytes(ANSWER)]
+        finally:
+            self.client.release(ANSWER)
+
+
+async def ask_both(here: Scene, dialect: Answers, first: bytes) -> tuple[Peer, Peer]:
+    """`first` has its memory, and `second`, of another connection, waits for the same."""
+    one, two = await here.connect(), await here.connect()
+    one.send(first)
+    await here.until(lambda: dialect.granted == [first])
+    two.send(b"second")
+    await here.until(lambda: dialect.started == [first, b"second"])
+    assert dialect.granted == [first]
+    dialect.gate(b"second").set_result(None)
+    return one, two
+
+
+def test_the_next_long_answer_waits_until_the_first_is_taken() -> None:
+    async def scenario() -> None:
+        dialect = Answers()
+        async with scene(ServerLimits(pool=POOL), dialect=dialect) as here:
+            one, two = await ask_both(here, dialect, b"first")
+            dialect.gate(b"first").set_result(None)
+            await here.until(lambda: dialect.made == [b"first"])
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert dialect.made == [b"first"]
+            assert here.server.pool.used <= POOL
+            assert len(await one.reply()) == ANSWER
+            assert len(await two.reply()) == ANSWER
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_what_was_reserved_is_free_again_where_there_is_no_answer(lost: bool) -> None:
+    async def scenario() -> None:
+        dialect = Answers()
+        async with scene(ServerLimits(pool=POOL), dialect=dialect) as here:
+            one, two = await ask_both(here, dialect, b"lost" if lost else b"bug")
+            if lost:
+                reset(one.writer)
+                await here.until(lambda: len(here.server.connections) == 1)
+            dialect.gate(b"lost" if lost else b"bug").set_result(None)
+            assert len(await two.reply()) == ANSWER
+            await here.until(lambda: here.server.pool.used == 0)
+
+    run(scenario)
