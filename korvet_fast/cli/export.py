@@ -1,7 +1,10 @@
 """`korvet-fast export`: a topic into files, by Spark: once, or on and on as records come."""
 
+import signal
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -126,7 +129,7 @@ def command(
 
 
 def watch(query: "StreamingQuery", follower: "StreamExport") -> None:
-    """Print how much was written, until the stream ends or Ctrl-C ends it."""
+    """Print how much was written, until the stream ends, or Ctrl-C or SIGTERM ends it."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -134,11 +137,33 @@ def watch(query: "StreamingQuery", follower: "StreamExport") -> None:
     columns = (SpinnerColumn(), TextColumn("{task.completed:,} rows written"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=None)
-        try:
+        with note_signals() as asked:
             while not query.awaitTermination(LOOK):
                 bar.update(task, completed=follower.rows)
-        except KeyboardInterrupt:
-            query.stop()
+                if asked.is_set():
+                    query.stop()
+                    return
+
+
+@contextmanager
+def note_signals() -> Iterator[threading.Event]:
+    """An event that is set by the first Ctrl-C or SIGTERM in the block; the next one raises `KeyboardInterrupt`.
+
+    An exception in the middle of a call of Java closes Py4J's connection, and often the next call fails with it.
+    """
+    asked = threading.Event()
+
+    def note(*_: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def read_end(text: str | None, follow: bool) -> dict[str, str]:

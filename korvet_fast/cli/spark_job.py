@@ -81,6 +81,8 @@ def spark_session(name: str, master: str, settings: Mapping[str, str]) -> Iterat
         finally:
             spark.stop()
     except (PySparkException, Py4JError, SettingError, ClientError) as error:
+        if isinstance(error.__context__, KeyboardInterrupt):  # it broke off a call of Java: the next one fails
+            raise click.Abort from None
         raise click.ClickException(explain(error)) from None
     except KeyboardInterrupt:
         raise click.Abort from None

@@ -1,6 +1,7 @@
 """`ingest` and `export` up to the point where Spark starts."""
 
 import re
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -157,7 +158,7 @@ def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.setenv("FORCE_COLOR", "1")
     spark = Spark()
     with job_bar(spark, "ingest"):  # type: ignore[arg-type]
-        assert spark.asked.wait(30)
+        assert spark.asked.wait(120)
     assert "3/8" in capsys.readouterr().err
 
 
@@ -170,30 +171,41 @@ def test_no_bar_is_drawn_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 class Followed:
-    """A stream that writes 70,000 rows, and ends, or is ended, at the second look."""
+    """A stream that writes 70,000 rows, and ends at the second look; `sent` comes as often in the middle of that."""
 
-    def __init__(self, interrupted: bool) -> None:
-        self.interrupted = interrupted
-        self.looks = 0
+    def __init__(self, *sent: signal.Signals) -> None:
+        self.sent = sent
+        self.looks = self.whole = 0
         self.rows = 70_000
         self.stopped = False
 
     def awaitTermination(self, timeout: int) -> bool:
         self.looks += 1
-        if self.looks == 2 and self.interrupted:
-            raise KeyboardInterrupt
-        return self.looks == 2
+        if self.looks == 2:
+            for number in self.sent:
+                signal.raise_signal(number)
+        self.whole += 1  # a call of Java that is broken off takes its connection with it
+        return self.looks == 2 and not self.sent
 
     def stop(self) -> None:
         self.stopped = True
 
 
-@pytest.mark.parametrize("interrupted", [False, True])
+@pytest.mark.parametrize("sent", [(), (signal.SIGTERM,), (signal.SIGINT,)])
 def test_a_stream_is_watched_until_it_ends(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], interrupted: bool
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], sent: tuple[signal.Signals, ...]
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    stream = Followed(interrupted)
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    stream = Followed(*sent)
     watch(stream, stream)  # type: ignore[arg-type]
-    assert (stream.looks, stream.stopped) == (2, interrupted)
+    assert (stream.looks, stream.whole, stream.stopped) == (2, 2, bool(sent))
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
     assert "70,000 rows written" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().err)
+
+
+def test_who_is_asked_twice_to_end_does_not_wait_for_the_stream() -> None:
+    stream = Followed(signal.SIGTERM, signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt):
+        watch(stream, stream)  # type: ignore[arg-type]
+    assert not stream.stopped
