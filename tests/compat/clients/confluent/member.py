@@ -28,19 +28,29 @@ def run(asked: Options) -> None:
         on_revoke=lambda _, found: tell(revoked=_partitions(found)),
         on_lost=lambda _, found: tell(revoked=_partitions(found)),
     )
+    due = False  # something was read, and is not committed
     while running:
         messages = [message for message in consumer.consume(20, timeout=0.2) if message.error() is None]
         for message in messages:
             tell(read=[message.partition(), message.offset()])
-        if messages:
-            try:
-                done = consumer.commit(asynchronous=False)
-            except KafkaException as error:
-                tell(refused=describe_error(error))
-            else:
-                tell(committed={each.partition: each.offset for each in done if each.offset >= 0})
+        if due or messages:
+            due = not _commit(consumer)
     consumer.close()
     tell(closed=True)
+
+
+def _commit(consumer: Consumer) -> bool:
+    """Commit what was read of the partitions it has; False if that was refused, and is to be tried again."""
+    try:
+        done = consumer.commit(asynchronous=False)
+    except KafkaException as error:
+        name = describe_error(error)
+        if name == "_NO_OFFSET":  # what it had read has been taken away, or is committed
+            return True
+        tell(refused=name)
+        return False
+    tell(committed={each.partition: each.offset for each in done if each.offset >= 0})
+    return True
 
 
 def _settings(asked: Options) -> dict[str, Any]:
