@@ -97,7 +97,9 @@ class Writer(threading.Thread):
             "acks": "all",
             "linger.ms": 1,
             "batch.num.messages": 20,
-            "retry.backoff.ms": 10,
+            # A batch that is tried again where the leader has just gone may be overtaken by the next one, which goes to
+            # the new leader. Told of the gap, librdkafka takes another epoch and stores again what is in doubt.
+            "retry.backoff.ms": 100,
             "retry.backoff.max.ms": 100,
             "message.timeout.ms": 280_000,
         }

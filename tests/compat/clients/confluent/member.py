@@ -9,6 +9,11 @@ from compat.clients.lines import Options, Running, tell
 # librdkafka's own short names.
 _NAMES = {"UNKNOWN_TOPIC_OR_PART": "UNKNOWN_TOPIC_OR_PARTITION", "MSG_SIZE_TOO_LARGE": "MESSAGE_TOO_LARGE"}
 
+# librdkafka (2.16) tries a commit again after retry.backoff.ms. Where the answer to FindCoordinator comes later than
+# that, as behind a fetch on the same connection, the commit is thrown away with the connection that is then made anew,
+# the new coordinator is taken for dead because of that, and all begins again.
+_LATER = {"retry.backoff.ms": 1000, "retry.backoff.max.ms": 1000, "fetch.wait.max.ms": 200}
+
 
 def describe_error(error: Exception) -> str:
     """Kafka's name of it."""
@@ -61,6 +66,7 @@ def _settings(asked: Options) -> dict[str, Any]:
         "enable.auto.commit": False,
         "topic.metadata.refresh.interval.ms": 1000,
         "reconnect.backoff.max.ms": 200,
+        **_LATER,
     }
     if asked.instance:
         settings["group.instance.id"] = asked.instance
