@@ -57,7 +57,7 @@ class Scene:
 
     async def until(self, met: Callable[[], bool]) -> None:
         """Let the loop turn until something is so."""
-        deadline = asyncio.get_running_loop().time() + 20
+        deadline = asyncio.get_running_loop().time() + 120
         while not met():
             assert asyncio.get_running_loop().time() < deadline, "it never came to this"
             await asyncio.sleep(0.001)

@@ -191,13 +191,16 @@ class Broker:
         return partition
 
     def find_leader(self, topic: Topic, index: int) -> tuple[int, int]:
-        """The id of the broker that leads a partition, and its leader epoch; -1 for both while nobody does."""
+        """The id of the broker that leads a partition, and its leader epoch.
+
+        -1 for the id while nobody does: then the epoch is the last one that is known of, -1 if there is none.
+        """
         partition = topic.partitions[index]
         epoch, broker = self._directory.find(topic.id, index)
         leadership = partition.leadership
-        if leadership.leads and self._leaders.is_valid and leadership.epoch > epoch:
+        if leadership.leads and self._leaders.is_valid and (broker < 0 or leadership.epoch > epoch):
             return self.node_id, leadership.epoch
-        return broker, epoch
+        return broker, epoch if broker >= 0 else max(epoch, leadership.epoch)
 
     async def new_producer(self) -> tuple[int, int]:
         """A producer id never given out before, and its epoch 0."""

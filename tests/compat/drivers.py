@@ -24,7 +24,7 @@ from requirement import missing
 
 CLIENTS = Path(__file__).with_name("clients")
 CACHE = Path(__file__).parents[2] / ".cache" / "compat"
-PATIENCE = 60.0  # a driver gives up after 30 s by itself
+PATIENCE = 120.0  # a driver gives up after 30 s by itself, once it has started
 
 
 class Driver(NamedTuple):

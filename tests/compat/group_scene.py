@@ -15,7 +15,7 @@ from broker_process import BrokerProcess
 from compat.drivers import Unsupported, start
 
 PARTITIONS = 6
-PATIENCE = 120.0  # seconds: a busy machine may take long
+PATIENCE = 240.0  # seconds: a busy machine may take long
 UNSUPPORTED = 3  # the exit code of a member whose client cannot do what it was told
 
 

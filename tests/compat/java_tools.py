@@ -135,6 +135,6 @@ class Tools:
     def events(self, tool: str, *arguments: str) -> list[dict[str, Any]]:
         """What one of the verifiable tools says, an event a line. They tell the last when their Java machine ends."""
         command = [*java(), tool, "--bootstrap-server", self.broker.bootstrap, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=90)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240)
         assert done.returncode == 0, f"{tool} {arguments}:\n{done.stdout}{done.stderr}"
         return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

@@ -30,7 +30,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 def call(*arguments: str, code: int = 0, **more: Any) -> "subprocess.CompletedProcess[bytes]":
     """Run a command to its end, which must have this exit code and no traceback."""
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, timeout=60, **more)
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, timeout=120, **more)
     assert done.returncode == code, done.stderr.decode()
     assert b"Traceback" not in done.stderr
     return done

@@ -56,13 +56,13 @@ def serving(command: str, port: int, directory: Path, environment: dict[str, str
             yield
         finally:
             process.send_signal(signal.SIGTERM)
-            code = process.wait(20)
+            code = process.wait(120)
         assert code == 0
 
 
 def shell(text: str, directory: Path, environment: dict[str, str]) -> str:
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", text], cwd=directory, env=environment, capture_output=True, timeout=60
+        ["bash", "-euo", "pipefail", "-c", text], cwd=directory, env=environment, capture_output=True, timeout=120
     )
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()

@@ -77,7 +77,7 @@ def read(broker: BrokerProcess, topic: str, count: int) -> list[Message]:
     consumer.assign([TopicPartition(topic, 0, 0)])
     messages: list[Message] = []
     while len(messages) < count:
-        (message,) = consumer.consume(1, timeout=20)
+        (message,) = consumer.consume(1, timeout=120)
         assert message.error() is None
         messages.append(message)
     consumer.close()

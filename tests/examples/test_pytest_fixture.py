@@ -21,6 +21,6 @@ def test_the_example_passes(tmp_path: Path) -> None:
         str(tmp_path),
         str(tmp_path),
     ]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=250, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "1 passed" in ran.stdout

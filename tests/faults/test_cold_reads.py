@@ -45,10 +45,10 @@ def test_finding_2_14_neither_flushes_nor_deletions_wait_for_cold_reads(tmp_path
             try:
                 for reader in readers:
                     reader.send_fetch("t", COUNT - 5, partition_max_bytes=1)
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(120):
                     while not any(tmp_path.glob("cold.*")):
                         await asyncio.sleep(0.01)
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(120):
                     deletion = asyncio.create_task(delete_below(deleter, COUNT // 2))
                     for offset in range(COUNT, COUNT + 10):
                         assert (await client.produce("t", make_batch(b"new")))["base_offset"] == offset

@@ -118,7 +118,7 @@ def test_topics_are_not_made_for_a_client_that_has_gone(tmp_path: Path) -> None:
             header = {"api_key": METADATA, "api_version": 9, "correlation_id": 1, "client_id": None}
             frame = CATALOG[METADATA].request.encode(header | asked | {"allow_auto_topic_creation": True}, 9)
             answering = asyncio.ensure_future(session.handle(bytearray(frame)))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 while not len(server.broker.topics):
                     await asyncio.sleep(0)
                 session.close()

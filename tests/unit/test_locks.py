@@ -106,5 +106,5 @@ def test_finding_4_6_the_audit_fails_for_what_is_found_and_for_what_nobody_could
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
     environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run([TREE / ".ci" / "audit"], capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run([TREE / ".ci" / "audit"], capture_output=True, text=True, env=environment, timeout=240)
     assert (done.returncode, said in done.stderr) == (code, True), done.stderr

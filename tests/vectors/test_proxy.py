@@ -4,17 +4,13 @@ import socket
 import struct
 
 from broker_process import BrokerProcess
+from redis_server import free_port
 from vectors.proxy import RecordingProxy
 
 
 def api_versions(correlation: int) -> bytes:
     """An ApiVersions v0 request without its length."""
     return struct.pack(">hhih", 18, 0, correlation, -1)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 def ask(connection: socket.socket, request: bytes) -> bytes:
@@ -28,7 +24,7 @@ def ask(connection: socket.socket, request: bytes) -> bytes:
 
 def test_an_exchange_is_passed_on_and_written_down(broker: BrokerProcess) -> None:
     with RecordingProxy(free_port(), broker.port) as proxy:
-        with socket.create_connection(("127.0.0.1", proxy.port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", proxy.port), timeout=120) as connection:
             first, second = ask(connection, api_versions(7)), ask(connection, api_versions(8))
         exchanges = proxy.take()
     assert [exchange.request for exchange in exchanges] == [api_versions(7), api_versions(8)]
@@ -40,7 +36,7 @@ def test_an_exchange_is_passed_on_and_written_down(broker: BrokerProcess) -> Non
 def test_a_request_without_an_answer_is_kept(broker: BrokerProcess) -> None:
     unknown = struct.pack(">hhih", 999, 0, 9, -1)  # the broker closes the connection
     with RecordingProxy(free_port(), broker.port) as proxy:
-        with socket.create_connection(("127.0.0.1", proxy.port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", proxy.port), timeout=120) as connection:
             assert ask(connection, unknown) == b""
         (exchange,) = proxy.take()
     assert (exchange.request, exchange.response) == (unknown, None)

@@ -2,7 +2,8 @@
 
 The store gives an epoch of a log to one broker only. So a pair of leader and epoch stays true for ever, and the highest
 epoch is the present one. Nothing is guessed: a client keeps to the highest epoch it was told of (KIP-320), and would
-stay with a wrong leader.
+stay with a wrong leader. Epochs of brokers that are gone are kept: a client that is told of no epoch forgets the
+highest, and believes who led before.
 """
 
 import asyncio
@@ -33,7 +34,10 @@ class LeaderDirectory:
         self._telling = asyncio.Lock()
 
     def find(self, topic: bytes, index: int) -> tuple[int, int]:
-        """The highest epoch under which another broker leads, and that broker's id; `NOBODY` if none does."""
+        """The highest epoch under which another broker leads, and that broker's id.
+
+        -1 for the id if none does: then the epoch is the highest under which one did, -1 if none ever did.
+        """
         return self._found.get((topic, index), NOBODY)
 
     @property
@@ -58,6 +62,8 @@ class LeaderDirectory:
                 for index, epoch in epochs.items():
                     place = bytes.fromhex(topic), int(index)
                     found[place] = max(found.get(place, NOBODY), (epoch, broker))
+        for place, (epoch, _) in self._found.items():
+            found.setdefault(place, (epoch, -1))
         self._seen = seen
         if found == self._found:
             return False
@@ -80,6 +86,11 @@ class LeaderDirectory:
                 await self._write(broker, json.dumps(led, separators=(",", ":")).encode())
                 self._told = led
             self._told_at = version
+            self._forget({topic.id for topic in topics})
+
+    def _forget(self, topics: Collection[bytes]) -> None:
+        """Keep the epochs of brokers that are gone for these topics only: others were deleted."""
+        self._found = {place: row for place, row in self._found.items() if row[1] >= 0 or place[0] in topics}
 
     async def _write(self, broker: int, document: bytes) -> None:
         store, key = self._store, f"{PREFIX}{broker}"

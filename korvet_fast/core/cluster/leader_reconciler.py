@@ -54,7 +54,7 @@ class LeaderReconciler:
         for partition, target in zip(topic.partitions, targets, strict=True):
             if partition.leadership.leads:
                 epoch, broker = self._directory.find(topic.id, partition.index)
-                if epoch > partition.leadership.epoch >= 0:
+                if broker >= 0 and epoch > partition.leadership.epoch >= 0:
                     partition.leader.resign(f"{partition.name} is led by broker {broker}")
                 elif not is_member:
                     partition.leader.resign("the other brokers take this one for gone")

@@ -19,7 +19,7 @@ from requirement import missing
 
 TREE = Path(__file__).parents[3]
 HOME = Path(pyspark.__file__).parent
-READY_WITHIN = 60.0
+READY_WITHIN = 200.0
 
 
 def bare_python() -> Path:
@@ -125,7 +125,7 @@ def _daemon(
         children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
         process.terminate()
         try:
-            process.wait(20)
+            process.wait(120)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -49,7 +49,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     if gateway is not None:  # stop() leaves the JVM running until Python ends
         gateway.shutdown()
         gateway.proc.stdin.close()
-        gateway.proc.wait(20)
+        gateway.proc.wait(120)
 
 
 @pytest.fixture(scope="session")

@@ -58,7 +58,7 @@ def test_rows_arrive_where_kafkas_clients_would_put_them(spark: SparkSession, sc
 
 def test_a_topic_is_waited_for_that_is_just_being_made(scene: Scene) -> None:
     await_topic(read_bootstrap(scene.bootstrap), "being-made")
-    assert "being-made" in AdminClient({"bootstrap.servers": scene.bootstrap}).list_topics(timeout=10).topics
+    assert "being-made" in AdminClient({"bootstrap.servers": scene.bootstrap}).list_topics(timeout=120).topics
 
 
 def test_a_task_keeps_the_order_of_its_rows(spark: SparkSession, broker: BrokerProcess, numbers: DataFrame) -> None:

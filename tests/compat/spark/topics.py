@@ -36,14 +36,14 @@ def create(bootstrap: str, topic: str, partitions: int, **configs: str) -> None:
     """Make a topic; a setting's dots are written as underscores."""
     config = {name.replace("_", "."): value for name, value in configs.items()}
     client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 5})  # it has to outlive its answers
-    client.create_topics([NewTopic(topic, partitions, 1, config=config)])[topic].result(30)
+    client.create_topics([NewTopic(topic, partitions, 1, config=config)])[topic].result(120)
 
 
 def delete_before(bootstrap: str, topic: str, partition: int, offset: int) -> None:
     """DeleteRecords: the partition begins at this offset afterwards."""
     client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 5})
     for deleted in client.delete_records([TopicPartition(topic, partition, offset)]).values():
-        deleted.result(30)
+        deleted.result(120)
 
 
 def span(bootstrap: str, topic: str, partitions: int) -> int:

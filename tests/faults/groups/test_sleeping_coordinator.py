@@ -28,7 +28,7 @@ def coordinators(asked: BrokerProcess) -> dict[str, int]:
 
 def wait_for_coordinators(brokers: list[BrokerProcess], *expected: BrokerProcess) -> dict[str, int]:
     """Until all of these say that the groups are shared out among those."""
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 240
     while True:
         first, *others = [coordinators(broker) for broker in brokers]
         if set(first.values()) == {broker.port for broker in expected} and all(other == first for other in others):

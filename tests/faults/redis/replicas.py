@@ -18,7 +18,7 @@ def read_lengths(server: RedisServer, partitions: int = 2) -> Lengths:
     return [server.call("XLEN", f"korvet:load:{index}") for index in range(partitions)]
 
 
-def wait_for_more(server: RedisServer, before: Lengths, within: float = 90.0) -> None:
+def wait_for_more(server: RedisServer, before: Lengths, within: float = 240.0) -> None:
     """Until every partition has more there than `before`."""
     deadline = time.monotonic() + within
     while any(now <= then for now, then in zip(read_lengths(server, len(before)), before, strict=True)):

@@ -31,7 +31,7 @@ def test_a_promise_that_the_server_cannot_keep_is_not_made(start_redis: StartRed
         [sys.executable, "-m", "korvet_fast", *command, "--store", server.url, "--set", "durability=fsync"],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=240,
     )
     said = done.stdout + done.stderr
     assert done.returncode != 0, said

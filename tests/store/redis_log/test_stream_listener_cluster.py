@@ -20,7 +20,7 @@ def count_connections(cluster: Cluster) -> int:
 
 
 async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while not true():
             await asyncio.sleep(0.01)
 

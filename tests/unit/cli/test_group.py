@@ -61,7 +61,7 @@ def member(broker: BrokerProcess, topic: str, group: str, protocol: str = "class
     thread = threading.Thread(target=stay)
     thread.start()
     try:
-        assert assigned.wait(30)
+        assert assigned.wait(120)
         yield
     finally:
         over.set()

@@ -80,7 +80,7 @@ class Screen:
     def ended(self) -> str:
         """All that was sent; the processes must be over."""
         os.close(self.theirs)
-        self._reading.join(20)
+        self._reading.join(120)
         os.close(self._ours)
         return self.sent.decode()
 
@@ -94,7 +94,7 @@ def on_terminal(broker: BrokerProcess, *arguments: str) -> tuple[int, str]:
     screen = Screen()
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "400", "NO_COLOR": "1"}
     command = [*KORVET, *arguments, "--bootstrap", broker.bootstrap]
-    done = subprocess.run(command, stdout=screen.theirs, stderr=screen.theirs, env=environment, timeout=60)
+    done = subprocess.run(command, stdout=screen.theirs, stderr=screen.theirs, env=environment, timeout=120)
     return done.returncode, screen.ended()
 
 
@@ -161,7 +161,7 @@ def test_finding_4_1_values_are_shown_on_a_terminal_and_untouched_in_a_pipe(brok
     code, text = on_terminal(broker, *reading, "--output", "json")
     assert (code, controls(text)) == (0, set())
     assert [json.loads(line)["value"] for line in text.splitlines()][::2] == [values[at].decode() for at in (0, 2, 4)]
-    piped = subprocess.run([*KORVET, *reading, "--bootstrap", broker.bootstrap], capture_output=True, timeout=60)
+    piped = subprocess.run([*KORVET, *reading, "--bootstrap", broker.bootstrap], capture_output=True, timeout=120)
     assert (piped.returncode, piped.stdout) == (0, b"\n".join(values) + b"\n")
 
 
@@ -198,7 +198,7 @@ def test_finding_4_1_no_name_forges_a_line_of_the_log_on_a_terminal(tmp_path: Pa
             time.sleep(0.05)
         forge(lambda: screen.lines, serving.send_signal, int(screen.lines[0].split("127.0.0.1:")[1].split()[0]))
         serving.terminate()
-        assert serving.wait(20) == 0
+        assert serving.wait(120) == 0
     text = screen.ended()
     assert controls(text) == set()
     assert [line for line in text.splitlines() if line[9:].startswith("info     ready")] == text.splitlines()[:1]

@@ -43,7 +43,7 @@ def test_full_collections_come_in_their_time(monkeypatch: pytest.MonkeyPatch) ->
         memory.start()
         gc.callbacks.append(lambda _, info: collected.set() if info["generation"] == 2 else None)
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(120):
                 await collected.wait()
         finally:
             gc.callbacks.pop()
@@ -61,12 +61,12 @@ def test_memory_goes_back_after_a_flood(tmp_path: Path) -> None:
             sides = [await asyncio.open_connection("127.0.0.1", broker.port) for _ in range(300)]
             for _, writer in sides:  # the first 900 KB of a request of 1 MB
                 writer.write((1_000_000).to_bytes(4, "big") + bytes(2) + b"\0\3" + bytes(900_000))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 while process.memory_info().rss < before + (200 << 20):
                     await asyncio.sleep(0.05)
             for _, writer in sides[::-1]:
                 writer.close()
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 while process.memory_info().rss > before + (24 << 20):
                     await asyncio.sleep(0.1)
 

@@ -73,7 +73,7 @@ def test_each_listener_speaks_the_dialect_of_its_scheme(tmp_path: Path, monkeypa
             talks.append(asyncio.ensure_future(talk(endpoints)))
             talks[0].add_done_callback(lambda _: signal.raise_signal(signal.SIGTERM))
 
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             await serve.serve(Broker(EmbeddedStore(tmp_path), read_settings([])), listeners, ready)
         await talks[0]
 

@@ -156,7 +156,7 @@ def _describe_partition(session: Session, topic: Topic, index: int, known: Colle
     leader, epoch = session.broker.find_leader(topic, index)
     if leader not in known:
         session.broker.cluster.refresh_soon()
-        return {"partition_index": index, "leader_id": -1, "error_code": _NO_LEADER}
+        return {"partition_index": index, "leader_id": -1, "leader_epoch": epoch, "error_code": _NO_LEADER}
     alone = [leader]
     return {
         "partition_index": index,

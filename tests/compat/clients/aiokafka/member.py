@@ -18,10 +18,23 @@ _ASSIGNORS = {
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+    """`owned`: what it has. `due`: where to commit, of what was read and is not committed.
+
+    aiokafka calls this from a task of its own: what a poll or a commit returns may have been taken away meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self.owned: set[TopicPartition] = set()
+        self.due: dict[TopicPartition, int] = {}
+
     async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        self.owned |= assigned
         tell(assigned=sorted(each.partition for each in assigned))
 
     async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+        self.owned -= revoked
+        for each in revoked:
+            self.due.pop(each, None)
         tell(revoked=sorted(each.partition for each in revoked))
 
 
@@ -68,18 +81,22 @@ async def _start(asked: Options) -> AIOKafkaConsumer:
 async def _run(asked: Options) -> None:
     running = Running()
     consumer = await _start(asked)
-    consumer.subscribe([asked.topic], listener=_Listener())
+    listener = _Listener()
+    due = listener.due
+    consumer.subscribe([asked.topic], listener=listener)
     while running:
         pages = await consumer.getmany(timeout_ms=200, max_records=20)
-        for place, records in pages.items():
-            for record in records:
+        for place in pages.keys() & listener.owned:
+            for record in pages[place]:
                 tell(read=[place.partition, record.offset])
-        if pages:
+            due[place] = pages[place][-1].offset + 1
+        if due:
             try:
                 await consumer.commit()
             except KafkaError as error:
-                tell(refused=describe_error(error))
+                tell(refused=describe_error(error))  # tried again in the next turn
             else:
-                tell(committed={place.partition: records[-1].offset + 1 for place, records in pages.items()})
+                tell(committed={place.partition: offset for place, offset in due.items()})
+                due.clear()
     await consumer.stop()
     tell(closed=True)

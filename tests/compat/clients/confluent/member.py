@@ -9,6 +9,11 @@ from compat.clients.lines import Options, Running, tell
 # librdkafka's own short names.
 _NAMES = {"UNKNOWN_TOPIC_OR_PART": "UNKNOWN_TOPIC_OR_PARTITION", "MSG_SIZE_TOO_LARGE": "MESSAGE_TOO_LARGE"}
 
+# librdkafka (2.16) tries a commit again after retry.backoff.ms. Where the answer to FindCoordinator comes later than
+# that, as behind a fetch on the same connection, the commit is thrown away with the connection that is then made anew,
+# the new coordinator is taken for dead because of that, and all begins again.
+_LATER = {"retry.backoff.ms": 1000, "retry.backoff.max.ms": 1000, "fetch.wait.max.ms": 200}
+
 
 def describe_error(error: Exception) -> str:
     """Kafka's name of it."""
@@ -28,19 +33,29 @@ def run(asked: Options) -> None:
         on_revoke=lambda _, found: tell(revoked=_partitions(found)),
         on_lost=lambda _, found: tell(revoked=_partitions(found)),
     )
+    due = False  # something was read, and is not committed
     while running:
         messages = [message for message in consumer.consume(20, timeout=0.2) if message.error() is None]
         for message in messages:
             tell(read=[message.partition(), message.offset()])
-        if messages:
-            try:
-                done = consumer.commit(asynchronous=False)
-            except KafkaException as error:
-                tell(refused=describe_error(error))
-            else:
-                tell(committed={each.partition: each.offset for each in done if each.offset >= 0})
+        if due or messages:
+            due = not _commit(consumer)
     consumer.close()
     tell(closed=True)
+
+
+def _commit(consumer: Consumer) -> bool:
+    """Commit what was read of the partitions it has; False if that was refused, and is to be tried again."""
+    try:
+        done = consumer.commit(asynchronous=False)
+    except KafkaException as error:
+        name = describe_error(error)
+        if name == "_NO_OFFSET":  # what it had read has been taken away, or is committed
+            return True
+        tell(refused=name)
+        return False
+    tell(committed={each.partition: each.offset for each in done if each.offset >= 0})
+    return True
 
 
 def _settings(asked: Options) -> dict[str, Any]:
@@ -51,6 +66,7 @@ def _settings(asked: Options) -> dict[str, Any]:
         "enable.auto.commit": False,
         "topic.metadata.refresh.interval.ms": 1000,
         "reconnect.backoff.max.ms": 200,
+        **_LATER,
     }
     if asked.instance:
         settings["group.instance.id"] = asked.instance

@@ -22,10 +22,17 @@ _ASSIGNORS = {
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+    """`due`: where to commit, of what was read and is not committed."""
+
+    def __init__(self) -> None:
+        self.due: dict[TopicPartition, int] = {}
+
     def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
         tell(assigned=sorted(each.partition for each in assigned))
 
     def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+        for each in revoked:
+            self.due.pop(each, None)
         tell(revoked=sorted(each.partition for each in revoked))
 
 
@@ -61,18 +68,21 @@ def run(asked: Options) -> None:
         reconnect_backoff_max_ms=200,
         partition_assignment_strategy=(_ASSIGNORS[asked.strategy],),
     )
-    consumer.subscribe([asked.topic], listener=_Listener())
+    listener = _Listener()
+    due = listener.due
+    consumer.subscribe([asked.topic], listener=listener)
     while running:
-        pages = poll(consumer, 20)
-        for place, records in pages.items():
+        for place, records in poll(consumer, 20).items():
             for record in records:
                 tell(read=[place.partition, record.offset])
-        if pages:
+            due[place] = records[-1].offset + 1
+        if due:
             try:
                 consumer.commit()
             except KafkaError as error:
-                tell(refused=describe_error(error))
+                tell(refused=describe_error(error))  # tried again in the next turn
             else:
-                tell(committed={place.partition: records[-1].offset + 1 for place, records in pages.items()})
+                tell(committed={place.partition: offset for place, offset in due.items()})
+                due.clear()
     consumer.close()
     tell(closed=True)

@@ -50,9 +50,13 @@ class One:
     @property
     def leaders(self) -> list[int]:
         """As clients are told."""
+        return [self.find_leader(index)[0] for index in range(PARTITIONS)]
+
+    def find_leader(self, index: int) -> tuple[int, int]:
+        """The leader of a partition and its epoch, as clients are told."""
         topic = self.broker.topics.get("t")
         assert topic is not None
-        return [self.broker.find_leader(topic, index)[0] for index in range(PARTITIONS)]
+        return self.broker.find_leader(topic, index)
 
 
 @asynccontextmanager
@@ -157,6 +161,48 @@ def test_a_broker_that_was_taken_for_dead_leads_nothing_before_it_has_looked_aro
     over(body)
 
 
+def test_while_nobody_leads_clients_are_told_of_the_last_epoch() -> None:
+    """A client that is told of none takes the next leader it hears of, whoever that was (KIP-320)."""
+
+    async def body(server: Server, first: One) -> None:
+        async with start(server, 9002) as second, start(server, 9003) as third:
+            for _ in range(2):
+                for one in (first, second, third):
+                    await one.refresh()
+            known = {index: first.find_leader(index) for index in second.leads}
+            assert {leader for leader, _ in known.values()} == {second.broker.node_id}
+            del server.keys[f"brokers/{second.broker.node_id}"]
+            await third.refresh()
+            left = known.keys() - third.leads
+            assert left
+            assert all(third.find_leader(index) == (-1, known[index][1]) for index in left)
+            await second.broker.cluster.refresh()  # it is back at once, and has not seen yet who leads
+            assert all(second.find_leader(index) == (-1, epoch) for index, (_, epoch) in known.items())
+            for _ in range(2):
+                for one in (first, second, third):
+                    await one.refresh()
+            assert all(third.find_leader(index)[1] > known[index][1] for index in left)
+
+    over(body)
+
+
+def test_epochs_of_deleted_topics_are_forgotten() -> None:
+    async def body(server: Server, first: One) -> None:
+        async with start(server, 9002) as second:
+            await first.refresh()
+            await second.refresh()
+            topic = first.broker.topics.get("t")
+            assert topic is not None
+            assert second.broker._directory.highest >= 0
+            await first.broker.topics.delete(topic)
+            await first.refresh()
+            for _ in range(2):
+                await second.refresh()
+            assert second.broker._directory.highest == -1
+
+    over(body)
+
+
 def test_who_leaves_hands_over_before_it_stops() -> None:
     async def body(server: Server, first: One) -> None:
         async with start(server, 9002) as second:
@@ -237,6 +283,7 @@ def test_clients_are_told_of_no_leader_that_their_listener_does_not_reach(tmp_pa
                 answer = CATALOG[METADATA].response.decode(bytearray(reply[4:]), 9, 1000)
                 (row,) = answer["topics"][0]["partitions"]
                 assert (row["error_code"], row["leader_id"], len(answer["brokers"])) == expected
+                assert row["leader_epoch"] == server.broker.topics.get("t").partitions[0].leadership.epoch >= 0
 
     run(scenario)
 
@@ -255,12 +302,12 @@ def test_looks_that_come_faster_than_they_are_followed_hold_nothing_up() -> None
 
         one.broker.metadata_sync._follow = follow_slowly  # type: ignore[method-assign]
         try:
-            await asyncio.wait_for(one.broker.open([one.address]), 10)
+            await asyncio.wait_for(one.broker.open([one.address]), 120)
             topic = await one.broker.topics.create("t", 1, DENSE)
             await send(topic.partitions[0], b"before")
             server.change_history("another server")
             assert one.broker.recovery_queue.gate is not None
-            await asyncio.wait_for(asyncio.shield(one.broker.recovery_queue.gate), 10)
+            await asyncio.wait_for(asyncio.shield(one.broker.recovery_queue.gate), 120)
             await topic.partitions[0].leader.recover()
             await send(topic.partitions[0], b"after")
         finally:

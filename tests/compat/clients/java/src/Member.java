@@ -25,6 +25,10 @@ final class Member implements ConsumerRebalanceListener {
     private static volatile boolean running = true;
     private static volatile boolean closed = false;
 
+    /** Where to commit, of what was read and is not committed. */
+    private final Map<TopicPartition, OffsetAndMetadata> due =
+            new TreeMap<>((one, other) -> Integer.compare(one.partition(), other.partition()));
+
     private Member() {}
 
     static void run(JsonNode asked) {
@@ -34,9 +38,10 @@ final class Member implements ConsumerRebalanceListener {
         Runtime.getRuntime().addShutdownHook(new Thread(() -> end(main)));
         var bytes = new ByteArrayDeserializer();
         try (var consumer = new KafkaConsumer<>(settings, bytes, bytes)) {
-            consumer.subscribe(List.of(asked.get("topic").textValue()), new Member());
+            var member = new Member();
+            consumer.subscribe(List.of(asked.get("topic").textValue()), member);
             while (running) {
-                step(consumer);
+                member.step(consumer);
             }
         }
         Driver.tell(Driver.JSON.createObjectNode().put("closed", true));
@@ -53,27 +58,26 @@ final class Member implements ConsumerRebalanceListener {
         Runtime.getRuntime().halt(closed ? 0 : 1);
     }
 
-    private static void step(KafkaConsumer<byte[], byte[]> consumer) {
-        Map<TopicPartition, OffsetAndMetadata> positions = new TreeMap<>(
-                (one, other) -> Integer.compare(one.partition(), other.partition()));
+    private void step(KafkaConsumer<byte[], byte[]> consumer) {
         for (var record : consumer.poll(Duration.ofMillis(200))) {
             ObjectNode line = Driver.JSON.createObjectNode();
             line.putArray("read").add(record.partition()).add(record.offset());
             Driver.tell(line);
             var partition = new TopicPartition(record.topic(), record.partition());
-            positions.put(partition, new OffsetAndMetadata(record.offset() + 1));
+            due.put(partition, new OffsetAndMetadata(record.offset() + 1));
         }
-        if (positions.isEmpty()) {
+        if (due.isEmpty()) {
             return;
         }
         ObjectNode line = Driver.JSON.createObjectNode();
         try {
-            consumer.commitSync(positions);
+            consumer.commitSync(due);
             ObjectNode committed = line.putObject("committed");
-            positions.forEach((partition, position) ->
+            due.forEach((partition, position) ->
                     committed.put(Integer.toString(partition.partition()), position.offset()));
+            due.clear();
         } catch (ApiException | CommitFailedException refused) {
-            line.put("refused", Serve.name(refused));
+            line.put("refused", Serve.name(refused)); // tried again in the next turn
         }
         Driver.tell(line);
     }
@@ -109,6 +113,7 @@ final class Member implements ConsumerRebalanceListener {
 
     @Override
     public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+        due.keySet().removeAll(partitions);
         tell("revoked", partitions);
     }
 
