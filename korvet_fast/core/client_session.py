@@ -117,6 +117,10 @@ class ClientSession:
             operation.wake()
 
     def close(self) -> None:
-        """Answer at once whatever waits, now and later: nobody will wait for it."""
+        """Answer whatever waits, now and later: nobody will wait for it.
+
+        What waits now is answered in this client's turn: of thousands of clients that go at once, all have much to end.
+        """
         self.closed = True
-        self.release_memory()
+        if self.delayed:
+            self._turns.put_off(self.release_memory)

@@ -1,0 +1,49 @@
+"""What core knows of a connection: whoever waits is answered when the connection goes."""
+
+import asyncio
+import time
+from pathlib import Path
+
+from core_world import run_broker
+from korvet_fast.core.client_session import ClientSession
+from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.core.fair_queue import TURN, FairQueue
+
+_MANY = 20
+
+
+class Heavy:
+    """A request that waits, and that takes a whole turn to be ended. `ended_in`: the turns of the loop, so far."""
+
+    def __init__(self, turns: list[int], ended_in: list[int]) -> None:
+        self._turns = turns
+        self._ended_in = ended_in
+
+    def wake(self) -> None:
+        until = time.monotonic() + TURN
+        while time.monotonic() < until:
+            pass
+        self._ended_in.append(len(self._turns))
+
+
+def test_clients_that_go_at_once_do_not_have_all_their_requests_ended_in_one_turn_of_the_loop(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        workers, queue = FairExecutor(1, "check"), FairQueue()
+        turns: list[int] = []
+        ended_in: list[int] = []
+        try:
+            async with run_broker(tmp_path) as world:
+                sessions = [ClientSession(world.broker, workers, None, queue) for _ in range(_MANY)]
+                for session in sessions:
+                    session.delayed.add(Heavy(turns, ended_in))
+                for session in sessions:
+                    session.close()
+                    assert session.closed
+                while len(ended_in) < _MANY:
+                    turns.append(len(turns))
+                    await asyncio.sleep(0)
+                assert len(set(ended_in)) >= _MANY // 2
+        finally:
+            workers.shutdown()
+
+    asyncio.run(scenario())
