@@ -210,7 +210,7 @@ class SharedStore:
         return None
 
     def _end(self, appending: Appending, error: Exception | None) -> None:
-        for future in appending:
+        for future in (appending.stored, appending.durable):
             if future.done():
                 continue
             if error is None and (not self.lacking or future is appending.stored):

@@ -7,7 +7,7 @@ import asyncio
 import weakref
 from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
-from korvet_fast import _native
+from korvet_fast._native import assign_offsets
 from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.high_watermark import HighWatermark
 from korvet_fast.core.partition.leader import PartitionLeader
@@ -159,9 +159,9 @@ class Partition:
         stamp = -1
         if config.log_append_time:
             stamp = time = now
-            _native.assign_offsets(data, base, leadership.epoch, None, now)
+            assign_offsets(data, base, leadership.epoch, None, now)
         elif time <= now + config.after_max_ms:
-            _native.assign_offsets(data, base, leadership.epoch, time, None)
+            assign_offsets(data, base, leadership.epoch, time, None)
         else:
             raise KorvetError(Errors.INVALID_TIMESTAMP, f"{time} is more than {config.after_max_ms} ms ahead of {now}")
         high_watermark = self.high_watermark

@@ -126,6 +126,8 @@ class _Produce:
             found = broker.leader_partitions(topic)
             led, light = ((), 0) if found is None else (found.partitions, find_light_size(found.config, self._zstd))
             for start in range(0, len(batches), _OFTEN):
+                if self.turn is not None:
+                    light = 0
                 self._append(topic, led, light, batches[start : start + _OFTEN], outcomes)
                 if pace.due():
                     self.turn = self.turn or ProduceTurn(self._session)
@@ -136,7 +138,8 @@ class _Produce:
     ) -> None:
         """Append what can be appended at once, and put off the rest; adds an outcome for each.
 
-        `led`: the topic's partitions, of which this broker leads some. `light`: see `find_light_size`.
+        `led`: the topic's partitions, of which this broker leads some. `light`: see `find_light_size`; 0 where every
+        batch waits for its turn.
         """
         session, acks, now, refuse = self._session, self._acks, self._now, self._refuse
         refused, many = session.refused, len(led)
@@ -145,14 +148,14 @@ class _Produce:
             try:
                 if refuse is not None and (refusal := refuse(topic, index)) is not None:
                     raise refusal
-                partition = led[index] if 0 <= index < many else None
-                if partition is None or not partition.leadership.leads:
+                if not (0 <= index < many and (partition := led[index]).leadership.leads):
                     partition = session.broker.partition(topic, index)
-                if data and len(data) <= light and self.turn is None:
+                if data and len(data) <= light:
                     summary = validate_batch(data, INLINE_EXPANDED)
                 else:
                     heavy = is_heavy(partition, data, self._zstd)
                     if heavy or self.turn is not None:
+                        light = 0  # what comes behind it waits for its turn too
                         self._put_off(index, partition, data, heavy, outcomes)
                         continue
                     assert data is not None
@@ -167,6 +170,7 @@ class _Produce:
                     self.pending.append(PendingAppend(index, partition, outcomes, None, appended))
             except CodecError as error:
                 if error.code == UNPACKS_TO_MUCH and self.turn is None:
+                    light = 0
                     self._put_off(index, partition, data, True, outcomes)
                 else:
                     outcomes.append((index, blame_records(error), -1, -1, -1))

@@ -211,7 +211,8 @@ async def test_finding_1_6_what_passes_a_fence_that_fails_is_not_acknowledged(ow
         await owner.acquire(LOG)
         before = own_place.call("HGETALL", own_place.state_key)
         own_place.call("ACL", "SETUSER", "me", f"-{right}")
-        for future in former.append(LOG, 1, 2):
+        appending = former.append(LOG, 1, 2)
+        for future in (appending.stored, appending.durable):
             with pytest.raises(OutcomeUnknown):
                 await future
         assert own_place.call("HGETALL", own_place.state_key) == before
