@@ -194,6 +194,15 @@ PRODUCE = """
 < V1|5|OK|messages=0:other hw=1
 > V1|6|CONSUME|$t $p[k] 0
 < V1|6|OK|messages=0:one,1:two hw=2
+---
+> V1|1|PRODUCE|$t.x k:one acks=all
+< V1|1|OK|partition=$p[k] offset=0 hw=*
+> V1|2|PRODUCE|$t_x k:its name differs in a dot only acks=all
+< V1|2|ERR|BAD_REQUEST|The topic name is not legal.
+> V1|3|PRODUCE|$t.x k:two acks=all
+< V1|3|OK|partition=$p[k] offset=1 hw=*
+> V1|4|CONSUME|$t_x 0 0
+< V1|4|ERR|UNKNOWN_TOPIC|there is no such topic or partition
 """
 
 CONSUME = """

@@ -24,7 +24,8 @@ class TextDialect:
 
     def __init__(self, broker: Broker, listener: int, workers: FairExecutor) -> None:
         self._limit = broker.settings.number("text.line.max.bytes")
-        self.first_request = FirstRequestLimits(self._limit + _RUN)  # `Lines` itself sees to the limit of a line
+        # `Lines` itself sees to the limit of a line. A person types, and has more time than a program.
+        self.first_request = FirstRequestLimits(self._limit + _RUN, 30.0)
         self._service = Service(broker, COMMANDS, produce, workers, max(_LARGEST, 2 * self._limit))
 
     def frames(self) -> Lines:

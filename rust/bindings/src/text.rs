@@ -1,4 +1,8 @@
 //! The text protocol's bytes: lines, runs of PRODUCE lines, messages.
+#![expect(
+    clippy::unused_self,
+    reason = "what cuts a stream has all of these methods, also where it has little to say"
+)]
 
 use korvet_codec::text::{self, Encoding, Limits, Outcome, TopicPlan};
 use korvet_codec::{Code, Error};
@@ -135,8 +139,8 @@ impl ProduceRun {
 /// is too large, `DECOMPRESSION_LIMIT`, `BAD_VALUE` for another encoding, and what broken batches give.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "four of them are limits")]
-pub(crate) fn write_messages<'py>(
-    py: Python<'py>,
+pub(crate) fn write_messages(
+    py: Python<'_>,
     batches: Input,
     start: i64,
     limit: i64,
@@ -145,7 +149,7 @@ pub(crate) fn write_messages<'py>(
     size: usize,
     value: usize,
     decompressed: usize,
-) -> PyResult<(Bound<'py, PyByteArray>, usize, i64, bool)> {
+) -> PyResult<(Bound<'_, PyByteArray>, usize, i64, bool)> {
     let encoding = match encoding {
         0 => Encoding::Plain,
         1 => Encoding::Percent,

@@ -37,6 +37,29 @@ impl Encoding {
     }
 }
 
+/// Numbers in decimal digits, one after another: most are the one before and one more.
+#[derive(Debug, Default)]
+pub(super) struct Counter {
+    digits: Vec<u8>,
+    last: Option<i64>,
+}
+
+impl Counter {
+    /// Append a number, which is not negative.
+    #[inline]
+    pub(super) fn write(&mut self, number: i64, out: &mut Vec<u8>) {
+        match (self.last.and_then(|last| last.checked_add(1)), self.digits.last_mut()) {
+            (Some(next), Some(digit)) if next == number && *digit < b'9' => *digit += 1,
+            _ => {
+                self.digits.clear();
+                write_number(number, &mut self.digits);
+            }
+        }
+        self.last = Some(number);
+        out.extend_from_slice(&self.digits);
+    }
+}
+
 /// Append a number, which is not negative, in decimal digits.
 #[inline]
 pub fn write_number(number: i64, out: &mut Vec<u8>) {
@@ -58,9 +81,15 @@ pub(super) fn is_plain(bytes: &[u8]) -> bool {
     memchr::memchr3(b'\n', b'\r', 0, bytes).is_none() && std::str::from_utf8(bytes).is_ok()
 }
 
+/// Whether these are ASCII characters that may stand in a line: one pass, which the compiler makes many bytes wide.
+#[inline]
+fn is_simple(bytes: &[u8]) -> bool {
+    !bytes.iter().fold(false, |bad, byte| bad | !(b' '..=b'~').contains(byte))
+}
+
 #[inline]
 fn plain(value: &[u8], out: &mut Vec<u8>) {
-    if is_plain(value) {
+    if is_simple(value) || is_plain(value) {
         out.extend_from_slice(value);
         return;
     }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::encoding::{Encoding, write_number};
+use super::encoding::{Counter, Encoding};
 use crate::batch::{Header, Record, each_record, whole};
 use crate::{Code, Error, Result};
 
@@ -44,8 +44,18 @@ pub fn write_messages(
 ) -> Result<Written> {
     let mut left = limits.decompressed;
     let most = out.len().saturating_add(limits.bytes);
-    let mut writer =
-        Writer { start, limit, encoding, limits, most, out, messages: 0, next: start, full: false };
+    let mut writer = Writer {
+        start,
+        limit,
+        encoding,
+        limits,
+        most,
+        out,
+        counter: Counter::default(),
+        messages: 0,
+        next: start,
+        full: false,
+    };
     for found in whole(batches) {
         let (batch, bytes) = found?;
         let header = batch.header;
@@ -71,6 +81,7 @@ struct Writer<'o> {
     /// Bytes that `out` may have before another message.
     most: usize,
     out: &'o mut Vec<u8>,
+    counter: Counter,
     messages: usize,
     next: i64,
     full: bool,
@@ -100,7 +111,7 @@ impl Writer<'_> {
         if self.messages > 0 {
             self.out.push(b',');
         }
-        write_number(offset, self.out);
+        self.counter.write(offset, self.out);
         self.out.push(b':');
         self.encoding.write(value, self.out);
         self.messages += 1;
