@@ -1,6 +1,7 @@
 """The text protocol's floor: a uvloop protocol that reads a line at a time and answers it, in Python.
 
-It stores nothing. PRODUCE is taken apart and given the next offset; CONSUME formats 500 messages that lie there ready. Nothing is checked.
+It stores nothing. PRODUCE is taken apart and given the next offset; CONSUME formats 500 messages that lie there ready.
+Nothing is checked.
 """
 
 import asyncio

@@ -12,7 +12,16 @@ import pytest
 
 from batches import read_rows
 from broker_process import BrokerProcess
-from kafka_server import DESCRIBE_GROUPS, JOIN_GROUP, LIST_GROUPS, OFFSET_FETCH, RawClient, error_of, make_batch
+from kafka_server import (
+    DELETE_RECORDS,
+    DESCRIBE_GROUPS,
+    JOIN_GROUP,
+    LIST_GROUPS,
+    OFFSET_FETCH,
+    RawClient,
+    error_of,
+    make_batch,
+)
 from raw_connection import connect
 from redis_server import RedisServer, find_program, free_port
 from text_client import PATIENCE, TextClient
@@ -25,9 +34,10 @@ SETTINGS += ("text.session.timeout.ms=600000",)  # a slow machine is no reason t
 class TextBroker:
     """A broker process with both doors."""
 
-    def __init__(self, process: BrokerProcess, port: int) -> None:
+    def __init__(self, process: BrokerProcess, port: int, *, files: bool) -> None:
         self.process = process
         self.port = port
+        self.files = files  # over files, not over Redis
 
     def connect(self) -> TextClient:
         return TextClient(self.port)
@@ -49,13 +59,13 @@ def text(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     arguments = ("--listen", f"text://127.0.0.1:{port}")
     if request.param == "files":
         with BrokerProcess(directory / "data", *SETTINGS, arguments=arguments) as process:
-            yield TextBroker(process, port)
+            yield TextBroker(process, port, files=True)
         return
     server = RedisServer(find_program("redis-distribution"), directory / "redis", appendonly="yes").start()
     try:
         settings = (*SETTINGS, "storage.layout=batches")
         with BrokerProcess(directory, *settings, store=f"{server.url}/0", arguments=arguments) as process:
-            yield TextBroker(process, port)
+            yield TextBroker(process, port, files=False)
     finally:
         server.kill()
 
@@ -227,6 +237,50 @@ def test_compressed_batches_of_kafka_are_read(text: TextBroker) -> None:
             answer
             == "V1|1|OK|messages=" + ",".join(f"{n}:{values[n].decode()}" for n in range(2000, 2003)) + " hw=3000"
         )
+
+
+def test_what_was_removed_is_passed_over(text: TextBroker) -> None:
+    async def kafka(client: RawClient) -> None:
+        assert (await client.create("removed"))["error_code"] == 0
+        for value in (b"a", b"b", b"c"):
+            assert (await client.produce("removed", make_batch(value)))["error_code"] == 0
+        partitions = [{"partition_index": 0, "offset": 2}]
+        topics = [{"name": "removed", "partitions": partitions}]
+        answer = await client.ask(DELETE_RECORDS, 2, topics=topics, timeout_ms=60_000)
+        assert answer["topics"][0]["partitions"][0]["error_code"] == 0
+
+    text.kafka(kafka)
+    with text.connect() as client:
+        assert client.ask("V1|1|CONSUME|removed 0 0") == "V1|1|OK|messages=2:c hw=3"
+
+
+def test_copies_that_cannot_be_made_are_said(text: TextBroker) -> None:
+    async def kafka(client: RawClient) -> None:
+        assert (await client.create("copied", min_insync_replicas="2"))["error_code"] == 0
+
+    text.kafka(kafka)
+    with text.connect() as client:
+        why = "fewer copies can be made than min.insync.replicas asks for; nothing was stored"
+        assert client.ask("V1|1|PRODUCE|copied k:v acks=all") == f"V1|1|ERR|REPLICATION_TIMEOUT|{why}"
+        assert client.ask("V1|2|PRODUCE|copied k:v acks=1").startswith("V1|2|OK|partition=0 offset=0 hw=")
+
+
+def test_a_record_may_be_an_entry_of_a_stream(text: TextBroker) -> None:
+    if text.files:
+        return  # only Redis has entries
+
+    async def kafka(client: RawClient) -> None:
+        assert (await client.create("entries", storage_layout="entries"))["error_code"] == 0
+
+    text.kafka(kafka)
+    with text.connect() as client:
+        assert client.ask("V1|1|CONSUME|entries 0 0").startswith("V1|1|OK|messages= hw=")
+        answers = at_once(client, [b"V1|2|PRODUCE|entries k:%d acks=all\n" % number for number in range(50)])
+        offsets = [int(answer.split("offset=")[1].split(" ")[0]) for answer in answers]
+        wanted = ",".join(f"{offset}:{number}" for number, offset in enumerate(offsets))
+        assert client.ask("V1|3|CONSUME|entries 0 0") == f"V1|3|OK|messages={wanted} hw={offsets[-1] + 1}"
+        last = f"V1|4|OK|messages={offsets[-1]}:49 hw={offsets[-1] + 1}"
+        assert client.ask(f"V1|4|CONSUME|entries 0 {offsets[-1]}") == last
 
 
 def test_groups_and_offsets_are_seen_through_kafkas_door(text: TextBroker) -> None:
