@@ -175,7 +175,7 @@ bench-system: $(VENV)/.deps wheel-install tools  ## the system: against Apache K
 	$(PY) -m benchmarks.system --rounds 2 --seconds 0.7
 
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS := frames schema resp batch messages decompress stream
+FUZZ_TARGETS := frames schema resp batch messages decompress stream lines arguments
 
 fuzz: check-toolchain  ## each fuzz target for a minute (FUZZ_SECONDS=60), from good input of every kind
 	@cargo +nightly --version >/dev/null 2>&1 || { echo "Missing: nightly Rust. rustup toolchain install nightly, and run this again."; exit 1; }

@@ -21,6 +21,8 @@ __all__ = [
     "FileMapping",
     "Flusher",
     "Frames",
+    "Lines",
+    "ProduceRun",
     "Replies",
     "ReplyError",
     "Schema",
@@ -45,6 +47,7 @@ __all__ = [
     "up_convert",
     "validate_batch",
     "validate_batches",
+    "write_messages",
 ]
 
 @final
@@ -258,6 +261,63 @@ class Frames:
 
         What was put there is told by `advance`, before anything else is asked; the view must be gone before the next `rest`.
         """
+
+@final
+class Lines:
+    """
+    Cuts a byte stream into lines without their ends (`\\n` or `\\r\\n`), and PRODUCE lines that follow each other into runs.
+
+    A run is given as one piece, with the ends of its lines, 64 KiB at most unless one line is longer; `ProduceRun` reads
+    it. A line of more than `limit` bytes is given as a piece that is one line end, and nothing comes after it.
+    """
+    def __new__(cls, /, limit: SupportsIndex) -> Lines:
+        """Lines of at most `limit` bytes each, their ends not counted."""
+    def advance(self, /, count: SupportsIndex) -> bytearray | None:
+        """There is no place that bytes could have been put into: always `BAD_VALUE`."""
+    @property
+    def announced(self, /) -> int:
+        """Always 0: how long a line will be is not known before its end is there."""
+    def feed(self, /, data: Buffer, most: SupportsIndex = ...) -> list[bytearray]:
+        """The lines and runs that `data` completes, `most` of them; what is behind them is kept for the next call."""
+    @property
+    def pending(self, /) -> int:
+        """Bytes held now."""
+    def rest(self, /) -> memoryview | None:
+        """Always None: all bytes go through `feed`."""
+
+@final
+class ProduceRun:
+    """A run of PRODUCE lines, as `Lines` gives it: read, made into batches, answered."""
+    def __new__(cls, /, data: Buffer) -> ProduceRun:
+        """Read the lines of `data`. What is wrong with one of them is told in its answer."""
+    @property
+    def all(self, /) -> bool:
+        """Whether the lines ask for acks=all: all of them do, or none."""
+    def answer(
+        self,
+        /,
+        outcomes: SupportsGetItem[int, tuple[str, SupportsIndex, SupportsIndex]],
+        refused: SupportsGetItem[int, str],
+    ) -> bytes:
+        """
+        The answers to all lines, in their order, each with its end.
+
+        `outcomes`: of each batch (an error as `CODE|message`, or nothing; its first offset; the high watermark).
+        `refused`: of each topic without partitions an error likewise.
+        """
+    def build(
+        self, /, plans: SupportsGetItem[int, tuple[SupportsIndex, SupportsIndex, SupportsIndex]], now: SupportsIndex
+    ) -> tuple[list[tuple[int, int, bytearray]], list[int]]:
+        """
+        Make the records into sealed batches with base offset 0, all of the time `now` in ms, each as (number of its topic
+        in `topics`, partition, batch); and the second number of each topic after it.
+
+        `plans`: of each topic (how many partitions, 0: no records of it; the turn of the next record without a key; bytes
+        that a batch of several records may have). A key chooses FNV-1a of 32 bits modulo partitions.
+        """
+    @property
+    def topics(self, /) -> list[str]:
+        """The topics that lines name, in the order of their first lines; legal names all."""
 
 @final
 class Replies:
@@ -601,4 +661,24 @@ def validate_batches(records: Buffer, limit: SupportsIndex) -> list[Batch]:
     (what only a broker sets, or nobody; transactional without a producer id), `UNKNOWN_COMPRESSION`, `BAD_COUNT`,
     `BAD_VALUE` (a producer id without epoch or sequence), `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and for each
     record `BAD_RECORD`, `BAD_OFFSET`. No data gives an empty list.
+    """
+
+def write_messages(
+    batches: Buffer,
+    start: SupportsIndex,
+    limit: SupportsIndex,
+    encoding: SupportsIndex,
+    messages: SupportsIndex,
+    size: SupportsIndex,
+    value: SupportsIndex,
+    decompressed: SupportsIndex,
+) -> tuple[bytearray, int, int, bool]:
+    """
+    (text, messages, next, full): the messages of these batches from offset `start` up to `limit` (excluded), written as
+    `offset:value,offset:value`.
+
+    `encoding` of values: 0 plain (line ends, NUL and what is no UTF-8 become U+FFFD), 1 percent, 2 base64. At most so many
+    `messages`, and no more after `size` bytes of text; a value may have `value` bytes, and batches may decompress to
+    `decompressed`. `next`: the offset to go on from; `full`: a limit ended it. Raises `OVERSIZE` for a first value that
+    is too large, `DECOMPRESSION_LIMIT`, `BAD_VALUE` for another encoding, and what broken batches give.
     """

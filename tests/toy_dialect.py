@@ -18,6 +18,8 @@ def frame(payload: bytes) -> bytes:
 class ToyDialect:
     """Counts what was started; `gates` are what `wait NAME` waits for."""
 
+    farewell = b""
+
     def __init__(self) -> None:
         self.started: list[bytes] = []
         self.gates: dict[bytes, asyncio.Future[None]] = {}

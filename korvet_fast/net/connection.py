@@ -72,6 +72,8 @@ class Connection(asyncio.BufferedProtocol):
             self._spoken = True
             foreign = self._dialect.detect_protocol(bytes(self._window[: min(size, DETECTED)]))
             if foreign is not None:
+                if self._dialect.farewell:
+                    self._transport.write(self._dialect.farewell)
                 return self.hang_up("foreign protocol", foreign)
         try:
             frames = self._take(size)

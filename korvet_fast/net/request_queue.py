@@ -36,6 +36,9 @@ class Owner(Protocol):
     def hang_up(self, kind: str, reason: str) -> None:
         """Log the reason, and close."""
 
+    def drain(self) -> None:
+        """Start nothing more, finish what is under way, close."""
+
     def close(self) -> None:
         """Close once what was handed to the transport is sent."""
 
@@ -258,7 +261,7 @@ class RequestQueue:
         client = self._client
         slot.reply = reply = reply or []
         if error is not None:
-            self._fail(error)
+            slot.reply = reply = self._fail(error)
         if (held := slot.charges) is not None:
             slot.charges = None
             self._working -= slot.cost
@@ -283,14 +286,24 @@ class RequestQueue:
             self._sending = True  # requests that wait for the same thing end in the same turn: one call sends all
             self._loop.call_soon(self._send_finished)
 
-    def _fail(self, error: BaseException) -> None:
+    def _fail(self, error: BaseException) -> Reply:
+        """Close the connection; returns the last answer, if there is one."""
         if isinstance(error, CloseConnection):
+            if error.reply is not None:
+                self._loop.call_soon(self._finish, str(error))
+                return error.reply
             if not self.closing:
                 self._owner.hang_up("protocol", str(error))
         elif not (self.lost and isinstance(error, asyncio.CancelledError)):
             self._log.error("unexpected", UNEXPECTED % self.peer, error)
             if not self.closing:
                 self._owner.close()
+        return []
+
+    def _finish(self, reason: str) -> None:
+        if not (self.lost or self.closing):
+            self._log.warn("protocol", f"closes the connection of {self.peer} behind a last answer: {reason}")
+            self._owner.drain()
 
     def _send_finished(self) -> None:
         self._sending = False

@@ -12,7 +12,11 @@ Reply = list[Buffer]
 
 
 class CloseConnection(Exception):
-    """The peer broke the protocol, and there is no answer to that: close this connection. The text goes to the log."""
+    """The peer broke the protocol: close this connection, behind `reply` if there is one. The text goes to the log."""
+
+    def __init__(self, text: str, reply: Reply | None = None) -> None:
+        super().__init__(text)
+        self.reply = reply
 
 
 class Frames(Protocol):
@@ -70,7 +74,13 @@ class FirstRequestLimits(NamedTuple):
 
 
 class Dialect(Protocol):
-    """One wire protocol behind one listener, serving any number of connections."""
+    """One wire protocol behind one listener, serving any number of connections.
+
+    `farewell`: what a client of a foreign protocol is told before its connection is closed.
+    """
+
+    @property
+    def farewell(self) -> bytes: ...
 
     @property
     def first_request(self) -> FirstRequestLimits: ...

@@ -7,9 +7,11 @@ from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.wire.dialect import Dialect
 from korvet_fast.wire.kafka.dialect import KafkaDialect
+from korvet_fast.wire.text.dialect import TextDialect
 
 # By the scheme of a listener's endpoint. Each takes the broker, the number of the listener among all of the broker's,
 # from 0, and the threads for work that is too long for the loop.
 DIALECTS: Final[Mapping[str, Callable[[Broker, int, FairExecutor], Dialect]]] = {
     "kafka": KafkaDialect,
+    "text": TextDialect,
 }

@@ -23,6 +23,7 @@ from korvet_reference.resp import Replies, ReplyError, encode_command_parts, enc
 from korvet_reference.rows import ArrowRecords
 from korvet_reference.schema import Schema
 from korvet_reference.stream import encode_append
+from korvet_reference.text import Lines, ProduceRun, write_messages
 
 __all__ = [
     "ArrowPage",
@@ -30,6 +31,8 @@ __all__ = [
     "Batch",
     "Column",
     "Frames",
+    "Lines",
+    "ProduceRun",
     "Replies",
     "ReplyError",
     "Schema",
@@ -52,4 +55,5 @@ __all__ = [
     "up_convert",
     "validate_batch",
     "validate_batches",
+    "write_messages",
 ]

@@ -19,17 +19,30 @@ class ConsumerConfig(NamedTuple):
     budget: GroupBudget = GroupBudget()
 
 
+class TextConfig(NamedTuple):
+    """The settings of groups of the text protocol.
+
+    `session_timeout`: seconds of silence after which a member is removed. `max_size`: the most members. `budget`: the
+    memory that all groups share.
+    """
+
+    session_timeout: float = 10.0
+    max_size: int = (1 << 31) - 1
+    budget: GroupBudget = GroupBudget()
+
+
 class GroupConfig(NamedTuple):
     """The settings of all groups; the first two are those of the classic protocol.
 
     `initial_rebalance_delay`: seconds that an empty group waits for more members. `max_size`: the most members.
-    `consumer`: the settings of the consumer protocol. `budget`: the memory that all groups share.
+    `consumer`, `text`: the settings of those protocols. `budget`: the memory that all groups share.
     """
 
     initial_rebalance_delay: float
     max_size: int
     consumer: ConsumerConfig = ConsumerConfig()
     budget: GroupBudget = GroupBudget()
+    text: TextConfig = TextConfig()
 
 
 def read_consumer_config(settings: Settings, budget: GroupBudget) -> ConsumerConfig:
@@ -42,6 +55,12 @@ def read_consumer_config(settings: Settings, budget: GroupBudget) -> ConsumerCon
     )
 
 
+def read_text_config(settings: Settings, budget: GroupBudget) -> TextConfig:
+    """The settings of the text protocol."""
+    timeout, size = settings.number("text.session.timeout.ms"), settings.number("group.max.size")
+    return TextConfig(timeout / 1000, size, budget)
+
+
 def read_group_config(settings: Settings, budget: GroupBudget) -> GroupConfig:
     """The settings of all groups."""
     return GroupConfig(
@@ -49,4 +68,5 @@ def read_group_config(settings: Settings, budget: GroupBudget) -> GroupConfig:
         settings.number("group.max.size"),
         read_consumer_config(settings, budget),
         budget,
+        read_text_config(settings, budget),
     )

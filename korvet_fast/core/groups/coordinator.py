@@ -8,6 +8,7 @@ from korvet_fast.core.groups.config import read_group_config
 from korvet_fast.core.groups.groups import Groups
 from korvet_fast.core.groups.membership.classic import ClassicMembership
 from korvet_fast.core.groups.membership.consumer import ConsumerMembership
+from korvet_fast.core.groups.membership.text import TextMembership
 from korvet_fast.core.groups.offsets import Offsets
 from korvet_fast.core.groups.partitions import CoordinatorPartitions
 from korvet_fast.core.topics.topics import Topics
@@ -16,8 +17,8 @@ from korvet_fast.core.topics.topics import Topics
 class GroupCoordinator:
     """Call `open`, use the parts, call `close`.
 
-    `classic`, `consumer`: requests of members of the two protocols. `offsets`: committed offsets. `groups`: requests of
-    administrators. `partitions`: which groups this broker coordinates.
+    `classic`, `consumer`, `text`: requests of members of the three protocols. `offsets`: committed offsets. `groups`:
+    requests of administrators. `partitions`: which groups this broker coordinates.
     """
 
     def __init__(self, given: GroupCollaborators, settings: Settings, cluster: Cluster, topics: Topics) -> None:
@@ -33,6 +34,7 @@ class GroupCoordinator:
         self.offsets = Offsets(given.clock, settings, self.partitions, self.groups, topics)
         self.classic = ClassicMembership(given.clock, settings, config, self.partitions)
         self.consumer = ConsumerMembership(given.clock, settings, config.consumer, self.partitions, topics)
+        self.text = TextMembership(given.clock, config.text, self.partitions, topics)
         self._tasks = given.tasks
         self._expiration_interval = settings.number("offsets.retention.check.interval.ms") / 1000
 

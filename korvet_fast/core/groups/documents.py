@@ -1,7 +1,7 @@
 """The documents of groups in the registry: one of JSON for each group, and one for each partition that it committed.
 
 groups-17/group/{group}                       state, generation, protocol, leader, members with their assignments; or a
-                                              group of the consumer protocol (`consumer.document`)
+                                              group of another protocol (`consumer.document`, `text.document`)
 groups-17/offset/{group}/{topic}/{partition}  the committed offset
 
 17 is the group's coordinator partition: one coordinator acquires the whole partition, and one step of the store can
@@ -19,8 +19,10 @@ from korvet_fast.core.groups.classic.members import ClassicMember
 from korvet_fast.core.groups.config import GroupConfig
 from korvet_fast.core.groups.consumer.document import TYPE, pack_consumer, unpack_consumer
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
+from korvet_fast.core.groups.text import document as text
+from korvet_fast.core.groups.text.group import TextGroup
 
-AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
+AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup | TextGroup
 
 PARTITIONS: Final = 64  # coordinator partitions; with another number, stored groups would be lost
 
@@ -115,7 +117,10 @@ def is_newer(key: str, document: bytes, other: bytes | None) -> bool:
 
 def pack_group(group: AnyGroup, since: int) -> bytes:
     """The document of a group. `since`: wall time in ms when the group became empty."""
-    values = pack_consumer(group) if isinstance(group, ConsumerGroup) else _pack_classic(group)
+    if isinstance(group, ConsumerGroup):
+        values = pack_consumer(group)
+    else:
+        values = text.pack_text(group) if isinstance(group, TextGroup) else _pack_classic(group)
     return json.dumps(values | {"since": since}).encode()
 
 
@@ -124,6 +129,8 @@ def unpack_group(document: bytes, config: GroupConfig) -> tuple[AnyGroup, int]:
     values: dict[str, Any] = json.loads(document)
     if values.get("type") == TYPE:
         return unpack_consumer(values, config.consumer), values["since"]
+    if values.get("type") == text.TYPE:
+        return text.unpack_text(values, config.text), values["since"]
     return _unpack_classic(values, config), values["since"]
 
 

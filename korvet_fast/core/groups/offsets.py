@@ -11,6 +11,7 @@ from korvet_fast.core.groups.documents import OffsetAndMetadata, TopicPartition
 from korvet_fast.core.groups.groups import Groups
 from korvet_fast.core.groups.partitions import CoordinatorPartitions
 from korvet_fast.core.groups.runtime import GroupRuntime
+from korvet_fast.core.groups.text.group import TextGroup
 from korvet_fast.core.topics.topics import Topics
 from korvet_fast.errors import NONE, Errors, StoreError
 
@@ -62,6 +63,8 @@ class Offsets:
         if not error and runtime is not None:
             if isinstance(runtime.group, ConsumerGroup):
                 error = runtime.group.commit(member_id, generation, offsets, knows=knows_epochs)
+            elif isinstance(runtime.group, TextGroup):
+                error = runtime.group.commit(member_id, generation, offsets, self._clock.monotonic())
             else:
                 error = runtime.group.commit(member_id, instance_id, generation, self._clock.monotonic())
         if error:

@@ -12,12 +12,13 @@ from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.consumer.members import HeartbeatResult
 from korvet_fast.core.groups.documents import AnyGroup, OffsetAndMetadata, TopicPartition, group_key, pack_group
 from korvet_fast.core.groups.store import CoordinatorFenced, GroupStore
+from korvet_fast.core.groups.text.group import TextResult
 from korvet_fast.core.groups.waiter import Waiter
 from korvet_fast.errors import NONE, Errors, StoreError
 
 LATE = 1.0  # seconds by which a timer may be late; beyond that the whole program stood still
 
-Answer: TypeAlias = JoinResult | SyncResult | HeartbeatResult
+Answer: TypeAlias = JoinResult | SyncResult | HeartbeatResult | TextResult
 Answers: TypeAlias = list[tuple[Waiter, Answer]]
 
 
@@ -88,7 +89,7 @@ class GroupRuntime:
             self._owner.forget(self)
 
     def convert(self, group: AnyGroup) -> None:
-        """Go on with a group of the other protocol, in place of one without members."""
+        """Go on with a group of another protocol, in place of one without members."""
         assert self.group.is_empty
         if self._unsaved and self._document is None:
             self._document = pack_group(self.group, self.since)
@@ -108,10 +109,10 @@ class GroupRuntime:
             if self.group.is_empty:
                 self.since = self._given.clock.wall()
             self._unsaved = True
-            # A classic group passes through states that are not stored, so the document is made now. A consumer group
+            # A classic group passes through states that are not stored, so the document is made now. The others
             # can be stored at any time; its documents are large and many, so the changes made until then share one.
             self._document = pack_group(self.group, self.since) if isinstance(self.group, ClassicGroup) else None
-        if isinstance(self.group, ClassicGroup):  # its memory may change without a change to store
+        if not isinstance(self.group, ConsumerGroup):  # its memory may change without a change to store
             self._count_memory()
         if not self._unsaved and self._saving is None:
             _give(answers)
@@ -173,7 +174,7 @@ class GroupRuntime:
 
     def withdraw(self, waiter: Waiter) -> None:
         """Give this answer now: its request cannot wait any longer."""
-        if isinstance(self.group, ClassicGroup):  # no request to a consumer group waits for other members
+        if isinstance(self.group, ClassicGroup):  # no request to a group of another protocol waits for other members
             self.group.withdraw(waiter, self._given.clock.monotonic())
             self.settle()
 
@@ -257,4 +258,6 @@ def _give(answers: Answers) -> None:
 def _refuse(answer: Answer, error: Errors) -> Answer:
     if isinstance(answer, HeartbeatResult):
         return HeartbeatResult(error)
+    if isinstance(answer, TextResult):
+        return TextResult(error)
     return JoinResult(error, answer.member_id) if isinstance(answer, JoinResult) else refuse_sync(error)

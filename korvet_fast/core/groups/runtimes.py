@@ -11,6 +11,7 @@ from korvet_fast.core.groups.documents import AnyGroup, parse_key, partition_for
 from korvet_fast.core.groups.ownership import PartitionOwnership
 from korvet_fast.core.groups.runtime import GroupRuntime
 from korvet_fast.core.groups.store import CoordinatorFenced, GroupStore
+from korvet_fast.core.groups.text.group import TextGroup
 from korvet_fast.errors import Errors, StoreError
 
 
@@ -62,6 +63,8 @@ class GroupRuntimes:
                 packed[partition] = document
         if isinstance(group, ConsumerGroup) and self._given.generation.number:
             group.bump_epoch()
+        elif isinstance(group, TextGroup) and self._given.generation.number:
+            group.bump_generation()
         group.resume(self._given.clock.monotonic())
         store = self.open_store(group_id, documents)
         offsets = CommittedOffsets(self._given, group_id, store, packed)

@@ -281,6 +281,17 @@ class Partition:
             log.gap_start, log.gap_end = offset, limit
         return page
 
+    async def read_copied(self, offset: int, max_bytes: int) -> ReadResult:
+        """As `read`, for a caller that looks into the bytes. An offset from the high watermark on reads empty.
+
+        `max_bytes` is 1 at least.
+        """
+        self.check_offset(offset)
+        limit = self.high_watermark.offset
+        if offset >= limit:
+            return ReadResult([], offset)
+        return await self._store.read(self.name, offset, max_bytes, limit, copy=True)
+
     def _refuse_offset(self, offset: int) -> NoReturn:
         if self.leadership.state is State.DELETED:
             raise KorvetError(ERRORS[State.DELETED], f"{self.name} was deleted")

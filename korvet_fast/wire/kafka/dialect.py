@@ -16,6 +16,8 @@ class KafkaDialect:
     `listener`: the number of this listener among all of the broker's, from 0; `workers`: they check large batches.
     """
 
+    farewell = b""  # nothing of Kafka's would be understood
+
     def __init__(self, broker: Broker, listener: int, workers: FairExecutor) -> None:
         self._frame_limit = broker.settings.number("socket.request.max.bytes")
         self.first_request = FirstRequestLimits(self._frame_limit)

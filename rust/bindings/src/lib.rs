@@ -18,6 +18,7 @@ mod names;
 mod resp;
 mod schema;
 mod stream;
+mod text;
 
 /// The native contract: bytes in, bytes and numbers out, one call per batch or more.
 ///
@@ -55,4 +56,6 @@ mod _native {
     use crate::schema::Schema;
     #[pymodule_export]
     use crate::stream::{decode_batches, decode_records, encode_append};
+    #[pymodule_export]
+    use crate::text::{Lines, ProduceRun, write_messages};
 }

@@ -16,6 +16,7 @@ pub mod reader;
 pub mod resp;
 pub mod schema;
 pub mod stream;
+pub mod text;
 pub mod varint;
 
 pub use error::{Code, Error, Result, Stop};

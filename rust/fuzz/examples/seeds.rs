@@ -30,6 +30,10 @@ fn main() -> io::Result<()> {
         out
     });
     write(top, "decompress", &packed.collect::<Vec<_>>())?;
+    let arguments: [&[u8]; 4] = [b"t k:v acks=all", b"t :a b acks=1", b"t k acks=0:5", b"t a:b|c"];
+    write(top, "arguments", &arguments.map(<[u8]>::to_vec))?;
+    let lines = arguments.map(|one| [b"V1|1|PRODUCE|", one, b"\n"].concat()).concat();
+    write(top, "lines", &[seed(7, &lines), seed(3, b"V1|1|PING|\r\nV1|2|CONSUME|t 0 0\nV1|")])?;
     write(top, "stream", &ranges(&batches))
 }
 

@@ -14,6 +14,7 @@ from korvet_fast.core.groups.config import GroupConfig
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.partitions import CoordinatorPartitions
 from korvet_fast.core.groups.runtime import GroupRuntime
+from korvet_fast.core.groups.text.group import TextGroup
 from korvet_fast.errors import NONE, Errors
 
 
@@ -44,9 +45,9 @@ class ClassicMembership:
             answer.set_result(JoinResult(error, request.member_id))
             return answer
         runtime = runtime or self._runtimes.create(group_id)
-        if isinstance(runtime.group, ConsumerGroup) and runtime.group.is_empty and not request.member_id:
+        if not isinstance(runtime.group, ClassicGroup) and runtime.group.is_empty and not request.member_id:
             self._convert(runtime, runtime.group)
-        if isinstance(runtime.group, ConsumerGroup):
+        if not isinstance(runtime.group, ClassicGroup):
             # Kafka lets members of both protocols into one group for a change-over without a stop; we do not.
             error = Errors.UNKNOWN_MEMBER_ID if runtime.group.is_empty else Errors.INCONSISTENT_GROUP_PROTOCOL
             answer.set_result(JoinResult(error, request.member_id))
@@ -57,10 +58,13 @@ class ClassicMembership:
                 self._limit_invited(group_id, request.new_member_id)
         return answer
 
-    def _convert(self, runtime: GroupRuntime, former: ConsumerGroup) -> None:
-        """A group of the consumer protocol without members becomes one of this protocol."""
+    def _convert(self, runtime: GroupRuntime, former: ConsumerGroup | TextGroup) -> None:
+        """A group of another protocol without members becomes one of this protocol."""
         group = ClassicGroup(self._config)
-        group.generation = max(former.epoch, former.revision)
+        if isinstance(former, ConsumerGroup):
+            group.generation = max(former.epoch, former.revision)
+        else:
+            group.generation = former.generation
         runtime.convert(group)
 
     def _limit_invited(self, group_id: str, member_id: str) -> None:
@@ -93,7 +97,7 @@ class ClassicMembership:
         runtime = self._runtimes.get(group_id)
         if error := self._partitions.refuse(group_id):
             answer.set_result(refuse_sync(error))
-        elif runtime is None or isinstance(runtime.group, ConsumerGroup):
+        elif runtime is None or not isinstance(runtime.group, ClassicGroup):
             answer.set_result(SyncResult(Errors.UNKNOWN_MEMBER_ID))
         else:
             runtime.group.sync(request, answer, self._clock.monotonic())
@@ -111,7 +115,7 @@ class ClassicMembership:
             # While the group is being loaded, members go on as they are. Kafka answers the same.
             return NONE if error == Errors.COORDINATOR_LOAD_IN_PROGRESS else error
         runtime = self._runtimes.get(group_id)
-        if runtime is None or isinstance(runtime.group, ConsumerGroup):
+        if runtime is None or not isinstance(runtime.group, ClassicGroup):
             return Errors.UNKNOWN_MEMBER_ID
         return runtime.group.heartbeat(member_id, instance_id, generation, self._clock.monotonic())
 
@@ -126,6 +130,8 @@ class ClassicMembership:
         if runtime is None:
             return NONE, [Errors.UNKNOWN_MEMBER_ID for _ in members]
         now, group = self._clock.monotonic(), runtime.group
+        if isinstance(group, TextGroup):
+            return NONE, [Errors.UNKNOWN_MEMBER_ID for _ in members]
         if isinstance(group, ConsumerGroup):
             errors = [group.remove(member_id, instance_id) for member_id, instance_id in members]
         else:

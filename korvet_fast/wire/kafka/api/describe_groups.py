@@ -11,6 +11,7 @@ from typing import Final
 from korvet_fast.core.groups.classic.group import ClassicGroup
 from korvet_fast.core.groups.classic.machine import State
 from korvet_fast.core.groups.classic.members import ClassicMember
+from korvet_fast.core.groups.text.group import TextGroup
 from korvet_fast.errors import Errors
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api import acl_operations
@@ -40,6 +41,8 @@ def _describe(session: Session, group_id: str, version: int, with_operations: bo
         row["authorized_operations"] = acl_operations.GROUP
     if isinstance(group, ClassicGroup):
         return row | _tell(group)
+    if isinstance(group, TextGroup):
+        return row | _tell_text(group)
     if group is not None or error == Errors.GROUP_ID_NOT_FOUND:
         error = Errors.GROUP_ID_NOT_FOUND
         row["group_state"] = State.DEAD.value
@@ -57,6 +60,19 @@ def _tell(group: ClassicGroup) -> Values:
         "protocol_type": group.protocol_type or "",
         "protocol_data": (group.protocol or "") if stable else "",
         "members": [_tell_member(member, group.protocol if stable else None) for member in group.members],
+    }
+
+
+def _tell_text(group: TextGroup) -> Values:
+    """Members of the text protocol said nothing that a client of Kafka's could read."""
+    nothing = {"client_id": "", "member_metadata": b"", "member_assignment": b""}
+    return {
+        "group_state": group.state.value,
+        "protocol_type": group.protocol_type,
+        "protocol_data": group.assignor,
+        "members": [
+            nothing | {"member_id": member.id, "client_host": member.client_host} for member in group.members.values()
+        ],
     }
 
 

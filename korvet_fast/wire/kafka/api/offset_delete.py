@@ -3,6 +3,7 @@
 Source: KIP-496. A partition named more than once is answered once, as Kafka does.
 """
 
+from korvet_fast.core.groups.classic.group import ClassicGroup
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.documents import AnyGroup, TopicPartition
 from korvet_fast.errors import Errors
@@ -49,7 +50,7 @@ def _refuse(session: Session, topic: str, partition: int) -> Errors:
 
 
 def _read_subscriptions(group: AnyGroup) -> list[set[str] | None]:
-    if isinstance(group, ConsumerGroup):
+    if not isinstance(group, ClassicGroup):
         return []
     return [read_subscription(member.metadata(group.protocol)) for member in group.members]
 

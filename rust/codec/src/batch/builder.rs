@@ -92,6 +92,16 @@ impl Builder {
         self.max_timestamp = self.max_timestamp.max(timestamp);
     }
 
+    /// Bytes so far, with the room for the header.
+    pub(crate) fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    /// How many records there are.
+    pub(crate) fn count(&self) -> i32 {
+        self.count
+    }
+
     /// How far a time is from the first record's; None if that does not fit. 0 if this is the first.
     pub(crate) fn time_delta(&self, timestamp: i64) -> Option<i64> {
         if self.count == 0 { Some(0) } else { timestamp.checked_sub(self.first_timestamp) }

@@ -5,6 +5,7 @@
 //! given by whoever stores the batch.
 
 mod builder;
+mod each;
 mod find;
 mod header;
 mod records;
@@ -15,6 +16,7 @@ mod walk;
 
 pub use builder::Origin;
 pub(crate) use builder::{Builder, NO_HEADERS, record_size};
+pub(crate) use each::each_record;
 pub use find::find_time;
 pub use header::{Batch, HEADER_SIZE, Header};
 pub use records::{Headers, Record, Records, payload};

@@ -1,0 +1,1 @@
+"""Groups of the text protocol: one topic, a generation, and an assignment that the group makes itself."""

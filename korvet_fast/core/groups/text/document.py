@@ -1,0 +1,33 @@
+"""The document of a text group in the registry, as values; `documents` makes JSON of it."""
+
+from typing import Any, Final
+
+from korvet_fast.core.groups.config import TextConfig
+from korvet_fast.core.groups.text.group import TextGroup, TextMember
+
+TYPE: Final = "text"
+
+
+def pack_text(group: TextGroup) -> dict[str, Any]:
+    """The group as values of JSON. Who has which partition follows from the rest, and is there for people to read."""
+    return {
+        "type": TYPE,
+        "generation": group.generation,
+        "topic": group.topic,
+        "partitions": group.partitions,
+        "assignor": group.assignor,
+        "members": [
+            {"id": member.id, "client_host": member.client_host, "assigned": list(member.assigned)}
+            for member in group.members.values()
+        ],
+    }
+
+
+def unpack_text(values: dict[str, Any], config: TextConfig) -> TextGroup:
+    """What `pack_text` returned: the group, which has to be resumed."""
+    group = TextGroup(config, values["generation"])
+    group.topic, group.partitions, group.assignor = values["topic"], values["partitions"], values["assignor"]
+    for row in values["members"]:
+        group.members[row["id"]] = TextMember(row["id"], row["client_host"])
+    group.deal()
+    return group

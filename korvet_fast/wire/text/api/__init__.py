@@ -1,0 +1,1 @@
+"""What the commands do, one file for those that belong together."""

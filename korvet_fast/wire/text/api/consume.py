@@ -1,0 +1,90 @@
+"""CONSUME: messages from an offset on, up to the high watermark, written natively.
+
+What was removed by retention is passed over: the first message tells where the log begins. A read takes no more than is
+likely to be needed; where messages are missing, another one follows.
+"""
+
+from typing import Final
+
+from korvet_fast._native import write_messages
+from korvet_fast.core.partition.partition import Partition
+from korvet_fast.core.produce.check import EXPANDED, UNPACKS_TO_MUCH
+from korvet_fast.errors import CodecError, Errors, KorvetError
+from korvet_fast.types import INLINE_EXPANDED, Buffer
+from korvet_fast.wire.text.api.topics import find_topic
+from korvet_fast.wire.text.arguments import Arguments
+from korvet_fast.wire.text.errors import BAD_REQUEST
+from korvet_fast.wire.text.session import Payload, Refused, Session
+
+DEFAULT_MAX: Final = 500
+MOST_BYTES: Final = 1 << 20  # of an answer
+ENCODINGS: Final = ("plain", "percent", "base64")  # in the order of their numbers in the codec
+_PAGE: Final = 63 * 1024  # bytes of a read; the store takes what is smaller than 64 KiB without a mapping
+_MICROS: Final = 1  # of a message that is written
+
+Written = tuple[bytearray, int, int, bool]  # see `write_messages`
+
+
+def count_micros(arguments: Arguments) -> int:
+    """The work is bounded by the bytes of the answer, whatever `max` asks for."""
+    return _MICROS * min(int(arguments.get("max", DEFAULT_MAX)), MOST_BYTES // 16)
+
+
+async def consume(session: Session, arguments: Arguments) -> Payload:
+    topic, index = str(arguments["topic"]), int(arguments["partition"])
+    await find_topic(session, topic)
+    partition = session.broker.partition(topic, index)
+    log = partition.log
+    offset = max(int(arguments["offset"]), log.removed)
+    if log.entries_layout and offset >= log.end:
+        await log.refresh_bounds()  # another program may have added to it
+    limit = partition.high_watermark.offset
+    encoding = ENCODINGS.index(str(arguments.get("encoding", ENCODINGS[0])))
+    most = int(arguments.get("max", DEFAULT_MAX))
+    parts = await _read(session, partition, offset, limit, encoding, most) if most and offset < limit else []
+    return [b"messages=", *parts, b" hw=%d" % limit]
+
+
+async def _read(
+    session: Session, partition: Partition, offset: int, limit: int, encoding: int, most: int
+) -> list[Buffer]:
+    """The text of at most so many messages, in parts."""
+    room = min(MOST_BYTES, session.answer_room())
+    parts: list[Buffer] = []
+    while most > 0 and offset < limit:
+        page = await partition.read_copied(offset, _PAGE)
+        if not page.data:
+            break
+        data = page.data[0] if len(page.data) == 1 else b"".join(page.data)
+        text, many, after, full = await _write(session, data, offset, limit, encoding, most, room)
+        if parts and len(text) > room:
+            break  # a first message may be longer than there is room; this one is not the answer's first
+        if many:
+            if parts:
+                parts.append(b",")
+            parts.append(text)
+            most, room = most - many, room - len(text) - 1
+        if full or room <= 0:
+            break
+        offset = max(after, page.next)
+    return parts
+
+
+async def _write(
+    session: Session, data: Buffer, offset: int, limit: int, encoding: int, most: int, room: int
+) -> Written:
+    most = min(most, MOST_BYTES)
+    value = session.service.value_limit
+    try:
+        try:
+            return write_messages(data, offset, limit, encoding, most, room, value, INLINE_EXPANDED)
+        except CodecError as error:
+            if error.code != UNPACKS_TO_MUCH:
+                raise
+        async with session.searches:
+            return await session.offload(write_messages, data, offset, limit, encoding, most, room, value, EXPANDED)
+    except CodecError as error:
+        if error.code == "OVERSIZE":
+            reason = "the message at this offset is too large for a line; it is read with a Kafka client"
+            raise Refused(BAD_REQUEST, reason) from None
+        raise KorvetError(Errors.CORRUPT_MESSAGE, str(error)) from error

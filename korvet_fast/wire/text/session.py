@@ -1,0 +1,155 @@
+"""A connection's state, and how a line becomes its answer: envelope, command, arguments, handler, costs."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from korvet_fast.core.broker import Broker
+from korvet_fast.core.client_session import Client, ClientSession
+from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.core.fair_queue import FairQueue
+from korvet_fast.errors import KorvetError
+from korvet_fast.wire.dialect import CloseConnection, Reply
+from korvet_fast.wire.protocols import detect_protocol
+from korvet_fast.wire.text.arguments import Arguments, BadArguments, Usage
+from korvet_fast.wire.text.errors import BAD_REQUEST, UNKNOWN_COMMAND, translate
+from korvet_fast.wire.text.order import CommandOrder
+
+VERSION: Final = "V1"
+LISTENER: Final = "a listener of the text protocol"
+_FIELDS: Final = 4
+_PATIENCE: Final = 3  # unknown commands in a row, after which this is nobody who speaks the protocol
+_QUICK: Final = 1000  # microseconds of work that nobody has to wait for
+_LINE: Final = 160  # bytes of memory that a line of a run takes beside its own
+
+# What a handler gives: the payload in parts, none for a bare OK.
+Payload: TypeAlias = Reply
+Handler: TypeAlias = "Callable[[Session, Arguments], Coroutine[Any, Any, Payload]]"
+
+
+class Refused(Exception):
+    """A command is answered with an error of the protocol."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command. `micros`: of the loop that its work may take, by its arguments; None where that is little."""
+
+    usage: Usage
+    handler: "Handler"
+    micros: Callable[[Arguments], int] | None = None
+
+
+RunHandler: TypeAlias = "Callable[[Session, bytearray], Coroutine[Any, Any, Reply]]"
+
+
+@dataclass(frozen=True)
+class Service:
+    """What all connections of one listener share.
+
+    `produce` answers runs of PRODUCE lines. `turns`: by topic, where the next record without a key goes.
+    """
+
+    broker: Broker
+    commands: Mapping[str, Command]
+    produce: RunHandler
+    workers: FairExecutor
+    value_limit: int  # bytes of a value that a CONSUME gives
+    turns: dict[str, int] = field(default_factory=dict)
+    queue: FairQueue = field(default_factory=FairQueue)  # of sessions without a connection
+
+
+class Session(ClientSession):
+    """One client's connection, as the text protocol sees it. `order`: of its commands; `peer`: who it is."""
+
+    __slots__ = ("_over", "_spoken", "_unknown", "order", "peer", "service")
+
+    def __init__(self, service: Service, peer: str, client: Client | None = None) -> None:
+        super().__init__(service.broker, service.workers, client, service.queue)
+        self.service = service
+        self.peer = peer
+        self.order = CommandOrder()
+        self._unknown = 0  # unknown commands in a row
+        self._spoken = self._over = False
+
+    async def handle(self, frame: bytearray) -> Reply:
+        """Answer one line, or a run of PRODUCE lines. Raises `CloseConnection`, with a last answer."""
+        if self._over:
+            return []
+        if frame.endswith(b"\n"):
+            self._spoken, self._unknown = True, 0
+            if len(frame) > 1:
+                return await self.service.produce(self, frame)
+            raise self._close("a line too long", "line too long")
+        if not self._spoken:
+            self._spoken = True
+            if (foreign := detect_protocol(bytes(frame[:16]), "text", LISTENER)) is not None:
+                raise self._close(foreign, "this port speaks the text protocol only")
+        return await self._answer(frame)
+
+    async def _answer(self, frame: bytearray) -> Reply:
+        identity = "0"
+        try:
+            identity, name, arguments = _open(frame)
+            command = self.service.commands.get(name)
+            if command is None:
+                self._unknown += 1
+                if self._unknown == _PATIENCE:
+                    raise self._close(f"{_PATIENCE} unknown commands", "", refuse(identity, *_UNKNOWN))
+                return [refuse(identity, *_UNKNOWN)]
+            self._unknown = 0
+            read = command.usage.read(arguments)
+            async with self.order.alone():
+                if command.micros is not None and (micros := command.micros(read)) > _QUICK:
+                    self._turns.use(micros / 1_000_000)
+                    await self._turns.wait()
+                payload = await command.handler(self, read)
+        except BadArguments as error:
+            return [refuse(identity, BAD_REQUEST, str(error))]
+        except Refused as error:
+            return [refuse(identity, error.code, error.message)]
+        except KorvetError as error:
+            return [refuse(identity, *translate(error.error))]
+        head = f"{VERSION}|{identity}|OK".encode()
+        return [head, b"|", *payload, b"\n"] if payload else [head + b"\n"]
+
+    def cost(self, frame: bytearray) -> int:
+        """A run's lines are read into places, made into batches, and answered."""
+        return 3 * len(frame) + _LINE * frame.count(b"\n")
+
+    def _close(self, why: str, message: str, answer: bytes = b"") -> CloseConnection:
+        """What ends the connection, with a last answer. `why`: for the log."""
+        self._over = True
+        return CloseConnection(why, [answer or refuse("0", BAD_REQUEST, message)])
+
+
+_UNKNOWN: Final = (UNKNOWN_COMMAND, "there is no such command")
+
+
+def refuse(identity: str, code: str, message: str) -> bytes:
+    """The answer to a request that failed."""
+    return f"{VERSION}|{identity}|ERR|{code}|{message}\n".encode()
+
+
+def _open(frame: bytearray) -> tuple[str, str, str]:
+    """Correlation id, command and arguments. Raises `BadArguments`."""
+    try:
+        line = frame.decode()
+    except UnicodeDecodeError:
+        raise BadArguments("a line is UTF-8") from None
+    if "\0" in line or "\r" in line:
+        raise BadArguments("a line holds no NUL, and no CR but at its end")
+    fields = line.split("|", _FIELDS - 1)
+    if len(fields) < _FIELDS:
+        raise BadArguments("a line is V1|id|COMMAND|arguments; the last bar stands even without arguments")
+    version, identity, name, arguments = fields
+    if version != VERSION:
+        raise BadArguments("the version is V1")
+    if not identity or not name:
+        raise BadArguments("the correlation id and the command may not be empty")
+    return identity, name, arguments
