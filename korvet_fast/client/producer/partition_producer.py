@@ -85,7 +85,8 @@ class PartitionProducer:
             return max(now, self.backoff.until)
         if not self.queue:
             return None
-        return max(now, self.backoff.until, 0.0 if self._is_full() else self._linger_ends())
+        accepted = self.queue.first.deadline - self._config.delivery_timeout
+        return max(now, self.backoff.until, 0.0 if self._is_full() else accepted + self._config.linger)
 
     def next_size(self) -> int:
         """Bytes of the batch that `take` would return, about."""
@@ -137,18 +138,14 @@ class PartitionProducer:
 
     def next_deadline(self) -> float | None:
         """When `expire` would end something."""
-        first = self._first_unsent()
-        return first.deadline if first else None
+        batch = self._next_unsent()
+        if batch is not None:
+            return batch.deadline
+        return self.queue.first.deadline if self.queue else None
 
     def oldest_deadline(self) -> float | None:
         """The deadline of the oldest message here."""
         return self.batches[0].deadline if self.batches else self.next_deadline()
-
-    def _first_unsent(self) -> QueuedRecords | None:
-        batch = self._next_unsent()
-        if batch is not None:
-            return batch.records[0]
-        return self.queue.first if self.queue else None
 
     def _next_unsent(self) -> ProducerBatch | None:
         return next((batch for batch in self.batches if not batch.in_flight and not batch.stored), None)
@@ -162,10 +159,6 @@ class PartitionProducer:
             (self.queue.messages, config.flush_messages),
         )
         return self._stages.hurried or any(limit and reached >= limit for reached, limit in limits)
-
-    def _linger_ends(self) -> float:
-        accepted = self.queue.first.deadline - self._config.delivery_timeout
-        return accepted + self._config.linger
 
     def _seal(self) -> ProducerBatch:
         """Make a batch of the first messages of the queue. From here on its bytes do not change."""
@@ -219,8 +212,8 @@ class PartitionProducer:
     def _fail(self, error: DeliveryFailed, now: float, *, lost: bool = False) -> None:
         """End the first batch, or the first message of the queue, and by `on.failure` those behind it.
 
-        `lost`: the broker does not know the sequence any more. Nothing is in flight. What may be stored is never sent again
-        in another batch.
+        `lost`: the broker does not know the sequence any more. Nothing is in flight. What may be stored is never sent
+        again in another batch.
         """
         policy = self._config.on_failure
         first = self.batches[0] if self.batches else None
