@@ -14,7 +14,15 @@ from korvet_fast.client.producer.message import Outcome, QueuedRecords
 from korvet_fast.client.producer.pipeline import Action, FetchMetadata, InitProducerId, Pipeline
 from korvet_fast.client.protocol.errors import ConnectionLost, Unreachable
 from korvet_fast.endpoint import Address
-from producer_cluster import NOT_LEADER, TIMED_OUT, TOO_FEW, TOO_FEW_AFTER, UNKNOWN_TOPIC, SimulatedCluster
+from producer_cluster import (
+    INVALID_RECORD,
+    NOT_LEADER,
+    TIMED_OUT,
+    TOO_FEW,
+    TOO_FEW_AFTER,
+    UNKNOWN_TOPIC,
+    SimulatedCluster,
+)
 
 
 class Fault(StrEnum):
@@ -31,17 +39,20 @@ class Fault(StrEnum):
     TOO_FEW_AFTER = "too few replicas after append"
     TIMED_OUT = "timed out after append"
     NOT_LEADER_AFTER = "not leader after append"
+    INVALID = "invalid record"
+    UNEXPECTED = "unknown server error after append"
     MISSING = "the answer leaves the partitions out"
     TWICE = "the answer names the partitions twice"
     STRANGERS = "the answer names partitions nobody asked for"
     THROTTLED = "throttled"
 
 
-_BEFORE = {Fault.TOO_FEW: TOO_FEW}
+_BEFORE = {Fault.TOO_FEW: TOO_FEW, Fault.INVALID: INVALID_RECORD}
 _AFTER = {
     Fault.TOO_FEW_AFTER: TOO_FEW_AFTER,
     Fault.TIMED_OUT: TIMED_OUT,
     Fault.NOT_LEADER_AFTER: NOT_LEADER,
+    Fault.UNEXPECTED: -1,
 }
 LATENCY = 0.002  # seconds one way
 
@@ -229,9 +240,9 @@ class ProducerWorld:
         node = self._node(address)
         if node in self.down:
             return
-        if self._generation.get(address) != generation and fault not in (Fault.LATE, Fault.DIES):
-            if self.random.random() < 0.5:  # it had not come that far
-                return
+        broken = self._generation.get(address) != generation and fault not in (Fault.LATE, Fault.DIES)
+        if broken and self.random.random() < 0.5:  # the request had not come that far
+            return
         rows = []
         for partition, batch in request.batches:
             where = partition.topic, partition.index

@@ -186,6 +186,11 @@ class ProducerConfig:
     interceptors: Sequence[Any]
 
     @property
+    def batch_limit(self) -> int:
+        """Bytes of one batch before compression."""
+        return min(self.batch_bytes, self.message_bytes)
+
+    @property
     def window(self) -> int:
         """Batches of one partition on their way: a broker remembers 5 of an idempotent producer (KIP-98)."""
         return self.in_flight if self.idempotent else 1

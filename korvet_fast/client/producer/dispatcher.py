@@ -47,8 +47,8 @@ class Dispatcher:
 
     @property
     def incomplete(self) -> bool:
-        """Whether messages wait for the partitions of their topic to be known."""
-        return any(topic.pending for topic in self.topics.values())
+        """Whether somebody waits for the partitions of a topic to be known."""
+        return any(topic.pending or (topic.awaited and not topic.count) for topic in self.topics.values())
 
     def partitions(self) -> Iterator[PartitionProducer]:
         """All partitions that messages were sent to."""
@@ -87,7 +87,9 @@ class Dispatcher:
         elif records.place is Place.PENDING:
             self.topics[records.topic].pending.remove(records)
         elif records.place is Place.QUEUED:
-            self.topics[records.topic].partition(records.partition).queue.remove(records)
+            partition = self.topics[records.topic].partition(records.partition)
+            partition.queue.remove(records)
+            self.dirty[partition] = None
         else:
             return False
         self._ledger.finish(
@@ -144,6 +146,8 @@ class Dispatcher:
         if row["error_code"] in _REFUSED_TOPIC:
             error = broker_error(f"topic {topic.name!r}", row["error_code"])
             self._fail_pending(topic, DeliveryFailed(str(error), cause=error))
+            if not topic.partitions and not topic.awaited:
+                del self.topics[topic.name]
         elif row["partitions"] and not row["error_code"]:
             topic.count = len(row["partitions"])
             waiting, topic.pending = topic.pending, deque()
@@ -160,13 +164,17 @@ class Dispatcher:
             for partition in topic.partitions.values():
                 partition.abandon(error)
 
+    def topic(self, name: str) -> TopicProducer:
+        """The stage of a topic. Raises `DeliveryFailed` for what cannot be a name."""
+        found = self.topics.get(name)
+        if found is None:
+            if not 0 < len(name) <= _LONGEST_TOPIC or not name.isprintable():
+                raise DeliveryFailed(f"{name[:20]!r} is no topic's name; it has 1 to {_LONGEST_TOPIC} characters")
+            found = self.topics[name] = self._make_topic(name)
+        return found
+
     def _choose(self, records: QueuedRecords) -> PartitionProducer | None:
-        if not 0 < len(records.topic) <= _LONGEST_TOPIC:
-            raise DeliveryFailed(f"a topic's name has 1 to {_LONGEST_TOPIC} characters, not {len(records.topic)}")
-        topic = self.topics.get(records.topic)
-        if topic is None:
-            topic = self.topics[records.topic] = self._make_topic(records.topic)
-        partition = topic.choose(records)
+        partition = self.topic(records.topic).choose(records)
         if partition is not None and partition.stopped is not None:
             raise DeliveryFailed(f"{partition} was stopped by a failure, as on.failure=stop says: {partition.stopped}")
         return partition

@@ -151,7 +151,7 @@ class Place(StrEnum):
 
 
 _RECORD_MOST: Final = 1 + 5 + 10 + 5 + 5 + 5 + 5  # attributes, then varints: length, time, offset, key, value, headers
-_BATCH_HEADER: Final = 61
+BATCH_HEADER: Final = 61
 _HEADER_MOST: Final = 10  # bytes of the two lengths of a header
 
 
@@ -179,4 +179,4 @@ def encoded_size(value: bytes | None, key: bytes | None, headers: Headers) -> in
         length = len(name.encode())
         body += _varint_size(length) + length
         body += _varint_size(-1 if content is None else len(content)) + len(content or b"")
-    return _BATCH_HEADER + _varint_size(body) + body
+    return BATCH_HEADER + _varint_size(body) + body

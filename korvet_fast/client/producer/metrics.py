@@ -13,9 +13,14 @@ class Counts:
     unknown: int = 0
 
     @property
+    def ended(self) -> int:
+        """Messages that have ended, in one way or the other."""
+        return self.delivered + self.failed + self.unknown
+
+    @property
     def open(self) -> int:
         """Messages that have not ended."""
-        return self.accepted - self.delivered - self.failed - self.unknown
+        return self.accepted - self.ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

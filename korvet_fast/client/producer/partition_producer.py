@@ -91,7 +91,7 @@ class PartitionProducer:
     def next_size(self) -> int:
         """Bytes of the batch that `take` would return, about."""
         batch = self._next_unsent()
-        return len(batch.data) if batch else min(self.queue.bytes, self._config.batch_bytes)
+        return len(batch.data) if batch else min(self.queue.bytes, self._config.batch_limit)
 
     def take(self) -> ProducerBatch:
         """The next batch, to be handed to the broker's connection now. Only when `ready_at` is not later than now."""
@@ -153,7 +153,7 @@ class PartitionProducer:
     def _is_full(self) -> bool:
         config = self._config
         limits = (
-            (self.queue.bytes, config.batch_bytes),
+            (self.queue.bytes, config.batch_limit),
             (self.queue.bytes, config.flush_bytes),
             (self.queue.messages, config.batch_messages),
             (self.queue.messages, config.flush_messages),
@@ -162,7 +162,7 @@ class PartitionProducer:
 
     def _seal(self) -> ProducerBatch:
         """Make a batch of the first messages of the queue. From here on its bytes do not change."""
-        batch = self._encode(self.queue.take(self._config.batch_bytes, self._config.batch_messages))
+        batch = self._encode(self.queue.take(self._config.batch_limit, self._config.batch_messages))
         self.batches.append(batch)
         self._sequence.use(batch.count)
         return batch
@@ -196,7 +196,7 @@ class PartitionProducer:
                 self.backoff.fail(now)
                 return
             sentence += f"; it was sent {batch.attempts} times"
-        elif failure.verdict is Verdict.TOO_LARGE and len(batch.records) > 1 and not batch.uncertain:
+        elif failure.verdict is Verdict.TOO_LARGE and batch.count > 1 and not batch.uncertain:
             self._split(batch)
             return
         self._fail(DeliveryFailed(sentence, cause=failure.error), now, lost=failure.verdict is Verdict.OUT_OF_ORDER)
@@ -204,10 +204,11 @@ class PartitionProducer:
     def _split(self, batch: ProducerBatch) -> None:
         """Two batches with half of the records each, and the same sequence numbers (Java's split)."""
         self.batches.popleft()
-        half = len(batch.records) // 2
-        first = self._encode(batch.records[:half], batch.sequence)
+        records = batch.records if len(batch.records) > 1 else batch.records[0].halves()
+        half = len(records) // 2
+        first = self._encode(records[:half], batch.sequence)
         following = self._sequence.advance(batch.sequence, first.count)
-        self.batches.extendleft((self._encode(batch.records[half:], following), first))
+        self.batches.extendleft((self._encode(records[half:], following), first))
 
     def _fail(self, error: DeliveryFailed, now: float, *, lost: bool = False) -> None:
         """End the first batch, or the first message of the queue, and by `on.failure` those behind it.
@@ -217,8 +218,9 @@ class PartitionProducer:
         """
         policy = self._config.on_failure
         first = self.batches[0] if self.batches else None
-        doomed = [each for each in self.batches if policy != "continue" or each is first or each.uncertain]
-        kept = [each for each in self.batches if each not in doomed and not each.stored]
+        kept = [each for each in self.batches if not (each is first or each.uncertain or each.stored)]
+        kept = kept if policy == "continue" else []
+        doomed = [each for each in self.batches if each not in kept]
         if first is not None:
             certain = not lost and not any(each.uncertain or each.stored for each in self.batches)
             self._sequence.restart(first.sequence if certain else None)

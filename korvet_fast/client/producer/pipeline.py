@@ -89,6 +89,7 @@ class Pipeline:
                 del dirty[partition]
                 self._update(partition, now)
             busy = self.ledger.freed
+            self._hold_back()
             for broker in self.brokers:
                 action = broker.next_action(now)
                 if action is not None:
@@ -212,6 +213,15 @@ class Pipeline:
             if at is not None and at > now:
                 self._wakes.wake(partition, at)
         self._watch(partition, now)
+
+    def _hold_back(self) -> None:
+        """After the last epoch, partitions that were ready need a new producer id first."""
+        if not self._identity.wanted:
+            return
+        for broker in self.brokers:
+            for partition in [each for each in broker.ready if each.lacks_identity]:
+                del broker.ready[partition]
+                self._identity_request.want(partition)
 
     def _watch(self, partition: PartitionProducer, now: float) -> None:
         """Report a partition that holds messages and makes no progress, once."""

@@ -13,7 +13,7 @@ from korvet_fast.client.producer.partitioners import Partitioner, StickyPartitio
 class TopicProducer:
     """A topic that messages are sent to. `count`: its partitions, 0 while they are not known.
 
-    `pending`: messages without a partition yet, in order.
+    `pending`: messages without a partition yet, in order. `awaited`: somebody else wants to know the partitions.
     """
 
     def __init__(
@@ -26,12 +26,13 @@ class TopicProducer:
     ) -> None:
         self.name = name
         self.count = 0
+        self.awaited = False
         self.pending: deque[QueuedRecords] = deque()
         self.partitions: dict[int, PartitionProducer] = {}
         self._manual = config.partitioner == "manual"
         self._make_partition = make_partition
         self._can_reach = can_reach
-        sticky = StickyPartitioner(config.batch_bytes, config.adaptive, random)
+        sticky = StickyPartitioner(config.batch_limit, config.adaptive, random)
         self._partitioner = Partitioner(config.partitioner, config.ignore_keys, sticky, random)
 
     def choose(self, records: QueuedRecords) -> PartitionProducer | None:
@@ -42,12 +43,16 @@ class TopicProducer:
             return None
         if records.partition < 0:
             key = records.keys[0] if records.keys else None
-            records.partition = self._partitioner.choose(key, records.size, self)
+            records.partition = self.choose_index(key, records.size)
         if records.partition >= self.count and records.partition not in self.partitions:
             raise DeliveryFailed(
                 f"topic {self.name!r} has no partition {records.partition}; it has 0 to {self.count - 1}"
             )
         return self.partition(records.partition)
+
+    def choose_index(self, key: bytes | None, size: int) -> int:
+        """The partition for a key, or for a message without one. Only when the partitions are known."""
+        return self._partitioner.choose(key, size, self)
 
     def partition(self, index: int) -> PartitionProducer:
         """The stage of a partition. It lives as long as the producer: its sequence numbers must not be lost."""
