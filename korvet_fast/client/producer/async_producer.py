@@ -146,7 +146,7 @@ class AsyncProducer:
 
     def resume(self, topic: str, partition: int) -> None:
         """Take messages again for a partition that a failure stopped (`on.failure` = stop)."""
-        self._driver.pipeline.dispatcher.topic(topic).partition(partition).stopped = None
+        self._driver.pipeline.dispatcher.topic(topic).stopped.pop(partition, None)
 
     def metrics(self) -> ProducerMetrics:
         """What can be said now."""

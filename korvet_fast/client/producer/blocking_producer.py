@@ -104,10 +104,9 @@ class Producer:
         timestamp: int | None,
     ) -> RecordMetadata:
         try:
+            message = Message(topic, value, key, headers, partition, timestamp)
             async with self._turns.setdefault(topic, asyncio.Lock()):  # in the order of the calls
-                delivery = await self._producer.send_when_room(
-                    Message(topic, value, key, headers, partition, timestamp)
-                )
+                delivery = await self._producer.send_when_room(message)
         finally:
             self._handed.release()
         return await delivery

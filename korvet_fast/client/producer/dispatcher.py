@@ -124,12 +124,12 @@ class Dispatcher:
             full = BufferFull(f"no memory within max.block.ms ({self._config.max_block:g} s); raise buffer.memory")
             self._ledger.finish(records, Outcome.NOT_WRITTEN, full)
         for topic in self.topics.values():
-            if topic.pending and topic.pending[0].deadline <= now:
+            while topic.pending and topic.pending[0].deadline <= now:
                 limit = f"delivery.timeout.ms ({self._config.delivery_timeout:g} s)"
-                first = topic.pending.popleft()
                 error = Expired(f"the partitions of topic {topic.name!r} were not found within {limit}")
-                self._ledger.finish(first, Outcome.NOT_WRITTEN, error)
-                if self._config.on_failure != "continue":
+                if self._config.on_failure == "continue":
+                    self._ledger.finish(topic.pending.popleft(), Outcome.NOT_WRITTEN, error)
+                else:
                     self._fail_pending(topic, error)
 
     def next_time(self) -> float | None:
@@ -174,10 +174,7 @@ class Dispatcher:
         return found
 
     def _choose(self, records: QueuedRecords) -> PartitionProducer | None:
-        partition = self.topic(records.topic).choose(records)
-        if partition is not None and partition.stopped is not None:
-            raise DeliveryFailed(f"{partition} was stopped by a failure, as on.failure=stop says: {partition.stopped}")
-        return partition
+        return self.topic(records.topic).choose(records)
 
     def _accept(self, records: QueuedRecords, partition: PartitionProducer | None, now: float) -> None:
         records.deadline = now + self._config.delivery_timeout
@@ -200,7 +197,10 @@ class Dispatcher:
 
     def _fail_pending(self, topic: TopicProducer, error: DeliveryFailed) -> None:
         while topic.pending:
-            self._ledger.finish(topic.pending.popleft(), Outcome.NOT_WRITTEN, error)
+            records = topic.pending.popleft()
+            if self._config.on_failure == "stop" and records.partition >= 0:
+                topic.stopped[records.partition] = error
+            self._ledger.finish(records, Outcome.NOT_WRITTEN, error)
 
 
 def _destination(records: QueuedRecords, partition: PartitionProducer | None) -> Destination:

@@ -7,7 +7,7 @@ another, not even at a broker that has forgotten the producer and would accept a
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
 from korvet_fast.client.producer.config import ProducerConfig
@@ -24,8 +24,8 @@ NEVER = float("inf")
 class PartitionProducer:
     """A partition that messages are sent to. `broker`: where its leader is, None while nobody knows.
 
-    `in_flight`: its batches without an answer, all of them at `sent_to`. `stopped`: the failure after which no message
-    is taken any more (`on.failure` = stop).
+    `in_flight`: its batches without an answer, all of them at `sent_to`. `on_stop`:
+    told of the failure after which no message may be taken any more (`on.failure` = stop).
     """
 
     def __init__(
@@ -35,6 +35,7 @@ class PartitionProducer:
         config: ProducerConfig,
         identity: ProducerIdentity,
         stages: Stages,
+        on_stop: Callable[[int, DeliveryFailed], None],
         random: Random,
     ) -> None:
         self.topic = topic
@@ -44,7 +45,6 @@ class PartitionProducer:
         self.in_flight = 0
         self.queue = RecordQueue()
         self.batches: deque[ProducerBatch] = deque()
-        self.stopped: DeliveryFailed | None = None
         self.progress = 0.0  # when the partition last ended a batch, or got its first message
         self.backoff = Backoff(config.backoff, config.backoff_max, random)
         self.retries = 0
@@ -52,6 +52,7 @@ class PartitionProducer:
         self.stalled = False
         self._config = config
         self._stages = stages
+        self._on_stop = on_stop
         self._sequence = PartitionSequence(identity, config.idempotent)
         self._careful = True  # one batch at a time, until one is stored
         self._draining = False
@@ -236,7 +237,7 @@ class PartitionProducer:
                 self.queue.put_back(each)
         self.progress = now
         if policy == "stop":
-            self.stopped = error
+            self._on_stop(self.index, error)
 
     def _end_queue(self, error: DeliveryFailed) -> None:
         while self.queue:

@@ -249,7 +249,8 @@ class Pipeline:
         return TopicProducer(name, self.config, self._make_partition, self.brokers.can_reach, self._random)
 
     def _make_partition(self, topic: str, index: int) -> PartitionProducer:
-        partition = PartitionProducer(topic, index, self.config, self._identity, self.ledger, self._random)
+        on_stop = self.dispatcher.topics[topic].stopped.__setitem__
+        partition = PartitionProducer(topic, index, self.config, self._identity, self.ledger, on_stop, self._random)
         self.brokers.attach(partition)
         return partition
 

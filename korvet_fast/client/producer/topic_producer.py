@@ -14,6 +14,7 @@ class TopicProducer:
     """A topic that messages are sent to. `count`: its partitions, 0 while they are not known.
 
     `pending`: messages without a partition yet, in order. `awaited`: somebody else wants to know the partitions.
+    `stopped`: partitions that take no messages since one of theirs failed (`on.failure` = stop), and the failure.
     """
 
     def __init__(
@@ -27,6 +28,7 @@ class TopicProducer:
         self.name = name
         self.count = 0
         self.awaited = False
+        self.stopped: dict[int, DeliveryFailed] = {}
         self.pending: deque[QueuedRecords] = deque()
         self.partitions: dict[int, PartitionProducer] = {}
         self._manual = config.partitioner == "manual"
@@ -48,6 +50,9 @@ class TopicProducer:
             raise DeliveryFailed(
                 f"topic {self.name!r} has no partition {records.partition}; it has 0 to {self.count - 1}"
             )
+        if records.partition in self.stopped:
+            failure = self.stopped[records.partition]
+            raise DeliveryFailed(f"partition {records.partition} takes no messages since one failed: {failure}")
         return self.partition(records.partition)
 
     def choose_index(self, key: bytes | None, size: int) -> int:
