@@ -12,7 +12,7 @@ from korvet_fast._native import batch_headers, to_columns, validate_batch
 from korvet_fast.endpoint import Address
 
 OK, CORRUPT, UNKNOWN_TOPIC, NOT_LEADER, TIMED_OUT, TOO_LARGE, TOO_FEW, TOO_FEW_AFTER = 0, 2, 3, 6, 7, 10, 19, 20
-OUT_OF_ORDER, FENCED, INVALID_RECORD = 45, 47, 87
+OUT_OF_ORDER, DUPLICATE, FENCED, INVALID_RECORD = 45, 46, 47, 87
 REMEMBERED = 5
 
 TopicPartition = tuple[str, int]
@@ -43,6 +43,7 @@ class SimulatedCluster:
         self.producer_ids = 0
         self.first_epoch = 0
         self.throttle = 0
+        self.answers_duplicates = False  # with an error code, where the offset is not known any more
         for topic in topics:
             for index in range(partitions):
                 self.leaders[topic, index] = index % nodes
@@ -117,6 +118,8 @@ class SimulatedCluster:
         for sequence, length, offset in known.batches:
             if (sequence, length) == (first, count):
                 return OK, offset
+        if first < known.next and self.answers_duplicates:
+            return DUPLICATE, None
         return (OK, None) if first == known.next else (OUT_OF_ORDER, None)
 
     def _remember(self, log: Log, numbers: tuple[int, int, int, int], offset: int) -> None:

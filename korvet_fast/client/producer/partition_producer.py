@@ -46,6 +46,7 @@ class PartitionProducer:
         self.queue = RecordQueue()
         self.batches: deque[ProducerBatch] = deque()
         self.progress = 0.0  # when the partition last ended a batch, or got its first message
+        self.is_reachable = True  # as the pipeline saw it last
         self.backoff = Backoff(config.backoff, config.backoff_max, random)
         self.retries = 0
         self.wakes_at = NEVER  # the dispatcher looks at the partition then

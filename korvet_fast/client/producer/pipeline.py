@@ -197,6 +197,7 @@ class Pipeline:
         """Put a partition where it belongs now: at its broker, or asleep until something is due."""
         partition.expire(now)
         broker = self.brokers.attach(partition)
+        partition.is_reachable = broker is not None and not broker.backoff.failures
         ready = partition.ready_at(now)
         if broker is not None:
             if ready is not None and ready <= now:

@@ -73,7 +73,8 @@ class TopicProducer:
 
     def is_available(self, index: int) -> bool:
         """Whether a partition has a leader that can be reached, as far as is known."""
-        return self._can_reach(self.name, index)
+        found = self.partitions.get(index)
+        return found.is_reachable if found is not None else self._can_reach(self.name, index)
 
     def available(self) -> Sequence[int]:
         """The partitions that are available, or all if none is."""
