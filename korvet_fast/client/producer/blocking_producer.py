@@ -134,6 +134,7 @@ class Producer:
         try:
             self._loop.run_forever()
             waiting = asyncio.all_tasks(self._loop)  # those that return results: they have them now
-            self._loop.run_until_complete(asyncio.gather(*waiting, return_exceptions=True))
+            if waiting:
+                self._loop.run_until_complete(asyncio.wait(waiting))
         finally:
             self._loop.close()

@@ -11,13 +11,13 @@ import pytest
 
 
 def leftovers(before: set[str]) -> list[str]:
-    """Threads and sockets that were not there before."""
+    """Threads of producers and sockets that were not there before."""
     gc.collect()
     return sorted(_resources() - before)
 
 
 def _resources() -> set[str]:
-    threads = {f"thread {each.name} {each.ident}" for each in threading.enumerate()}
+    threads = {f"thread {each.name}" for each in threading.enumerate() if each.name.startswith("korvet-fast producer")}
     sockets = {f"socket {each.fd} {each.laddr} {each.raddr}" for each in psutil.Process().net_connections()}
     return threads | sockets
 
