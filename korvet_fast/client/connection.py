@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, cast
 
-from korvet_fast.client.protocol.connection import ConnectionState, Parts
+from korvet_fast.client.protocol.connection import LARGEST_ANSWER, ConnectionState, Parts
 from korvet_fast.client.protocol.errors import ClientError, Unreachable, os_reason
 from korvet_fast.endpoint import Address
 from korvet_fast.wire.kafka.shapes.message import Message
@@ -14,10 +14,10 @@ from korvet_fast.wire.kafka.shapes.message import Message
 class Connection(asyncio.BufferedProtocol):
     """Made by `connect`. After any failure it is closed, and everything still unanswered fails with it."""
 
-    def __init__(self, endpoint: Address, patience: float) -> None:
+    def __init__(self, endpoint: Address, patience: float, largest_answer: int = LARGEST_ANSWER) -> None:
         self.endpoint = endpoint
         self._patience = patience
-        self._state = ConnectionState(endpoint)
+        self._state = ConnectionState(endpoint, largest_answer)
         self._answers: deque[asyncio.Future[dict[str, Any]]] = deque()  # of the requests sent, in order
         self._writable = asyncio.Event()
         self._writable.set()
@@ -31,6 +31,21 @@ class Connection(asyncio.BufferedProtocol):
         comes too late closes the connection.
         """
         return await self._exchange(self._state.request(message, values))
+
+    async def notify(self, message: Message, values: Mapping[str, Any]) -> None:
+        """Send a request that has no answer: Produce with acks=0. Raises `ClientError` if the connection is closed."""
+        assert self._transport is not None, "connected"
+        self._transport.writelines(self._state.notify(message, values))
+        await self._writable.wait()
+
+    @property
+    def failure(self) -> ClientError | None:
+        """Why the connection is closed; None while it is open."""
+        return self._state.failure
+
+    async def wait_closed(self) -> None:
+        """Wait until the connection is closed, whoever closes it."""
+        await self._disconnected.wait()
 
     def version(self, message: Message) -> int:
         """The version in which a message is sent. Raises `ClientError` if there is none both sides know."""
@@ -104,13 +119,16 @@ class Connection(asyncio.BufferedProtocol):
         self._disconnected.set()
 
 
-async def connect(endpoint: Address, patience: float = 10.0) -> Connection:
-    """Connect and negotiate versions. `patience`: seconds for this and each request. Raises `ClientError`."""
+async def connect(endpoint: Address, patience: float = 10.0, largest_answer: int = LARGEST_ANSWER) -> Connection:
+    """Connect and negotiate versions. `patience`: seconds for this and each request. Raises `ClientError`.
+
+    `largest_answer`: bytes; a broker that announces more is cut off.
+    """
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(patience):
             _, connection = await loop.create_connection(
-                lambda: Connection(endpoint, patience), endpoint.host, endpoint.port
+                lambda: Connection(endpoint, patience, largest_answer), endpoint.host, endpoint.port
             )
     except TimeoutError:
         raise Unreachable(f"{endpoint} did not take a connection within {patience:g} s") from None

@@ -34,13 +34,13 @@ class _Request(NamedTuple):
 class ConnectionState:
     """What one connection knows. `failure`: why it ended, None while it is open."""
 
-    def __init__(self, endpoint: Address) -> None:
+    def __init__(self, endpoint: Address, largest_answer: int = LARGEST_ANSWER) -> None:
         self.endpoint = endpoint
         self.failure: ClientError | None = None
         self._unanswered: deque[_Request] = deque()
         self._next_id = 0
         self._versions: BrokerVersions | None = None
-        self._frames = FrameReader(LARGEST_ANSWER)
+        self._frames = FrameReader(largest_answer)
 
     @property
     def unanswered(self) -> int:
@@ -72,6 +72,12 @@ class ConnectionState:
     def request(self, message: Message, values: Mapping[str, Any]) -> Parts:
         """A request as bytes, in the newest version that both sides know. Raises `ClientError`."""
         return self._encode(message, self.version(message), values)
+
+    def notify(self, message: Message, values: Mapping[str, Any]) -> Parts:
+        """As `request`, for one that the broker does not answer: Produce with acks=0. Raises `ClientError`."""
+        parts = self.request(message, values)
+        self._unanswered.pop()
+        return parts
 
     def get_buffer(self) -> memoryview:
         """Where the next bytes from the broker go. Call `next_answer` until it returns None first."""

@@ -1,0 +1,63 @@
+"""Messages that wait for memory, each partition's in order; none overtakes another of its partition."""
+
+from collections import deque
+from collections.abc import Iterator
+
+from korvet_fast.client.producer.message import Place, QueuedRecords
+
+Key = tuple[str, int]  # topic and partition, -1 while none was chosen
+
+
+class AdmissionLine:
+    """A line for each partition. `until`: when a message has waited too long."""
+
+    def __init__(self) -> None:
+        self._lines: dict[Key, deque[QueuedRecords]] = {}
+        self._until: dict[QueuedRecords, float] = {}  # in order: everybody may wait equally long
+
+    def __len__(self) -> int:
+        return len(self._until)
+
+    def __iter__(self) -> Iterator[QueuedRecords]:
+        return iter(list(self._until))
+
+    def blocks(self, topic: str, partition: int) -> bool:
+        """Whether a message has to wait because an earlier one of its partition, or one that may become it, does."""
+        return bool(self._lines) and ((topic, partition) in self._lines or (topic, -1) in self._lines)
+
+    def append(self, records: QueuedRecords, until: float) -> None:
+        """Add a message at the end of its partition's line."""
+        records.place = Place.LINE
+        self._lines.setdefault(_key(records), deque()).append(records)
+        self._until[records] = until
+
+    def remove(self, records: QueuedRecords, key: Key | None = None) -> None:
+        """Take a message out. `key`: where it stands, if its partition was chosen meanwhile."""
+        key = key or _key(records)
+        line = self._lines[key]
+        line.remove(records)
+        if not line:
+            del self._lines[key]
+        del self._until[records]
+
+    def places(self) -> list[Key]:
+        """Where somebody waits; those without a partition first, since others wait for them."""
+        return sorted(self._lines, key=lambda key: key[1] >= 0)
+
+    def first(self, key: Key) -> QueuedRecords | None:
+        """Whose turn it is there."""
+        line = self._lines.get(key)
+        return line[0] if line else None
+
+    def next_time(self) -> float | None:
+        """When the oldest has waited too long."""
+        return next(iter(self._until.values()), None)
+
+    def expired(self, now: float) -> QueuedRecords | None:
+        """One that has waited too long."""
+        records = next(iter(self._until), None)
+        return records if records is not None and self._until[records] <= now else None
+
+
+def _key(records: QueuedRecords) -> Key:
+    return records.topic, records.partition

@@ -1,0 +1,256 @@
+"""The asyncio producer: Sarama's AsyncProducer, with an awaitable for each message."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from korvet_fast.client.producer.column_sender import ColumnSender
+from korvet_fast.client.producer.config import NO_RESPONSE, read_config
+from korvet_fast.client.producer.delivery import Delivery, failure_of
+from korvet_fast.client.producer.driver import Driver
+from korvet_fast.client.producer.input import Input, InputDelivery
+from korvet_fast.client.producer.interceptors import Interceptors
+from korvet_fast.client.producer.message import (
+    BATCH_HEADER,
+    DeliveryFailed,
+    Headers,
+    Message,
+    Outcome,
+    QueuedRecords,
+    RecordMetadata,
+    encoded_size,
+)
+from korvet_fast.client.producer.metrics import ProducerMetrics
+from korvet_fast.client.producer.result_stream import ProducerError, ResultStream, Success
+from korvet_fast.client.producer.rows import ColumnMetadata, Rows
+from korvet_fast.endpoint import Address, read_bootstrap
+
+_log = logging.getLogger(__name__)
+
+
+class AsyncProducer:
+    """`async with AsyncProducer("127.0.0.1:9092", acks="all") as p: print((await p.send("orders", b"value")).offset)`
+
+    Settings have Kafka's names (`linger_ms`), or Sarama's: `config.SETTINGS` has all of them. Nothing is connected
+    before the first message; a producer that finds no broker keeps messages, until they expire. At the end of `async
+    with` everything is delivered, or has ended otherwise. Raises `SettingError` for settings that cannot be used.
+
+    `successes`, `errors`: the results of what came by `input`. For one event loop.
+    """
+
+    def __init__(self, bootstrap: str | Sequence[Address], **settings: Any) -> None:
+        self.config = read_config(settings)
+        addresses = read_bootstrap(bootstrap) if isinstance(bootstrap, str) else bootstrap
+        self._driver = Driver(self.config, addresses, self._end, self._admit)
+        self._ledger = self._driver.pipeline.ledger
+        self._interceptors = Interceptors(self.config.interceptors)
+        self.input = Input(self._put)
+        self.successes: ResultStream[Success] = ResultStream(self._release)
+        self.errors: ResultStream[ProducerError] = ResultStream(self._release)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, Exception):
+            await self.close()
+        else:  # the task was cancelled: it wants to end now
+            await self.abort()
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> Delivery:
+        """Send a message; returns at once. Await the result for its place in the log, late, or never.
+
+        `timestamp`: ms since 1970, the present if None. Without memory the message waits for some, up to
+        `max.block.ms`, and so many may wait; then `BufferFull` is raised. Raises `DeliveryFailed` also for what cannot
+        be sent, and `ProducerClosed`: then the message was not accepted.
+        """
+        return self._send(Message(topic, value, key, headers, partition, timestamp), wait=True)
+
+    def try_send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> Delivery:
+        """As `send`, but without memory for the message it raises `BufferFull` at once."""
+        return self._send(Message(topic, value, key, headers, partition, timestamp), wait=False)
+
+    async def send_when_room(self, message: Message) -> Delivery:
+        """As `send`, but returns when the message has been accepted. Raises `BufferFull` after `max.block.ms`."""
+        sent = self._intercept(message)
+        delivery = self._make(sent)
+        await self._offer_when_room(delivery, sent)
+        return delivery
+
+    async def send_many(
+        self,
+        topic: str,
+        keys: Any,
+        values: Any,
+        *,
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> ColumnMetadata:
+        """Send a column of values, with a column of keys or None: lists, NumPy or Arrow arrays of bytes.
+
+        Takes rows as fast as there is memory, and returns when all are delivered: partitions and offsets in the order
+        of the rows. Raises `RowsFailed`, which says what became of which row. Interceptors do not see rows.
+        """
+        sender = ColumnSender(self._driver, topic, partition, _present() if timestamp is None else timestamp)
+        return await sender.send(keys, values)
+
+    async def flush(self) -> None:
+        """Send what waits for more messages now, and wait until everything sent so far has ended."""
+        number = self._driver.pipeline.flush()
+        self._driver.schedule()
+        await self._driver.wait(lambda: self._ledger.is_flushed(number))
+
+    async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 Sarama's and Kafka's name
+        """Take no more messages, deliver those that are here, and leave nothing behind. May be called again.
+
+        `timeout`: seconds; then what is left ends as not written, or as unknown if it was sent. None: each message has
+        its own deadline, so this ends too.
+        """
+        self._driver.pipeline.close()
+        self._driver.schedule()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._driver.wait(lambda: not self._ledger.counts.open)
+        except TimeoutError:
+            _log.warning("closed after %g s with %d messages undelivered", timeout, self._ledger.counts.open)
+        finally:
+            await self._close_all()
+
+    async def abort(self) -> None:
+        """Close at once: what is here ends as not written, or as unknown if it was sent."""
+        self._driver.pipeline.close()
+        await self._close_all()
+
+    def resume(self, topic: str, partition: int) -> None:
+        """Take messages again for a partition that a failure stopped (`on.failure` = stop)."""
+        self._driver.pipeline.dispatcher.topic(topic).stopped.pop(partition, None)
+
+    def metrics(self) -> ProducerMetrics:
+        """What can be said now."""
+        return self._driver.pipeline.metrics(self._driver.now())
+
+    async def _put(self, message: Message) -> None:
+        sent = self._intercept(message)
+        returns = self.config.return_successes, self.config.return_errors
+        await self._offer_when_room(InputDelivery(message, sent, _time(sent), returns, self._withdraw), sent)
+
+    def _send(self, message: Message, wait: bool) -> Delivery:
+        sent = self._intercept(message)
+        delivery = self._make(sent)
+        try:
+            self._check_size(delivery, sent)
+            self._driver.pipeline.dispatcher.offer(delivery, self._driver.now(), wait)
+        except DeliveryFailed as error:
+            self._interceptors.end(None, error)
+            raise
+        self._driver.schedule()
+        return delivery
+
+    async def _offer_when_room(self, delivery: Delivery, message: Message) -> None:
+        try:
+            self._check_size(delivery, message)
+            await self._driver.offer(delivery)
+        except DeliveryFailed as error:
+            self._interceptors.end(None, error)
+            raise
+
+    def _intercept(self, message: Message) -> Message:
+        sent = self._interceptors.send(message) if self._interceptors else message
+        _check(sent)
+        return sent
+
+    def _make(self, message: Message) -> Delivery:
+        topic, value, key, headers, partition, _, _ = message
+        index = -1 if partition is None else partition
+        return Delivery(topic, value, key, headers, index, _time(message), self._withdraw)
+
+    def _check_size(self, delivery: Delivery, message: Message) -> None:
+        """The exact size matters only where the upper limit is above what may be sent."""
+        most = self.config.message_bytes
+        if delivery.size + BATCH_HEADER > most:
+            size = encoded_size(message.value, message.key, message.headers)
+            if size > most:
+                raise DeliveryFailed(f"a message of {size:,} bytes is above max.request.size={most:,}; raise it")
+
+    def _withdraw(self, records: QueuedRecords) -> bool:
+        taken = self._driver.pipeline.dispatcher.withdraw(records)
+        self._driver.schedule()
+        return taken
+
+    def _release(self, delivery: Delivery) -> None:
+        self._ledger.release(delivery)
+        if not self._driver.finished:
+            self._driver.schedule()
+
+    def _admit(self, records: QueuedRecords) -> None:
+        if isinstance(records, Delivery):
+            records.wake()
+
+    def _end(self, records: QueuedRecords) -> None:
+        """A message has ended: tell interceptors, then whoever waits for it."""
+        if isinstance(records, Rows):
+            records.column.end(records.rows, records)
+            return
+        assert isinstance(records, Delivery), "whatever was sent"
+        records.confirmed = self.config.acks != NO_RESPONSE
+        metadata = records.result() if records.outcome is Outcome.DELIVERED else None
+        error = failure_of(records)
+        if self._interceptors:
+            self._interceptors.end(metadata, error)
+        if isinstance(records, InputDelivery):
+            self._return(records, metadata, error)
+        elif error is not None and not records.waiters:
+            _log.warning("a message was not delivered (%s): %s", error.outcome, error)
+        records.wake()
+
+    def _return(self, records: InputDelivery, metadata: RecordMetadata | None, error: DeliveryFailed | None) -> None:
+        if metadata is not None:
+            if self.config.return_successes:
+                self.successes.add(records, Success(records.message, metadata))
+        elif error is not None and self.config.return_errors:
+            self.errors.add(records, ProducerError(records.message, error))
+
+    async def _close_all(self) -> None:
+        await self._driver.finish()
+        self.successes.end()
+        self.errors.end()
+
+
+def _present() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _time(message: Message) -> int:
+    return _present() if message.timestamp is None else message.timestamp
+
+
+def _check(message: Message) -> None:
+    """Raise `TypeError` for what is not bytes: which encoding a text has is not for the producer to guess."""
+    for name, part in (("value", message.value), ("key", message.key)):
+        if part is not None and not isinstance(part, bytes):
+            raise TypeError(f"{name} is {type(part).__name__}, not bytes; encode it first, for example with .encode()")
+    if message.partition is not None and message.partition < 0:
+        raise ValueError(f"partition {message.partition} is negative; leave it out for the partitioner's choice")

@@ -1,0 +1,149 @@
+"""The stage of one broker (Sarama's brokerProducer): puts batches of its partitions into requests, pipelined."""
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+from korvet_fast.client.producer.config import ProducerConfig
+from korvet_fast.client.producer.partition_producer import PartitionProducer
+from korvet_fast.client.producer.record_batch import ProducerBatch
+from korvet_fast.client.producer.retry_handler import Answer, Backoff, Verdict, judge
+from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.client.protocol.requests import produce_request
+from korvet_fast.endpoint import Address
+
+MOST_THROTTLE = 60.0  # seconds that a broker can ask for
+
+
+class ProduceRequest:
+    """Batches on their way to a broker, one of each partition."""
+
+    __slots__ = ("batches",)
+
+    def __init__(self, batches: list[tuple[PartitionProducer, ProducerBatch]]) -> None:
+        self.batches = batches
+
+    def values(self, config: ProducerConfig) -> dict[str, Any]:
+        """The values of the Produce request. Their bytes are those of the batches, and are never changed."""
+        rows = (((partition.topic, partition.index), batch.data) for partition, batch in self.batches)
+        return produce_request(rows, config.acks, min(config.acks_timeout, config.request_timeout))
+
+
+class Connect(NamedTuple):
+    """Connect to a broker; tell `connected` or `lost`."""
+
+    broker: Address
+
+
+class Disconnect(NamedTuple):
+    """No partition needs the broker any more, and nothing is in flight."""
+
+    broker: Address
+
+
+class Produce(NamedTuple):
+    """Hand a request to the broker's connection; tell `answered`, `not_sent`, or `lost`."""
+
+    broker: Address
+    request: ProduceRequest
+
+
+class State(Enum):
+    """A broker's connection."""
+
+    DOWN = auto()
+    CONNECTING = auto()
+    UP = auto()
+
+
+class BrokerProducer:
+    """`ready`: partitions with a batch that may be sent, the one that waits longest first. `references`: partitions
+    that the broker leads, as far as is known; without any, the connection is closed (Sarama's unrefBrokerProducer).
+    """
+
+    def __init__(self, address: Address, config: ProducerConfig, backoff: Backoff) -> None:
+        self.address = address
+        self.state = State.DOWN
+        self.references = 0
+        self.ready: dict[PartitionProducer, None] = {}
+        self.in_flight: dict[ProduceRequest, None] = {}
+        self.backoff = backoff
+        self._throttled_until = 0.0
+        self._config = config
+
+    def next_action(self, now: float) -> Connect | Disconnect | Produce | None:
+        """What is to be done now, if anything."""
+        if self.state is State.UP:
+            if self.ready and len(self.in_flight) < self._config.in_flight and now >= self._throttled_until:
+                return Produce(self.address, self._collect())
+            if not self.references and not self.in_flight:
+                self.state = State.DOWN
+                return Disconnect(self.address)
+        elif self.state is State.DOWN and self.ready and now >= self.backoff.until:
+            self.state = State.CONNECTING
+            return Connect(self.address)
+        return None
+
+    def next_time(self) -> float | None:
+        """When there may be something to do, if nothing else happens before."""
+        if not self.ready or self.state is State.CONNECTING:
+            return None
+        if self.state is State.DOWN:
+            return self.backoff.until
+        return self._throttled_until if len(self.in_flight) < self._config.in_flight else None
+
+    def answered(
+        self, request: ProduceRequest, values: Mapping[str, Any], now: float
+    ) -> list[tuple[PartitionProducer, ProducerBatch, Answer]]:
+        """An answer came: how each batch of the request ended.
+
+        A partition that the answer leaves out, or names twice, is in doubt: its batch is sent again.
+        """
+        del self.in_flight[request]
+        self.backoff.succeed()
+        throttle = min(max(values["throttle_time_ms"], 0) / 1000, MOST_THROTTLE)
+        self._throttled_until = max(self._throttled_until, now + throttle)
+        rows: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+        for topic in values["responses"]:
+            for row in topic["partition_responses"]:
+                rows.setdefault((topic["name"], row["index"]), []).append(row)
+        ended = []
+        for partition, batch in request.batches:
+            found = rows.get((partition.topic, partition.index), [])
+            ended.append((partition, batch, self._judge(batch, found)))
+        return ended
+
+    def unanswered(
+        self, request: ProduceRequest, error: ClientError, uncertain: bool
+    ) -> list[tuple[PartitionProducer, ProducerBatch, Answer]]:
+        """No answer will come. `uncertain`: some of the request may have reached the broker."""
+        del self.in_flight[request]
+        return [(*each, Answer(Verdict.RETRY, uncertain, error=error)) for each in request.batches]
+
+    def sent_without_answer(self, request: ProduceRequest) -> list[tuple[PartitionProducer, ProducerBatch, Answer]]:
+        """With acks=0: the request is on its way, and nobody will say more."""
+        del self.in_flight[request]
+        return [(*each, Answer(Verdict.STORED)) for each in request.batches]
+
+    def _judge(self, batch: ProducerBatch, rows: list[Mapping[str, Any]]) -> Answer:
+        subject = f"{batch.count:,} message{'s' * (batch.count > 1)}"
+        if len(rows) != 1:
+            error = ClientError(f"{self.address} named the partition {len(rows)} times in its answer")
+            return Answer(Verdict.RETRY, uncertain=True, error=error)
+        (row,) = rows
+        time = row["log_append_time_ms"]
+        return judge(subject, row["error_code"], max(row["base_offset"], -1), time, row["error_message"])
+
+    def _collect(self) -> ProduceRequest:
+        """One batch of each partition that is ready, as many as fit into a request; the rest comes first next time."""
+        batches: list[tuple[PartitionProducer, ProducerBatch]] = []
+        size = 0
+        for partition in list(self.ready):
+            size += partition.next_size()
+            if batches and size > self._config.message_bytes:
+                break
+            del self.ready[partition]
+            batches.append((partition, partition.take()))
+        request = ProduceRequest(batches)
+        self.in_flight[request] = None
+        return request

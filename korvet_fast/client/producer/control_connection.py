@@ -1,0 +1,44 @@
+"""One connection for Metadata and InitProducerId, apart from those that carry batches: a slow leader delays no news."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from korvet_fast.client.connection import Connection, connect
+from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.endpoint import Address
+from korvet_fast.wire.kafka.shapes.message import Message
+
+
+class ControlConnection:
+    """Asks any broker, and after a failure the next one. `brokers`: those that are known by now."""
+
+    def __init__(
+        self, bootstrap: Sequence[Address], brokers: Callable[[], Sequence[Address]], patience: float, largest: int
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._brokers = brokers
+        self._patience = patience
+        self._largest = largest
+        self._connection: Connection | None = None
+        self._turn = 0
+
+    async def request(self, message: Message, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask one broker. Raises `ClientError`; then the next call asks another one."""
+        try:
+            if self._connection is None or self._connection.failure is not None:
+                self._connection = await connect(self._next(), self._patience, self._largest)
+            return await self._connection.request(message, values)
+        except ClientError:
+            self._turn += 1
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Close the connection, if there is one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    def _next(self) -> Address:
+        candidates = list(dict.fromkeys([*self._bootstrap, *self._brokers()]))
+        return candidates[self._turn % len(candidates)]

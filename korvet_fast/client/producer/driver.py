@@ -1,0 +1,181 @@
+"""Runs the pipeline on asyncio: does what it wants done, wakes it in time, and tells those who wait."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+
+from korvet_fast.client.producer.broker_links import BrokerLinks
+from korvet_fast.client.producer.broker_producer import Connect, Disconnect, Produce
+from korvet_fast.client.producer.config import ProducerConfig
+from korvet_fast.client.producer.control_connection import ControlConnection
+from korvet_fast.client.producer.message import BufferFull, DeliveryFailed, ProducerClosed, QueuedRecords
+from korvet_fast.client.producer.pipeline import FetchMetadata, Pipeline
+from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.client.protocol.metadata import metadata_request
+from korvet_fast.endpoint import Address
+from korvet_fast.wire.kafka.shapes.cluster import METADATA
+from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
+
+_log = logging.getLogger(__name__)
+
+
+class Driver:
+    """`schedule` after whatever changes the pipeline: it runs once in the next turn of the loop, for all changes.
+
+    `on_ended`: called for each message that has ended; `on_admitted`: for each that got the memory it waited for.
+    """
+
+    def __init__(
+        self,
+        config: ProducerConfig,
+        bootstrap: Sequence[Address],
+        on_ended: Callable[[QueuedRecords], None],
+        on_admitted: Callable[[QueuedRecords], None],
+    ) -> None:
+        self.pipeline = Pipeline(config, Random())  # noqa: S311 pauses and spreading, no secrets
+        self._links = BrokerLinks(self.pipeline, self.schedule)
+        brokers = self.pipeline.brokers.addresses
+        self._control = ControlConnection(bootstrap, brokers, config.connect_timeout, config.answer_bytes)
+        self._on_ended = on_ended
+        self._on_admitted = on_admitted
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._scheduled = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._waits: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+        self._finishing: asyncio.Task[None] | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything has ended, or is about to."""
+        return self._finishing is not None
+
+    def now(self) -> float:
+        """The pipeline's clock, in seconds: that of the loop."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop.time()
+
+    def schedule(self) -> None:
+        """Run the pipeline in the next turn of the loop."""
+        if not self._scheduled and self._finishing is None:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._run)
+
+    async def wait(self, reached: Callable[[], bool]) -> None:
+        """Wait until something is so; it is looked at whenever the pipeline ran."""
+        if reached():
+            return
+        future = asyncio.get_running_loop().create_future()
+        self._waits.append((reached, future))
+        try:
+            await future
+        finally:
+            self._waits = [each for each in self._waits if each[1] is not future]
+
+    async def offer(self, records: QueuedRecords) -> None:
+        """Have a message taken as soon as there is memory. Raises `BufferFull` if there is none for `max.block.ms`, and
+        `DeliveryFailed` for what cannot be sent.
+        """
+        limit = self.pipeline.config.max_block
+        try:
+            async with asyncio.timeout(limit):
+                while not self._is_taken(records):
+                    await self._wait_for_an_end(self.pipeline.ledger.counts.ended)
+        except TimeoutError:
+            raise BufferFull(f"no memory within max.block.ms ({limit:g} s); raise buffer.memory") from None
+        self.schedule()
+
+    def _is_taken(self, records: QueuedRecords) -> bool:
+        try:
+            self.pipeline.dispatcher.offer(records, self.now(), wait=False)
+        except BufferFull:
+            return False
+        return True
+
+    async def _wait_for_an_end(self, ended: int) -> None:
+        """Wait until memory may have been given back."""
+        ledger = self.pipeline.ledger
+        self.schedule()
+        await self.wait(lambda: ledger.counts.ended != ended or ledger.freed or ledger.closing)
+
+    async def finish(self) -> None:
+        """End every message that has not ended, and everything that runs. The same end for all who call it."""
+        if self._finishing is None:
+            self._finishing = asyncio.get_running_loop().create_task(self._finish())
+        await asyncio.shield(self._finishing)
+
+    def _run(self) -> None:
+        self._scheduled = False
+        if self._finishing is not None:
+            return
+        now = self.now()
+        for action in self.pipeline.poll(now):
+            if isinstance(action, Produce):
+                self._links.produce(action.broker, action.request)
+            elif isinstance(action, Connect):
+                self._links.connect(action.broker)
+            elif isinstance(action, Disconnect):
+                self._links.disconnect(action.broker)
+            elif isinstance(action, FetchMetadata):
+                self._links.start(self._fetch_metadata(action.topics))
+            else:
+                self._links.start(self._init_producer_id())
+        self._tell()
+        self._set_timer(now)
+
+    def _set_timer(self, now: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        at = self.pipeline.next_time()
+        self._timer = None if at is None else asyncio.get_running_loop().call_at(max(at, now), self._run)
+
+    def _tell(self) -> None:
+        while self.pipeline.dispatcher.admitted:
+            self._on_admitted(self.pipeline.dispatcher.admitted.popleft())
+        while self.pipeline.ledger.ended:
+            self._on_ended(self.pipeline.ledger.ended.popleft())
+        while self.pipeline.stalls:
+            _log.warning("%s holds messages and makes no progress", self.pipeline.stalls.popleft())
+        waits, self._waits = self._waits, []
+        for reached, future in waits:
+            if future.done():
+                continue
+            if reached():
+                future.set_result(None)
+            else:
+                self._waits.append((reached, future))
+
+    async def _fetch_metadata(self, topics: Iterable[str]) -> None:
+        try:
+            answer = await self._control.request(METADATA, metadata_request(list(topics), create=True))
+        except ClientError as error:
+            _log.warning("no metadata: %s", error)
+            self.pipeline.metadata_failed(self.now())
+        else:
+            self.pipeline.metadata_received(answer, self.now())
+        self.schedule()
+
+    async def _init_producer_id(self) -> None:
+        request = {"transactional_id": None, "transaction_timeout_ms": 0}
+        try:
+            answer = await self._control.request(INIT_PRODUCER_ID, request)
+        except ClientError as error:
+            _log.warning("no producer id: %s", error)
+            self.pipeline.producer_id_failed(self.now())
+        else:
+            self.pipeline.producer_id_received(answer, self.now())
+        self.schedule()
+
+    async def _finish(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        error: DeliveryFailed = ProducerClosed("the producer was closed before the message was delivered")
+        self.pipeline.abandon(error)
+        await self._links.close()
+        await self._control.close()
+        self._tell()
+        for _, future in self._waits:
+            if not future.done():
+                future.set_result(None)
+        self._waits.clear()

@@ -1,0 +1,40 @@
+"""Interceptors: objects of the caller's that see each message once when it is sent, and once when it has ended."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from korvet_fast.client.producer.message import DeliveryFailed, Message, RecordMetadata
+
+_log = logging.getLogger(__name__)
+
+
+class Interceptors:
+    """Calls `on_send(message)`, which may return another message, and `on_acknowledgement(metadata, error)`.
+
+    Retries do not call them again. What one raises is logged, and changes nothing for the others or for the message.
+    """
+
+    def __init__(self, interceptors: Sequence[Any]) -> None:
+        self._senders = [each.on_send for each in interceptors if hasattr(each, "on_send")]
+        self._listeners = [each.on_acknowledgement for each in interceptors if hasattr(each, "on_acknowledgement")]
+
+    def __bool__(self) -> bool:
+        return bool(self._senders or self._listeners)
+
+    def send(self, message: Message) -> Message:
+        """What is to be sent instead of a message."""
+        for call in self._senders:
+            try:
+                message = call(message) or message
+            except Exception:  # noqa: BLE001 code of the caller's, which may raise anything
+                _log.exception("an interceptor's on_send failed; the message is sent as it was")
+        return message
+
+    def end(self, metadata: RecordMetadata | None, error: DeliveryFailed | None) -> None:
+        """A message has ended, in one way or the other."""
+        for call in self._listeners:
+            try:
+                call(metadata, error)
+            except Exception:  # noqa: BLE001 code of the caller's, which may raise anything
+                _log.exception("an interceptor's on_acknowledgement failed")

@@ -1,0 +1,182 @@
+"""What is sent, and how it ends: messages, the three outcomes, and the errors that carry them."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.endpoint import Address
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+OVERHEAD: Final = 512  # bytes that a message takes beside its key, value and headers: objects of Python, rounded up
+COPIES: Final = 2  # of key, value and headers: the message's own, and the record batch they are sent in
+
+
+class Outcome(StrEnum):
+    """How a message ends. Every accepted message ends exactly once."""
+
+    DELIVERED = "delivered"
+    NOT_WRITTEN = "failed, not written"  # the log does not have the message, and never will
+    UNKNOWN = "unknown"  # it was sent, and whether the log has it cannot be said
+
+
+class RecordMetadata(NamedTuple):
+    """Where a message is (Kafka's RecordMetadata).
+
+    `offset`: -1 if the broker did not say: it had stored the message before, or acks=0. `timestamp`: ms since 1970.
+    `confirmed`: False with acks=0, where nobody says whether the message was stored.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    confirmed: bool = True
+
+
+class Message(NamedTuple):
+    """A message for `AsyncProducer.input` (Sarama's ProducerMessage).
+
+    `partition` None: the partitioner chooses. `timestamp`: ms since 1970; None: when it is sent. `metadata`: anything
+    of the caller's; it comes back with the result and is not sent.
+    """
+
+    topic: str
+    value: bytes | None
+    key: bytes | None = None
+    headers: Headers = ()
+    partition: int | None = None
+    timestamp: int | None = None
+    metadata: Any = None
+
+
+class DeliveryFailed(ClientError):
+    """A message was not delivered. `outcome` says whether the log may have it; `partition` -1: none was chosen yet."""
+
+    def __init__(self, sentence: str, outcome: Outcome = Outcome.NOT_WRITTEN, cause: Exception | None = None) -> None:
+        super().__init__(sentence)
+        self.outcome = outcome
+        self.cause = cause
+
+
+class BufferFull(DeliveryFailed):
+    """There is no memory for the message within `buffer.memory`, and was none for `max.block.ms`."""
+
+
+class ProducerClosed(DeliveryFailed):
+    """The producer takes no more messages, or was closed before it had delivered this one."""
+
+
+class Expired(DeliveryFailed):
+    """`delivery.timeout.ms` passed since the producer accepted the message."""
+
+
+class Cancelled(DeliveryFailed):
+    """The caller withdrew the message before it was sent."""
+
+
+class QueuedRecords:
+    """One message, or one run of rows of `send_many`, on its way through the stages: they are batched as they are.
+
+    `values` and `keys` have `count` elements; `keys` None: all are null. `size`: bytes of the records in a batch, at
+    most; `charge`: bytes counted for them in the budget. `deadline`: seconds on the producer's clock. `partition` -1:
+    not chosen yet. The last three fields say how they ended; `outcome` None: not yet. Rows have the offsets from
+    `offset` on.
+    """
+
+    __slots__ = (
+        "charge",
+        "count",
+        "deadline",
+        "destination",
+        "error",
+        "headers",
+        "keys",
+        "number",
+        "offset",
+        "outcome",
+        "partition",
+        "place",
+        "size",
+        "timestamp",
+        "topic",
+        "values",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None,
+        headers: Headers,
+        partition: int,
+        timestamp: int,
+    ) -> None:
+        self.topic = topic
+        self.values = values
+        self.keys = keys
+        self.headers = headers
+        self.partition = partition
+        self.timestamp = timestamp
+        self.count = len(values)
+        self.size = records_size(values, keys, headers)
+        self.charge = COPIES * self.size + OVERHEAD
+        self.deadline = 0.0
+        self.number = 0  # rises with every message of the producer
+        self.destination: Address | str = ""  # what the charge counts for: a broker, or a topic without one
+        self.place: Place = Place.NEW
+        self.offset = -1
+        self.outcome: Outcome | None = None
+        self.error: DeliveryFailed | None = None
+
+    def keeps_memory(self, outcome: Outcome) -> bool:
+        """Whether the result waits to be taken: then its bytes count until `Dispatcher.release`."""
+        return False
+
+    def halves(self) -> tuple["QueuedRecords", "QueuedRecords"]:
+        """The first and the second half of several rows, for a batch that was too large."""
+        raise NotImplementedError
+
+
+class Place(StrEnum):
+    """Where a message is. It can be withdrawn up to QUEUED."""
+
+    NEW = "new"
+    LINE = "waiting for memory"
+    PENDING = "waiting for its topic's partitions"
+    QUEUED = "queued at its partition"
+    BATCHED = "in a batch"
+    ENDED = "ended"
+
+
+_RECORD_MOST: Final = 1 + 5 + 10 + 5 + 5 + 5 + 5  # attributes, then varints: length, time, offset, key, value, headers
+BATCH_HEADER: Final = 61
+_HEADER_MOST: Final = 10  # bytes of the two lengths of a header
+
+
+def records_size(values: Sequence[bytes | None], keys: Sequence[bytes | None] | None, headers: Headers) -> int:
+    """Bytes that records take in a batch, at most. `headers` are the same for each."""
+    size = len(values) * _RECORD_MOST + sum(map(len, filter(None, values)))
+    if keys is not None:
+        size += sum(map(len, filter(None, keys)))
+    for name, value in headers:
+        size += (_HEADER_MOST + len(name.encode()) + len(value or b"")) * len(values)
+    return size
+
+
+def _varint_size(number: int) -> int:
+    return max(1, -(-(number << 1).bit_length() // 7)) if number >= 0 else 1  # zigzag; -1 is one byte
+
+
+def encoded_size(value: bytes | None, key: bytes | None, headers: Headers) -> int:
+    """Exact bytes of an uncompressed batch with this record alone (KIP-98's format): Sarama's and Kafka's check."""
+    body = 3  # attributes, the differences of time and offset: 0
+    for part in (key, value):
+        body += _varint_size(-1 if part is None else len(part)) + len(part or b"")
+    body += _varint_size(len(headers))
+    for name, content in headers:
+        length = len(name.encode())
+        body += _varint_size(length) + length
+        body += _varint_size(-1 if content is None else len(content)) + len(content or b"")
+    return BATCH_HEADER + _varint_size(body) + body

@@ -1,0 +1,91 @@
+"""The account of every message from acceptance to its one end: memory, counts, flushes."""
+
+from collections import deque
+
+from korvet_fast.client.producer.memory_budget import Destination, MemoryBudget
+from korvet_fast.client.producer.message import DeliveryFailed, Outcome, Place, QueuedRecords
+from korvet_fast.client.producer.metrics import Counts
+
+
+class MessageLedger:
+    """`ended`: messages that have ended, each partition's in order, until the driver takes them out.
+
+    `freed`: memory was given back since this was last set to False. `hurried`: no batch waits for more messages.
+    """
+
+    def __init__(self, memory: int) -> None:
+        self.memory = MemoryBudget(memory)
+        self.counts = Counts()
+        self.ended: deque[QueuedRecords] = deque()
+        self.freed = False
+        self.closing = False
+        self.waiting = 0  # messages in line for memory
+        self._last = 0
+        self._flushes: dict[int, int] = {}  # last number of a flush -> messages up to it that have not ended
+
+    @property
+    def hurried(self) -> bool:
+        """Whether no batch waits for more messages: at a flush, at close, and when memory is short."""
+        return self.closing or self.waiting > 0 or bool(self._flushes)
+
+    def add(self, records: QueuedRecords) -> None:
+        """A message was accepted, or waits in line."""
+        self._last += 1
+        records.number = self._last
+        self.counts.accepted += records.count
+
+    def charge(self, records: QueuedRecords, destination: Destination) -> bool:
+        """Count a message's bytes; False if there is no room."""
+        if not self.memory.take(destination, records.charge):
+            return False
+        records.destination = destination
+        return True
+
+    def move_from_line(self, records: QueuedRecords, destination: Destination) -> bool:
+        """Count a message that waited for memory for its destination; False if there is no room yet."""
+        if not self.memory.move_from_line(records.topic, destination, records.charge):
+            return False
+        self.waiting -= 1
+        records.destination = destination
+        return True
+
+    def finish(self, records: QueuedRecords, outcome: Outcome, error: DeliveryFailed | None) -> None:
+        """A message has ended. Its bytes are given back, unless its result waits to be taken (`release`)."""
+        assert records.outcome is None, "a message ends once"
+        in_line, records.place = records.place is Place.LINE, Place.ENDED
+        records.outcome, records.error = outcome, error
+        if in_line:
+            self.waiting -= 1
+            self.memory.leave_line(records.topic, records.charge)
+        elif not records.keeps_memory(outcome):
+            self.release(records)
+        self._count(records, outcome)
+        self.ended.append(records)
+
+    def release(self, records: QueuedRecords) -> None:
+        """Give back the bytes of a message that was charged."""
+        self.memory.give_back(records.destination, records.charge)
+        self.freed = True
+
+    def flush(self) -> int:
+        """Send what is there without waiting for more. Returns a number for `is_flushed`."""
+        if self.counts.open:
+            self._flushes.setdefault(self._last, self.counts.open)
+        return self._last
+
+    def is_flushed(self, number: int) -> bool:
+        """Whether everything accepted before that flush has ended."""
+        return number not in self._flushes
+
+    def _count(self, records: QueuedRecords, outcome: Outcome) -> None:
+        if outcome is Outcome.DELIVERED:
+            self.counts.delivered += records.count
+        elif outcome is Outcome.UNKNOWN:
+            self.counts.unknown += records.count
+        else:
+            self.counts.failed += records.count
+        for number in list(self._flushes) if self._flushes else ():
+            if records.number <= number:
+                self._flushes[number] -= records.count
+                if not self._flushes[number]:
+                    del self._flushes[number]

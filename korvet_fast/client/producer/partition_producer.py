@@ -1,0 +1,250 @@
+"""The stage of one partition (Sarama's partitionProducer): its queue, its batches on their way, their sequence numbers.
+
+Order has one source: the queue. Batches leave it in order, and end in order. After any failure of a batch nothing more
+is sent until all requests of the partition are answered or dead; then the first batch goes alone, with the same bytes,
+and the others follow once it is stored. So no chaser and no retry levels are needed, and a batch never overtakes
+another, not even at a broker that has forgotten the producer and would accept any first sequence number.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from random import Random
+
+from korvet_fast.client.producer.config import ProducerConfig
+from korvet_fast.client.producer.message import DeliveryFailed, Expired, Outcome, QueuedRecords
+from korvet_fast.client.producer.producer_identity import PartitionSequence, ProducerIdentity
+from korvet_fast.client.producer.record_batch import ProducerBatch, Stages, encode
+from korvet_fast.client.producer.record_queue import RecordQueue
+from korvet_fast.client.producer.retry_handler import Answer, Backoff, Verdict
+from korvet_fast.endpoint import Address
+
+NEVER = float("inf")
+
+
+class PartitionProducer:
+    """A partition that messages are sent to. `broker`: where its leader is, None while nobody knows.
+
+    `in_flight`: its batches without an answer, all of them at `sent_to`. `on_stop`:
+    told of the failure after which no message may be taken any more (`on.failure` = stop).
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        index: int,
+        config: ProducerConfig,
+        identity: ProducerIdentity,
+        stages: Stages,
+        on_stop: Callable[[int, DeliveryFailed], None],
+        random: Random,
+    ) -> None:
+        self.topic = topic
+        self.index = index
+        self.broker: Address | None = None
+        self.sent_to: Address | None = None
+        self.in_flight = 0
+        self.queue = RecordQueue()
+        self.batches: deque[ProducerBatch] = deque()
+        self.progress = 0.0  # when the partition last ended a batch, or got its first message
+        self.is_reachable = True  # as the pipeline saw it last
+        self.backoff = Backoff(config.backoff, config.backoff_max, random)
+        self.retries = 0
+        self.wakes_at = NEVER  # the dispatcher looks at the partition then
+        self.stalled = False
+        self._config = config
+        self._stages = stages
+        self._on_stop = on_stop
+        self._sequence = PartitionSequence(identity, config.idempotent)
+        self._careful = True  # one batch at a time, until one is stored
+        self._draining = False
+
+    def __str__(self) -> str:
+        return f"partition {self.index} of topic {self.topic!r}"
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left to be sent or answered."""
+        return not self.queue and not self.batches
+
+    @property
+    def lacks_identity(self) -> bool:
+        """Whether the next batch needs a producer id that no broker gave yet."""
+        return self._sequence.is_missing
+
+    def enqueue(self, records: QueuedRecords, now: float) -> None:
+        """Take a message to the end of the queue."""
+        if self.idle:
+            self.progress = now
+        self.queue.append(records)
+
+    def ready_at(self, now: float) -> float | None:
+        """When the next batch may be sent, as far as this stage decides; None: not before something happens here."""
+        if self.broker is None or self._draining or self.idle or self.lacks_identity:
+            return None
+        if self.in_flight and (self._careful or self.sent_to != self.broker or self.in_flight >= self._config.window):
+            return None
+        if not all(batch.in_flight or batch.stored for batch in self.batches):
+            return max(now, self.backoff.until)
+        if not self.queue:
+            return None
+        accepted = self.queue.first.deadline - self._config.delivery_timeout
+        return max(now, self.backoff.until, 0.0 if self._is_full() else accepted + self._config.linger)
+
+    def next_size(self) -> int:
+        """Bytes of the batch that `take` would return, about."""
+        batch = self._next_unsent()
+        return len(batch.data) if batch else min(self.queue.bytes, self._config.batch_limit)
+
+    def take(self) -> ProducerBatch:
+        """The next batch, to be handed to the broker's connection now. Only when `ready_at` is not later than now."""
+        assert self.broker is not None, "ready"
+        batch = self._next_unsent() or self._seal()
+        batch.attempts += 1
+        batch.in_flight = True
+        self.retries += batch.attempts > 1
+        self.in_flight += 1
+        self.sent_to = self.broker
+        return batch
+
+    def answer(self, batch: ProducerBatch, answer: Answer, now: float) -> None:
+        """An attempt ended. What follows from a failure is decided when all requests of the partition have ended."""
+        batch.in_flight = False
+        batch.uncertain |= answer.uncertain
+        self.in_flight -= 1
+        if answer.verdict is Verdict.STORED:
+            batch.stored = answer.offset, answer.timestamp
+            self._end_stored(now)
+        else:
+            self._draining = True
+            if self.batches[0] is batch:  # any other may have failed only because an earlier one did
+                batch.failure = answer
+        if self._draining and not self.in_flight:
+            self._draining = False
+            self._careful = True
+            self._settle(now)
+
+    def abandon(self, error: DeliveryFailed) -> None:
+        """End everything here at once, answers or not; no more answers may be given to this stage."""
+        while self.batches:
+            self.batches.popleft().end(self._stages, error)
+        self._end_queue(error)
+
+    def expire(self, now: float) -> None:
+        """End what is past its deadline. What is on its way is waited for: its answer tells its outcome."""
+        limit = f"delivery.timeout.ms ({self._config.delivery_timeout:g} s)"
+        while (deadline := self.next_deadline()) is not None and deadline <= now:
+            if self.in_flight:
+                self._draining = True
+                return
+            self._fail(Expired(f"{self}: not delivered within {limit}"), now)
+
+    def next_deadline(self) -> float | None:
+        """When `expire` would end something."""
+        batch = self._next_unsent()
+        if batch is not None:
+            return batch.deadline
+        return self.queue.first.deadline if self.queue else None
+
+    def oldest_deadline(self) -> float | None:
+        """The deadline of the oldest message here."""
+        return self.batches[0].deadline if self.batches else self.next_deadline()
+
+    def _next_unsent(self) -> ProducerBatch | None:
+        return next((batch for batch in self.batches if not batch.in_flight and not batch.stored), None)
+
+    def _is_full(self) -> bool:
+        config = self._config
+        limits = (
+            (self.queue.bytes, config.batch_limit),
+            (self.queue.bytes, config.flush_bytes),
+            (self.queue.messages, config.batch_messages),
+            (self.queue.messages, config.flush_messages),
+        )
+        return self._stages.hurried or any(limit and reached >= limit for reached, limit in limits)
+
+    def _seal(self) -> ProducerBatch:
+        """Make a batch of the first messages of the queue. From here on its bytes do not change."""
+        batch = self._encode(self.queue.take(self._config.batch_limit, self._config.batch_messages))
+        self.batches.append(batch)
+        self._sequence.use(batch.count)
+        return batch
+
+    def _encode(self, records: Sequence[QueuedRecords], sequence: int | None = None) -> ProducerBatch:
+        producer = self._sequence.identity
+        first = self._sequence.next if sequence is None else sequence
+        return ProducerBatch(records, encode(records, self._config.compression, producer, first), first)
+
+    def _end_stored(self, now: float) -> None:
+        while self.batches and self.batches[0].stored:
+            batch = self.batches.popleft()
+            batch.end(self._stages, None)
+            self.progress = now
+            self.backoff.succeed()
+            self._careful = self._draining
+
+    def _settle(self, now: float) -> None:
+        """Nothing is on its way: decide what becomes of the first batch after its failure."""
+        first = self.batches[0] if self.batches else None
+        if first is not None and first.failure is not None:
+            self._settle_first(first, first.failure, now)
+        self.expire(now)
+
+    def _settle_first(self, batch: ProducerBatch, failure: Answer, now: float) -> None:
+        batch.failure = None
+        sentence = f"{self}: {failure.error}"
+        if failure.verdict is Verdict.RETRY:
+            batch.failures += 1
+            if self._config.retries is None or batch.failures <= self._config.retries:
+                self.backoff.fail(now)
+                return
+            sentence += f"; it was sent {batch.attempts} times"
+        elif failure.verdict is Verdict.TOO_LARGE and batch.count > 1 and not batch.uncertain:
+            self._split(batch)
+            return
+        self._fail(DeliveryFailed(sentence, cause=failure.error), now, lost=failure.verdict is Verdict.OUT_OF_ORDER)
+
+    def _split(self, batch: ProducerBatch) -> None:
+        """Two batches with half of the records each, and the same sequence numbers (Java's split)."""
+        self.batches.popleft()
+        records = batch.records if len(batch.records) > 1 else batch.records[0].halves()
+        half = len(records) // 2
+        first = self._encode(records[:half], batch.sequence)
+        following = self._sequence.advance(batch.sequence, first.count)
+        self.batches.extendleft((self._encode(records[half:], following), first))
+
+    def _fail(self, error: DeliveryFailed, now: float, *, lost: bool = False) -> None:
+        """End the first batch, or the first message of the queue, and by `on.failure` those behind it.
+
+        `lost`: the broker does not know the sequence any more. Nothing is in flight. What may be stored is never sent
+        again in another batch.
+        """
+        policy = self._config.on_failure
+        first = self.batches[0] if self.batches else None
+        kept = [each for each in self.batches if not (each is first or each.uncertain or each.stored)]
+        kept = kept if policy == "continue" else []
+        doomed = [each for each in self.batches if each not in kept]
+        if first is not None:
+            certain = not lost and not any(each.uncertain or each.stored for each in self.batches)
+            self._sequence.restart(first.sequence if certain else None)
+        self.batches.clear()
+        for batch in doomed:
+            batch.end(self._stages, error)
+        if policy != "continue":
+            self._end_queue(error)
+        elif first is None:
+            self._end_first(error)
+        for batch in reversed(kept):
+            for each in reversed(batch.records):
+                self.queue.put_back(each)
+        self.progress = now
+        if policy == "stop":
+            self._on_stop(self.index, error)
+
+    def _end_queue(self, error: DeliveryFailed) -> None:
+        while self.queue:
+            self._end_first(error)
+
+    def _end_first(self, error: DeliveryFailed) -> None:
+        records = self.queue.first
+        self.queue.remove(records)
+        self._stages.finish(records, Outcome.NOT_WRITTEN, error)

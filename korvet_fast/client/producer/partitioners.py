@@ -1,0 +1,115 @@
+"""Which partition a message goes to, when it does not name one. Sarama's and Java's rules."""
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from random import Random
+from typing import Final, Protocol
+
+from korvet_fast.client.producer.hashing import crc_hash, murmur2_hash, sarama_hash, sarama_reference_hash
+
+KeyHash = Callable[[bytes, int], int]
+
+# The name of a partitioner -> how it places keys; None: it does not look at them.
+PARTITIONERS: Final[dict[str, KeyHash | None]] = {
+    "murmur2": murmur2_hash,
+    "hash": sarama_hash,
+    "reference_hash": sarama_reference_hash,
+    "crc32": crc_hash,
+    "random": None,
+    "round_robin": None,
+    "manual": None,
+}
+# librdkafka's and Sarama's names of the same.
+ALIASES: Final = {
+    "default": "murmur2",
+    "murmur2_random": "murmur2",
+    "consistent": "crc32",
+    "consistent_random": "crc32",
+    "fnv1a": "hash",
+    "fnv1a_random": "hash",
+    "roundrobin": "round_robin",
+    "NewHashPartitioner": "hash",
+    "NewReferenceHashPartitioner": "reference_hash",
+    "NewConsistentCRCHashPartitioner": "crc32",
+    "NewMurmur2Partitioner": "murmur2",
+    "NewRandomPartitioner": "random",
+    "NewRoundRobinPartitioner": "round_robin",
+    "NewManualPartitioner": "manual",
+}
+
+
+class TopicView(Protocol):
+    """What a partitioner sees of a topic. `count`: its partitions, one at least."""
+
+    count: int
+
+    def is_available(self, index: int) -> bool:
+        """Whether a partition has a leader that can be reached, as far as is known."""
+
+    def available(self) -> Sequence[int]:
+        """The partitions that are available, or all if none is."""
+
+    def queued_bytes(self, index: int) -> int:
+        """Bytes that wait at a partition."""
+
+
+class StickyPartitioner:
+    """For messages without a key: one partition until it got `stick` bytes, then another (KIP-794).
+
+    So partitions get the same number of bytes, whatever the sizes of messages. Unlike in KIP-480 a slow broker gets no
+    more than others: what counts is bytes, not batches. `adaptive`: where less
+    waits is the likelier one. Partitions without a leader are avoided while others have one.
+    """
+
+    def __init__(self, stick: int, adaptive: bool, random: Random) -> None:
+        self._stick = stick
+        self._adaptive = adaptive
+        self._random = random
+        self._current = -1
+        self._taken = 0
+
+    def choose(self, topic: TopicView) -> int:
+        """A partition."""
+        stay = 0 <= self._current < topic.count and self._taken < self._stick
+        if not stay or not topic.is_available(self._current):
+            self._current = self._next(topic.available(), topic)
+            self._taken = 0
+        return self._current
+
+    def add(self, size: int) -> None:
+        """So many bytes went to the partition chosen last."""
+        self._taken += size
+
+    def _next(self, partitions: Sequence[int], topic: TopicView) -> int:
+        if not self._adaptive or len(partitions) == 1:
+            return self._random.choice(partitions)
+        waiting = [topic.queued_bytes(each) // self._stick for each in partitions]  # in batches, as Java's queue sizes
+        most = max(waiting) + 1
+        totals = list(accumulate(most - each for each in waiting))
+        point = self._random.randrange(totals[-1])
+        return next(each for each, total in zip(partitions, totals, strict=True) if point < total)
+
+
+class Partitioner:
+    """One topic's partitioner, named as in `PARTITIONERS`."""
+
+    def __init__(self, name: str, ignore_keys: bool, sticky: StickyPartitioner, random: Random) -> None:
+        self._name = name
+        self._hash = None if ignore_keys else PARTITIONERS[name]
+        self._sticky = sticky
+        self._random = random
+        self._turn = -1
+
+    def choose(self, key: bytes | None, size: int, topic: TopicView) -> int:
+        """The partition of a message of `size` bytes. An empty key is a key; only None is none."""
+        if self._hash is not None and key is not None:
+            return self._hash(key, topic.count)
+        if self._name == "random":
+            return self._random.choice(topic.available())
+        if self._name == "round_robin":
+            usable = topic.available()
+            self._turn += 1
+            return usable[self._turn % len(usable)]
+        chosen = self._sticky.choose(topic)
+        self._sticky.add(size)
+        return chosen

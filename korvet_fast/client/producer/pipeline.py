@@ -1,0 +1,259 @@
+"""All stages together, without I/O and without a clock: what a driver, or a simulation, runs.
+
+A driver passes messages in (`dispatcher.offer`), asks what to do now (`poll`) and when to ask again (`next_time`), does
+it, and tells what came of it. `now` is in seconds on any clock that does not go back; all calls come from one thread.
+Messages that have ended are in `ledger.ended`.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from random import Random
+from typing import Any, NamedTuple
+
+from korvet_fast.client.producer.broker_producer import Connect, Disconnect, Produce, ProduceRequest, State
+from korvet_fast.client.producer.broker_producers import BrokerProducers
+from korvet_fast.client.producer.config import ProducerConfig
+from korvet_fast.client.producer.dispatcher import Dispatcher
+from korvet_fast.client.producer.identity_request import IdentityRequest
+from korvet_fast.client.producer.message import DeliveryFailed
+from korvet_fast.client.producer.message_ledger import MessageLedger
+from korvet_fast.client.producer.metadata_refresh import MetadataRefresh
+from korvet_fast.client.producer.metrics import ProducerMetrics
+from korvet_fast.client.producer.partition_producer import PartitionProducer
+from korvet_fast.client.producer.producer_identity import ProducerIdentity
+from korvet_fast.client.producer.record_batch import ProducerBatch
+from korvet_fast.client.producer.retry_handler import Answer, Backoff, asks_for_metadata
+from korvet_fast.client.producer.topic_producer import TopicProducer
+from korvet_fast.client.producer.wake_times import WakeTimes
+from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.endpoint import Address
+
+
+class FetchMetadata(NamedTuple):
+    """Ask any broker for these topics; tell `metadata_received` or `metadata_failed`."""
+
+    topics: list[str]
+
+
+class InitProducerId(NamedTuple):
+    """Ask any broker for a producer id; tell `producer_id_received` or `producer_id_failed`."""
+
+
+Action = Connect | Disconnect | Produce | FetchMetadata | InitProducerId
+
+
+class Pipeline:
+    """`stalls`: partitions with messages and no progress for `stall.ms`; the driver takes them out."""
+
+    def __init__(self, config: ProducerConfig, random: Random) -> None:
+        self.config = config
+        self.ledger = MessageLedger(config.memory)
+        self.dispatcher = Dispatcher(config, self.ledger, self._make_topic)
+        self.brokers = BrokerProducers(config, self._make_backoff)
+        self.stalls: deque[PartitionProducer] = deque()
+        self._random = random
+        self._identity = ProducerIdentity()
+        self._identity_request = IdentityRequest(self._identity, self._make_backoff())
+        self._refresh = MetadataRefresh(self._make_backoff(), config.metadata_max_age)
+        self._wakes = WakeTimes()
+
+    def flush(self) -> int:
+        """Send what is there without waiting for more. Returns a number for `ledger.is_flushed`."""
+        number = self.ledger.flush()
+        self.dispatcher.hurry()
+        return number
+
+    def close(self) -> None:
+        """Take no more messages, and send those that are here without waiting for more."""
+        self.ledger.closing = True
+        self.dispatcher.hurry()
+
+    def abandon(self, error: DeliveryFailed) -> None:
+        """End every message at once: as unknown what may have been written. Nothing may be told afterwards."""
+        self.ledger.closing = True
+        self.dispatcher.abandon(error)
+
+    def poll(self, now: float) -> list[Action]:
+        """What the driver has to do now, in this order."""
+        actions: list[Action] = []
+        dirty = self.dispatcher.dirty
+        dirty.update(dict.fromkeys(self._wakes.take_due(now)))
+        self.dispatcher.expire(now)
+        busy = True
+        while busy:
+            if self.ledger.freed:
+                self.ledger.freed = False
+                self.dispatcher.admit(now)
+            while dirty:
+                partition = next(iter(dirty))
+                del dirty[partition]
+                self._update(partition, now)
+            busy = self.ledger.freed
+            self._hold_back()
+            for broker in self.brokers:
+                action = broker.next_action(now)
+                if action is not None:
+                    actions.append(action)
+                    busy = True
+                if isinstance(action, Produce):
+                    dirty.update((partition, None) for partition, _ in action.request.batches)
+        self._ask(now, actions)
+        return actions
+
+    def next_time(self) -> float | None:
+        """When to call `poll` again if nothing happens before; None: not at all."""
+        times = [self._wakes.next_time(), self.dispatcher.next_time(), self._identity_request.due()]
+        times += [broker.next_time() for broker in self.brokers]
+        if self.dispatcher.topics:
+            times.append(self._refresh.due())
+        return min((each for each in times if each is not None), default=None)
+
+    def metrics(self, now: float) -> ProducerMetrics:
+        """What can be said now. Looks at every partition."""
+        partitions = list(self.dispatcher.partitions())
+        deadlines = [each.oldest_deadline() for each in partitions]
+        deadlines += [topic.pending[0].deadline for topic in self.dispatcher.topics.values() if topic.pending]
+        accepted = min((at for at in deadlines if at is not None), default=now + self.config.delivery_timeout)
+        counts, memory = self.ledger.counts, self.ledger.memory
+        return ProducerMetrics(
+            accepted=counts.accepted,
+            delivered=counts.delivered,
+            failed=counts.failed,
+            unknown=counts.unknown,
+            open=counts.open,
+            buffer_bytes=memory.used,
+            buffer_peak_bytes=memory.peak,
+            waiting_for_memory=self.ledger.waiting,
+            requests_in_flight=sum(len(broker.in_flight) for broker in self.brokers),
+            retries=sum(each.retries for each in partitions),
+            oldest=now + self.config.delivery_timeout - accepted,
+            stalled=tuple(str(each) for each in partitions if each.stalled),
+        )
+
+    # What came of the actions.
+
+    def connected(self, address: Address) -> None:
+        """A broker's connection is up."""
+        self.brokers.get(address).state = State.UP
+
+    def lost(self, address: Address, error: ClientError, now: float) -> None:
+        """A broker's connection broke, or could not be made. What was in flight there is in doubt."""
+        broker = self.brokers.get(address)
+        was_used = bool(broker.in_flight) or broker.state is State.CONNECTING
+        for request in list(broker.in_flight):
+            self._apply(broker.unanswered(request, error, uncertain=True), now)
+        broker.state = State.DOWN
+        if was_used:
+            broker.backoff.fail(now)
+            self._refresh.want()
+
+    def not_sent(self, address: Address, request: ProduceRequest, error: ClientError, now: float) -> None:
+        """The connection had failed before: nothing of the request was handed to it."""
+        broker = self.brokers.get(address)
+        if request in broker.in_flight:
+            self._apply(broker.unanswered(request, error, uncertain=False), now)
+
+    def answered(self, address: Address, request: ProduceRequest, values: Mapping[str, Any] | None, now: float) -> None:
+        """A request was answered; `values` None with acks=0: it is on its way."""
+        broker = self.brokers.get(address)
+        if request in broker.in_flight:
+            ended = broker.sent_without_answer(request) if values is None else broker.answered(request, values, now)
+            self._apply(ended, now)
+
+    def metadata_received(self, answer: Mapping[str, Any], now: float) -> None:
+        """A Metadata answer. What it leaves out stays as it was."""
+        self.brokers.update(answer)
+        for row in answer["topics"]:
+            self.dispatcher.update(row, now)
+        complete = not self.dispatcher.incomplete
+        for partition in self.dispatcher.partitions():
+            self.brokers.attach(partition)
+            complete &= partition.idle or partition.broker is not None
+            self.dispatcher.dirty[partition] = None
+        self.brokers.forget_unused()
+        self.ledger.freed = True  # messages in line may have another destination now
+        self._refresh.received(now, complete)
+
+    def metadata_failed(self, now: float) -> None:
+        """No broker answered."""
+        self._refresh.failed(now)
+
+    def producer_id_received(self, answer: Mapping[str, Any], now: float) -> None:
+        """An InitProducerId answer."""
+        self.dispatcher.dirty.update(dict.fromkeys(self._identity_request.received(answer, now)))
+
+    def producer_id_failed(self, now: float) -> None:
+        """No broker gave a producer id."""
+        self._identity_request.failed(now)
+
+    def _apply(self, ended: Iterable[tuple[PartitionProducer, ProducerBatch, Answer]], now: float) -> None:
+        for partition, batch, answer in ended:
+            if asks_for_metadata(answer):
+                self._refresh.want()
+            partition.answer(batch, answer, now)
+            self.dispatcher.dirty[partition] = None
+
+    def _update(self, partition: PartitionProducer, now: float) -> None:
+        """Put a partition where it belongs now: at its broker, or asleep until something is due."""
+        partition.expire(now)
+        broker = self.brokers.attach(partition)
+        partition.is_reachable = broker is not None and not broker.backoff.failures
+        ready = partition.ready_at(now)
+        if broker is not None:
+            if ready is not None and ready <= now:
+                broker.ready.setdefault(partition)
+            else:
+                broker.ready.pop(partition, None)
+        if partition.idle:
+            return
+        if broker is None:
+            self._refresh.want()
+        if partition.lacks_identity:
+            self._identity_request.want(partition)
+        for at in (ready, partition.next_deadline()):
+            if at is not None and at > now:
+                self._wakes.wake(partition, at)
+        self._watch(partition, now)
+
+    def _hold_back(self) -> None:
+        """After the last epoch, partitions that were ready need a new producer id first."""
+        if not self._identity.wanted:
+            return
+        for broker in self.brokers:
+            for partition in [each for each in broker.ready if each.lacks_identity]:
+                del broker.ready[partition]
+                self._identity_request.want(partition)
+
+    def _watch(self, partition: PartitionProducer, now: float) -> None:
+        """Report a partition that holds messages and makes no progress, once."""
+        until = partition.progress + self.config.stall
+        if now < until:
+            partition.stalled = False
+            self._wakes.wake(partition, until)
+        elif not partition.stalled:
+            partition.stalled = True
+            self.stalls.append(partition)
+
+    def _ask(self, now: float, actions: list[Action]) -> None:
+        if self.dispatcher.incomplete:
+            self._refresh.want()
+        due = self._refresh.due()
+        if due is not None and due <= now and self.dispatcher.topics:
+            self._refresh.sent()
+            actions.append(FetchMetadata(list(self.dispatcher.topics)))
+        due = self._identity_request.due()
+        if due is not None and due <= now:
+            self._identity_request.sent()
+            actions.append(InitProducerId())
+
+    def _make_topic(self, name: str) -> TopicProducer:
+        return TopicProducer(name, self.config, self._make_partition, self.brokers.can_reach, self._random)
+
+    def _make_partition(self, topic: str, index: int) -> PartitionProducer:
+        on_stop = self.dispatcher.topics[topic].stopped.__setitem__
+        partition = PartitionProducer(topic, index, self.config, self._identity, self.ledger, on_stop, self._random)
+        self.brokers.attach(partition)
+        return partition
+
+    def _make_backoff(self) -> Backoff:
+        return Backoff(self.config.backoff, self.config.backoff_max, self._random)

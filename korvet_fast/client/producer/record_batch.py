@@ -1,0 +1,108 @@
+"""A record batch as it is sent, and sent again: built once, natively, and never changed."""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain
+from typing import Protocol
+
+from korvet_fast._native import build_batch
+from korvet_fast.client.producer.message import DeliveryFailed, Outcome, QueuedRecords
+from korvet_fast.client.producer.retry_handler import Answer
+
+
+class Stages(Protocol):
+    """What the stage needs of the others."""
+
+    @property
+    def hurried(self) -> bool:
+        """Whether no batch waits for more messages: at a flush, at close, and when memory is short."""
+
+    def finish(self, records: QueuedRecords, outcome: Outcome, error: DeliveryFailed | None) -> None:
+        """A message has ended."""
+
+
+class ProducerBatch:
+    """Records of one partition with their bytes (Java's ProducerBatch).
+
+    `sequence`: of the first record, -1 without idempotence. `attempts`: how often it was handed to a connection.
+    `uncertain`: an attempt ended without an answer that says whether the batch was stored.
+    """
+
+    __slots__ = (
+        "attempts",
+        "count",
+        "data",
+        "failure",
+        "failures",
+        "in_flight",
+        "records",
+        "sequence",
+        "stored",
+        "uncertain",
+    )
+
+    def __init__(self, records: Sequence[QueuedRecords], data: bytes, sequence: int) -> None:
+        self.records = records
+        self.data = data
+        self.sequence = sequence
+        self.count = sum(each.count for each in records)
+        self.attempts = 0
+        self.failures = 0  # of its own, not because an earlier batch failed
+        self.in_flight = False
+        self.uncertain = False
+        self.failure: Answer | None = None  # why its last attempt failed, while others are still on their way
+        self.stored: tuple[int, int] | None = None  # base offset and time of append; known before its turn to end
+
+    @property
+    def deadline(self) -> float:
+        """When the first of its records expires."""
+        return self.records[0].deadline
+
+    def end(self, stages: Stages, error: DeliveryFailed | None) -> None:
+        """End its records: delivered if it is stored, else with `error` as not written, or unknown if it was sent."""
+        outcome = Outcome.UNKNOWN if self.uncertain or self.in_flight else Outcome.NOT_WRITTEN
+        if self.stored is None:
+            for each in self.records:
+                stages.finish(each, outcome, error)
+            return
+        offset, timestamp = self.stored
+        for each in self.records:
+            each.offset = offset
+            each.timestamp = timestamp if timestamp >= 0 else each.timestamp
+            stages.finish(each, Outcome.DELIVERED, None)
+            offset += each.count if offset >= 0 else 0
+
+
+def encode(records: Sequence[QueuedRecords], compression: int, producer: tuple[int, int], sequence: int) -> bytes:
+    """Records as one batch. `producer`: id and epoch, (-1, -1) without idempotence."""
+    columns: dict[str, bytes | memoryview] = {}
+    times = array("q")
+    for each in records:
+        times.extend((each.timestamp,) * each.count)
+    columns["timestamp"] = memoryview(times)
+    _add_cells(columns, "value", [value for each in records for value in each.values])
+    if any(each.keys is not None for each in records):
+        _add_cells(columns, "key", [key for each in records for key in (each.keys or (None,) * each.count)])
+    if any(each.headers for each in records):
+        _add_headers(columns, records)
+    producer_id, epoch = producer
+    return bytes(build_batch(columns, compression, 0, producer_id, epoch, sequence))
+
+
+def _add_cells(columns: dict[str, bytes | memoryview], name: str, cells: Sequence[bytes | None]) -> None:
+    _add_lengths(columns, f"{name}_offsets", (len(cell or b"") for cell in cells))
+    columns[name] = b"".join(filter(None, cells))
+    columns[f"{name}_valid"] = bytes(cell is not None for cell in cells)
+
+
+def _add_headers(columns: dict[str, bytes | memoryview], records: Sequence[QueuedRecords]) -> None:
+    rows = [each.headers for each in records for _ in range(each.count)]
+    names = [name.encode() for name, _ in chain.from_iterable(rows)]
+    _add_lengths(columns, "header_offsets", map(len, rows))
+    _add_lengths(columns, "header_key_offsets", map(len, names))
+    columns["header_key"] = b"".join(names)
+    _add_cells(columns, "header_value", [value for _, value in chain.from_iterable(rows)])
+
+
+def _add_lengths(columns: dict[str, bytes | memoryview], name: str, lengths: Iterable[int]) -> None:
+    columns[name] = memoryview(array("i", accumulate(lengths, initial=0)))

@@ -1,0 +1,59 @@
+"""The messages of a partition that are in no batch yet, in order."""
+
+from collections import deque
+
+from korvet_fast.client.producer.message import Place, QueuedRecords
+
+
+class RecordQueue:
+    """A queue that knows its size. `bytes`: of its records in batches; `messages`: rows count each."""
+
+    __slots__ = ("_records", "bytes", "messages")
+
+    def __init__(self) -> None:
+        self._records: deque[QueuedRecords] = deque()
+        self.bytes = 0
+        self.messages = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._records)
+
+    @property
+    def first(self) -> QueuedRecords:
+        """The oldest; only when there is one."""
+        return self._records[0]
+
+    def append(self, records: QueuedRecords) -> None:
+        """Add at the end."""
+        records.place = Place.QUEUED
+        self._records.append(records)
+        self.bytes += records.size
+        self.messages += records.count
+
+    def put_back(self, records: QueuedRecords) -> None:
+        """Add at the front, where they came from."""
+        self.append(records)
+        self._records.rotate(1)
+
+    def remove(self, records: QueuedRecords) -> None:
+        """Take one out, wherever it is."""
+        self._records.remove(records)
+        self.bytes -= records.size
+        self.messages -= records.count
+
+    def take(self, most_bytes: int, most_messages: int) -> list[QueuedRecords]:
+        """What goes into one batch: one at least, then as long as there is room. `most_messages` 0: no limit."""
+        taken: list[QueuedRecords] = []
+        size = count = 0
+        while self._records:
+            each = self._records[0]
+            full = size + each.size > most_bytes or (most_messages and count + each.count > most_messages)
+            if taken and full:
+                break
+            taken.append(self._records.popleft())
+            each.place = Place.BATCHED
+            size += each.size
+            count += each.count
+        self.bytes -= size
+        self.messages -= count
+        return taken

@@ -1,0 +1,100 @@
+"""What an answer, or none, means for a batch, and how long to wait before the next attempt (Sarama's retryHandler)."""
+
+from enum import Enum, auto
+from random import Random
+from typing import Final, NamedTuple
+
+from korvet_fast.client.protocol.errors import BrokerError, ClientError, broker_error
+from korvet_fast.errors import Errors
+
+
+class Verdict(Enum):
+    """What becomes of a batch."""
+
+    STORED = auto()
+    RETRY = auto()
+    OUT_OF_ORDER = auto()  # the broker misses a batch before this one, or does not know the producer
+    TOO_LARGE = auto()
+    REFUSED = auto()
+
+
+class Answer(NamedTuple):
+    """How an attempt ended. `uncertain`: the log may have the batch all the same."""
+
+    verdict: Verdict
+    uncertain: bool = False
+    offset: int = -1
+    timestamp: int = -1
+    error: ClientError | None = None
+
+
+# A batch refused with one of these was not stored. With any other it may have been: a leader that lost its office
+# while it waited for its replicas answers NOT_LEADER_OR_FOLLOWER (Kafka's DelayedProduce), and the new one may have it.
+_NEVER_STORED: Final = frozenset({
+    Errors.CORRUPT_MESSAGE, Errors.INVALID_TOPIC_EXCEPTION, Errors.MESSAGE_TOO_LARGE, Errors.NOT_ENOUGH_REPLICAS,
+    Errors.INVALID_REQUIRED_ACKS, Errors.UNSUPPORTED_VERSION, Errors.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    Errors.UNSUPPORTED_COMPRESSION_TYPE, Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, Errors.INVALID_PRODUCER_EPOCH,
+    Errors.UNKNOWN_PRODUCER_ID, Errors.INVALID_RECORD, Errors.INVALID_TIMESTAMP, Errors.POLICY_VIOLATION,
+    Errors.THROTTLING_QUOTA_EXCEEDED, Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+})  # fmt: skip
+_LOST_PRODUCER: Final = frozenset({
+    Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, Errors.UNKNOWN_PRODUCER_ID, Errors.INVALID_PRODUCER_EPOCH,
+})  # fmt: skip
+_RECORD_LIST_TOO_LARGE: Final = 18  # codes that our broker never sends, and Kafka's do
+_NETWORK_EXCEPTION: Final = 13
+_AUTHORIZATION: Final = frozenset({29, 31})  # of the topic, of the cluster
+
+
+def judge(subject: str, code: int, offset: int, timestamp: int, detail: str | None) -> Answer:
+    """What a partition's row of a Produce answer means. `subject`: the batch, for the error's sentence."""
+    if code == 0:
+        return Answer(Verdict.STORED, offset=offset, timestamp=timestamp)
+    error = broker_error(subject, code, detail)
+    if error.error == Errors.DUPLICATE_SEQUENCE_NUMBER:
+        return Answer(Verdict.STORED)  # and the offset stays -1: Sarama says 0, which is another message's
+    if error.error in _LOST_PRODUCER:
+        return Answer(Verdict.OUT_OF_ORDER, error=error)
+    if error.error == Errors.MESSAGE_TOO_LARGE or code == _RECORD_LIST_TOO_LARGE:
+        return Answer(Verdict.TOO_LARGE, error=error)
+    uncertain = error.error not in _NEVER_STORED and code not in _AUTHORIZATION
+    retriable = error.retriable or code == _NETWORK_EXCEPTION
+    return Answer(Verdict.RETRY if retriable else Verdict.REFUSED, uncertain, error=error)
+
+
+def asks_for_metadata(answer: Answer) -> bool:
+    """Whether the leader may be another one by now."""
+    if not isinstance(answer.error, BrokerError):
+        return answer.error is not None
+    return answer.error.error in (
+        Errors.NOT_LEADER_OR_FOLLOWER,
+        Errors.LEADER_NOT_AVAILABLE,
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+        Errors.FENCED_LEADER_EPOCH,
+        Errors.UNKNOWN_LEADER_EPOCH,
+        Errors.KAFKA_STORAGE_ERROR,
+    )
+
+
+class Backoff:
+    """Pauses in seconds that double from `first` up to `longest`, each up to a fifth shorter or longer (KIP-580)."""
+
+    __slots__ = ("_first", "_longest", "_random", "failures", "until")
+
+    def __init__(self, first: float, longest: float, random: Random) -> None:
+        self._first = first
+        self._longest = longest
+        self._random = random
+        self.failures = 0  # one after the other
+        self.until = 0.0  # on the producer's clock: no attempt before
+
+    def fail(self, now: float) -> float:
+        """An attempt failed: returns when the next may be made."""
+        pause = min(self._longest, self._first * 2.0 ** min(self.failures, 30))
+        self.failures += 1
+        self.until = now + pause * self._random.uniform(0.8, 1.2)
+        return self.until
+
+    def succeed(self) -> None:
+        """An attempt succeeded: the next failure waits the first pause again."""
+        self.failures = 0
+        self.until = 0.0

@@ -1,0 +1,86 @@
+"""The stage of one topic (Sarama's topicProducer): chooses partitions, and holds what comes before they are known."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from random import Random
+
+from korvet_fast.client.producer.config import ProducerConfig
+from korvet_fast.client.producer.message import DeliveryFailed, Place, QueuedRecords
+from korvet_fast.client.producer.partition_producer import PartitionProducer
+from korvet_fast.client.producer.partitioners import Partitioner, StickyPartitioner
+
+
+class TopicProducer:
+    """A topic that messages are sent to. `count`: its partitions, 0 while they are not known.
+
+    `pending`: messages without a partition yet, in order. `awaited`: somebody else wants to know the partitions.
+    `stopped`: partitions that take no messages since one of theirs failed (`on.failure` = stop), and the failure.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        config: ProducerConfig,
+        make_partition: Callable[[str, int], PartitionProducer],
+        can_reach: Callable[[str, int], bool],
+        random: Random,
+    ) -> None:
+        self.name = name
+        self.count = 0
+        self.awaited = False
+        self.stopped: dict[int, DeliveryFailed] = {}
+        self.pending: deque[QueuedRecords] = deque()
+        self.partitions: dict[int, PartitionProducer] = {}
+        self._manual = config.partitioner == "manual"
+        self._make_partition = make_partition
+        self._can_reach = can_reach
+        sticky = StickyPartitioner(config.batch_limit, config.adaptive, random)
+        self._partitioner = Partitioner(config.partitioner, config.ignore_keys, sticky, random)
+
+    def choose(self, records: QueuedRecords) -> PartitionProducer | None:
+        """The partition that messages go to; None while it cannot be said. Raises `DeliveryFailed` if there is none."""
+        if records.partition < 0 and self._manual:
+            raise DeliveryFailed("partitioner=manual: each message has to name its partition; give partition=")
+        if not self.count:
+            return None
+        if records.partition < 0:
+            key = records.keys[0] if records.keys else None
+            records.partition = self.choose_index(key, records.size)
+        if records.partition >= self.count and records.partition not in self.partitions:
+            raise DeliveryFailed(
+                f"topic {self.name!r} has no partition {records.partition}; it has 0 to {self.count - 1}"
+            )
+        if records.partition in self.stopped:
+            failure = self.stopped[records.partition]
+            raise DeliveryFailed(f"partition {records.partition} takes no messages since one failed: {failure}")
+        return self.partition(records.partition)
+
+    def choose_index(self, key: bytes | None, size: int) -> int:
+        """The partition for a key, or for a message without one. Only when the partitions are known."""
+        return self._partitioner.choose(key, size, self)
+
+    def partition(self, index: int) -> PartitionProducer:
+        """The stage of a partition. It lives as long as the producer: its sequence numbers must not be lost."""
+        found = self.partitions.get(index)
+        if found is None:
+            found = self.partitions[index] = self._make_partition(self.name, index)
+        return found
+
+    def wait_for_partitions(self, records: QueuedRecords) -> None:
+        """Keep a message until the partitions are known."""
+        records.place = Place.PENDING
+        self.pending.append(records)
+
+    def is_available(self, index: int) -> bool:
+        """Whether a partition has a leader that can be reached, as far as is known."""
+        found = self.partitions.get(index)
+        return found.is_reachable if found is not None else self._can_reach(self.name, index)
+
+    def available(self) -> Sequence[int]:
+        """The partitions that are available, or all if none is."""
+        return [index for index in range(self.count) if self.is_available(index)] or range(self.count)
+
+    def queued_bytes(self, index: int) -> int:
+        """Bytes that wait at a partition."""
+        found = self.partitions.get(index)
+        return found.queue.bytes if found else 0

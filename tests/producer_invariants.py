@@ -1,0 +1,48 @@
+"""What has to hold after every history of the producer, whatever went wrong: P1 to P9, P13 and P14 of its design."""
+
+from korvet_fast.client.producer.message import BufferFull, Cancelled, Outcome
+from producer_world import ProducerWorld
+
+
+def check(world: ProducerWorld) -> None:
+    """Every message has ended, and nothing can happen any more."""
+    check_accounts(world)
+    for topic, index in world.cluster.logs:
+        check_partition(world, topic, index)
+
+
+def check_accounts(world: ProducerWorld) -> None:
+    counts, memory = world.pipeline.ledger.counts, world.pipeline.ledger.memory
+    assert [each for each in world.sent if each.outcome is None] == []
+    assert len(world.ended) == len(world.sent) == counts.accepted  # P1
+    assert counts.open == 0
+    assert memory.empty, "all memory is given back"  # P7; `pump` checks the budget at every step
+    assert memory.peak <= memory.total
+    slack = world.config.request_timeout + 0.01
+    for each in world.sent:
+        if each.deadline:  # 0: it ended in line for memory, where max.block.ms is the limit
+            assert world.ended_at[each] <= each.deadline + slack  # P8
+
+
+def check_partition(world: ProducerWorld, topic: str, index: int) -> None:
+    sent = [each for each in world.sent if (each.topic, each.partition) == (topic, index)]
+    log = world.log(topic, index)
+    values = {each.values[0]: each for each in sent}
+    delivered = [each for each in sent if each.outcome is Outcome.DELIVERED]
+    offsets = [each.offset for each in delivered if each.offset >= 0]
+    assert offsets == sorted(set(offsets))  # P2
+    assert {each.values[0] for each in delivered} <= set(log)  # P3
+    assert all(log[each.offset] == each.values[0] for each in delivered if each.offset >= 0)
+    assert not {each.values[0] for each in sent if each.outcome is Outcome.NOT_WRITTEN} & set(log)  # P6
+    if world.config.idempotent:
+        assert len(set(log)) == len(log)  # P4
+        numbers = [values[each].number for each in log]
+        assert numbers == sorted(numbers)  # order, whatever failed between
+    counted = [each for each in sent if not isinstance(each.error, Cancelled)]
+    if world.config.idempotent and world.config.on_failure == "stop":
+        kept = [each for each in counted if not isinstance(each.error, BufferFull)]
+        assert log == [each.values[0] for each in kept[: len(log)]]  # P5
+    if world.config.on_failure != "continue":
+        here = [each for each in world.ended if (each.topic, each.partition) == (topic, index)]
+        order = [each.number for each in here if not isinstance(each.error, BufferFull | Cancelled)]
+        assert order == sorted(order)  # P14

@@ -1,0 +1,211 @@
+"""A broker that lies, in every request of the producer: it never hangs it, never makes it lie, and takes no memory."""
+
+import asyncio
+import tracemalloc
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+
+from korvet_fast.client import AsyncProducer
+from korvet_fast.client.producer import DeliveryFailed, Outcome
+from scripted_broker import frame
+
+Run = Callable[[Callable[[], Awaitable[Any]]], Any]
+Lie = Callable[[bytes], bytes | None]  # an honest answer with its length -> what is sent instead; None: nothing, ever
+
+PRODUCE, METADATA, API_VERSIONS, INIT_PRODUCER_ID = 0, 3, 18, 22
+STAGES = {"metadata": METADATA, "producer id": INIT_PRODUCER_ID, "produce": PRODUCE, "versions": API_VERSIONS}
+SPOKEN = [
+    {"api_key": key, "min_version": low, "max_version": high} for key, low, high in [(0, 3, 9), (3, 0, 12), (22, 0, 4)]
+]
+
+
+class LyingBroker:
+    """Answers one partition's producer. `lies`: what becomes of answers, by API; `cut`: bytes of the first Produce
+    request that are read before the connection is closed.
+    """
+
+    def __init__(self) -> None:
+        self.lies: dict[int, Lie] = {}
+        self.row: dict[str, Any] = {}
+        self.cut: int | None = None
+        self.endless = False
+        self.produced = 0  # requests
+        self.port = 0
+
+    @asynccontextmanager
+    async def run(self) -> Any:
+        writers: set[asyncio.StreamWriter] = set()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writers.add(writer)
+            try:
+                while await self._answer_one(reader, writer):
+                    pass
+            except (asyncio.IncompleteReadError, ConnectionError):
+                pass  # the client has gone: it believes nothing more
+            finally:
+                writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        try:
+            yield f"127.0.0.1:{self.port}"
+        finally:
+            server.close()
+            for writer in writers:
+                writer.close()
+                with suppress(ConnectionError):
+                    await writer.wait_closed()
+            await server.wait_closed()
+
+    async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        size = int.from_bytes(await reader.readexactly(4), "big")
+        begin = await reader.readexactly(8)
+        key, version = int.from_bytes(begin[:2], "big"), int.from_bytes(begin[2:4], "big")
+        if key == PRODUCE and self.cut is not None:
+            cut, self.cut = self.cut, None
+            await reader.readexactly(min(cut, size - 8))
+            return False
+        await reader.readexactly(size - 8)
+        self.produced += key == PRODUCE
+        honest = frame(key, version, int.from_bytes(begin[4:], "big"), self._values(key))
+        answer = self.lies.get(key, bytes)(honest)
+        if answer is None:
+            await reader.readexactly(1)
+            return True
+        writer.write(answer)
+        while self.endless:
+            await writer.drain()
+            writer.write(bytes(65536))
+        await writer.drain()
+        return len(answer) == len(honest)
+
+    def _values(self, key: int) -> dict[str, Any]:
+        if key == API_VERSIONS:
+            return {"error_code": 0, "api_keys": SPOKEN}
+        if key == INIT_PRODUCER_ID:
+            return {"error_code": 0, "producer_id": 7, "producer_epoch": 0}
+        if key == METADATA:
+            partition = {"partition_index": 0, "leader_id": 1, "error_code": 0, "leader_epoch": 0}
+            partition |= {"replica_nodes": [], "isr_nodes": [], "offline_replicas": []}
+            topic = {"name": "t", "error_code": 0, "partitions": [partition]}
+            broker = {"node_id": 1, "host": "127.0.0.1", "port": self.port}
+            return {"brokers": [broker], "cluster_id": "c", "controller_id": 1, "topics": [topic]}
+        row = {"index": 0, "error_code": 0, "base_offset": 5} | self.row
+        return {"responses": [{"name": "t", "partition_responses": [row]}]}
+
+
+LIES: dict[str, Lie] = {
+    "another correlation id": lambda answer: answer[:4] + b"\x7f\xff\xff\xff" + answer[8:],
+    "a negative length": lambda answer: b"\xff\xff\xff\xff" + answer[4:],
+    "a huge length": lambda answer: b"\x7f\xff\xff\xff" + answer[4:],
+    "a negative count": lambda answer: answer[:8] + b"\xff\xff\xff\xf0" * 20,
+    "a huge count": lambda answer: answer[:8] + b"\x7f\xff\xff\xff" * 20,
+    "noise": lambda answer: bytes(range(256)),
+    "nothing at all": lambda answer: None,
+    "half": lambda answer: answer[: len(answer) // 2],
+    "twice": lambda answer: answer + answer,
+}
+FAST = {
+    "retry_backoff_ms": 1, "retry_backoff_max_ms": 5, "request_timeout_ms": 100, "delivery_timeout_ms": 300,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_ends_in_the_truth(run: Run, stage: str, lie: str) -> None:
+    broker = LyingBroker()
+    broker.lies[STAGES[stage]] = LIES[lie]
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, **FAST) as p:
+            try:
+                place = await p.send("t", b"x")
+            except DeliveryFailed as error:
+                assert error.outcome is Outcome.UNKNOWN or not broker.produced
+                assert error.outcome is Outcome.NOT_WRITTEN or stage == "produce"
+            else:
+                assert lie == "twice", "the answer itself was true"
+                assert place.offset == 5
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [{"index": 3}, {"error_code": 12345}, {"error_code": -1}, {"base_offset": -77}, {"error_code": 45}],
+    ids=["another partition", "an unknown error", "an unexpected error", "a negative offset", "out of order"],
+)
+def test_a_row_that_lies(run: Run, row: dict[str, Any]) -> None:
+    broker = LyingBroker()
+    broker.row = row
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, **FAST) as p:
+            try:
+                place = await p.send("t", b"x")
+            except DeliveryFailed as error:
+                is_certain = row == {"error_code": 45} or not broker.produced
+                assert error.outcome is (Outcome.NOT_WRITTEN if is_certain else Outcome.UNKNOWN)
+            else:
+                assert (row, place.offset) == ({"base_offset": -77}, -1)
+
+    run(work)
+
+
+def test_an_endless_answer_takes_no_memory(run: Run) -> None:
+    broker = LyingBroker()
+    broker.lies[METADATA] = LIES["a huge length"]
+    broker.endless = True
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, receive_message_max_bytes=100_000, **FAST) as p:
+            tracemalloc.start()
+            try:
+                with pytest.raises(DeliveryFailed):
+                    await p.send("t", b"x")
+                _, peak = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            broker.endless = False
+        assert peak < 5_000_000
+
+    run(work)
+
+
+def test_an_answer_that_ends_at_any_byte_is_asked_for_again(run: Run) -> None:
+    async def work() -> None:
+        broker = LyingBroker()
+        async with broker.run() as address:
+            at = total = 0
+            while not total or at < total:
+
+                def cut(answer: bytes, at: int = at) -> bytes:
+                    nonlocal total
+                    total = len(answer)
+                    del broker.lies[PRODUCE]
+                    return answer[:at]
+
+                broker.lies[PRODUCE] = cut
+                async with AsyncProducer(address, retry_backoff_ms=1) as p:
+                    assert (await p.send("t", b"x")).offset == 5
+                    assert p.metrics().retries == 1
+                at += 1
+
+    run(work)
+
+
+def test_a_request_that_ends_at_any_byte_is_sent_again(run: Run) -> None:
+    async def work() -> None:
+        broker = LyingBroker()
+        async with broker.run() as address:
+            for at in range(0, 140, 7):
+                broker.cut = at
+                async with AsyncProducer(address, retry_backoff_ms=1) as p:
+                    assert (await p.send("t", b"x")).offset == 5
+                    assert p.metrics().retries == 1
+
+    run(work)
