@@ -204,7 +204,8 @@ diagrams: develop  ## draw docs/groups.md and docs/leadership.md anew from the t
 	@$(PY) -m korvet_fast.core.groups.diagram > docs/groups.md
 	@$(PY) -m korvet_fast.core.partition.diagram > docs/leadership.md
 
-demo-spark: $(VENV)/.tools-demo-spark wheel  ## the second demo: the same flights as files, through a topic and Spark, into Parquet and a picture
+# Spark's workers begin in this directory, and would find the package here before the installed one: it needs its extension.
+demo-spark: $(VENV)/.tools-demo-spark native wheel  ## the second demo: the same flights as files, through a topic and Spark, into Parquet and a picture
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
 	@$(PY) -m examples.flights_spark
 
