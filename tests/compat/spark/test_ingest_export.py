@@ -22,7 +22,7 @@ from korvet_fast.cli.spark_job import explain
 from korvet_fast.errors import SettingError
 from korvet_fast.spark import jobs
 
-WITHIN = 300.0  # seconds for a Spark to start and do a little
+WITHIN = 400.0  # seconds for a Spark to start and do a little
 EVERYTHING = """SELECT * FROM VALUES
     (1, 1.25BD, TIMESTAMP '2024-02-29 01:02:03.456789', DATE '2024-02-29', true, 'ä "', X'00FF', ARRAY(1, NULL),
      NAMED_STRUCT('in', 1.5D), MAP('a', 1)),
