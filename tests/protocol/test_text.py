@@ -342,6 +342,19 @@ def test_a_group_has_one_protocol(text: TextBroker) -> None:
     text.kafka(take_over)
 
 
+def test_the_session_in_the_docs_can_be_typed(tmp_path: Path) -> None:
+    session = (Path(__file__).parents[2] / "docs" / "text.md").read_text().split("```text\n")[1].split("```")[0]
+    port = free_port()
+    process = BrokerProcess(tmp_path / "data", arguments=("--listen", f"text://127.0.0.1:{port}"))
+    lines = session.strip().split("\n")
+    with process, TextClient(port) as client:
+        for line, wanted in zip(lines[::2], lines[1::2], strict=True):
+            answer = client.ask(line)
+            if "PRODUCE" in line and "acks=all" not in line:
+                answer, wanted = answer.partition(" hw=")[0], wanted.partition(" hw=")[0]
+            assert f"< {answer}" == wanted
+
+
 def test_groups_survive_a_restart(tmp_path: Path) -> None:
     port = free_port()
     process = BrokerProcess(tmp_path / "data", *SETTINGS, arguments=("--listen", f"text://127.0.0.1:{port}"))

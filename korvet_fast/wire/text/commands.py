@@ -3,25 +3,24 @@
 from collections.abc import Mapping
 from typing import Final
 
-from korvet_fast.wire.text.api.consume import consume, count_micros
+from korvet_fast.wire.text.api.consume import consume
 from korvet_fast.wire.text.api.groups import heartbeat, join, leave, sync
 from korvet_fast.wire.text.api.offsets import commit, offset
 from korvet_fast.wire.text.api.ping import ping
 from korvet_fast.wire.text.api.replicas import refuse_stranger
 from korvet_fast.wire.text.arguments import Usage
+from korvet_fast.wire.text.costs import of_consume, of_members
 from korvet_fast.wire.text.session import Command
 
 _MEMBER: Final = "group topic consumer generation"
 
 COMMANDS: Final[Mapping[str, Command]] = {
     "PING": Command(Usage(""), ping),
-    "CONSUME": Command(
-        Usage("topic partition offset [max=n] [encoding=plain|percent|base64]"), consume, micros=count_micros
-    ),
-    "JOIN": Command(Usage("group topic consumer [assignor=round_robin|range]"), join),
+    "CONSUME": Command(Usage("topic partition offset [max=n] [encoding=plain|percent|base64]"), consume, of_consume),
+    "JOIN": Command(Usage("group topic consumer [assignor=round_robin|range]"), join, of_members),
     "SYNC": Command(Usage(_MEMBER), sync),
     "HEARTBEAT": Command(Usage(_MEMBER), heartbeat),
-    "LEAVE": Command(Usage(_MEMBER), leave),
+    "LEAVE": Command(Usage(_MEMBER), leave, of_members),
     "COMMIT": Command(Usage(f"{_MEMBER} partition offset"), commit),
     "OFFSET": Command(Usage("group topic partition"), offset),
     "REPLICA_FETCH": Command(Usage("topic partition replica_id offset [max_bytes=n]"), refuse_stranger),

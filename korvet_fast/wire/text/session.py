@@ -38,11 +38,11 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Command:
-    """One command. `micros`: of the loop that its work may take, by its arguments; None where that is little."""
+    """One command. `micros`: of the loop that its work may take, told before it starts; None where that is little."""
 
     usage: Usage
     handler: "Handler"
-    micros: Callable[[Arguments], int] | None = None
+    micros: "Callable[[Session, Arguments], int] | None" = None
 
 
 RunHandler: TypeAlias = "Callable[[Session, bytearray], Coroutine[Any, Any, Reply]]"
@@ -105,7 +105,7 @@ class Session(ClientSession):
             self._unknown = 0
             read = command.usage.read(arguments)
             async with self.order.alone():
-                if command.micros is not None and (micros := command.micros(read)) > _QUICK:
+                if command.micros is not None and (micros := command.micros(self, read)) > _QUICK:
                     self._turns.use(micros / 1_000_000)
                     await self._turns.wait()
                 payload = await command.handler(self, read)

@@ -13,21 +13,14 @@ from korvet_fast.errors import CodecError, Errors, KorvetError
 from korvet_fast.types import INLINE_EXPANDED, Buffer
 from korvet_fast.wire.text.api.topics import find_topic
 from korvet_fast.wire.text.arguments import Arguments
+from korvet_fast.wire.text.costs import DEFAULT_MAX, MOST_BYTES
 from korvet_fast.wire.text.errors import BAD_REQUEST
 from korvet_fast.wire.text.session import Payload, Refused, Session
 
-DEFAULT_MAX: Final = 500
-MOST_BYTES: Final = 1 << 20  # of an answer
 ENCODINGS: Final = ("plain", "percent", "base64")  # in the order of their numbers in the codec
 _PAGE: Final = 63 * 1024  # bytes of a read; the store takes what is smaller than 64 KiB without a mapping
-_MICROS: Final = 1  # of a message that is written
 
 Written = tuple[bytearray, int, int, bool]  # see `write_messages`
-
-
-def count_micros(arguments: Arguments) -> int:
-    """The work is bounded by the bytes of the answer, whatever `max` asks for."""
-    return _MICROS * min(int(arguments.get("max", DEFAULT_MAX)), MOST_BYTES // 16)
 
 
 async def consume(session: Session, arguments: Arguments) -> Payload:
