@@ -9,7 +9,7 @@ PY := $(BIN)/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-rust test-python test-spark test-bench lint checks format stubs diagrams develop native wheel wheel-install tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live
+.PHONY: help demo demo-spark test test-rust test-python test-spark test-bench lint checks format stubs diagrams develop native wheel wheel-install tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -174,6 +174,7 @@ asv: develop tools  ## speed over the last commits (COMMITS=4) as graphs in .cac
 bench-system: $(VENV)/.deps wheel-install tools  ## the system: against Apache Kafka and raw Redis on this machine, in turns, one table in a quarter of an hour
 	$(PY) -m benchmarks.system --rounds 2 --seconds 0.7
 
+SIMULATIONS ?= 5000
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := frames schema resp batch messages decompress stream lines arguments
 
@@ -198,6 +199,10 @@ matrix: develop tools  ## every foreign client in every scenario over both store
 group-invariants: develop  ## both group protocols under whatever can happen to them, 3,000 new histories each; prints how many were tried
 	KORVET_TEST_HYPOTHESIS=thorough $(PY) -m pytest -p no:benchmark -n 2 --timeout 3600 --hypothesis-show-statistics \
 	  tests/unit/core/groups/classic/test_stateful.py tests/unit/core/groups/consumer/test_stateful.py
+
+simulate: develop  ## 5,000 histories of failures of the producer, under a virtual clock (SIMULATIONS=5000)
+	KORVET_TEST_SIMULATIONS=$(SIMULATIONS) $(PY) -m pytest -p no:benchmark --timeout 3600 --hypothesis-show-statistics \
+	  tests/unit/client/producer/test_simulation.py
 
 diagrams: develop  ## draw docs/groups.md and docs/leadership.md anew from the tables in the code
 	@mkdir -p docs

@@ -116,7 +116,7 @@ class ProducerWorld:
         """Let time pass until every message has ended."""
         end = self.now + within
         while self.pipeline.ledger.counts.open:
-            assert self.now < end, [(each.place, each.topic, each.partition) for each in self.sent if not each.outcome]
+            assert self.now < end, [(each.state, each.topic, each.partition) for each in self.sent if not each.outcome]
             self.run(min(0.25, end - self.now))
 
     def kill(self, node: int) -> None:

@@ -136,7 +136,7 @@ async def connect(endpoint: Address, patience: float = 10.0, largest_answer: int
         raise Unreachable(f"cannot connect to {endpoint}: {os_reason(error)}") from None
     try:
         await connection.negotiate()
-    except ClientError:
+    except BaseException:  # also where the caller is cancelled
         await connection.close()
         raise
     return connection

@@ -75,12 +75,15 @@ def test_quick_start(tmp_path: Path, environment: dict[str, str]) -> None:
     assert install == "pip install korvet-fast"
     with serving(serve, 9092, tmp_path, environment):
         assert "order-123 1 widget" in shell(command_line, tmp_path, environment)
-        (example,) = blocks("Quick start", "python")
-        script = tmp_path / "example.py"
-        script.write_text(example)
-        printed = shell(f"{sys.executable} {script}", tmp_path, environment)
-        assert "stored at offset" in printed
-        assert "b'order-124' b'3 gadgets'" in printed
+        printed = []
+        for example in blocks("Quick start", "python"):
+            script = tmp_path / "example.py"
+            script.write_text(example)
+            printed.append(shell(f"{sys.executable} {script}", tmp_path, environment))
+        foreign, own = printed
+        assert "stored at offset" in foreign
+        assert "b'order-124' b'3 gadgets'" in foreign
+        assert "stored at offset" in own
         assert "a sprocket" in shell(kcat, tmp_path, environment)
         assert (tmp_path / "korvet-data").is_dir()
 

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterator
 
-from korvet_fast.client.producer.message import Place, QueuedRecords
+from korvet_fast.client.producer.message import QueuedRecords, RecordState
 
 Key = tuple[str, int]  # topic and partition, -1 while none was chosen
 
@@ -27,7 +27,7 @@ class AdmissionLine:
 
     def append(self, records: QueuedRecords, until: float) -> None:
         """Add a message at the end of its partition's line."""
-        records.place = Place.LINE
+        records.state = RecordState.LINE
         self._lines.setdefault(_key(records), deque()).append(records)
         self._until[records] = until
 

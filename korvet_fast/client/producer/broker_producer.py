@@ -48,7 +48,7 @@ class Produce(NamedTuple):
     request: ProduceRequest
 
 
-class State(Enum):
+class LinkState(Enum):
     """A broker's connection."""
 
     DOWN = auto()
@@ -63,7 +63,7 @@ class BrokerProducer:
 
     def __init__(self, address: Address, config: ProducerConfig, backoff: Backoff) -> None:
         self.address = address
-        self.state = State.DOWN
+        self.state = LinkState.DOWN
         self.references = 0
         self.ready: dict[PartitionProducer, None] = {}
         self.in_flight: dict[ProduceRequest, None] = {}
@@ -73,22 +73,22 @@ class BrokerProducer:
 
     def next_action(self, now: float) -> Connect | Disconnect | Produce | None:
         """What is to be done now, if anything."""
-        if self.state is State.UP:
+        if self.state is LinkState.UP:
             if self.ready and len(self.in_flight) < self._config.in_flight and now >= self._throttled_until:
                 return Produce(self.address, self._collect())
             if not self.references and not self.in_flight:
-                self.state = State.DOWN
+                self.state = LinkState.DOWN
                 return Disconnect(self.address)
-        elif self.state is State.DOWN and self.ready and now >= self.backoff.until:
-            self.state = State.CONNECTING
+        elif self.state is LinkState.DOWN and self.ready and now >= self.backoff.until:
+            self.state = LinkState.CONNECTING
             return Connect(self.address)
         return None
 
     def next_time(self) -> float | None:
         """When there may be something to do, if nothing else happens before."""
-        if not self.ready or self.state is State.CONNECTING:
+        if not self.ready or self.state is LinkState.CONNECTING:
             return None
-        if self.state is State.DOWN:
+        if self.state is LinkState.DOWN:
             return self.backoff.until
         return self._throttled_until if len(self.in_flight) < self._config.in_flight else None
 

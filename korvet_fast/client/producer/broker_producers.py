@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from korvet_fast.client.producer.broker_producer import BrokerProducer, State
+from korvet_fast.client.producer.broker_producer import BrokerProducer, LinkState
 from korvet_fast.client.producer.config import ProducerConfig
 from korvet_fast.client.producer.partition_producer import PartitionProducer
 from korvet_fast.client.producer.retry_handler import Backoff
@@ -51,7 +51,7 @@ class BrokerProducers:
         broker = self._brokers.get(address) if address else None
         return address is not None and (broker is None or not broker.backoff.failures)
 
-    def attach(self, partition: PartitionProducer) -> BrokerProducer | None:
+    def follow_leader(self, partition: PartitionProducer) -> BrokerProducer | None:
         """The stage of a partition's leader; the reference moves there. What is in flight stays where it is."""
         address = self.leader(partition.topic, partition.index)
         if address != partition.broker:
@@ -67,5 +67,5 @@ class BrokerProducers:
     def forget_unused(self) -> None:
         """Drop the stages of brokers that lead nothing any more."""
         for address, broker in list(self._brokers.items()):
-            if not broker.references and not broker.in_flight and broker.state is State.DOWN:
+            if not broker.references and not broker.in_flight and broker.state is LinkState.DOWN:
                 del self._brokers[address]

@@ -82,6 +82,5 @@ class ColumnSender:
         for at, value in enumerate(rows.values):
             size = encoded_size(value, rows.keys[at] if rows.keys else None, ())
             if size > most:
-                raise DeliveryFailed(
-                    f"row {rows.rows[at]}, {size:,} bytes, is above max.request.size={most:,}; raise it"
-                )
+                row = rows.rows[at]
+                raise DeliveryFailed(f"row {row} of {size:,} bytes is above max.request.size={most:,}; raise it")

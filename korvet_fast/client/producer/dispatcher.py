@@ -16,9 +16,9 @@ from korvet_fast.client.producer.message import (
     DeliveryFailed,
     Expired,
     Outcome,
-    Place,
     ProducerClosed,
     QueuedRecords,
+    RecordState,
 )
 from korvet_fast.client.producer.message_ledger import MessageLedger
 from korvet_fast.client.producer.partition_producer import PartitionProducer
@@ -82,11 +82,11 @@ class Dispatcher:
 
     def withdraw(self, records: QueuedRecords) -> bool:
         """Take a message back. False if it is in a batch, or has ended: then its outcome says what became of it."""
-        if records.place is Place.LINE:
+        if records.state is RecordState.LINE:
             self._line.remove(records)
-        elif records.place is Place.PENDING:
+        elif records.state is RecordState.PENDING:
             self.topics[records.topic].pending.remove(records)
-        elif records.place is Place.QUEUED:
+        elif records.state is RecordState.QUEUED:
             partition = self.topics[records.topic].partition(records.partition)
             partition.queue.remove(records)
             self.dirty[partition] = None
@@ -101,7 +101,7 @@ class Dispatcher:
         """No batch waits for more messages now: look at all partitions that hold some."""
         self.dirty.update((partition, None) for partition in self.partitions() if not partition.idle)
 
-    def admit(self, now: float) -> None:
+    def admit_waiting(self, now: float) -> None:
         """Memory was given back: messages that wait for it get it, each partition's in order."""
         for key in self._line.places():
             while (records := self._line.first(key)) is not None:

@@ -97,8 +97,8 @@ class QueuedRecords:
         "offset",
         "outcome",
         "partition",
-        "place",
         "size",
+        "state",
         "timestamp",
         "topic",
         "values",
@@ -125,7 +125,7 @@ class QueuedRecords:
         self.deadline = 0.0
         self.number = 0  # rises with every message of the producer
         self.destination: Address | str = ""  # what the charge counts for: a broker, or a topic without one
-        self.place: Place = Place.NEW
+        self.state: RecordState = RecordState.NEW
         self.offset = -1
         self.outcome: Outcome | None = None
         self.error: DeliveryFailed | None = None
@@ -139,7 +139,7 @@ class QueuedRecords:
         raise NotImplementedError
 
 
-class Place(StrEnum):
+class RecordState(StrEnum):
     """Where a message is. It can be withdrawn up to QUEUED."""
 
     NEW = "new"

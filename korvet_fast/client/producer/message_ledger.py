@@ -3,7 +3,7 @@
 from collections import deque
 
 from korvet_fast.client.producer.memory_budget import Destination, MemoryBudget
-from korvet_fast.client.producer.message import DeliveryFailed, Outcome, Place, QueuedRecords
+from korvet_fast.client.producer.message import DeliveryFailed, Outcome, QueuedRecords, RecordState
 from korvet_fast.client.producer.metrics import Counts
 
 
@@ -52,7 +52,7 @@ class MessageLedger:
     def finish(self, records: QueuedRecords, outcome: Outcome, error: DeliveryFailed | None) -> None:
         """A message has ended. Its bytes are given back, unless its result waits to be taken (`release`)."""
         assert records.outcome is None, "a message ends once"
-        in_line, records.place = records.place is Place.LINE, Place.ENDED
+        in_line, records.state = records.state is RecordState.LINE, RecordState.ENDED
         records.outcome, records.error = outcome, error
         if in_line:
             self.waiting -= 1

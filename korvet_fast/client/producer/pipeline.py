@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
-from korvet_fast.client.producer.broker_producer import Connect, Disconnect, Produce, ProduceRequest, State
+from korvet_fast.client.producer.broker_producer import Connect, Disconnect, LinkState, Produce, ProduceRequest
 from korvet_fast.client.producer.broker_producers import BrokerProducers
 from korvet_fast.client.producer.config import ProducerConfig
 from korvet_fast.client.producer.dispatcher import Dispatcher
@@ -83,7 +83,7 @@ class Pipeline:
         while busy:
             if self.ledger.freed:
                 self.ledger.freed = False
-                self.dispatcher.admit(now)
+                self.dispatcher.admit_waiting(now)
             while dirty:
                 partition = next(iter(dirty))
                 del dirty[partition]
@@ -134,15 +134,15 @@ class Pipeline:
 
     def connected(self, address: Address) -> None:
         """A broker's connection is up."""
-        self.brokers.get(address).state = State.UP
+        self.brokers.get(address).state = LinkState.UP
 
     def lost(self, address: Address, error: ClientError, now: float) -> None:
         """A broker's connection broke, or could not be made. What was in flight there is in doubt."""
         broker = self.brokers.get(address)
-        was_used = bool(broker.in_flight) or broker.state is State.CONNECTING
+        was_used = bool(broker.in_flight) or broker.state is LinkState.CONNECTING
         for request in list(broker.in_flight):
             self._apply(broker.unanswered(request, error, uncertain=True), now)
-        broker.state = State.DOWN
+        broker.state = LinkState.DOWN
         if was_used:
             broker.backoff.fail(now)
             self._refresh.want()
@@ -167,7 +167,7 @@ class Pipeline:
             self.dispatcher.update(row, now)
         complete = not self.dispatcher.incomplete
         for partition in self.dispatcher.partitions():
-            self.brokers.attach(partition)
+            self.brokers.follow_leader(partition)
             complete &= partition.idle or partition.broker is not None
             self.dispatcher.dirty[partition] = None
         self.brokers.forget_unused()
@@ -196,7 +196,7 @@ class Pipeline:
     def _update(self, partition: PartitionProducer, now: float) -> None:
         """Put a partition where it belongs now: at its broker, or asleep until something is due."""
         partition.expire(now)
-        broker = self.brokers.attach(partition)
+        broker = self.brokers.follow_leader(partition)
         partition.is_reachable = broker is not None and not broker.backoff.failures
         ready = partition.ready_at(now)
         if broker is not None:
@@ -252,7 +252,7 @@ class Pipeline:
     def _make_partition(self, topic: str, index: int) -> PartitionProducer:
         on_stop = self.dispatcher.topics[topic].stopped.__setitem__
         partition = PartitionProducer(topic, index, self.config, self._identity, self.ledger, on_stop, self._random)
-        self.brokers.attach(partition)
+        self.brokers.follow_leader(partition)
         return partition
 
     def _make_backoff(self) -> Backoff:

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from korvet_fast.client.producer.message import Place, QueuedRecords
+from korvet_fast.client.producer.message import QueuedRecords, RecordState
 
 
 class RecordQueue:
@@ -25,7 +25,7 @@ class RecordQueue:
 
     def append(self, records: QueuedRecords) -> None:
         """Add at the end."""
-        records.place = Place.QUEUED
+        records.state = RecordState.QUEUED
         self._records.append(records)
         self.bytes += records.size
         self.messages += records.count
@@ -51,7 +51,7 @@ class RecordQueue:
             if taken and full:
                 break
             taken.append(self._records.popleft())
-            each.place = Place.BATCHED
+            each.state = RecordState.BATCHED
             size += each.size
             count += each.count
         self.bytes -= size

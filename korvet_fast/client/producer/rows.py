@@ -101,7 +101,7 @@ class Rows(QueuedRecords):
         keys = self.keys[part] if self.keys is not None else None
         own = Rows(self.column, self.rows[part], self.topic, self.values[part], keys, self.partition, self.timestamp)
         own.deadline, own.number = self.deadline, self.number
-        own.destination, own.place = self.destination, self.place
+        own.destination, own.state = self.destination, self.state
         return own
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from korvet_fast.client.producer.config import ProducerConfig
-from korvet_fast.client.producer.message import DeliveryFailed, Place, QueuedRecords
+from korvet_fast.client.producer.message import DeliveryFailed, QueuedRecords, RecordState
 from korvet_fast.client.producer.partition_producer import PartitionProducer
 from korvet_fast.client.producer.partitioners import Partitioner, StickyPartitioner
 
@@ -68,7 +68,7 @@ class TopicProducer:
 
     def wait_for_partitions(self, records: QueuedRecords) -> None:
         """Keep a message until the partitions are known."""
-        records.place = Place.PENDING
+        records.state = RecordState.PENDING
         self.pending.append(records)
 
     def is_available(self, index: int) -> bool:

@@ -115,9 +115,8 @@ def test_columns(run: Run, broker: BrokerProcess, topic: str) -> None:
 def test_a_row_that_is_too_large_fails_alone(run: Run, broker: BrokerProcess, topic: str) -> None:
     async def work() -> None:
         async with AsyncProducer(broker.bootstrap, max_request_size=1000) as p:
-            with pytest.raises(
-                RowsFailed, match=r"1 of 3 rows failed.* row 1 of 2,.* bytes is above max\.request\.size"
-            ) as caught:
+            words = r"1 of 3 rows failed.* row 1 of 2,.* bytes is above max\.request\.size"
+            with pytest.raises(RowsFailed, match=words) as caught:
                 await p.send_many(topic, None, [b"a", b"b" * 2000, b"c"])
         assert list(caught.value.failures) == [1]
 
