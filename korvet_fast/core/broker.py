@@ -65,7 +65,7 @@ class Broker:
         self.recovery_queue = self._collaborators.recovery_queue
         self._directory = LeaderDirectory(store, metadata)
         self._leaders = LeaderReconciler(self.cluster, self._directory)
-        self.topics = Topics(self._collaborators, settings, self._leaders.reconcile)
+        self.topics = Topics(self._collaborators, settings, self._leaders.reconcile, self.cluster.forget)
         groups = GroupCollaborators(store, clock, self.tasks, self.generation, log)
         self.groups = GroupCoordinator(groups, settings, self.cluster, self.topics)
         self.metadata_sync = MetadataSync(

@@ -128,6 +128,10 @@ class Cluster:
             known = self._preferred[topic] = assign(topic, partitions, ids) if ids else [-1] * partitions
         return known
 
+    def forget(self, topic: bytes) -> None:
+        """Drop what is remembered of the topic with this id: it is deleted."""
+        self._preferred.pop(topic, None)
+
     def holds_lease(self) -> bool:
         """Whether this broker may count on its record: a refresh has found the record within the lease."""
         return self._held_until == _FOREVER or self._clock.monotonic() < self._held_until

@@ -31,6 +31,7 @@ class Topics(TopicIndex):
     """All topics of the cluster, with those of their partitions that are led here ready to be used.
 
     `reconcile` acquires the partitions of these topics that this broker is to lead, and resigns from the others.
+    `forget` drops what is remembered of the topic with this id: it is gone.
     `quota`: how fast clients of this broker may create and delete.
     """
 
@@ -39,12 +40,14 @@ class Topics(TopicIndex):
         given: PartitionCollaborators,
         settings: Settings,
         reconcile: Callable[[Iterable[Topic]], Awaitable[None]],
+        forget: Callable[[bytes], None],
     ) -> None:
         super().__init__(given)
         number = settings.number
         rate, burst = number("controller.mutation.rate"), number("controller.mutation.burst")
         self.quota = MutationQuota(rate, burst, given.clock.monotonic)
         self._reconcile = reconcile
+        self._forget = forget
         self._settings = settings
         self.changing = ChangeLock()  # reading never waits
         self._own = self.changing.open(self)  # for what no client asked for
@@ -143,6 +146,7 @@ class Topics(TopicIndex):
         document = Document.unpack(packed) if packed is not None else None
         if packed is None or document is None or document.deleting or document.id != topic.id:
             self._remove(topic)
+            self._forget(topic.id)
             for partition in topic.partitions:
                 partition.leader.delete()
             return
@@ -289,6 +293,7 @@ class Topics(TopicIndex):
             # The point of no return: from here on it is deleted, on a crash by the next start.
             await self._rewrite(topic, topic.describe()._replace(deleting=True), len(topic.partitions))
             self._remove(topic)
+            self._forget(topic.id)
             await self._drop(topic)
 
     def _check_total(self, total: int, more: int) -> None:

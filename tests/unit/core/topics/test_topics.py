@@ -235,7 +235,9 @@ def test_finding_3_5_nothing_is_kept_of_a_topic_that_is_deleted(tmp_path: Path) 
     """Also without a collection of rubbish: a full one would stop everybody."""
 
     async def body(world: World) -> None:
+        leaders = dict(world.broker.cluster._preferred)
         topic = await world.broker.topics.create("t", 3, {})
+        assert world.broker.cluster._preferred != leaders
         for partition in topic.partitions:
             await settle(put(partition, make_batch(producer=(1, 0, 0)), acks=-1))
         gone = [weakref.ref(partition) for partition in topic.partitions]
@@ -247,6 +249,7 @@ def test_finding_3_5_nothing_is_kept_of_a_topic_that_is_deleted(tmp_path: Path) 
             for _ in range(5):
                 await asyncio.sleep(0)
             assert [found() for found in gone] == [None, None, None]
+            assert world.broker.cluster._preferred == leaders
         finally:
             gc.enable()
 
