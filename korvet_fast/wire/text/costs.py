@@ -20,5 +20,5 @@ def of_consume(session: Session, arguments: Arguments) -> int:
 
 def of_members(session: Session, arguments: Arguments) -> int:
     """Whoever joins or leaves has the partitions dealt out anew among all members, and the group stored."""
-    runtime = session.broker.groups.groups.get(str(arguments["group"]))
+    runtime = session.broker.groups.partitions.runtimes.get(str(arguments["group"]))
     return 2 * len(runtime.group.members) if runtime is not None else 0
