@@ -16,7 +16,7 @@ class Cluster:
         self.nodes = []
         for number in range(3):
             node = RedisServer(program, directory / f"node-{number}", cluster_enabled="yes", **options)
-            node.options |= {"cluster-port": free_port(), "cluster-node-timeout": 2000}
+            node.options |= {"cluster-port": free_port(), "cluster-node-timeout": 10_000}
             self.nodes.append(node)
 
     @property

@@ -77,16 +77,24 @@ class LeaderDirectory:
             version = self._metadata.number
             if version == self._told_at:
                 return
-            led = {
-                topic.id.hex(): {one.index: one.leadership.epoch for one in topic.partitions if one.leadership.leads}
-                for topic in topics
-                if any(one.leadership.leads for one in topic.partitions)
-            }
+            found = {topic.id.hex(): self._list_epochs(topic) for topic in topics}
+            led = {topic: epochs for topic, epochs in found.items() if epochs}
             if led != self._told:
                 await self._write(broker, json.dumps(led, separators=(",", ":")).encode())
                 self._told = led
             self._told_at = version
             self._forget({topic.id for topic in topics})
+
+    def _list_epochs(self, topic: Topic) -> dict[int, int]:
+        """By partition, the epoch under which this broker leads, or did if nobody is known to have led since.
+
+        Clients that were told of it take no lower one: whoever believes to lead under one has to take the log anew.
+        """
+        return {
+            one.index: one.leadership.epoch
+            for one in topic.partitions
+            if one.leadership.leads or one.leadership.epoch > self.find(topic.id, one.index)[0]
+        }
 
     def _forget(self, topics: Collection[bytes]) -> None:
         """Keep the epochs of brokers that are gone for these topics only: others were deleted."""

@@ -54,8 +54,9 @@ class LeaderReconciler:
         for partition, target in zip(topic.partitions, targets, strict=True):
             if partition.leadership.leads:
                 epoch, broker = self._directory.find(topic.id, partition.index)
-                if broker >= 0 and epoch > partition.leadership.epoch >= 0:
-                    partition.leader.resign(f"{partition.name} is led by broker {broker}")
+                if epoch > partition.leadership.epoch >= 0:
+                    whom = f"broker {broker}" if broker >= 0 else "a broker that is gone"
+                    partition.leader.resign(f"{partition.name} was taken over by {whom}")
                 elif not is_member:
                     partition.leader.resign("the other brokers take this one for gone")
             if target == own and not partition.leadership.leads:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from compat.clients.lines import Options, Running, tell
 
@@ -35,9 +35,12 @@ def run(asked: Options) -> None:
     )
     due = False  # something was read, and is not committed
     while running:
-        messages = [message for message in consumer.consume(20, timeout=0.2) if message.error() is None]
+        found = consumer.consume(20, timeout=0.2)
+        messages = [message for message in found if message.error() is None]
         for message in messages:
             tell(read=[message.partition(), message.offset()])
+        if any(_is_unanswered(message.error()) for message in found):
+            _ask_again(consumer, one_by_one=asked.protocol == "consumer" or asked.strategy == "cooperative-sticky")
         if due or messages:
             due = not _commit(consumer)
     consumer.close()
@@ -56,6 +59,24 @@ def _commit(consumer: Consumer) -> bool:
         return False
     tell(committed={each.partition: each.offset for each in done if each.offset >= 0})
     return True
+
+
+def _is_unanswered(error: KafkaError | None) -> bool:
+    """Whether the coordinator did not say where to begin: librdkafka does not ask again by itself."""
+    return error is not None and "Failed to fetch committed offset" in error.str()
+
+
+def _ask_again(consumer: Consumer, *, one_by_one: bool) -> None:
+    """Go on where it is in the partitions it has, and where the group is in those that it has not begun.
+
+    `one_by_one`: the group's protocol gives and takes single partitions.
+    """
+    places = consumer.position(consumer.assignment())
+    if one_by_one:
+        consumer.incremental_unassign(places)
+        consumer.incremental_assign(places)
+    else:
+        consumer.assign(places)
 
 
 def _settings(asked: Options) -> dict[str, Any]:

@@ -186,6 +186,30 @@ def test_while_nobody_leads_clients_are_told_of_the_last_epoch() -> None:
     over(body)
 
 
+def test_who_believes_to_lead_learns_of_a_later_leader_that_has_given_up() -> None:
+    """Clients that know the later epoch would take no notice of it, and nobody would append and find out."""
+
+    async def body(server: Server, first: One) -> None:
+        async with start(server, 9002) as second:
+            index = min(second.leads)
+            assert index in first.leads  # it has not looked yet
+            _, epoch = second.find_leader(index)
+            topic = second.broker.topics.get("t")
+            assert topic is not None
+            topic.partitions[index].leader.resign("it was taken for gone")
+            await second.broker.metadata_sync.tell()
+            await first.refresh()
+            assert index not in first.leads
+            await second.refresh()
+            await first.refresh()
+            leader, later = first.find_leader(index)
+            assert (leader, later) == second.find_leader(index)
+            assert leader == second.broker.node_id
+            assert later > epoch
+
+    over(body)
+
+
 def test_epochs_of_deleted_topics_are_forgotten() -> None:
     async def body(server: Server, first: One) -> None:
         async with start(server, 9002) as second:
