@@ -27,6 +27,7 @@ from korvet_fast.client.producer.metrics import ProducerMetrics
 from korvet_fast.client.producer.result_stream import ProducerError, ResultStream, Success
 from korvet_fast.client.producer.rows import ColumnMetadata, Rows
 from korvet_fast.endpoint import Address, read_bootstrap
+from korvet_fast.rate_limited_log import RateLimitedLog
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +47,7 @@ class AsyncProducer:
         addresses = read_bootstrap(bootstrap) if isinstance(bootstrap, str) else bootstrap
         self._driver = Driver(self.config, addresses, self._end, self._admit)
         self._ledger = self._driver.pipeline.ledger
+        self._log = RateLimitedLog(time.monotonic, log=__name__)
         self._interceptors = Interceptors(self.config.interceptors)
         self.input = Input(self._put)
         self.successes: ResultStream[Success] = ResultStream(self._release)
@@ -223,7 +225,7 @@ class AsyncProducer:
         if isinstance(records, InputDelivery):
             self._return(records, metadata, error)
         elif error is not None and not records.waiters:
-            _log.warning("a message was not delivered (%s): %s", error.outcome, error)
+            self._log.warn("failed", f"a message was not delivered ({error.outcome}): {error}")
         records.wake()
 
     def _return(self, records: InputDelivery, metadata: RecordMetadata | None, error: DeliveryFailed | None) -> None:

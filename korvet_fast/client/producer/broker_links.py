@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -10,6 +11,7 @@ from korvet_fast.client.producer.broker_producer import ProduceRequest
 from korvet_fast.client.producer.pipeline import Pipeline
 from korvet_fast.client.protocol.errors import ClientError, Unreachable
 from korvet_fast.endpoint import Address
+from korvet_fast.rate_limited_log import RateLimitedLog
 from korvet_fast.wire.kafka.shapes.produce import PRODUCE
 
 _log = logging.getLogger(__name__)
@@ -22,6 +24,7 @@ class BrokerLinks:
         self._pipeline = pipeline
         self._config = pipeline.config
         self._changed = changed
+        self._log = RateLimitedLog(time.monotonic, log=__name__)
         self._connections: dict[Address, Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -61,7 +64,7 @@ class BrokerLinks:
         try:
             connection = await self._open(address)
         except ClientError as error:
-            _log.warning("%s", error)
+            self._log.warn("connect", str(error))
             self._pipeline.lost(address, error, loop.time())
             self._changed()
             return

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
@@ -14,6 +15,7 @@ from korvet_fast.client.producer.pipeline import FetchMetadata, Pipeline
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.client.protocol.metadata import metadata_request
 from korvet_fast.endpoint import Address
+from korvet_fast.rate_limited_log import RateLimitedLog
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
 
@@ -37,6 +39,7 @@ class Driver:
         self._links = BrokerLinks(self.pipeline, self.schedule)
         brokers = self.pipeline.brokers.addresses
         self._control = ControlConnection(bootstrap, brokers, config.connect_timeout, config.answer_bytes)
+        self._log = RateLimitedLog(time.monotonic, log=__name__)
         self._on_ended = on_ended
         self._on_admitted = on_admitted
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -150,7 +153,7 @@ class Driver:
         try:
             answer = await self._control.request(METADATA, metadata_request(list(topics), create=True))
         except ClientError as error:
-            _log.warning("no metadata: %s", error)
+            self._log.warn("metadata", f"no metadata: {error}")
             self.pipeline.metadata_failed(self.now())
         else:
             self.pipeline.metadata_received(answer, self.now())
@@ -161,7 +164,7 @@ class Driver:
         try:
             answer = await self._control.request(INIT_PRODUCER_ID, request)
         except ClientError as error:
-            _log.warning("no producer id: %s", error)
+            self._log.warn("producer id", f"no producer id: {error}")
             self.pipeline.producer_id_failed(self.now())
         else:
             self.pipeline.producer_id_received(answer, self.now())

@@ -1,0 +1,264 @@
+"""Single behaviours of the producer's stages, each in the shortest history that shows it."""
+
+from typing import Any
+
+import pytest
+
+from korvet_fast.client.producer.broker_producer import Connect
+from korvet_fast.client.producer.memory_budget import MemoryBudget
+from korvet_fast.client.producer.message import BufferFull, DeliveryFailed, Outcome, QueuedRecords, encoded_size
+from korvet_fast.client.producer.record_batch import encode
+from korvet_fast.client.producer.rows import Column, Rows
+from producer_cluster import SimulatedCluster
+from producer_invariants import check
+from producer_world import Fault, ProducerWorld
+
+LONG = 600.0
+
+
+def warm(**settings: Any) -> ProducerWorld:
+    """A world whose producer is connected to the leader of partition 0."""
+    world = ProducerWorld(**settings)
+    world.send(partition=0)
+    world.run_until_ended(LONG)
+    world.requests.clear()
+    return world
+
+
+@pytest.mark.parametrize("value", [None, b"", b"x", b"x" * 63, b"x" * 64, b"x" * 9000])
+@pytest.mark.parametrize("key", [None, b"", b"k" * 100])
+@pytest.mark.parametrize("headers", [[], [("a", None), ("é" * 40, b"v" * 70)]])
+def test_the_size_that_is_checked_is_that_of_the_batch(value: Any, key: Any, headers: Any) -> None:
+    records = QueuedRecords("t", (value,), None if key is None else (key,), headers, 0, 1_700_000_000_000)
+    size = len(encode([records], 0, (-1, -1), -1))
+    assert encoded_size(value, key, headers) == size
+    assert size <= records.size + 61
+
+
+def test_five_batches_of_a_partition_are_on_their_way_once_one_is_stored() -> None:
+    world = warm(batch_num_messages=1)
+    for _ in range(9):
+        world.send(partition=0)
+    assert len(world.requests) == 5
+    world.run_until_ended(LONG)
+    check(world)
+
+
+def test_one_batch_is_on_its_way_without_idempotence() -> None:
+    world = warm(acks="1", batch_num_messages=1)
+    for _ in range(9):
+        world.send(partition=0)
+    assert len(world.requests) == 1
+
+
+def test_the_first_batch_of_a_partition_goes_alone() -> None:
+    """A broker accepts any first sequence of a producer it does not know: the second batch must not come first."""
+    world = ProducerWorld(batch_num_messages=1)
+    for _ in range(9):
+        world.send(partition=0)
+    while not world.requests:
+        world.run(0.001)
+    assert [len(request.batches) for _, _, request in world.requests] == [1]
+
+
+def test_a_new_leader_gets_nothing_while_the_old_one_owes_an_answer() -> None:
+    world = warm(request_timeout_ms=2000, metadata_max_age_ms=300)
+    world.faults.append(Fault.SILENT)
+    world.send(partition=0)
+    world.cluster.leaders["t", 0] = 1
+    world.send(partition=0)
+    world.run(1.5)
+    assert {address.host for _, address, _ in world.requests} == {"node0"}
+    world.run_until_ended(LONG)
+    assert world.requests[-1][1].host == "node1"
+    check(world)
+
+
+def test_out_of_order_at_the_head_stops_the_partition_with_its_reason() -> None:
+    world = warm()
+    (known,) = world.cluster.logs["t", 0].producers.values()
+    known.next = 77  # the broker has lost what it acknowledged, or stored what we did not send
+    lost, behind = world.send(partition=0), world.send(partition=0)
+    world.run_until_ended(LONG)
+    assert (lost.outcome, behind.outcome) == (Outcome.NOT_WRITTEN, Outcome.NOT_WRITTEN)
+    assert "OUT_OF_ORDER_SEQUENCE_NUMBER" in str(lost.error)
+    after = world.send(partition=0)  # in the next epoch
+    world.run_until_ended(LONG)
+    assert after.outcome is Outcome.DELIVERED
+
+
+def test_stop_takes_nothing_more_until_it_is_resumed() -> None:
+    world = warm(on_failure="stop")
+    world.faults.append(Fault.INVALID)
+    world.send(partition=0)
+    world.run_until_ended(LONG)
+    with pytest.raises(DeliveryFailed, match="takes no messages since one failed"):
+        world.send(partition=0)
+    assert world.send(partition=1).outcome is None, "other partitions go on"
+    world.pipeline.dispatcher.topic("t").stopped.clear()
+    world.send(partition=0)
+    world.run_until_ended(LONG)
+    assert [each.outcome for each in world.sent] == [
+        Outcome.DELIVERED,
+        Outcome.NOT_WRITTEN,
+        Outcome.DELIVERED,
+        Outcome.DELIVERED,
+    ]
+
+
+def test_continue_fails_one_batch_and_writes_those_behind_it() -> None:
+    world = warm(on_failure="continue", batch_num_messages=1)
+    world.faults.append(Fault.INVALID)
+    for _ in range(8):
+        world.send(partition=0)
+    world.run_until_ended(LONG)
+    assert [each.outcome for each in world.sent].count(Outcome.NOT_WRITTEN) == 1
+    check(world)
+
+
+def test_a_batch_that_is_too_large_is_halved_until_it_fits() -> None:
+    world = warm()
+    world.cluster.max_batch = 250
+    for _ in range(40):
+        world.send(partition=0, size=20)
+    world.run_until_ended(LONG)
+    assert world.pipeline.ledger.counts.delivered == 41
+    check(world)
+
+
+def test_a_single_message_that_is_too_large_for_the_broker_fails() -> None:
+    world = warm(on_failure="continue")
+    world.cluster.max_batch = 250
+    sent = [world.send(partition=0, size=size) for size in (20, 500, 20)]
+    world.run_until_ended(LONG)
+    assert [each.outcome for each in sent] == [Outcome.DELIVERED, Outcome.NOT_WRITTEN, Outcome.DELIVERED]
+    assert "MESSAGE_TOO_LARGE" in str(sent[1].error)
+    check(world)
+
+
+def test_rows_that_are_too_large_together_are_halved_too() -> None:
+    world = warm()
+    world.cluster.max_batch = 300
+    column = Column("t", 50)
+    values = [b"row %d" % row for row in range(50)]
+    rows = Rows(column, range(50), "t", values, None, 0, 1)
+    world.pipeline.dispatcher.offer(rows, world.now, wait=False)
+    world.pump()
+    world.run_until_ended(LONG)
+    for each in world.ended[1:]:
+        assert isinstance(each, Rows)
+        column.end(each.rows, each)
+    assert column.result().offsets == list(range(1, 51))
+    assert world.log("t", 0)[1:] == values
+    assert world.pipeline.ledger.memory.empty
+
+
+def test_linger_waits_and_flush_does_not() -> None:
+    world = warm(linger_ms=1000)
+    world.send(partition=0)
+    world.run(0.9)
+    assert not world.requests
+    number = world.pipeline.flush()
+    world.pump()
+    assert len(world.requests) == 1
+    assert not world.pipeline.ledger.is_flushed(number)
+    world.run(0.1)
+    assert world.pipeline.ledger.is_flushed(number)
+    later = world.send(partition=0)
+    world.run(0.99)
+    assert later.outcome is None
+    world.run(0.1)
+    assert later.outcome is Outcome.DELIVERED
+
+
+@pytest.mark.parametrize("trigger", [{"flush_messages": 3}, {"flush_bytes": 110}, {"batch_size": 110}])
+def test_a_trigger_ends_the_linger(trigger: dict[str, int]) -> None:
+    world = warm(linger_ms=1000, **trigger)
+    for _ in range(2):
+        world.send(partition=0)
+    assert not world.requests
+    world.send(partition=0)
+    assert len(world.requests) == 1
+
+
+def test_messages_that_wait_for_memory_keep_their_order_and_give_up_in_time() -> None:
+    world = warm(buffer_memory=8000, max_request_size=1000, max_block_ms=5000)
+    world.kill(0)
+    with pytest.raises(BufferFull):
+        for _ in range(100):
+            world.send(partition=0, wait=True)
+    waiting = [each for each in world.sent if each.state == "waiting for memory"]
+    assert waiting
+    assert world.pipeline.metrics(world.now).waiting_for_memory == len(waiting)
+    world.run(4.9)
+    assert {each.outcome for each in waiting} == {None}
+    world.run(0.2)
+    assert {type(each.error) for each in waiting} == {BufferFull}
+    world.heal()
+    world.run_until_ended(LONG)
+    check(world)
+
+
+def test_no_destination_takes_all_memory_and_many_leave_some() -> None:
+    budget = MemoryBudget(10_000)
+    for destination in ("a", "b", "c"):
+        while budget.take(destination, 100):
+            pass
+    assert budget.take("d", 100)
+    assert budget.used <= budget.total
+
+
+def test_a_stall_is_reported_once_and_a_request_in_flight_is_counted() -> None:
+    world = warm(stall_ms=3000)
+    world.cluster.leaders["t", 0] = None
+    world.faults.append(Fault.TOO_FEW)
+    world.send(partition=0)
+    assert world.pipeline.metrics(world.now).requests_in_flight == 1
+    world.kill(0)
+    world.run(10)
+    assert [str(each) for each in world.pipeline.stalls] == ["partition 0 of topic 't'"]
+    metrics = world.pipeline.metrics(world.now)
+    assert metrics.stalled == ("partition 0 of topic 't'",)
+    assert 9.9 < metrics.oldest < 10.1
+    world.heal()
+    world.run_until_ended(LONG)
+    world.send(partition=0)
+    world.run_until_ended(LONG)
+    assert world.pipeline.metrics(world.now).stalled == ()
+
+
+def test_a_throttled_broker_gets_nothing_meanwhile() -> None:
+    world = warm(batch_num_messages=1, max_in_flight_requests_per_connection=1)
+    world.faults.append(Fault.THROTTLED)
+    world.send(partition=0)
+    world.send(partition=0)
+    world.run(0.4)
+    assert len(world.requests) == 1
+    world.run(0.2)
+    assert len(world.requests) == 2
+
+
+def test_a_broker_that_is_away_is_asked_with_growing_pauses() -> None:
+    world = ProducerWorld()
+    world.kill(0)
+    world.send(partition=0)
+    world.run(100)
+    tries = sum(isinstance(each, Connect) for each in world.actions)
+    assert 100 / 1.25 < tries < 100 / 0.8 + 6
+
+
+def test_a_topic_that_is_not_allowed_fails_at_once() -> None:
+    cluster = SimulatedCluster()
+    world = ProducerWorld(cluster=cluster)
+    known = cluster.metadata
+    cluster.metadata = lambda names: (
+        known(names)
+        | {  # type: ignore[method-assign]
+            "topics": [{"name": name, "error_code": 29, "partitions": []} for name in names]
+        }
+    )
+    refused = world.send("secret")
+    world.run(1)
+    assert refused.outcome is Outcome.NOT_WRITTEN
+    assert "secret" in str(refused.error)
+    assert "secret" not in world.pipeline.dispatcher.topics
