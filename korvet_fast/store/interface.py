@@ -5,7 +5,7 @@ A *log* is a named sequence of record batches; each batch covers a range of offs
 with a small value, compared and set whole.
 
 A `Store` is a `LogStore` (nine verbs) and a `KeyStore` (three). What only some engines can do is a protocol of its own,
-under an attribute that is None where the engine lacks it: `shared` (`SharedStore`, five verbs), `producers`
+under an attribute that is None where the engine lacks it: `shared` (`SharedStore`, six verbs), `producers`
 (`ProducerHeaders`, one) and `groups` (`GroupOffsetMirror`, one).
 
 All methods are called on one event loop. A method that has nothing to wait for completes without suspending.
