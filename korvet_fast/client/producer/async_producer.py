@@ -48,6 +48,8 @@ class AsyncProducer:
         self._driver = Driver(self.config, addresses, self._end, self._admit)
         self._ledger = self._driver.pipeline.ledger
         self._log = RateLimitedLog(time.monotonic, log=__name__)
+        self._confirms = self.config.acks != NO_RESPONSE
+        self._told = bool(self.config.interceptors) or self.config.return_successes
         self._interceptors = Interceptors(self.config.interceptors)
         self.input = Input(self._put)
         self.successes: ResultStream[Success] = ResultStream(self._release)
@@ -217,7 +219,10 @@ class AsyncProducer:
             records.column.end(records.rows, records)
             return
         assert isinstance(records, Delivery), "whatever was sent"
-        records.confirmed = self.config.acks != NO_RESPONSE
+        records.confirmed = self._confirms
+        if records.outcome is Outcome.DELIVERED and not self._told:  # most messages: nobody sees the result unasked
+            records.wake()
+            return
         metadata = records.result() if records.outcome is Outcome.DELIVERED else None
         error = failure_of(records)
         if self._interceptors:

@@ -59,10 +59,11 @@ class Delivery(QueuedRecords):
 
     def wake(self) -> None:
         """The message has ended, or got the memory it waited for: whoever waits goes on."""
-        for future in self.waiters or ():
-            if not future.done():
-                future.set_result(None)
-        self.waiters = None
+        if self.waiters is not None:
+            for future in self.waiters:
+                if not future.done():
+                    future.set_result(None)
+            self.waiters = None
 
     async def wait_for_change(self) -> None:
         """Wait until the message has ended, or has got the memory it waited for."""

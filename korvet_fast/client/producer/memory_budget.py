@@ -10,7 +10,8 @@ from typing import Final
 
 from korvet_fast.endpoint import Address
 
-Destination = Address | str  # a broker, or a topic none of whose leaders is known
+# A broker, a topic none of whose leaders is known, or the line of those that wait for room in a topic.
+Destination = Address | str | tuple[str, str]
 
 SHARE: Final = 4  # times the free bytes: what messages of one destination may hold
 LINE_SHARE: Final = 0.5  # times the free bytes: what messages of one topic may hold that wait for room
@@ -71,5 +72,5 @@ class MemoryBudget:
         return True
 
 
-def _line(topic: str) -> str:
-    return f"the line of {topic}"
+def _line(topic: str) -> tuple[str, str]:
+    return "line", topic

@@ -124,7 +124,7 @@ class QueuedRecords:
         self.charge = COPIES * self.size + OVERHEAD
         self.deadline = 0.0
         self.number = 0  # rises with every message of the producer
-        self.destination: Address | str = ""  # what the charge counts for: a broker, or a topic without one
+        self.destination: Address | str | tuple[str, str] = ""  # what is charged
         self.state: RecordState = RecordState.NEW
         self.offset = -1
         self.outcome: Outcome | None = None

@@ -84,7 +84,9 @@ class MessageLedger:
             self.counts.unknown += records.count
         else:
             self.counts.failed += records.count
-        for number in list(self._flushes) if self._flushes else ():
+        if not self._flushes:
+            return
+        for number in list(self._flushes):
             if records.number <= number:
                 self._flushes[number] -= records.count
                 if not self._flushes[number]:
