@@ -18,7 +18,7 @@ SETTINGS = (
     # A commit of an hour ago would go at once, if the group had no members.
     *("offsets.retention.minutes=60", "offsets.retention.check.interval.ms=100"),
 )
-SESSION = 6000  # ms; longer than a busy machine lets a member wait
+SESSION = 20_000  # ms; longer than a busy machine lets a member wait
 CLIENTS = ("confluent", "kafka_python", "aiokafka")
 
 
