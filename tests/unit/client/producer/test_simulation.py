@@ -1,7 +1,7 @@
 """Thousands of histories of failures under a virtual clock; each has to keep every promise of the producer.
 
-The same 300 each time; `KORVET_TEST_SIMULATIONS=5000` (`make simulate`) draws new ones. What fails is printed so that it
-runs again.
+The same 300 each time; `KORVET_TEST_SIMULATIONS=5000` (`make simulate`) draws new ones. What fails is printed so that
+it runs again.
 """
 
 import os
