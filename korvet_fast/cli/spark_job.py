@@ -18,6 +18,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 OURS = re.compile(r"korvet_fast\.[\w.]+: (.+)$", re.MULTILINE)
 JAVA = re.compile(r"^: [\w.$]+: (.+)$", re.MULTILINE)  # the first line of a Java exception
+RAISED = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception): .+$", re.MULTILINE)  # the last line of a Python traceback
+TRACEBACK = "Traceback (most recent call last):"
 STATE = re.compile(r" SQLSTATE: \w+$")
 CODE = re.compile(r"^\[[\w.]+\] ")
 LOOK = 0.2  # seconds between two looks at a job
@@ -121,7 +123,9 @@ def explain(error: Exception) -> str:
     if ours:
         return str(ours[-1])
     first = JAVA.search(text)
-    return CODE.sub("", STATE.sub("", first[1] if first else text.strip().splitlines()[0]))
+    sentence = CODE.sub("", STATE.sub("", first[1] if first else text.strip().splitlines()[0]))
+    raised = RAISED.findall(text) if sentence.endswith(TRACEBACK) else []
+    return sentence.removesuffix(TRACEBACK) + raised[-1] if raised else sentence
 
 
 @contextmanager

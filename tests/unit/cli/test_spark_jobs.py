@@ -119,6 +119,11 @@ def test_formats(files: list[str], form: str | None) -> None:
             "topic 't': no.",
         ),
         ("An error occurred while calling o1.save.\n: java.lang.X: [A.B] Not so. SQLSTATE: 42K02\n\tat y", "Not so."),
+        (
+            '[X] Failed to initialize a writer: Traceback (most recent call last):\n  File "x.py", line 1, in y\n'
+            "ModuleNotFoundError: No module named 'z'\n",
+            "Failed to initialize a writer: ModuleNotFoundError: No module named 'z'",
+        ),
         ("[JAVA_GATEWAY_EXITED] Java gateway process exited", "Spark did not start: it needs Java 17 or newer"),
     ],
 )
