@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from korvet_fast.config_def import SETTINGS, Setting, Value, explain_unknown, show
 from korvet_fast.errors import SettingError
 
-# Not ours, though they begin with KORVET_: the test suite's, and what Kubernetes sets in every container for a Service whose
-# name begins so ("korvet", "korvet-fast", "korvet-redis"): https://kubernetes.io/docs/concepts/services-networking/service/
+# Not ours, though they begin with KORVET_: the test suite's, and what Kubernetes sets in every container for a Service
+# whose name begins so (korvet, korvet-fast, korvet-redis): https://kubernetes.io/docs/concepts/services-networking/service/
 _FOREIGN = re.compile(
     r"KORVET_(TEST_.*|(\w+_)?SERVICE_(HOST|PORT(_\w+)?)|(\w+_)?PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
 )
