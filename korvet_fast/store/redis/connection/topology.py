@@ -171,7 +171,7 @@ class Topology:
             wait = min(2 * wait or FIRST_WAIT, LONGEST_WAIT)
             left = deadline - loop.time()
             if left <= 0:
-                raise StoreError("; ".join(filter(None, (why, failure, f"waited {within:g} s for it"))))
+                raise StoreError("; ".join(filter(None, (why, failure, f"waited {within:.3g} s for it"))))
             found = await self._refresh(left)
             refreshed = refreshed or found == ""
             failure = failure if found is None else found
