@@ -4,6 +4,7 @@ A setting is taken from the first of: flag (`--set name=value`), environment (`K
 `num.partitions`), TOML file (dotted, quoted or nested names), default.
 """
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from enum import Enum
@@ -13,8 +14,11 @@ from typing import Any, NamedTuple
 from korvet_fast.config_def import SETTINGS, Setting, Value, explain_unknown, show
 from korvet_fast.errors import SettingError
 
-# Not ours, though they begin with KORVET_: the test suite's, and what Kubernetes sets for a service named "korvet".
-_FOREIGN = ("KORVET_TEST_", "KORVET_SERVICE_", "KORVET_PORT")
+# Not ours, though they begin with KORVET_: the test suite's, and what Kubernetes sets in every container for a Service
+# whose name begins so (korvet, korvet-fast, korvet-redis): https://kubernetes.io/docs/concepts/services-networking/service/
+_FOREIGN = re.compile(
+    r"KORVET_(TEST_.*|(\w+_)?SERVICE_(HOST|PORT(_\w+)?)|(\w+_)?PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
+)
 
 _ENVIRONMENT = {"KORVET_" + name.upper().replace(".", "_"): name for name in SETTINGS}
 
@@ -111,7 +115,7 @@ def _from_flags(flags: Iterable[str]) -> dict[str, object]:
 def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
     values: dict[str, object] = {}
     for variable, value in environment.items():
-        if variable.startswith("KORVET_") and not variable.startswith(_FOREIGN):
+        if variable.startswith("KORVET_") and not _FOREIGN.fullmatch(variable):
             if variable not in _ENVIRONMENT:
                 raise SettingError(f"environment: there is no setting {explain_unknown(variable, _ENVIRONMENT)}")
             values[_ENVIRONMENT[variable]] = value
@@ -123,7 +127,9 @@ def _from_file(file: Path) -> dict[str, object]:
         tree = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingError(f"{file}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        raise SettingError(f"{file}: is not UTF-8 text, as a TOML file has to be") from None
+    except tomllib.TOMLDecodeError as error:
         # max.connections is a number, so max.connections.per.ip cannot be written below it without quotes.
         raise SettingError(f'{file}: {error}; a name may be quoted: "max.connections.per.ip" = 100') from None
     return dict(_flatten(tree, ""))

@@ -173,6 +173,11 @@ def reset(
     """Set where a group goes on reading. It may have no members: stop them before.
 
     TIME: where the first record of that time or later is, or the end if there is none.
+
+    \b
+    Examples:
+      korvet-fast group reset billing --topic orders --to earliest --dry-run
+      korvet-fast group reset billing --topic orders:0,2 --to 2026-01-31T12:00:00+01:00
     """
     if bool(topics) == all_topics:
         raise click.UsageError("say what is to be reset: --topic, or --all-topics")

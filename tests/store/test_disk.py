@@ -212,6 +212,20 @@ async def test_short_writes(embedded: EmbeddedEngine, monkeypatch: pytest.Monkey
     await store.close()
 
 
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+async def test_a_full_disk_says_what_to_do(
+    embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    store = embedded.make()
+    await store.open()
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "pwrite", failing(number))
+        with pytest.raises(StoreError, match=r"nothing was appended: .*; make room, appends then go on by themselves"):
+            store.append(LOG, [make_record_batch(0)], 0, sync=False)
+    await fill(store, LOG, 1)
+    await store.close()
+
+
 async def test_no_new_segment(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A log that cannot begin a new file stays as it is, and goes on when it can."""
     store = embedded.make()

@@ -78,7 +78,29 @@ def test_a_wrong_flag_is_explained(flag: str, said: str) -> None:
 def test_an_unknown_environment_variable_is_explained_but_foreign_ones_are_not_ours() -> None:
     with pytest.raises(SettingError, match="KORVET_NUM_PARTITIONS"):
         read_settings(environment={"KORVET_NUM_PARTITION": "1"})
-    read_settings(environment={"KORVET_TEST_REQUIRE": "all", "KORVET_SERVICE_HOST": "10.0.0.1", "KORVET_PORT": "x"})
+    read_settings(environment={"KORVET_TEST_REQUIRE": "all"})
+
+
+@pytest.mark.parametrize("service", ["KORVET", "KORVET_FAST", "KORVET_REDIS"])
+def test_what_kubernetes_sets_for_a_service_is_not_ours(service: str) -> None:
+    address = ("", "_PROTO", "_PORT", "_ADDR")
+    names = ["SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_KAFKA", "PORT", *("PORT_9092_TCP" + end for end in address)]
+    read_settings(environment={f"{service}_{name}": "tcp://10.0.0.1:9092" for name in names})
+    with pytest.raises(SettingError, match=f"{service}_PORTS"):
+        read_settings(environment={f"{service}_PORTS": "1"})
+
+
+def test_no_setting_looks_like_what_kubernetes_sets() -> None:
+    for name in SETTINGS:
+        with pytest.raises(SettingError):
+            read_settings(environment={"KORVET_" + name.upper().replace(".", "_"): "\0"})
+
+
+def test_a_file_that_is_not_text_is_explained(tmp_path: Path) -> None:
+    file = tmp_path / "korvet.toml"
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(SettingError, match="is not UTF-8 text"):
+        read_settings(file=file)
 
 
 @pytest.mark.parametrize(

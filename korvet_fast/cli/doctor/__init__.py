@@ -43,8 +43,11 @@ def command(options: BrokerOptions) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _examine_place(options: BrokerOptions) -> tuple[list[Finding], list[str], str]:
-    """What was found of the store, what it promises, and the id of the cluster that uses it; "" if none does."""
+def _examine_place(options: BrokerOptions) -> tuple[list[Finding], list[str], str | None]:
+    """What was found of the store, what it promises, and the id of the cluster that uses it.
+
+    That is "" if none does, None if the store could not be asked.
+    """
     durability = options.settings.text("durability")
     copies = options.settings.number("min.insync.replicas")
     if isinstance(options.place, Path):
@@ -56,7 +59,7 @@ def _examine_place(options: BrokerOptions) -> tuple[list[Finding], list[str], st
     return answer.findings, answer.promise, answer.cluster_id
 
 
-async def _examine_addresses(options: BrokerOptions, cluster_id: str) -> list[Finding]:
+async def _examine_addresses(options: BrokerOptions, cluster_id: str | None) -> list[Finding]:
     findings = []
     for listener, told in zip(options.listeners, options.advertised, strict=True):
         findings += await examine_address(listener, told, cluster_id)

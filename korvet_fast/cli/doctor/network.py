@@ -4,6 +4,7 @@ import asyncio
 import errno
 import resource
 import socket
+from typing import Any
 
 from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
 from korvet_fast.client.cluster import Cluster
@@ -15,10 +16,10 @@ PATIENCE = 3.0  # seconds for each answer
 FILES_BESIDE = 1024  # descriptors for segment files
 
 
-async def examine_address(listener: Endpoint, told: Endpoint | None, cluster_id: str = "") -> list[Finding]:
+async def examine_address(listener: Endpoint, told: Endpoint | None, cluster_id: str | None = "") -> list[Finding]:
     """Examine one address to listen on. `told`: the address that its clients are told, if it is another one.
 
-    `cluster_id`: of the brokers that use the store now; "" if none does.
+    `cluster_id`: of the brokers that use the store now; "" if none does, None if the store could not be asked.
     """
     try:
         free = _bind(listener)
@@ -61,7 +62,7 @@ async def _examine_name(told: Endpoint) -> Finding:
     return good("advertise", f"{told} is {', '.join(addresses)}")
 
 
-async def _examine_broker(listener: Endpoint, cluster_id: str) -> list[Finding]:
+async def _examine_broker(listener: Endpoint, cluster_id: str | None) -> list[Finding]:
     try:
         async with Cluster([listener.address], PATIENCE) as cluster:
             answer = await cluster.metadata([])
@@ -70,13 +71,20 @@ async def _examine_broker(listener: Endpoint, cluster_id: str) -> list[Finding]:
             "A broker of yours may be refusing connections: see its log. If it is another program, choose another port."
         )
         return [bad("listen", f"{listener} is taken, and no broker answers there ({error}). {hint}")]
+    if cluster_id is None:
+        whose = "whether it uses this store cannot be told, as the store cannot be asked"
+        return [warn("listen", f"a broker answers at {listener}; {whose}"), *await _examine_advertised(answer)]
     if answer["cluster_id"] != cluster_id:
         whose = (
             f"cluster id {answer['cluster_id']}; this store's is {cluster_id}" if cluster_id else "none uses this one"
         )
         way_out = "Choose another port, or name the store of that broker."
         return [bad("listen", f"{listener} is taken by a broker with another store ({whose}). {way_out}")]
-    findings = [good("listen", f"a broker answers at {listener}")]
+    return [good("listen", f"a broker answers at {listener}"), *await _examine_advertised(answer)]
+
+
+async def _examine_advertised(answer: dict[str, Any]) -> list[Finding]:
+    findings = []
     for broker in answer["brokers"]:
         address = Address(broker["host"], broker["port"])
         try:

@@ -26,11 +26,14 @@ FULL = 0.9  # of maxmemory
 
 
 class Answer(NamedTuple):
-    """What was found, what acknowledgements survive there, in lines, and the id of the cluster that uses it, or ""."""
+    """What was found, what acknowledgements survive there, in lines, and the id of the cluster that uses it.
+
+    That is "" if none does, None if Redis could not be asked.
+    """
 
     findings: list[Finding]
     promise: list[str]
-    cluster_id: str = ""
+    cluster_id: str | None = ""
 
 
 async def examine_redis(url: RedisUrl, durability: str, copies: int) -> Answer:
@@ -45,7 +48,7 @@ async def examine_redis(url: RedisUrl, durability: str, copies: int) -> Answer:
         servers = await read_servers(topology)
         cluster_id = read_cluster_id(await Registry(topology).load(KEY))
     except StoreError as error:
-        return Answer([*findings, bad("redis", f"{error.detail.rstrip(' .')}. A broker could not start.")], [])
+        return Answer([*findings, bad("redis", f"{error.detail.rstrip(' .')}. A broker could not start.")], [], None)
     finally:
         await topology.close()
     sync = durability == "fsync"
@@ -93,6 +96,8 @@ def _judge_memory(master: RedisAddress, server: Server) -> Finding:
     if not server.limit:
         return warn("memory", f"{used}, and may use all: set maxmemory below what the machine has")
     used += f" of {server.limit / 2**20:,.0f} (maxmemory)"
+    if server.used >= server.limit:
+        return bad("memory", f"{used}: appends fail. Raise maxmemory, or take records away: see log.retention.bytes.")
     if server.used > server.limit * FULL:
         return warn("memory", f"{used}; when it is full, appends fail until there is room. See log.retention.bytes.")
     return good("memory", used)

@@ -5,6 +5,7 @@ marked as failed and takes nothing more until the store is opened again.
 """
 
 import asyncio
+import errno
 import logging
 import os
 from bisect import bisect_right
@@ -19,6 +20,7 @@ from korvet_fast.store.types import Bounds, OffsetConflict, RecordBatch, Segment
 from korvet_fast.types import Buffer
 
 _PARTS = 1024  # buffers that one system call takes (IOV_MAX)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 _logger = logging.getLogger(__name__)
 
@@ -170,7 +172,8 @@ def _base(segment: Segment) -> int:
 
 
 def _refusal(path: Path, error: OSError) -> StoreError:
-    return StoreError(f"{path}: nothing was appended: {error.strerror}")
+    advice = "; make room, appends then go on by themselves" if error.errno in _FULL else ""
+    return StoreError(f"{path}: nothing was appended: {error.strerror}{advice}")
 
 
 def _after(parts: list[Buffer], written: int) -> list[Buffer]:

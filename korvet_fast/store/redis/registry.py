@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from korvet_fast._native import ReplyError, encode_commands, parse_reply
 from korvet_fast.errors import StoreError
+from korvet_fast.store.redis.connection.error_reply import explain_error
 from korvet_fast.store.redis.connection.topology import REPAIR, Topology, is_retriable
 from korvet_fast.store.types import CompareAndSet
 
@@ -140,7 +141,7 @@ class Registry:
                     return _Done(answer, again)
                 why = answer.message
                 if not is_retriable(why):
-                    raise StoreError(f"the registry: {why}")
+                    raise StoreError(f"the registry: {explain_error(why)}")
             again = True
             await self._topology.repair(place, why, deadline - loop.time())
 

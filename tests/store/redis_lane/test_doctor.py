@@ -67,10 +67,12 @@ def test_a_server_that_may_evict(start_redis: Callable[..., RedisServer]) -> Non
     assert "set maxmemory-policy noeviction" in said
 
 
-def test_a_server_that_is_nearly_full(start_redis: Callable[..., RedisServer]) -> None:
+def test_a_server_that_is_full(start_redis: Callable[..., RedisServer]) -> None:
     server = start_redis(appendonly="yes")
-    server.call("CONFIG", "SET", "maxmemory", int(server.info("memory")["used_memory"]))
-    assert "warn memory" in doctor(server.url)[1]
+    server.call("CONFIG", "SET", "maxmemory", int(server.info("memory")["used_memory"]) * 9 // 10)
+    code, said = doctor(server.url)
+    assert (code, "bad memory" in said) == (1, True)
+    assert "appends fail. Raise maxmemory" in said
 
 
 def test_nobody_there(start_redis: Callable[..., RedisServer]) -> None:

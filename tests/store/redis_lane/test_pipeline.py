@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from faults.redis.proxy import RedisProxy
 from korvet_fast._native import ReplyError, encode_commands, parse_replies, parse_reply
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.connection import pipeline as pipeline_module
+from korvet_fast.store.redis.connection.clients import Clients
 from korvet_fast.store.redis.connection.connect import connect
 from korvet_fast.store.redis.connection.pipeline import Asking, Pipeline, PipelineDown, PipelineLost
 from korvet_fast.store.redis.connection.url import RedisAddress, parse_url
@@ -299,6 +301,30 @@ async def test_a_password_that_is_wrong_or_missing(start_redis: Callable[..., Re
     pipeline = await connect(parse_url("redis://:right@127.0.0.1/1"), endpoint, None)
     assert said(await pipeline.send(encode_commands([["CLIENT", "GETNAME"]]))) == [b"korvet-fast"]
     pipeline.close("the test is over")
+
+
+async def test_a_password_that_is_changed(start_redis: Callable[..., RedisServer], tmp_path: Path) -> None:
+    """The file of a password is read again for each connection, so that nobody has to restart a broker."""
+    server = start_redis(requirepass="first")
+    endpoint = RedisAddress("127.0.0.1", server.port)
+    file = tmp_path / "password"
+    file.write_text("first\n")
+    url = parse_url(f"redis://127.0.0.1?password_file={file}")
+    pipeline = await connect(url, endpoint, None)
+    await pipeline.send(encode_commands([["CONFIG", "SET", "requirepass", "second"]]))
+    pipeline.close("it begins anew")
+    clients = Clients(url)
+    with pytest.raises(StoreError, match="invalid username-password pair"):
+        await clients.call(endpoint, "PING")
+    with pytest.raises(PipelineDown, match=f"put the user's password into {file}"):
+        await connect(url, endpoint, None)
+    file.unlink()
+    with pytest.raises(PipelineDown, match="cannot be read: No such file or directory; the password from before"):
+        await connect(url, endpoint, None)
+    file.write_text("second\n")
+    (await connect(url, endpoint, None)).close("the test is over")
+    assert await clients.call(endpoint, "PING") == b"PONG"
+    await clients.close()
 
 
 async def test_nobody_there_and_nobody_who_answers(start_redis: Callable[..., RedisServer]) -> None:

@@ -137,7 +137,7 @@ async def test_a_master_that_was_a_replica_meanwhile_is_a_new_history(start_redi
         error = await there.ask("k", "SET", "k", "v")
         assert isinstance(error, ReplyError)
         assert is_retriable(error.message)
-        with pytest.raises(StoreError, match="is a replica"):
+        with pytest.raises(StoreError, match="is a replica; name its master, or let Sentinels find it"):
             await there.topology.repair("k", error.message, within=0.2)
         master.promote()
         await there.topology.repair("k", error.message)

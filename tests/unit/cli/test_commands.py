@@ -222,6 +222,16 @@ def test_doctor_knows_another_brokers_port(broker: BrokerProcess, tmp_path: Path
             assert ("this store's is" in result.output) == running
 
 
+def test_doctor_does_not_guess_whose_broker_it_is(broker: BrokerProcess) -> None:
+    """The store cannot be asked who uses it, and the broker that answers may well be its own."""
+    arguments = ["doctor", "--store", "redis://127.0.0.1:1", "--listen", f"kafka://{broker.bootstrap}"]
+    result = CliRunner().invoke(root, arguments)
+    assert result.exit_code == 1
+    assert f"a broker answers at kafka://{broker.bootstrap}; whether it uses this store cannot be told" in result.output
+    assert f"it sends clients to {broker.bootstrap}, and that answers" in result.output
+    assert "another store" not in result.output
+
+
 def test_a_table_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -15,6 +15,7 @@ from korvet_fast.cli import root
 from korvet_fast.cli.doctor import promise
 from korvet_fast.cli.doctor.finding import Finding, Verdict
 from korvet_fast.cli.doctor.network import FILES_BESIDE, examine_address, examine_descriptors
+from korvet_fast.cli.doctor.redis import judge_server
 from korvet_fast.cli.doctor.store import (
     Mount,
     examine_store,
@@ -26,6 +27,8 @@ from korvet_fast.cli.doctor.store import (
 )
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.store.embedded.lock import Lock
+from korvet_fast.store.redis.connection.url import RedisAddress
+from korvet_fast.store.redis.durability.durability import Server
 
 MOUNTS = """\
 22 27 0:21 / /proc rw,relatime - proc proc rw
@@ -206,3 +209,23 @@ def test_a_directory_that_takes_nothing(
     monkeypatch.setattr("korvet_fast.cli.doctor.store.time_flushes", refuse)
     (found,) = [finding for finding in examine_store(tmp_path).findings if "cannot write" in finding.sentence]
     assert found.sentence == f"cannot write in {tmp_path}: {os.strerror(number)}. {advice}"
+
+
+@pytest.mark.parametrize(
+    ("used", "verdict", "words"),
+    [
+        (900, Verdict.GOOD, "(maxmemory)"),
+        (901, Verdict.WARN, "when it is full, appends fail"),
+        (999, Verdict.WARN, "when it is full, appends fail"),
+        (1000, Verdict.BAD, "appends fail. Raise maxmemory"),
+    ],
+)
+def test_the_memory_of_a_redis(used: int, verdict: Verdict, words: str) -> None:
+    server = Server("redis", (7, 2, 4), True, "always", False, "noeviction", 0, 0, "", used, 1000)
+    (found,) = [
+        finding
+        for finding in judge_server(RedisAddress("127.0.0.1", 6379), server, sync=False, copies=1)
+        if finding.subject == "memory"
+    ]
+    assert found.verdict is verdict
+    assert words in found.sentence

@@ -191,11 +191,11 @@ def test_nobody_listens() -> None:
     assert "korvet-fast serve" in result.output
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "topic create", "topic list", "topic alter"])
+@pytest.mark.parametrize("command", [*COMMANDS, "topic create", "topic list", "topic alter", "group reset"])
 def test_every_command_explains_itself(command: str) -> None:
     result = CliRunner().invoke(root, [*command.split(), "--help"])
     assert result.exit_code == 0
-    if " " not in command:
+    if " " not in command or command == "group reset":
         assert "Examples:" in result.output
 
 

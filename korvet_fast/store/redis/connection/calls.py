@@ -6,6 +6,7 @@ from typing import Any
 
 from korvet_fast._native import ReplyError, encode_commands, parse_reply
 from korvet_fast.errors import StoreError
+from korvet_fast.store.redis.connection.error_reply import explain_error
 from korvet_fast.store.redis.connection.pipeline import PipelineLost, Word
 from korvet_fast.store.redis.connection.topology import Topology, is_retriable
 from korvet_fast.types import Buffer
@@ -48,9 +49,9 @@ class IdempotentCalls:
                     return raw
                 why = parse_reply(error_reply).message
                 if not is_retriable(why):
-                    raise StoreError(f"{key}: {why}")
+                    raise StoreError(f"{key}: {explain_error(why)}")
             if loop.time() > deadline:
-                raise StoreError(f"{key}: {why}; tried for {within:g} s")
+                raise StoreError(f"{key}: {why}; tried for {within:.3g} s")
             await asyncio.sleep(wait)
             await self._topology.repair(key, why, deadline - loop.time())
             wait = min(2 * wait, _LONGEST) or _SHORTEST

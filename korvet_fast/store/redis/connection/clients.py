@@ -6,6 +6,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.credentials import CredentialProvider
 from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
 from korvet_fast.errors import StoreError
@@ -19,6 +20,23 @@ class Refused(StoreError):
 
 class Denied(Refused):
     """Our user lacks a right."""
+
+
+class _Credentials(CredentialProvider):
+    """Who we are on a server, asked for with each connection: the file of a password may have changed."""
+
+    def __init__(self, url: RedisUrl, sentinel: bool) -> None:
+        self._url = url
+        self._sentinel = sentinel
+
+    def get_credentials(self) -> tuple[str] | tuple[str, str]:
+        user, password = _known(self._url, self._sentinel)
+        if not self._sentinel:
+            password, _ = self._url.read_password()
+        return (user, password) if user else (password,)
+
+    async def get_credentials_async(self) -> tuple[str] | tuple[str, str]:
+        return self.get_credentials()
 
 
 class Clients:
@@ -60,8 +78,12 @@ async def _call(client: Redis, endpoint: RedisAddress, command: tuple[bytes | st
         raise StoreError(f"{endpoint}: {error}") from error
 
 
+def _known(url: RedisUrl, sentinel: bool) -> tuple[str, str]:
+    """User and password, as they were at the start."""
+    return (url.sentinel_user, url.sentinel_password) if sentinel else (url.user, url.password)
+
+
 def _make(url: RedisUrl, endpoint: RedisAddress, sentinel: bool) -> Redis:
-    user, password = (url.sentinel_user, url.sentinel_password) if sentinel else (url.user, url.password)
     where: dict[str, Any] = {"unix_socket_path": endpoint.path}
     if not endpoint.path:
         where = {"host": endpoint.host, "port": endpoint.port, "socket_keepalive": True}
@@ -78,8 +100,7 @@ def _make(url: RedisUrl, endpoint: RedisAddress, sentinel: bool) -> Redis:
     client = Redis(
         **where,
         db=0 if sentinel else url.db,
-        username=user or None,
-        password=password or None,
+        credential_provider=_Credentials(url, sentinel) if any(_known(url, sentinel)) else None,
         client_name=NAME,
         driver_info=None,  # CLIENT SETINFO is unknown to Redis 7.0
         protocol=2,

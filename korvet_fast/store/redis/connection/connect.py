@@ -56,7 +56,8 @@ async def _connect(url: RedisUrl, endpoint: RedisAddress, context: ssl.SSLContex
         raise PipelineDown(f"{endpoint}: no TLS connection: {error.reason or error}") from None
     except OSError as error:
         raise PipelineDown(f"cannot connect to {endpoint}: {error.strerror or error}") from None
-    commands = _introduce(url)
+    password, unread = url.read_password()
+    commands = _introduce(url, password)
     try:
         replies = await pipeline.send(encode_commands(commands), len(commands))
     except asyncio.CancelledError:
@@ -69,20 +70,24 @@ async def _connect(url: RedisUrl, endpoint: RedisAddress, context: ssl.SSLContex
         if bytes(reply[:1]) == b"-":
             error_reply = bytes(reply[1:]).decode(errors="replace").strip()
             pipeline.close(error_reply)
-            raise PipelineDown(f"{endpoint} refuses {command[0]!s}: {error_reply}{_advise(error_reply)}")
+            raise PipelineDown(f"{endpoint} refuses {command[0]!s}: {error_reply}{_advise(error_reply, url, unread)}")
     return pipeline
 
 
-def _advise(error_reply: str) -> str:
-    if error_reply.startswith(("NOAUTH", "WRONGPASS")):
-        return " (name a user and the file of the password: redis://USER@HOST?password_file=FILE)"
-    return ""
+def _advise(error_reply: str, url: RedisUrl, unread: str) -> str:
+    if not error_reply.startswith(("NOAUTH", "WRONGPASS")):
+        return ""
+    if unread:
+        return f" ({unread}; the password from before was sent)"
+    if url.password_file:
+        return f" (put the user's password into {url.password_file}: it is read again for each connection)"
+    return " (name a user and the file of the password: redis://USER@HOST?password_file=FILE)"
 
 
-def _introduce(url: RedisUrl) -> list[list[str | int]]:
+def _introduce(url: RedisUrl, password: str) -> list[list[str | int]]:
     commands: list[list[str | int]] = []
-    if url.password:
-        commands.append(["AUTH", url.user, url.password] if url.user else ["AUTH", url.password])
+    if password:
+        commands.append(["AUTH", url.user, password] if url.user else ["AUTH", password])
     if url.db:
         commands.append(["SELECT", url.db])
     commands.append(["CLIENT", "SETNAME", NAME])

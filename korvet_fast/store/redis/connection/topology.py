@@ -171,7 +171,7 @@ class Topology:
             wait = min(2 * wait or FIRST_WAIT, LONGEST_WAIT)
             left = deadline - loop.time()
             if left <= 0:
-                raise StoreError("; ".join(filter(None, (why, failure, f"waited {within:g} s for it"))))
+                raise StoreError("; ".join(filter(None, (why, failure, f"waited {within:.3g} s for it"))))
             found = await self._refresh(left)
             refreshed = refreshed or found == ""
             failure = failure if found is None else found
@@ -263,9 +263,15 @@ class Topology:
                 continue
             if replication_history.master and not replication_history.loading:
                 return there, replication_history
-            there.close(f"{endpoint} is {'loading its data' if replication_history.loading else 'a replica'}")
+            there.close(f"{endpoint} is {'loading its data' if replication_history.loading else self._replica()}")
             return there.why
         raise AssertionError("the second turn returns")
+
+    def _replica(self) -> str:
+        """What to say of a server that is one: who names no Sentinels and no Cluster has to name its master."""
+        if self.url.sentinel or self.url.cluster:
+            return "a replica"
+        return "a replica; name its master, or let Sentinels find it: redis+sentinel://HOST,HOST/NAME"
 
     def _adopt(
         self, shards: list[Shard], found: dict[RedisAddress, "tuple[Pipeline, ReplicationHistory] | str"]

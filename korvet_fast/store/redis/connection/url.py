@@ -103,6 +103,18 @@ class RedisUrl:
             path += f"/{self.db}"
         return f"{self.scheme}://{who}{where}{path}" + ("?" + "&".join(options) if options else "")
 
+    def read_password(self) -> tuple[str, str]:
+        """The password as its file has it now (it may have been changed since the start), and "".
+
+        If that cannot be read: the password from before, and why.
+        """
+        if not self.password_file:
+            return self.password, ""
+        try:
+            return _read_password(self.password_file), ""
+        except SettingError as error:
+            return self.password, str(error)
+
 
 def parse_url(text: str) -> RedisUrl:
     """A URL as above -> the value. Raises `SettingError` with what is wrong, never with the password in it."""

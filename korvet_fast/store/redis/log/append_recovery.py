@@ -10,6 +10,7 @@ from collections.abc import Callable
 from korvet_fast.errors import OutcomeUnknown, StoreError
 from korvet_fast.store.redis.background import begin
 from korvet_fast.store.redis.connection.calls import BUDGET, IdempotentCalls
+from korvet_fast.store.redis.connection.error_reply import explain_error
 from korvet_fast.store.redis.connection.topology import Topology, is_retriable
 from korvet_fast.store.redis.durability.rights import is_denial
 from korvet_fast.store.redis.log.log import AppendFailure, FencingTokens, Log, Lost
@@ -85,11 +86,13 @@ class AppendRecovery:
         """Send again what is not in the log, or fail it. `last_id_end`: the offset after the stream's last id."""
         remaining = next((transaction for transaction in log.transactions if transaction.batches), None)
         if is_denial(failure.why):  # whoever takes the log over again is refused until we may do all that it needs
-            self.fail(log, StoreError(f"{log.name}: the Redis server refused the append: {failure.why}"))
+            self.fail(log, StoreError(f"{log.name}: the Redis server refused the append: {explain_error(failure.why)}"))
             return
         if remaining is not None:
             if not failure.lost and failure.why and not is_retriable(failure.why):
-                self.fail(log, StoreError(f"{log.name}: the Redis server refused the append: {failure.why}"))
+                self.fail(
+                    log, StoreError(f"{log.name}: the Redis server refused the append: {explain_error(failure.why)}")
+                )
                 return
             if last_id_end > remaining.batches[0].first:
                 log.end = max(last_id_end, int(log.end_field or 0))

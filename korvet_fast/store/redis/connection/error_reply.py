@@ -1,0 +1,17 @@
+"""Error replies in words for whoever reads the log: without Redis's script numbers, and with what to do."""
+
+import re
+from typing import Final
+
+_SCRIPT = re.compile(r" script: [0-9a-f]{40}, on @user_script:\d+\.?$")
+_ADVICE: Final = {
+    "OOM": "raise maxmemory, or take records away (log.retention.bytes): appends then go on by themselves",
+    "WRONGTYPE": "another program has put something else in its place: take that away",
+}
+
+
+def explain_error(error: str) -> str:
+    """An error reply, as sent but for its leading `-` -> what to tell a person; its first word stays the first."""
+    text = _SCRIPT.sub("", error)
+    advice = _ADVICE.get(text.partition(" ")[0])
+    return f"{text.rstrip('.')}; {advice}" if advice else text
