@@ -9,11 +9,15 @@ Key = tuple[str, int]  # topic and partition, -1 while none was chosen
 
 
 class AdmissionLine:
-    """A line for each partition. `until`: when a message has waited too long."""
+    """A line for each partition. `until`: when a message has waited too long.
+
+    A message that joins the line of those without a partition stays there also when its partition is chosen meanwhile.
+    """
 
     def __init__(self) -> None:
         self._lines: dict[Key, deque[QueuedRecords]] = {}
         self._until: dict[QueuedRecords, float] = {}  # in order: everybody may wait equally long
+        self._keys: dict[QueuedRecords, Key] = {}  # which line each stands in
 
     def __len__(self) -> int:
         return len(self._until)
@@ -28,12 +32,13 @@ class AdmissionLine:
     def append(self, records: QueuedRecords, until: float) -> None:
         """Add a message at the end of its partition's line."""
         records.state = RecordState.LINE
-        self._lines.setdefault(_key(records), deque()).append(records)
+        key = self._keys[records] = records.topic, records.partition
+        self._lines.setdefault(key, deque()).append(records)
         self._until[records] = until
 
-    def remove(self, records: QueuedRecords, key: Key | None = None) -> None:
-        """Take a message out. `key`: where it stands, if its partition was chosen meanwhile."""
-        key = key or _key(records)
+    def remove(self, records: QueuedRecords) -> None:
+        """Take a message out."""
+        key = self._keys.pop(records)
         line = self._lines[key]
         line.remove(records)
         if not line:
@@ -57,7 +62,3 @@ class AdmissionLine:
         """One that has waited too long."""
         records = next(iter(self._until), None)
         return records if records is not None and self._until[records] <= now else None
-
-
-def _key(records: QueuedRecords) -> Key:
-    return records.topic, records.partition

@@ -108,12 +108,12 @@ class Dispatcher:
                 try:
                     partition = self._choose(records)
                 except DeliveryFailed as error:
-                    self._line.remove(records, key)
+                    self._line.remove(records)
                     self._ledger.finish(records, error.outcome, error)
                     continue
                 if not self._ledger.move_from_line(records, _destination(records, partition)):
                     break
-                self._line.remove(records, key)
+                self._line.remove(records)
                 self._accept(records, partition, now)
                 self.admitted.append(records)
 

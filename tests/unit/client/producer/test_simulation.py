@@ -10,7 +10,7 @@ from contextlib import suppress
 from random import Random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from korvet_fast.client.producer.message import DeliveryFailed
@@ -81,6 +81,8 @@ def write_script(random: Random, weights: dict[str, int], length: int) -> list[t
     return [(step, *arguments[step]()) for step in steps]
 
 
+# A message had its partition chosen while it waited for memory.
+@example(275, {"acks": "1", "partitioner": "murmur2", "buffer_memory": 8000}, CALM, 0)
 @settings(max_examples=EXAMPLES, derandomize=LONG is None)
 @given(st.integers(0, 1 << 32), configs, st.sampled_from([CALM, ROUGH, OUTAGES]), st.sampled_from([0, 32_766]))
 def test_every_promise_is_kept(seed: int, config: dict[str, Any], weights: dict[str, int], epoch: int) -> None:
