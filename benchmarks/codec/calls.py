@@ -42,6 +42,7 @@ def prepare(count: int) -> dict[str, Call]:
     stored = _range((f"{OLD + place}-0", (b"value", VALUE, b"timestamp", b"1700000000000")) for place in range(count))
     whole = _range((_id(offset + 1), (b"batch", _placed(small, offset + 1))) for offset in range(count))
     names = [f"orders-{place}" for place in range(count)]
+    lines = b"".join(b"V1|%d|PRODUCE|orders key:%b\n" % (place, VALUE) for place in range(count))
     stamped = bytearray(batch)
     last = 1_700_000_000_000 + count - 1
     return {
@@ -64,6 +65,9 @@ def prepare(count: int) -> dict[str, Call]:
         "ArrowRecords.batches": _with_rows(batch, count),
         "up_convert": lambda impl: lambda: impl.up_convert(messages, LIMIT, 0),
         "down_convert": lambda impl: lambda: impl.down_convert(batch, 1, LIMIT),
+        "Lines.feed": lambda impl: lambda: impl.Lines(LIMIT).feed(lines),
+        "ProduceRun.build": lambda impl: lambda: impl.ProduceRun(lines).build([(3, 0, LIMIT)], OLD),
+        "write_messages": lambda impl: lambda: impl.write_messages(log, 0, count, 0, count, LIMIT, LIMIT, LIMIT),
         "encode_append": lambda impl: lambda: impl.encode_append("korvet:orders:0", batch, OLD << BITS, BITS, LIMIT),
         "decode_records": lambda impl: lambda: impl.decode_records(stored, BITS, 0, LIMIT, 0, 0),
         "decode_batches": lambda impl: lambda: impl.decode_batches(whole, BITS, 0, LIMIT),

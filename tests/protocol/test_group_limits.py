@@ -178,7 +178,7 @@ def test_a_group_that_was_loaded_counts_with_what_it_takes(tmp_path: Path) -> No
                 client = await server.connect()
                 if not counted:
                     assert await ask(client, "one") == ""
-                counted.append(server.broker.groups.groups.memory)
+                counted.append(server.broker.groups.partitions.runtimes.budget.used)
                 assert await ask(client, "two") == "GROUP_MAX_SIZE_REACHED"
         assert counted[0] == counted[1] > 20_000
 
