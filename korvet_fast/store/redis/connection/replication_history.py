@@ -70,5 +70,5 @@ def _tell(endpoint: RedisAddress, old: ReplicationHistory, now: dict[RedisAddres
     else:
         what = f"{next(iter(heirs))} took over from {endpoint}" if heirs else f"{endpoint} is no master any more"
     for new in heirs.values():
-        return f"{what}: it has nothing that was written from replication offset {new.shared_until} on"
+        return f"{what}: what was written from replication offset {new.shared_until} on is lost"
     return what

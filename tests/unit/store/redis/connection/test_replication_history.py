@@ -31,13 +31,13 @@ def test_info_is_read() -> None:
         (OLD._replace(history="other", former="masters", shared_until=7), "a:1 was made a master anew"),
         (
             OLD._replace(history="other", former="history", shared_until=7),
-            "a:1 was made a master anew: it has nothing that was written from replication offset 7 on",
+            "a:1 was made a master anew: what was written from replication offset 7 on is lost",
         ),
         (OLD._replace(run_id="other"), "a:1 was restarted"),
         (OLD._replace(run_id="other", history="other"), "a:1 was restarted"),
         (
             ReplicationHistory("other", "other", "history", 7, True),
-            "a:1 was restarted: it has nothing that was written from replication offset 7 on",
+            "a:1 was restarted: what was written from replication offset 7 on is lost",
         ),
     ],
 )
@@ -49,7 +49,7 @@ def test_a_replica_takes_over() -> None:
     heir = ReplicationHistory("other", "other", "history", 7, True)
     assert (
         compare({A: OLD}, {B: heir}, {A})
-        == "b:2 took over from a:1: it has nothing that was written from replication offset 7 on"
+        == "b:2 took over from a:1: what was written from replication offset 7 on is lost"
     )
     assert compare({A: OLD}, {B: heir._replace(former="else")}, {A}) == "a:1 is no master any more"
     assert compare({A: OLD}, {}, {A}) == "a:1 is no master any more"
