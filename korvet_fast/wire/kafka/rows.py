@@ -1,6 +1,6 @@
 """Encoding an answer piece by piece: a long one neither holds the loop nor lies in memory as values."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from korvet_fast._native import Schema
@@ -42,6 +42,17 @@ class Rows:
     def tail(self, values: Mapping[str, Any], version: int) -> bytes:
         """All fields after the array, of those in `values`."""
         return self._after.encode({name: values[name] for name in values.keys() & self._names[1]}, version)
+
+    async def reply(
+        self, values: Mapping[str, Any], count: int, rows: Iterable[Mapping[str, Any]], version: int, pace: Pace
+    ) -> Reply:
+        """A whole answer of `count` rows, each taken when those before it are encoded. `values`: the other fields."""
+        out = LongReply(pace)
+        await out.add(self.head(values, count, version))
+        for row in rows:
+            await out.add(self.row(row, version))
+        await out.add(self.tail(values, version))
+        return out.finish()
 
 
 class LongReply:

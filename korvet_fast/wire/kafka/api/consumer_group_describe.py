@@ -14,7 +14,7 @@ from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api import acl_operations
 from korvet_fast.wire.kafka.api.topic_partitions import by_topic
 from korvet_fast.wire.kafka.errors import number, shorten
-from korvet_fast.wire.kafka.rows import LongReply, Rows
+from korvet_fast.wire.kafka.rows import Rows
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.consumer_groups import CONSUMER_GROUP_DESCRIBE
 
@@ -26,13 +26,10 @@ _GROUPS: Final = Rows(CONSUMER_GROUP_DESCRIBE.response_shape, "groups")
 
 async def consumer_group_describe(session: Session, request: Values, version: int) -> Reply:
     group_ids = dict.fromkeys(request["group_ids"])
-    out = LongReply(session.pace())
-    await out.add(_GROUPS.head({"correlation_id": request["correlation_id"]}, len(group_ids), version))
-    for group_id in group_ids:
-        row = _describe(session, group_id, request["include_authorized_operations"])
-        await out.add(_GROUPS.row(row, version))
-    await out.add(_GROUPS.tail({}, version))
-    return out.finish()
+    values = {"correlation_id": request["correlation_id"]}
+    with_operations = request["include_authorized_operations"]
+    rows = (_describe(session, group_id, with_operations) for group_id in group_ids)
+    return await _GROUPS.reply(values, len(group_ids), rows, version, session.pace())
 
 
 def _describe(session: Session, group_id: str, with_operations: bool) -> Values:

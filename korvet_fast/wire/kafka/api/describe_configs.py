@@ -14,7 +14,7 @@ from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api.config_entries import BROKER, KINDS, SOURCES, TOPIC, check_broker, config_entry
 from korvet_fast.wire.kafka.errors import translate
-from korvet_fast.wire.kafka.rows import LongReply, Rows
+from korvet_fast.wire.kafka.rows import Rows
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.configs import DESCRIBE_CONFIGS
 
@@ -25,12 +25,9 @@ async def describe_configs(session: Session, request: Values, version: int) -> R
     resources: dict[tuple[int, str], Values] = {}
     for resource in request["resources"]:
         resources.setdefault((resource["resource_type"], resource["resource_name"]), resource)
-    out = LongReply(session.pace())
-    await out.add(_RESULTS.head({"correlation_id": request["correlation_id"]}, len(resources), version))
-    for resource in resources.values():
-        await out.add(_RESULTS.row(_describe(session, resource, request), version))
-    await out.add(_RESULTS.tail({}, version))
-    return out.finish()
+    values = {"correlation_id": request["correlation_id"]}
+    rows = (_describe(session, resource, request) for resource in resources.values())
+    return await _RESULTS.reply(values, len(resources), rows, version, session.pace())
 
 
 def _describe(session: Session, resource: Values, request: Values) -> Values:

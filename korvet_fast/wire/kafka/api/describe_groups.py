@@ -16,7 +16,7 @@ from korvet_fast.errors import Errors
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api import acl_operations
 from korvet_fast.wire.kafka.errors import number, shorten
-from korvet_fast.wire.kafka.rows import LongReply, Rows
+from korvet_fast.wire.kafka.rows import Rows
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.group_admin import DESCRIBE_GROUPS
 
@@ -25,13 +25,10 @@ _GROUPS: Final = Rows(DESCRIBE_GROUPS.response_shape, "groups")
 
 async def describe_groups(session: Session, request: Values, version: int) -> Reply:
     group_ids = dict.fromkeys(request["groups"])
-    out = LongReply(session.pace())
-    await out.add(_GROUPS.head({"correlation_id": request["correlation_id"]}, len(group_ids), version))
-    for group_id in group_ids:
-        row = _describe(session, group_id, version, request["include_authorized_operations"])
-        await out.add(_GROUPS.row(row, version))
-    await out.add(_GROUPS.tail({}, version))
-    return out.finish()
+    values = {"correlation_id": request["correlation_id"]}
+    with_operations = request["include_authorized_operations"]
+    rows = (_describe(session, group_id, version, with_operations) for group_id in group_ids)
+    return await _GROUPS.reply(values, len(group_ids), rows, version, session.pace())
 
 
 def _describe(session: Session, group_id: str, version: int, with_operations: bool) -> Values:

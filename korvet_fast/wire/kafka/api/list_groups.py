@@ -9,7 +9,7 @@ from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.documents import AnyGroup
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.errors import number
-from korvet_fast.wire.kafka.rows import LongReply, Rows
+from korvet_fast.wire.kafka.rows import Rows
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.group_admin import LIST_GROUPS
 
@@ -30,18 +30,16 @@ async def list_groups(session: Session, request: Values, version: int) -> Reply:
         if (not states or group.state.value.lower() in states) and (not types or _type(group) in types)
     ]
     values = {"correlation_id": request["correlation_id"], "error_code": number(error)}
-    out = LongReply(session.pace())
-    await out.add(_GROUPS.head(values, len(found), version))
-    for group_id, group in found:
-        row = {
+    rows = (
+        {
             "group_id": group_id,
             "protocol_type": group.protocol_type or "",
             "group_state": group.state.value,
             "group_type": _type(group),
         }
-        await out.add(_GROUPS.row(row, version))
-    await out.add(_GROUPS.tail({}, version))
-    return out.finish()
+        for group_id, group in found
+    )
+    return await _GROUPS.reply(values, len(found), rows, version, session.pace())
 
 
 def _type(group: AnyGroup) -> str:
