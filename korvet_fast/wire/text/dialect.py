@@ -10,8 +10,7 @@ from korvet_fast.wire.dialect import FirstRequestLimits
 from korvet_fast.wire.protocols import detect_protocol
 from korvet_fast.wire.text.api.produce import produce
 from korvet_fast.wire.text.commands import COMMANDS
-from korvet_fast.wire.text.errors import BAD_REQUEST
-from korvet_fast.wire.text.session import LISTENER, Service, Session, refuse
+from korvet_fast.wire.text.session import FAREWELL, LISTENER, Service, Session
 
 _RUN: Final = 64 * 1024  # bytes of a run of PRODUCE lines
 _LARGEST: Final = 2 << 20  # bytes of a value that fits into an answer, at least
@@ -20,7 +19,7 @@ _LARGEST: Final = 2 << 20  # bytes of a value that fits into an answer, at least
 class TextDialect:
     """Serves `broker` to whoever writes lines. `workers`: they unpack what takes long."""
 
-    farewell = refuse("0", BAD_REQUEST, "this port speaks the text protocol only")
+    farewell = FAREWELL
 
     def __init__(self, broker: Broker, listener: int, workers: FairExecutor) -> None:
         self._limit = broker.settings.number("text.line.max.bytes")

@@ -85,11 +85,11 @@ class Session(ClientSession):
             self._spoken, self._unknown = True, 0
             if len(frame) > 1:
                 return await self.service.produce(self, frame)
-            raise self._close("a line too long", "line too long")
+            raise self._close("a line too long", refuse("0", BAD_REQUEST, "line too long"))
         if not self._spoken:
             self._spoken = True
             if (foreign := detect_protocol(bytes(frame[:16]), "text", LISTENER)) is not None:
-                raise self._close(foreign, "this port speaks the text protocol only")
+                raise self._close(foreign, FAREWELL)
         return await self._answer(frame)
 
     async def _answer(self, frame: bytearray) -> Reply:
@@ -100,7 +100,7 @@ class Session(ClientSession):
             if command is None:
                 self._unknown += 1
                 if self._unknown == _PATIENCE:
-                    raise self._close(f"{_PATIENCE} unknown commands", "", refuse(identity, *_UNKNOWN))
+                    raise self._close(f"{_PATIENCE} unknown commands", refuse(identity, *_UNKNOWN))
                 return [refuse(identity, *_UNKNOWN)]
             self._unknown = 0
             read = command.usage.read(arguments)
@@ -122,10 +122,10 @@ class Session(ClientSession):
         """A run's lines are read into places, made into batches, and answered."""
         return 3 * len(frame) + _LINE * frame.count(b"\n")
 
-    def _close(self, why: str, message: str, answer: bytes = b"") -> CloseConnection:
+    def _close(self, why: str, answer: bytes) -> CloseConnection:
         """What ends the connection, with a last answer. `why`: for the log."""
         self._over = True
-        return CloseConnection(why, [answer or refuse("0", BAD_REQUEST, message)])
+        return CloseConnection(why, [answer])
 
 
 _UNKNOWN: Final = (UNKNOWN_COMMAND, "there is no such command")
@@ -134,6 +134,9 @@ _UNKNOWN: Final = (UNKNOWN_COMMAND, "there is no such command")
 def refuse(identity: str, code: str, message: str) -> bytes:
     """The answer to a request that failed."""
     return f"{VERSION}|{identity}|ERR|{code}|{message}\n".encode()
+
+
+FAREWELL: Final = refuse("0", BAD_REQUEST, "this port speaks the text protocol only")
 
 
 def _open(frame: bytearray) -> tuple[str, str, str]:
