@@ -136,7 +136,7 @@ class QueuedRecords:
 
     def halves(self) -> tuple["QueuedRecords", "QueuedRecords"]:
         """The first and the second half of several rows, for a batch that was too large."""
-        raise NotImplementedError
+        raise AssertionError("one message alone has no halves")
 
 
 class RecordState(StrEnum):

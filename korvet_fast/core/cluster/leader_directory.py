@@ -1,5 +1,7 @@
 """Who really leads which partition: every broker writes down the partitions it leads, with their leader epochs.
 
+A broker also goes on writing down the epoch under which it led, until it knows that somebody has led since.
+
 The store gives an epoch of a log to one broker only. So a pair of leader and epoch stays true for ever, and the highest
 epoch is the present one. Nothing is guessed: a client keeps to the highest epoch it was told of (KIP-320), and would
 stay with a wrong leader. Epochs of brokers that are gone are kept: a client that is told of no epoch forgets the
@@ -34,9 +36,9 @@ class LeaderDirectory:
         self._telling = asyncio.Lock()
 
     def find(self, topic: bytes, index: int) -> tuple[int, int]:
-        """The highest epoch under which another broker leads, and that broker's id.
+        """The highest epoch that a broker tells of, and that broker's id.
 
-        -1 for the id if none does: then the epoch is the highest under which one did, -1 if none ever did.
+        -1 for the id if none does: then the epoch is the highest that one told of, -1 if none ever did.
         """
         return self._found.get((topic, index), NOBODY)
 
@@ -72,7 +74,7 @@ class LeaderDirectory:
         return True
 
     async def tell(self, broker: int, topics: Iterable[Topic]) -> None:
-        """Tell the others what is led here, under this id, if that has changed. Raises `StoreError`."""
+        """Tell the others what is led here, or was last, under this id, if that has changed. Raises `StoreError`."""
         async with self._telling:
             version = self._metadata.number
             if version == self._told_at:
