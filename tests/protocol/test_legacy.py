@@ -4,17 +4,18 @@ import asyncio
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Iterator
+from random import Random
 
 import pytest
 
 from batches import read_rows
 from broker_process import BrokerProcess
-from kafka_server import METADATA, RawClient, error_of, make_batch
+from kafka_server import DESCRIBE_CONFIGS, METADATA, RawClient, error_of, make_batch
 from korvet_reference import compression
 from korvet_reference.header import new_batch
 from korvet_reference.legacy_client import EARLIEST, LATEST, FetchError, LegacyClient, encode_message, read_messages
 from korvet_reference.records import Record, write_record
-from legacy_vectors import EMPTY_0, EMPTY_1, EXCHANGES, GZIP, HELLO, HELLO_0, SET, SNAPPY, WORLD
+from legacy_vectors import EMPTY_0, EMPTY_1, EXCHANGES, GZIP, HELLO, HELLO_0, SET, SNAPPY, WORLD, Exchange
 from raw_connection import connect
 from redis_server import RedisServer, find_program, free_port
 
@@ -326,6 +327,52 @@ def test_a_bomb_of_nested_gzip_is_bounded_and_closed(legacy: LegacyBroker) -> No
         bomb = encode_message(compression.compress(1, bomb), 1)
     assert len(bomb) < 1000
     assert legacy.closes(lambda client: client.produce(legacy.topic(), 0, bomb))
+
+
+@pytest.mark.parametrize("one", EXCHANGES, ids=[one.name for one in EXCHANGES])
+def test_every_prefix_of_an_exchange_is_closed_or_waited_for(legacy: LegacyBroker, one: Exchange) -> None:
+    body = renamed(one.sent, b"_4")[4:]
+    for end in range(1, len(body)):
+        with legacy.connect() as client:
+            client.socket.sendall(struct.pack(">i", end) + body[:end])
+            client.socket.shutdown(socket.SHUT_WR)
+            assert client.socket.recv(1 << 16) == b"", end
+        with legacy.connect() as client:
+            client.socket.sendall(struct.pack(">i", len(body)) + body[:end])
+            client.socket.shutdown(socket.SHUT_WR)
+            assert client.socket.recv(1 << 16) == b"", end
+
+
+def test_random_bytes_never_stop_the_broker(legacy: LegacyBroker) -> None:
+    random = Random(7)
+    for _ in range(200):
+        request = random.choice(EXCHANGES).sent
+        body = bytearray(renamed(request, b"_5")[4:])
+        for _ in range(random.randrange(1, 4)):
+            body[random.randrange(len(body))] = random.choice([0, 1, 127, 128, 255])
+        with legacy.connect() as client:
+            client.socket.sendall(struct.pack(">i", len(body)) + body)
+            client.socket.shutdown(socket.SHUT_WR)
+            while client.socket.recv(1 << 16):
+                pass
+    with legacy.connect() as client:
+        client.socket.sendall(FETCH_FRAME)
+        assert client.answer() == b"\0\0"
+
+
+def test_settings_that_such_a_topic_cannot_have(legacy: LegacyBroker) -> None:
+    topic = legacy.topic()
+
+    async def scenario(kafka: RawClient) -> None:
+        row = await kafka.create(topic, storage_layout="legacy", compression_type="gzip")
+        assert error_of(row) == "INVALID_CONFIG"
+        assert error_of(await kafka.create(topic, storage_layout="legacy", compression_type="producer")) == ""
+        resource = {"resource_type": 2, "resource_name": topic, "configuration_keys": None}
+        answer = await kafka.ask(DESCRIBE_CONFIGS, 4, resources=[resource])
+        told = {row["name"]: row["value"] for row in answer["results"][0]["configs"]}
+        assert (told["storage.layout"], told["message.timestamp.type"]) == ("legacy", "LogAppendTime")
+
+    legacy.kafka(scenario)
 
 
 # -- both doors --------------------------------------------------------------------------------------------------------
