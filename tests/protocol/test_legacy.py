@@ -431,3 +431,30 @@ def test_topics_of_other_formats_are_not_visible(legacy: LegacyBroker) -> None:
     with legacy.connect() as client:
         assert refusal(lambda: client.fetch(topic, 0, 0)) == 3
     assert legacy.closes(lambda client: client.produce(topic, 0, HELLO))
+
+
+def test_a_request_that_names_many_positions_is_answered_within_limits(legacy: LegacyBroker) -> None:
+    topic = legacy.topic()
+    with legacy.connect() as client, legacy.connect() as other:
+        messages = encode_message(bytes(900)) * 1000
+        client.produce(topic, 0, messages)
+        assert client.offsets(topic, 0) == [len(messages)]
+        asked = [(topic, 0, 0, 1 << 30)] * 2000  # 1.8 GB, had each what it asks for
+        got = client.multi_fetch(asked)
+        assert other.fetch(topic, 0, 0, 910) == messages[:910]
+        sizes = [len(data) for data in got if not isinstance(data, FetchError)]
+        assert len(sizes) == len(asked)
+        assert sizes[0] == len(messages)
+        assert sum(sizes) <= 32 << 20
+
+
+def test_no_segment_divides_a_set(legacy: LegacyBroker) -> None:
+    topic = legacy.topic()
+    messages = encode_message(bytes(900)) * 200  # several batches
+    with legacy.connect() as client:
+        client.produce(topic, 0, HELLO)
+        client.produce(topic, 0, messages)
+        client.produce(topic, 0, WORLD)
+        end = len(HELLO) + len(messages)
+        assert client.offsets(topic, 0, LATEST, 10) == [end + len(WORLD), end, 0]
+        assert client.fetch(topic, 0, 0) == HELLO + messages

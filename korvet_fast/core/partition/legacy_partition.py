@@ -4,7 +4,8 @@ An offset is the position that a message has in 0.7's log, so a batch takes as m
 Clients of 0.7 read those bytes. Everybody else reads the payloads, wrappers opened, with the time of append.
 """
 
-from typing import Final
+import asyncio
+from typing import Any, Final, TypeAlias
 
 from korvet_fast._native import down_convert, to_values
 from korvet_fast.core.partition.collaborators import PartitionCollaborators
@@ -21,6 +22,9 @@ _PAGE: Final = 8 << 20  # bytes of batches read at a time for an answer of 0.7
 _SPARE: Final = 4096  # bytes read beyond what is asked for: batches and records have headers
 _BEGIN: Final = SegmentLimits(0, 1 << 62)  # the store begins a new segment with this append, and
 _GO_ON: Final = SegmentLimits(1 << 62, 1 << 62)  # with this one not
+_ALL: Final = -1  # acks: clients see what is durable
+
+OffsetBatches: TypeAlias = list[tuple[bytearray, int]]  # batches, and how many offsets each takes
 
 
 class LegacyPartition(Partition):
@@ -41,12 +45,31 @@ class LegacyPartition(Partition):
 
     def append(self, data: bytearray | memoryview, summary: BatchSummary, acks: int, now: int) -> AppendResult:
         """See `Partition.append`; `summary` counts the offsets that the batch takes, not its records."""
-        at, segments = self.log.end, self.segments
-        begins = segments.is_full(now, self.config.segment_limits)
+        return self._append(data, summary, acks, now, self.segments.is_full(now, self.config.segment_limits))
+
+    def append_messages(self, batches: OffsetBatches, now: int) -> list["asyncio.Future[Any]"]:
+        """Append the batches of one set, which no segment divides; the futures that end when they are durable.
+
+        Raises as `append`.
+        """
+        begins = self.segments.is_full(now, self.config.segment_limits)
+        waiting = []
+        for data, many in batches:
+            *_, done = self._append(data, (len(data), many, now, 0, None), _ALL, now, begins)
+            begins = False
+            if done is not None:
+                waiting.append(done)
+        return waiting
+
+    def _append(
+        self, data: bytearray | memoryview, summary: BatchSummary, acks: int, now: int, begins: bool
+    ) -> AppendResult:
+        """As `append`. `begins`: in a new segment."""
+        at = self.log.end
         self.segment_limits = _BEGIN if begins else _GO_ON
         appended = super().append(data, summary, acks, now)
         if self.log.end != at:  # it was no repetition
-            segments.note(at, self.log.end, now, begins=begins)
+            self.segments.note(at, self.log.end, now, begins=begins)
             if begins:
                 self.saver.save_soon()
         return appended

@@ -21,7 +21,7 @@ _LITTLE: Final = 64 * 1024  # bytes of an answer that nobody has to wait for
 
 async def fetch(session: Session, bodies: list[FetchBody], _: Callable[[], None]) -> Reply:
     (body,) = bodies
-    room = await _reserve(session, body.max_size)
+    room = await _reserve(session, bodies)
     try:
         return await _answer(session, body, room)
     finally:
@@ -29,7 +29,7 @@ async def fetch(session: Session, bodies: list[FetchBody], _: Callable[[], None]
 
 
 async def multi_fetch(session: Session, bodies: list[FetchBody], _: Callable[[], None]) -> Reply:
-    left = room = await _reserve(session, sum(max(body.max_size, 0) for body in bodies))
+    left = room = await _reserve(session, bodies)
     pace = session.pace()
     parts: Reply = []
     try:
@@ -44,14 +44,24 @@ async def multi_fetch(session: Session, bodies: list[FetchBody], _: Callable[[],
     return [HEAD.pack(HEAD.size - 4 + sum(map(len, parts)), NONE), *parts]
 
 
-async def _reserve(session: Session, wanted: int) -> int:
+async def _reserve(session: Session, bodies: list[FetchBody]) -> int:
     """How many bytes of messages the answer may have; they are held until `_release`."""
     await session.order.wait_durable()
     most = session.broker.settings.number
-    room = max(min(wanted, most("fetch.max.bytes"), most("queued.max.request.bytes") // 4), 0)
+    wanted = sum(_count_available(session, body) for body in bodies)
+    room = min(wanted, most("fetch.max.bytes"), most("queued.max.request.bytes") // 4)
     if room > _LITTLE and session.client is not None and (granted := session.client.reserve(room)) is not None:
         await granted
     return room
+
+
+def _count_available(session: Session, body: FetchBody) -> int:
+    """How many bytes there are at this position now, as far as they are asked for."""
+    name, index, offset, size = body
+    topic = session.broker.topics.get(name)
+    if topic is None or not has_partition(session, topic, index):
+        return 0
+    return max(min(size, topic.partitions[index].high_watermark.offset - offset), 0)
 
 
 def _release(session: Session, room: int) -> None:

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable
 from typing import Any, Final
 
-from korvet_fast.core.produce.messages import append_messages, check_messages
+from korvet_fast.core.produce.messages import check_messages
 from korvet_fast.errors import CodecError, KorvetError
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.legacy.body import Malformed, ProduceBody
@@ -65,4 +65,6 @@ async def _append(session: Session, body: ProduceBody) -> list["asyncio.Future[A
             raise Malformed(f"messages for {name!r} are malformed: {error}") from None
         session.broker.log.warn("large message", f"messages for {name!r} of {session.peer} were dropped: {error}")
         return []
-    return append_messages(led_partition(session, name, index), batches, session.broker.now()) if batches else []
+    if not batches:
+        return []
+    return led_partition(session, name, index).append_messages(batches, session.broker.now())
