@@ -44,6 +44,8 @@ __all__ = [
     "slice_batches",
     "to_arrow",
     "to_columns",
+    "to_messages",
+    "to_values",
     "up_convert",
     "validate_batch",
     "validate_batches",
@@ -483,12 +485,12 @@ def decode_records(
     `OVERSIZE` for a batch beyond 2 GiB.
     """
 
-def down_convert(batches: Buffer, magic: SupportsIndex, limit: SupportsIndex) -> bytearray:
+def down_convert(batches: Buffer, start: SupportsIndex, end: SupportsIndex) -> bytearray:
     """
-    Down-convert version 2 batches, all of the data, to an uncompressed message set of magic 0 or 1. Offsets are kept.
+    The bytes of Kafka 0.7's log from position `start` up to `end`, as far as `batches` have them without a gap.
 
-    Headers are lost, and in magic 0 times; control batches are skipped. `limit` bounds the decompressed bytes of all
-    batches together. Raises `BAD_VALUE` for another magic, and as `to_columns`.
+    They may begin and end inside a message. Nothing where no message covers `start`. `batches`: whole batches of a log in
+    the format `legacy`. Raises the errors of a batch's header, `BAD_RECORD` and `BAD_OFFSET`.
     """
 
 def encode_append(
@@ -625,16 +627,42 @@ def to_columns(batches: Buffer, limit: SupportsIndex) -> dict[str, Column]:
     `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and `OVERSIZE` for a column beyond 2 GiB.
     """
 
-def up_convert(messages: Buffer, limit: SupportsIndex, now: SupportsIndex) -> bytearray:
+def to_messages(batch: Buffer, limit: SupportsIndex) -> tuple[bytearray, int]:
     """
-    Up-convert a message set of magic 0 and 1 to one version 2 batch: not compressed, base offset 0, offsets dense.
+    One version 2 batch of a producer as one for a log in the format `legacy`, each record a message of magic 1; and how many
+    offsets it takes. The producer's id, epoch and sequence are kept.
 
-    Times in ms: a message's own, or its wrapper's if that was stamped on append; magic 0 gets `now`. `limit` bounds the
-    decompressed bytes of all wrappers together. All of the data must be messages. Raises, in this order for each
-    message: `TRUNCATED`, `BAD_LENGTH`, `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `BAD_CRC`, `UNKNOWN_COMPRESSION` (zstd
-    too), `BAD_RECORD`; for a wrapper `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, `BAD_COUNT` (nothing inside), and for
-    each message inside also `NESTED_COMPRESSION`, `BAD_MAGIC` (not the wrapper's); `OUT_OF_RANGE` for times too far
-    apart; `BAD_COUNT` for no messages at all.
+    `limit` bounds the decompressed bytes. Raises `BAD_RECORD` for a record with a key, with headers or without a value,
+    `OVERSIZE`, and as `to_columns`.
+    """
+
+def to_values(
+    batches: Buffer, offset: SupportsIndex, max_bytes: SupportsIndex, limit: SupportsIndex
+) -> tuple[bytearray, int]:
+    """
+    The payloads of the messages in `batches` of a log in the format `legacy`, as version 2 batches with the time of append,
+    and the offset after them. The first message is the one that covers `offset`, or the next.
+
+    What a wrapper holds has consecutive offsets from the wrapper's own; those before `offset` are left out, unless there
+    are no others. About `max_bytes`, but one record at least if there is one. `limit` bounds the decompressed bytes; fewer
+    records are given where it is reached, and `DECOMPRESSION_LIMIT` is raised if there are none. Raises the errors of a
+    batch's header, `BAD_RECORD`, `BAD_OFFSET`, and those of a message as `up_convert`.
+    """
+
+def up_convert(
+    messages: Buffer, largest: SupportsIndex, limit: SupportsIndex, size: SupportsIndex
+) -> list[tuple[bytearray, int]]:
+    """
+    Check a message set of Kafka 0.6 or 0.7, and make it into batches for a log in the format `legacy`, each with the number
+    of offsets it takes: as many as its messages have bytes.
+
+    A record's value is one message as it was sent, without its LENGTH. A wrapper that holds more messages than it has
+    bytes is stored as what it holds. What is left over behind the last whole message is left out. Batches have about
+    `size` bytes, and base offset and times 0. `largest`: bytes of a payload; `limit` bounds the decompressed bytes of all
+    wrappers together. Raises, message by message, `TRUNCATED` (not one whole message), `BAD_LENGTH`, `BAD_MAGIC`,
+    `OVERSIZE` (a payload), `BAD_CRC`; then `UNKNOWN_COMPRESSION` and for what wrappers hold the same, but `OVERSIZE`,
+    `NESTED_COMPRESSION` (more than 8), `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT` (more than `limit`, or than 64 times the
+    payload and 1 MiB).
     """
 
 def validate_batch(

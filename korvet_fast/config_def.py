@@ -184,8 +184,9 @@ SETTINGS = _table(
         Kind.STRING,
         "store",
         "How a topic's records are kept: each as an entry of its own (`entries`), or in their batches (`batches`, with"
-        " dense offsets); `store` leaves it to the store.",
-        choices=("store", "entries", "batches"),
+        " dense offsets), or as messages of Kafka 0.7, whose offsets are positions (`legacy`); `store` leaves it to the"
+        " store.",
+        choices=("store", "entries", "batches", "legacy"),
         topic="storage.layout",
         fixed=True,
     ),

@@ -8,6 +8,7 @@ import korvet_fast._native as native
 from korvet_fast.wire.kafka.shapes.produce import PRODUCE
 
 LIMIT = 1 << 30
+PIECE = 64 * 1024  # bytes of a batch in a log of 0.7
 ELEMENTS = 1 << 20
 VALUE = b"0123456789abcdef" * 6 + b"0123"  # 100 bytes
 VERSION = 9
@@ -23,6 +24,7 @@ def prepare(count: int) -> dict[str, Call]:
     """Each call by name, for `count` records; frames, partitions, replies and commands count as records."""
     columns = _columns(count)
     batch = bytes(native.build_batch(columns, 0, 0, -1, -1, -1))
+    batch_of_values = bytes(native.build_batch(columns | {"key_valid": bytes(count)}, 0, 0, -1, -1, -1))
     lz4 = _compressed(batch)
     small = bytes(native.build_batch(_columns(1), 0, 0, -1, -1, -1))
     log = b"".join(_placed(small, offset) for offset in range(count))
@@ -36,7 +38,8 @@ def prepare(count: int) -> dict[str, Call]:
         ],
     }
     encoded = PRODUCE.request.encode(request, VERSION)
-    messages = bytes(native.down_convert(batch, 1, LIMIT))
+    legacy = bytes(native.to_messages(batch_of_values, LIMIT)[0])
+    messages = bytes(native.down_convert(legacy, 0, LIMIT))
     commands = [["XADD", "korvet:orders:0", f"{place}-0", "value", VALUE] for place in range(count)]
     replies = b"".join(b"*2\r\n$3\r\n1-0\r\n*2\r\n$5\r\nvalue\r\n$100\r\n%b\r\n" % VALUE for _ in range(count))
     stored = _range((f"{OLD + place}-0", (b"value", VALUE, b"timestamp", b"1700000000000")) for place in range(count))
@@ -63,8 +66,10 @@ def prepare(count: int) -> dict[str, Call]:
         "to_arrow": lambda impl: lambda: impl.to_arrow(batch, "orders", 0, ROW, 0, count, LIMIT, LIMIT, LIMIT),
         "build_batch": lambda impl: lambda: impl.build_batch(columns, 0, 0, -1, -1, -1),
         "ArrowRecords.batches": _with_rows(batch, count),
-        "up_convert": lambda impl: lambda: impl.up_convert(messages, LIMIT, 0),
-        "down_convert": lambda impl: lambda: impl.down_convert(batch, 1, LIMIT),
+        "up_convert": lambda impl: lambda: impl.up_convert(messages, LIMIT, LIMIT, PIECE),
+        "down_convert": lambda impl: lambda: impl.down_convert(legacy, 0, LIMIT),
+        "to_messages": lambda impl: lambda: impl.to_messages(batch_of_values, LIMIT),
+        "to_values": lambda impl: lambda: impl.to_values(legacy, 0, LIMIT, LIMIT),
         "Lines.feed": lambda impl: lambda: impl.Lines(LIMIT).feed(lines),
         "ProduceRun.build": lambda impl: lambda: impl.ProduceRun(lines).build([(3, 0, LIMIT)], OLD),
         "write_messages": lambda impl: lambda: impl.write_messages(log, 0, count, 0, count, LIMIT, LIMIT, LIMIT),

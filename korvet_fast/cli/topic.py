@@ -22,7 +22,7 @@ SET, DELETE = 0, 1  # operations of IncrementalAlterConfigs
 OWN = 1  # config_source: set on the topic itself
 TIMEOUT_MS = 30_000
 LAYOUT = "storage.layout"
-LAYOUTS = ("entries", "batches")
+LAYOUTS = ("entries", "batches", "legacy")
 
 
 @click.group()
@@ -60,7 +60,7 @@ def _config_option(sentence: str) -> Callable[[F], F]:
     "--layout",
     type=click.Choice(LAYOUTS),
     help="How a store in Redis keeps the records: every one an entry that other programs can read and write, or in the"
-    " producers' batches. The store's default if not given.",
+    " producers' batches. On any store: as messages of Kafka 0.7 (legacy). The store's default if not given.",
 )
 @_config_option("A setting of the topic, for example retention.ms=86400000. May be given more than once.")
 @bootstrap_option

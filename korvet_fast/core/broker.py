@@ -43,7 +43,7 @@ class Broker:
         self.settings = settings
         self._store = store
         self._clock = clock = clock or Clock()
-        log = RateLimitedLog(clock.monotonic)
+        self.log = log = RateLimitedLog(clock.monotonic)
         self.tasks = BackgroundTasks(log)
         self.generation = StoreGeneration()
         metadata = MetadataVersion()

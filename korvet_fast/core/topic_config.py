@@ -15,6 +15,10 @@ LAYOUT: Final = "storage.layout"
 BITS: Final = "offset.sequence.bits"
 ONLY: Final = {LAYOUT: BATCHES}  # fixed for topics that were made when there was no choice
 _ANY = "store"  # as a layout: the store's first
+LEGACY: Final = "legacy"  # as a layout: the store's `batches`, of messages of Kafka 0.7
+# What the messages of such a topic cannot have otherwise.
+_OF_LEGACY: Final = {"message.timestamp.type": "LogAppendTime", "compression.type": "producer"}
+_NO_LIMIT: Final = 1 << 62
 _PRECISE = 12  # bits beyond which offsets of today's clock do not fit the 53 bits of a JavaScript number
 
 logger = logging.getLogger(__name__)
@@ -33,8 +37,10 @@ class TopicConfig:
         "compression",
         "copies",
         "fixed",
+        "legacy",
         "log_append_time",
         "log_format",
+        "max_batch_bytes",
         "max_message_bytes",
         "overrides",
         "retention_bytes",
@@ -55,12 +61,14 @@ class TopicConfig:
         self._settings = settings
         self.fixed = dict(fixed)
         self.overrides = {name: _legal(name, text) for name, text in overrides.items()}
+        self.legacy = legacy = fixed[LAYOUT] == LEGACY
         self.max_message_bytes = self.number("max.message.bytes")
+        self.max_batch_bytes = _NO_LIMIT if legacy else self.max_message_bytes  # there, it is of a message
         codec = CODECS.get(self.text("compression.type"))  # None: as the producer sent it
         entries_layout = fixed[LAYOUT] == ENTRIES
         self.log_format = LogFormat(int(fixed.get(BITS, 0)), entries_layout, codec or 0 if entries_layout else 0)
-        self.compression = None if entries_layout else codec
-        self.log_append_time = self.text("message.timestamp.type") == "LogAppendTime"
+        self.compression = None if entries_layout or legacy else codec
+        self.log_append_time = legacy or self.text("message.timestamp.type") == "LogAppendTime"
         self.after_max_ms = self.number("message.timestamp.after.max.ms")
         self.segment_limits = SegmentLimits(self.number("segment.bytes"), self.number("segment.ms"))
         self.copies = self.number("min.insync.replicas")
@@ -84,7 +92,7 @@ class TopicConfig:
 
     def _applies(self, name: str) -> bool:
         # Where a store has one layout only, nothing was chosen.
-        return (name in self.fixed and BITS in self.fixed) or not TOPIC_SETTINGS[name].fixed
+        return (name in self.fixed and (BITS in self.fixed or self.legacy)) or not TOPIC_SETTINGS[name].fixed
 
     def _describe(self, name: str) -> Described:
         row = TOPIC_SETTINGS[name]
@@ -99,7 +107,8 @@ class TopicConfig:
     def keep(self, given: Mapping[str, str | None]) -> dict[str, str | None]:
         """Settings that are to replace `overrides`, without those that are fixed. Raises INVALID_CONFIG for others."""
         for name, text in given.items():
-            if name in TOPIC_SETTINGS and TOPIC_SETTINGS[name].fixed and text != self.fixed.get(name):
+            row = TOPIC_SETTINGS.get(name)
+            if row is not None and (row.fixed or name in self.fixed) and text != self.fixed.get(name):
                 raise KorvetError(Errors.INVALID_CONFIG, f"{name} is fixed when a topic is created")
         return {name: text for name, text in given.items() if name not in self.fixed}
 
@@ -112,14 +121,29 @@ def fix(
     layout = _legal(LAYOUT, own.pop(LAYOUT, settings.text(LAYOUT)))
     if layout == _ANY:
         layout = store.layouts[0]
-    if layout not in store.layouts:
+    own, forced = _force(layout, own)
+    if _layout_at_rest(layout) not in store.layouts:
         raise KorvetError(Errors.INVALID_CONFIG, _explain(LAYOUT, layout, store))
     if ENTRIES not in store.layouts:
         if BITS in own:
             raise KorvetError(Errors.INVALID_CONFIG, _explain(BITS, own[BITS], store))
-        return {LAYOUT: layout}, own
+        return {LAYOUT: layout} | forced, own
     bits = show(TOPIC_SETTINGS[BITS].parse(_legal(BITS, own.pop(BITS, settings.text(BITS)))))
-    return {LAYOUT: layout, BITS: bits}, own
+    return {LAYOUT: layout, BITS: bits} | forced, own
+
+
+def _force(layout: str, own: Mapping[str, str | None]) -> tuple[dict[str, str | None], dict[str, str]]:
+    """A new topic's settings without those that its layout leaves no choice of, and these. Raises INVALID_CONFIG."""
+    forced = _OF_LEGACY if layout == LEGACY else {}
+    for name, text in forced.items():
+        if own.get(name, text) != text:
+            raise KorvetError(Errors.INVALID_CONFIG, f"{name} of a topic with {LAYOUT}={layout} can only be {text}")
+    return {name: text for name, text in own.items() if name not in forced}, dict(forced)
+
+
+def _layout_at_rest(layout: str) -> str:
+    """What the store calls it."""
+    return BATCHES if layout == LEGACY else layout
 
 
 def warn(name: str, fixed: Mapping[str, str]) -> None:
@@ -132,7 +156,7 @@ def warn(name: str, fixed: Mapping[str, str]) -> None:
 def check_store(settings: Settings, store: Store) -> None:
     """Raises `StoreError` for broker-wide settings that mean nothing to this store."""
     layout = settings.text(LAYOUT)
-    if layout not in (_ANY, *store.layouts):
+    if _layout_at_rest(layout) not in (_ANY, *store.layouts):
         raise StoreError(_explain(LAYOUT, layout, store))
     if ENTRIES not in store.layouts and settings.source(BITS) is not Source.DEFAULT:
         raise StoreError(_explain(BITS, settings.text(BITS), store))

@@ -7,6 +7,7 @@ from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.wire.dialect import Dialect
 from korvet_fast.wire.kafka.dialect import KafkaDialect
+from korvet_fast.wire.legacy.dialect import LegacyDialect
 from korvet_fast.wire.text.dialect import TextDialect
 
 # By the scheme of a listener's endpoint. Each takes the broker, the number of the listener among all of the broker's,
@@ -14,4 +15,5 @@ from korvet_fast.wire.text.dialect import TextDialect
 DIALECTS: Final[Mapping[str, Callable[[Broker, int, FairExecutor], Dialect]]] = {
     "kafka": KafkaDialect,
     "text": TextDialect,
+    "legacy": LegacyDialect,
 }

@@ -17,7 +17,7 @@ from korvet_reference.batch import (
 from korvet_reference.columns import Column, build_batch, to_columns
 from korvet_reference.frames import Frames
 from korvet_reference.header import Batch
-from korvet_reference.legacy import down_convert, up_convert
+from korvet_reference.legacy import down_convert, to_messages, to_values, up_convert
 from korvet_reference.page import decode_batches, decode_records
 from korvet_reference.resp import Replies, ReplyError, encode_command_parts, encode_commands, parse_replies, parse_reply
 from korvet_reference.rows import ArrowRecords
@@ -52,6 +52,8 @@ __all__ = [
     "slice_batches",
     "to_arrow",
     "to_columns",
+    "to_messages",
+    "to_values",
     "up_convert",
     "validate_batch",
     "validate_batches",

@@ -23,10 +23,9 @@ def check_known(number: int) -> None:
         raise CodecError("UNKNOWN_COMPRESSION", f"no compression has the number {number}")
 
 
-def decompress(compression: int, data: Bytes, limit: int, old_lz4: bool = False) -> bytes:
+def decompress(compression: int, data: Bytes, limit: int) -> bytes:
     """What `data` stands for, at most `limit` bytes.
 
-    `old_lz4`: also take the broken LZ4 header checksum of old message sets.
     Raises DECOMPRESSION_LIMIT, CORRUPT_COMPRESSION.
     """
     if len(data) == 0:
@@ -38,7 +37,7 @@ def decompress(compression: int, data: Bytes, limit: int, old_lz4: bool = False)
             case 2:
                 return snappy.decompress(data, limit)
             case 3:
-                return lz4.decompress(data, limit, old_lz4)
+                return lz4.decompress(data, limit)
             case _:
                 return _unzstd(bytes(data), limit)
     except CodecError as error:

@@ -1,7 +1,7 @@
-"""Message sets of magic 0 and 1 (Kafka 0.8 to 0.10), lifted to version 2 batches and lowered from them.
+"""Message sets of Kafka 0.6 and 0.7, and the batches that a log in the format `legacy` keeps of them.
 
-The format: https://kafka.apache.org/documentation/#messageset. Messages one after another, each behind its offset and
-size; a compressed message holds a whole set in its value.
+A set is messages one after another, each behind its LENGTH; a compressed one holds a whole set. In such a log the value
+of a record is one message as it was sent, and its offset is the position that the message has in 0.7's log.
 """
 
 import struct
@@ -10,133 +10,264 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from korvet_fast.errors import CodecError
-from korvet_reference.compression import NONE, ZSTD, check_known, decompress
-from korvet_reference.header import HEADER, new_batch, read_batches, record_offset, record_time
-from korvet_reference.reader import Reader
+from korvet_reference.compression import NONE, SNAPPY, decompress
+from korvet_reference.header import (
+    HEADER,
+    LOG_APPEND_TIME,
+    Batch,
+    new_batch,
+    read_batches,
+    read_only,
+    record_offset,
+    seal,
+)
 from korvet_reference.records import Record, read_payload, read_records, write_record
 from korvet_reference.varint import Bytes
 
-SMALLEST = (14, 22)  # bytes of a message with neither key nor value, by magic
-LOG_APPEND_TIME = 1 << 3
+LENGTH = 4  # bytes of the LENGTH in front of a message
+CODEC = 0b11  # the attribute bits that say how the payload is compressed
+NESTED = 8  # wrappers around each other that are opened
+RATIO, SPARE = 64, 1 << 20  # a wrapper may hold so many times its payload, and so many bytes
+XERIAL = b"\x82SNAPPY\0"
+AROUND = 24  # bytes of a record beside its value, at most
 
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    magic: int
-    compression: int
-    log_append_time: bool
-    timestamp: int | None  # magic 0 has none
-    key: bytes | None
-    value: bytes | None
+    data: bytes  # as it was sent, without its LENGTH
+    attributes: int
+    crc: int
+    payload: bytes
+
+    @property
+    def compression(self) -> int:
+        if self.attributes & CODEC == CODEC:
+            raise CodecError("UNKNOWN_COMPRESSION", "messages of 0.7 have no codec 3")
+        return self.attributes & CODEC
+
+    def check(self) -> None:
+        if self.crc != zlib.crc32(self.payload):
+            raise CodecError("BAD_CRC", "a message fails its checksum")
 
 
-def up_convert(messages: Bytes, limit: int, now: int) -> bytearray:
-    """One version 2 batch: not compressed, base offset 0, dense offsets. Magic 0 gets the time `now`, in ms.
+class _Budget:
+    """Bytes that may still be decompressed."""
 
-    `limit` bounds the decompressed bytes of all wrappers together. Raises, message by message, as `_read_message`;
-    for a compressed one CORRUPT_COMPRESSION, DECOMPRESSION_LIMIT, BAD_COUNT (nothing in it), and for what it holds also
-    NESTED_COMPRESSION and BAD_MAGIC (not the wrapper's); OUT_OF_RANGE (times too far apart); BAD_COUNT (no messages).
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def open(self, message: _Message) -> Iterator[_Message]:
+        """What a wrapper holds, with what the wrappers inside it hold, in order."""
+        bound = min(RATIO * len(message.payload) + SPARE, self.left)
+        inner = _Budget(bound)
+        try:
+            yield from _open(message, NESTED, inner)
+        finally:
+            self.left -= bound - inner.left
+
+
+def up_convert(messages: Bytes, largest: int, limit: int, size: int) -> list[tuple[bytearray, int]]:
+    """A message set, checked as 0.7.2 does, as batches of about `size` bytes, each with the offsets it takes.
+
+    Raises, message by message, TRUNCATED (not one whole message), BAD_LENGTH, BAD_MAGIC, OVERSIZE (a payload above
+    `largest`), BAD_CRC; then UNKNOWN_COMPRESSION, and for what wrappers hold the same but OVERSIZE, NESTED_COMPRESSION,
+    CORRUPT_COMPRESSION, DECOMPRESSION_LIMIT (more than `limit` in all, or than 64 times a payload and 1 MiB).
     """
-    payload = bytearray()
-    times: list[int] = []
-    for message, time in _flatten(messages, limit):
-        times.append(now if time is None else time)
-        delta = times[-1] - times[0]
-        if not -(1 << 63) <= delta < 1 << 63:
-            raise CodecError("OUT_OF_RANGE", "the times of a batch are too far apart")
-        payload += write_record(Record(delta, len(times) - 1, message.key, message.value, []))
-    return new_batch(bytes(payload), NONE, times, 0, len(times) - 1)
+    for message in _read_messages(messages):
+        if len(message.payload) > largest:
+            raise CodecError("OVERSIZE", f"a message of {len(message.payload)} bytes, and {largest} are taken")
+        message.check()
+    kept: list[_Message] = []
+    budget = _Budget(limit)
+    for message in _read_messages(messages):
+        held = list(budget.open(message)) if message.compression != NONE else []
+        kept += held if len(held) > LENGTH + len(message.data) else [message]
+    pieces: list[tuple[bytearray, int]] = []
+    payload, count, span = bytearray(), 0, 0
+    for message in kept:
+        if count and HEADER.size + len(payload) + LENGTH + len(message.data) > size:
+            pieces.append((_finish(payload, count, span), span))
+            payload, count, span = bytearray(), 0, 0
+        payload += write_record(Record(0, span, None, message.data, []))
+        count, span = count + 1, span + LENGTH + len(message.data)
+    return [*pieces, (_finish(payload, count, span), span)] if count else pieces
 
 
-def down_convert(batches: Bytes, magic: int, limit: int) -> bytearray:
-    """An uncompressed message set of magic 0 or 1, offsets kept; headers are lost, control batches skipped.
+def down_convert(batches: Bytes, start: int, end: int) -> bytearray:
+    """The bytes of 0.7's log from position `start` up to `end`, as far as `batches` have them without a gap.
 
-    `limit` bounds the decompressed bytes of all batches together. Raises BAD_VALUE (magic), and as `to_columns`.
+    Raises the errors of a batch's header, BAD_RECORD, BAD_OFFSET.
     """
-    if magic not in (0, 1):
-        raise CodecError("BAD_VALUE", "messages are of magic 0 or 1")
-    out = bytearray()
+    out, following = bytearray(), start
     for batch, data in read_batches(batches):
-        if batch.control:
+        if batch.last_offset < following:
             continue
-        payload = read_payload(batch.compression, data[HEADER.size :], limit)
-        if batch.compression != NONE:
-            limit -= len(payload)
-        for record in read_records(batch.count, payload):
-            offset = record_offset(batch, record.offset_delta)
-            time = record_time(batch, record.timestamp_delta)
-            stamped = magic == 1 and batch.log_append_time
-            out += _write_message(offset, _Message(magic, NONE, stamped, time, record.key, record.value))
+        for at, value in _read_values(batch, data):
+            after = at + LENGTH + len(value)
+            if after <= following:
+                continue
+            if at > following or following >= end:
+                return out
+            out += (struct.pack(">i", len(value)) + value)[following - at : min(after, end) - at]
+            following = min(after, end)
     return out
 
 
-def _flatten(messages: Bytes, limit: int) -> Iterator[tuple[_Message, int | None]]:
-    """All messages, those in compressed ones too, with their times."""
-    for message in _read_messages(messages):
-        if message.compression == NONE:
-            yield message, message.timestamp
+def to_messages(batch: Bytes, limit: int) -> tuple[bytearray, int]:
+    """One batch of a producer as messages of magic 1, and the offsets they take.
+
+    Raises BAD_RECORD for a record with a key, with headers or without a value, and as `to_columns`.
+    """
+    view = memoryview(batch).cast("B")
+    header = read_only(view)
+    payload, span = bytearray(), 0
+    for record in read_records(header.count, read_payload(header.compression, view[HEADER.size :], limit)):
+        if record.key is not None or record.headers or record.value is None:
+            raise CodecError("BAD_RECORD", "messages of 0.7 are values only")
+        message = struct.pack(">BBI", 1, 0, zlib.crc32(record.value)) + record.value
+        payload += write_record(Record(0, span, None, message, []))
+        span += LENGTH + len(message)
+    origin = header.producer_id, header.producer_epoch, header.base_sequence
+    return _finish(payload, header.count, span, origin), span
+
+
+def to_values(batches: Bytes, offset: int, max_bytes: int, limit: int) -> tuple[bytearray, int]:
+    """The payloads of the messages in `batches` as version 2 batches, and the offset after them.
+
+    The first message is the one that covers `offset`, or the next. About `max_bytes`, but one record at least. Raises
+    DECOMPRESSION_LIMIT if there is nothing to give without more than `limit`, the errors of a batch's header, of a
+    message, BAD_RECORD, BAD_OFFSET.
+    """
+    view = _View(offset, max_bytes)
+    budget = _Budget(limit)
+    for batch, data in read_batches(batches):
+        if batch.last_offset < offset:
             continue
-        if message.value is None:
-            raise CodecError("BAD_RECORD", "a compressed message has no value")
-        inner = decompress(message.compression, message.value, limit, old_lz4=True)
-        limit -= len(inner)
-        if not inner:
-            raise CodecError("BAD_COUNT", "a compressed message holds no messages")
-        for held in _read_messages(inner):
-            if held.compression != NONE:
-                raise CodecError("NESTED_COMPRESSION", "a compressed message in a compressed message")
-            if held.magic != message.magic:
-                raise CodecError("BAD_MAGIC", "a message in a wrapper of another magic")
-            yield held, message.timestamp if message.log_append_time else held.timestamp
+        try:
+            room = all(
+                view.add(batch, at, value, budget) for at, value in _read_values(batch, data) if view.wants(at, value)
+            )
+        except CodecError as error:
+            if error.code != "DECOMPRESSION_LIMIT":
+                raise
+            view.seal(batch)
+            if not view.out:
+                raise
+            break
+        view.seal(batch)
+        if not room:
+            break
+    return view.out, view.following
 
 
-def _read_messages(data: Bytes) -> Iterator[_Message]:
-    """The messages of a set, all of the data."""
-    reader = Reader(data)
-    while reader.remaining:
-        reader.take(8)  # the offset; a lifted set gets new ones
-        size = reader.integer(4)
-        if size < SMALLEST[0]:
-            raise CodecError("BAD_LENGTH", "a message size is smaller than a message")
-        yield _read_message(reader.take(size))
+class _View:
+    """What was written so far, and the batch under way, whose records begin at `base`."""
+
+    def __init__(self, offset: int, max_bytes: int) -> None:
+        self.out = bytearray()
+        self.following = offset
+        self._max_bytes = max_bytes
+        self._run, self._count, self._base = bytearray(), 0, 0
+
+    def wants(self, at: int, value: bytes) -> bool:
+        return at + LENGTH + len(value) > self.following
+
+    def add(self, batch: Batch, at: int, value: bytes, budget: _Budget) -> bool:
+        """Append what a message holds; False if there is no room for all of it."""
+        after = at + LENGTH + len(value)
+        message = _parse(value)
+        if message.compression == NONE:
+            return self._push(at, after, message.payload)
+        self.seal(batch)
+        skip = max(self.following - at, 0)
+        if skip:
+            skip = max(min(skip, len(list(budget.open(message))) - 1), 0)
+        try:
+            for place, inner in enumerate(budget.open(message)):
+                if place >= skip and not self._push(at + place, at + place + 1, inner.payload):
+                    return False
+        except CodecError as error:
+            if error.code != "DECOMPRESSION_LIMIT" or not self._count:
+                raise
+            return False  # a wrapper inside was too large; those before it are an answer
+        self.following = after
+        self.seal(batch)
+        return True
+
+    def _push(self, at: int, after: int, value: bytes) -> bool:
+        written = len(self.out) + (HEADER.size + len(self._run) if self._count else 0)
+        if written and written + len(value) + AROUND > self._max_bytes:
+            return False
+        if not self._count:
+            self._base = at
+        self._run += write_record(Record(0, at - self._base, None, value, []))
+        self._count += 1
+        self.following = after
+        return True
+
+    def seal(self, batch: Batch) -> None:
+        """End the batch under way, if there is one."""
+        if self._count:
+            times = [batch.max_timestamp] * self._count
+            made = new_batch(bytes(self._run), NONE, times, self._base, self.following - self._base - 1)
+            struct.pack_into(">i", made, 12, batch.leader_epoch)
+            struct.pack_into(">h", made, 21, LOG_APPEND_TIME)
+            seal(made)
+            self.out += made
+            self._run, self._count = bytearray(), 0
 
 
-def _read_message(data: memoryview) -> _Message:
-    """Raises, in this order: BAD_MAGIC, BAD_LENGTH, BAD_CRC, UNKNOWN_COMPRESSION, BAD_RECORD."""
-    reader = Reader(data)
-    crc, magic, attributes = reader.integer(4, signed=False), reader.integer(1), reader.integer(1)
-    if magic not in (0, 1):
+def _finish(payload: bytearray, count: int, span: int, origin: tuple[int, int, int] = (-1, -1, -1)) -> bytearray:
+    return new_batch(bytes(payload), NONE, [0] * count, 0, span - 1, origin)
+
+
+def _read_values(batch: Batch, data: memoryview) -> Iterator[tuple[int, bytes]]:
+    """The offset of each record, and its message."""
+    for record in read_records(batch.count, read_payload(batch.compression, data[HEADER.size :], 0)):
+        offset = record_offset(batch, record.offset_delta)
+        if record.value is None:
+            raise CodecError("BAD_RECORD", "a record that holds no message")
+        yield offset, record.value
+
+
+def _open(message: _Message, depth: int, budget: _Budget) -> Iterator[_Message]:
+    if depth == 0:
+        raise CodecError("NESTED_COMPRESSION", "too many compressed messages inside each other")
+    if message.compression == SNAPPY and not message.payload.startswith(XERIAL):
+        raise CodecError("CORRUPT_COMPRESSION", "snappy in messages of 0.7 is framed")
+    messages = decompress(message.compression, message.payload, budget.left)
+    budget.left -= len(messages)
+    for inner in _read_messages(messages):
+        inner.check()
+        if inner.compression == NONE:
+            yield inner
+        else:
+            yield from _open(inner, depth - 1, budget)
+
+
+def _read_messages(messages: Bytes) -> Iterator[_Message]:
+    """The whole messages of a set. Raises TRUNCATED if there is not one, BAD_LENGTH, and as `_parse`."""
+    rest, first = bytes(messages), True
+    while rest:
+        length = struct.unpack_from(">i", rest)[0] if len(rest) >= LENGTH else 1 << 31
+        if length < 0:
+            raise CodecError("BAD_LENGTH", "a message has a negative length")
+        if len(rest) < LENGTH + length:
+            if first:
+                raise CodecError("TRUNCATED", "the set ends inside its first message")
+            return
+        yield _parse(rest[LENGTH : LENGTH + length])
+        rest, first = rest[LENGTH + length :], False
+
+
+def _parse(data: bytes) -> _Message:
+    """A message without its LENGTH. Raises BAD_LENGTH, BAD_MAGIC, BAD_LENGTH (too short for its magic)."""
+    if not data:
+        raise CodecError("BAD_LENGTH", "a message of no bytes")
+    magic = data[0]
+    if magic > 1:
         raise CodecError("BAD_MAGIC", f"magic {magic}")
-    if len(data) < SMALLEST[magic]:
-        raise CodecError("BAD_LENGTH", "a message size is smaller than a message of magic 1")
-    if crc != zlib.crc32(data[4:]):
-        raise CodecError("BAD_CRC", "a message fails its checksum")
-    compression = attributes & 0b0111
-    check_known(compression)
-    if compression == ZSTD:
-        raise CodecError("UNKNOWN_COMPRESSION", "messages older than version 2 have no zstd")
-    try:
-        timestamp = reader.integer(8) if magic == 1 else None
-        key, value = _read_nullable(reader), _read_nullable(reader)
-        if reader.remaining:
-            raise CodecError("TRAILING_BYTES", f"{reader.remaining} bytes after the value")
-    except CodecError as error:
-        raise CodecError("BAD_RECORD", str(error)) from error
-    return _Message(magic, compression, magic == 1 and bool(attributes & LOG_APPEND_TIME), timestamp, key, value)
-
-
-def _write_message(offset: int, message: _Message) -> bytes:
-    body = struct.pack(">bb", message.magic, LOG_APPEND_TIME if message.log_append_time else 0)
-    if message.magic == 1:
-        body += struct.pack(">q", message.timestamp)
-    for cell in (message.key, message.value):
-        body += struct.pack(">i", -1) if cell is None else struct.pack(">i", len(cell)) + cell
-    return struct.pack(">qiI", offset, len(body) + 4, zlib.crc32(body)) + body
-
-
-def _read_nullable(reader: Reader) -> bytes | None:
-    """Bytes behind a 32-bit length, where -1 stands for null."""
-    size = reader.integer(4)
-    if size < -1:
-        raise CodecError("NEGATIVE_LENGTH", f"a length of {size}")
-    return None if size == -1 else bytes(reader.take(size))
+    if len(data) < 5 + magic:
+        raise CodecError("BAD_LENGTH", "a message is smaller than its header")
+    (crc,) = struct.unpack_from(">I", data, 1 + magic)
+    return _Message(data, data[1] if magic else 0, crc, data[5 + magic :])

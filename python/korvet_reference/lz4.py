@@ -12,15 +12,12 @@ PRIMES = (2654435761, 2246822519, 3266489917, 668265263, 374761393)
 MASK = 0xFFFFFFFF
 
 
-def decompress(data: Bytes, most: int, old_checksum: bool) -> bytes:
-    """What the frames in `data` stand for. Raises CORRUPT_COMPRESSION, DECOMPRESSION_LIMIT (more than `most` bytes).
-
-    `old_checksum`: also take a header checksum that covers the magic number, as Kafka wrote it before 0.10.
-    """
+def decompress(data: Bytes, most: int) -> bytes:
+    """What the frames in `data` stand for. Raises CORRUPT_COMPRESSION, DECOMPRESSION_LIMIT (more than `most` bytes)."""
     reader = Reader(data)
     out = bytearray()
     while reader.remaining:
-        _frame(reader, out, most, old_checksum)
+        _frame(reader, out, most)
     return bytes(out)
 
 
@@ -34,7 +31,7 @@ def compress(data: Bytes) -> bytes:
     return bytes(out + bytes(4))
 
 
-def _frame(reader: Reader, out: bytearray, most: int, old_checksum: bool) -> None:
+def _frame(reader: Reader, out: bytearray, most: int) -> None:
     """Append one frame's content to `out`."""
     begin = reader.at
     if reader.take(4) != MAGIC:
@@ -47,7 +44,7 @@ def _frame(reader: Reader, out: bytearray, most: int, old_checksum: bool) -> Non
     content_size = _little(reader, 8) if sized else None
     covered = reader.data[begin : reader.at]
     given = _little(reader, 1)
-    if xxh32(covered[4:]) >> 8 & 0xFF != given and not (old_checksum and xxh32(covered) >> 8 & 0xFF == given):
+    if xxh32(covered[4:]) >> 8 & 0xFF != given:
         raise CodecError("CORRUPT_COMPRESSION", "an lz4 frame header fails its checksum")
 
     start = len(out)

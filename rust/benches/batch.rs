@@ -8,7 +8,7 @@ use korvet_codec::arrow::{Name, Page, Wanted};
 use korvet_codec::batch::{Origin, batch_headers, find_time, validate_batches};
 use korvet_codec::columns::{build_batch, to_columns};
 use korvet_codec::compression::Compression;
-use korvet_codec::legacy::{down_convert, up_convert};
+use korvet_codec::legacy::{down_convert, to_messages, to_values, up_convert};
 
 const LIMIT: usize = 1 << 30;
 const SIZES: [usize; 3] = [1, 100, 10_000];
@@ -58,7 +58,8 @@ fn batches(c: &mut Criterion) {
     for count in SIZES {
         let source = Source::new(count);
         let plain = source.build_batch(Compression::None);
-        let old = down_convert(&plain, 1, LIMIT).expect("a good batch");
+        let log = to_messages(&plain, LIMIT).expect("a good batch").batch;
+        let old = down_convert(&log, 0, i64::MAX).expect("a good log");
         let mut group = c.benchmark_group("batch");
         group.throughput(Throughput::Elements(count as u64));
         let mut run = |name: &str, work: &mut dyn FnMut()| {
@@ -70,8 +71,10 @@ fn batches(c: &mut Criterion) {
         run("page", &mut || drop(black_box(page(black_box(&plain)))));
         run("to_columns", &mut || drop(black_box(to_columns(black_box(&plain), LIMIT))));
         run("build_batch", &mut || drop(black_box(source.build_batch(Compression::None))));
-        run("up_convert", &mut || drop(black_box(up_convert(black_box(&old), LIMIT, 0))));
-        run("down_convert", &mut || drop(black_box(down_convert(black_box(&plain), 1, LIMIT))));
+        run("up_convert", &mut || drop(black_box(up_convert(black_box(&old), LIMIT, LIMIT, 1 << 16))));
+        run("down_convert", &mut || drop(black_box(down_convert(black_box(&log), 0, i64::MAX))));
+        run("to_messages", &mut || drop(black_box(to_messages(black_box(&plain), LIMIT))));
+        run("to_values", &mut || drop(black_box(to_values(black_box(&log), 0, LIMIT, LIMIT))));
         for compression in &Compression::ALL[1..] {
             let packed = source.build_batch(*compression);
             let name = format!("check {compression:?}");

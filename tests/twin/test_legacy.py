@@ -1,8 +1,9 @@
-"""Message sets of magic 0 and 1, lifted and lowered."""
+"""Message sets of Kafka 0.6 and 0.7: checked and stored, served to old clients and to new ones."""
 
 import struct
 import zlib
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,59 +11,98 @@ from hypothesis import strategies as st
 
 from korvet_fast.errors import CodecError
 from korvet_reference import compression
+from korvet_reference import up_convert as store
+from korvet_reference.header import seal
 from twin.implementations import agree
 from twin.profile import examples
-from twin.strategies import LIMIT, damaged, int64s, message, message_sets, sequences
+from twin.strategies import LIMIT, damaged, int64s, message, message_sets, sealed, sequences
+
+PIECE = 1 << 16
 
 
-def sealed(data: bytes) -> bytes:
+def mended(data: bytes) -> bytes:
     """The same with the checksum of its first message made right."""
-    if len(data) < 17:
+    if len(data) < 10 or data[4] > 1:
         return data
-    end = min(max(12 + struct.unpack_from(">i", data, 8)[0], 17), len(data))
-    return data[:12] + struct.pack(">I", zlib.crc32(data[16:end])) + data[16:]
+    start = 9 + data[4]
+    end = max(4 + struct.unpack_from(">i", data)[0], start)
+    return data[: start - 4] + struct.pack(">I", zlib.crc32(data[start:end])) + data[start:]
 
 
-sets = st.one_of(message_sets, damaged(message_sets), damaged(message_sets, sealed), st.binary(max_size=60))
+def log_of(data: bytes, base: int = 5, size: int = PIECE) -> bytes:
+    """The set as a log has it from offset `base` on; nothing of a set that is wrong."""
+    try:
+        pieces = store(data, LIMIT, LIMIT, size)
+    except CodecError:
+        return b""
+    log = b""
+    for batch, span in pieces:
+        struct.pack_into(">q", batch, 0, base)
+        seal(batch)
+        log += batch
+        base += span
+    return log
 
 
-@given(sets, int64s, st.sampled_from([LIMIT, LIMIT, 100]))
+sets = st.one_of(message_sets, damaged(message_sets), damaged(message_sets, mended), st.binary(max_size=60))
+logs = st.one_of(
+    message_sets.map(log_of), damaged(message_sets.map(lambda data: log_of(data, 3, 100)), sealed), sequences
+)
+limits = st.sampled_from([LIMIT, LIMIT, 100, 20])
+
+
+@given(sets, limits, limits, st.sampled_from([PIECE, 100, 1]))
 @examples(400)
-def test_lift(data: bytes, now: int, limit: int) -> None:
-    agree(lambda impl: impl.up_convert(data, limit, now))
+def test_up_convert(data: bytes, largest: int, limit: int, size: int) -> None:
+    agree(lambda impl: impl.up_convert(data, largest, limit, size))
 
 
-@given(st.one_of(sequences, damaged(sequences)), st.integers(0, 2), st.sampled_from([LIMIT, LIMIT, 50]))
+@given(logs, st.one_of(st.integers(0, 300), int64s), st.one_of(st.integers(0, 300), int64s))
 @examples(300)
-def test_lower(data: bytes, magic: int, limit: int) -> None:
-    agree(lambda impl: impl.down_convert(data, magic, limit))
+def test_down_convert(data: bytes, start: int, end: int) -> None:
+    agree(lambda impl: impl.down_convert(data, start, end))
 
 
-@given(st.lists(st.tuples(st.binary(max_size=5), st.binary(max_size=5)), min_size=1, max_size=4), st.integers(0, 1))
+@given(logs, st.one_of(st.integers(0, 300), int64s), st.sampled_from([LIMIT, 200, 0]), limits)
+@examples(400)
+def test_to_values(data: bytes, offset: int, max_bytes: int, limit: int) -> None:
+    agree(lambda impl: impl.to_values(data, offset, max_bytes, limit))
+
+
+@given(st.one_of(sequences, damaged(sequences, sealed)), limits)
+@examples(300)
+def test_to_messages(data: bytes, limit: int) -> None:
+    agree(lambda impl: impl.to_messages(data, limit))
+
+
+@given(st.lists(st.binary(max_size=20), min_size=1, max_size=5))
 @examples(50)
-def test_down_and_up_again(pairs: list[tuple[bytes, bytes]], magic: int) -> None:
-    data = b"".join(message(magic, 0, 5, key, value, place) for place, (key, value) in enumerate(pairs))
-    assert agree(lambda impl: impl.down_convert(impl.up_convert(data, LIMIT, 5), magic, LIMIT)) == ("value", data)
+def test_what_was_sent_is_served(payloads: list[bytes]) -> None:
+    data = b"".join(message(place % 2, 0, payload) for place, payload in enumerate(payloads))
+
+    def served(impl: Any) -> bytes:
+        ((batch, span),) = impl.up_convert(data, LIMIT, LIMIT, PIECE)
+        return bytes(impl.down_convert(batch, 0, span))
+
+    assert agree(served) == ("value", data)
 
 
 @pytest.mark.parametrize(
     ("data", "code"),
     [
-        (b"", "BAD_COUNT"),
-        (message(0, 0, 0, None, b"v")[:-1], "TRUNCATED"),
-        (message(2, 0, 0, None, b"v"), "BAD_MAGIC"),
-        (message(0, 4, 0, None, b"v"), "UNKNOWN_COMPRESSION"),
-        (message(0, 1, 0, None, None), "BAD_RECORD"),
-        (message(0, 1, 0, None, b"v"), "CORRUPT_COMPRESSION"),
-        (message(1, 1, 0, None, compression.compress(1, message(0, 0, 0, None, b"v"))), "BAD_MAGIC"),
-        (
-            message(1, 1, 0, None, compression.compress(1, message(1, 1, 0, None, compression.compress(1, b"")))),
-            "NESTED_COMPRESSION",
-        ),
-        (message(1, 0, -(1 << 63), None, b"v") + message(1, 0, (1 << 63) - 1, None, b"v"), "OUT_OF_RANGE"),
+        (message(0, 0, b"v")[:-1], "TRUNCATED"),
+        (b"\0\0\0", "TRUNCATED"),
+        (struct.pack(">i", -1), "BAD_LENGTH"),
+        (struct.pack(">i", 0), "BAD_LENGTH"),
+        (struct.pack(">i", 4) + bytes(4), "BAD_LENGTH"),
+        (message(2, 0, b"v"), "BAD_MAGIC"),
+        (message(1, 3, b"v"), "UNKNOWN_COMPRESSION"),
+        (message(1, 1, b"v"), "CORRUPT_COMPRESSION"),
+        (message(1, 1, compression.compress(1, b"\0")), "TRUNCATED"),
+        (message(1, 0, bytes(101)), "OVERSIZE"),
     ],
 )
 def test_what_is_refused(impl: ModuleType, data: bytes, code: str) -> None:
     with pytest.raises(CodecError) as caught:
-        impl.up_convert(data, LIMIT, 0)
+        impl.up_convert(data, 100, LIMIT, PIECE)
     assert caught.value.code == code

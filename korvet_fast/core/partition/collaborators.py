@@ -29,3 +29,5 @@ class PartitionCollaborators:
     log: RateLimitedLog  # for what clients can have repeated
     recovery_queue: RecoveryQueue = field(default_factory=RecoveryQueue)
     draining: asyncio.Event = field(default_factory=asyncio.Event)
+    # Held while wrappers of Kafka 0.7 are opened beside the loop: each may become many megabytes.
+    opening: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2))

@@ -15,6 +15,7 @@ from korvet_fast.core.partition.leader_epochs import EpochOffset
 from korvet_fast.core.partition.leadership import ERRORS, Leadership, Operation, State
 from korvet_fast.core.partition.log import NOWHERE, PartitionLog
 from korvet_fast.core.partition.producer_state import BatchMetadata, ProducerSequence
+from korvet_fast.core.partition.segments import Segments
 from korvet_fast.core.partition.snapshot import PartitionSnapshot
 from korvet_fast.core.partition.snapshot_saver import SnapshotSaver
 from korvet_fast.core.topic_config import TopicConfig
@@ -67,7 +68,7 @@ class Partition:
     """A partition's log and what is known of it. Callers read the parts, and append and read through the partition.
 
     `name`: topic and index, as the store names the log. `leadership`: whether this broker leads; `leader` changes it.
-    `saver` saves the snapshot of producers and epochs.
+    `saver` saves the snapshot of producers and epochs. `segment_limits`: of the next append.
     """
 
     __slots__ = (
@@ -84,18 +85,27 @@ class Partition:
         "name",
         "producers",
         "saver",
+        "segment_limits",
         "topic",
     )
 
-    def __init__(self, given: PartitionCollaborators, topic: str, index: int, config: TopicConfig) -> None:
+    def __init__(
+        self,
+        given: PartitionCollaborators,
+        topic: str,
+        index: int,
+        config: TopicConfig,
+        segments: Segments | None = None,
+    ) -> None:
         self.topic = topic
         self.index = index
         self.name = name = f"{topic}:{index}"
         self.config = config
+        self.segment_limits = config.segment_limits
         self.leadership = Leadership(name)
         on_failure = FailureHandler(self)
         self.high_watermark = HighWatermark(on_failure)
-        snapshot = PartitionSnapshot(name, given.producer_limit)
+        snapshot = PartitionSnapshot(name, given.producer_limit, segments)
         self.producers = snapshot.producers
         self.log = PartitionLog(name, config, self.leadership, self.high_watermark, snapshot.epochs, given)
         self.saver = SnapshotSaver(self.log, self.leadership, snapshot, given)
@@ -109,6 +119,7 @@ class Partition:
         if config.log_format != self.config.log_format and self._store.shared is not None:
             self._store.shared.declare(self.name, config.log_format)
         self.config = self.log.config = config
+        self.segment_limits = config.segment_limits
 
     @property
     def is_catching_up(self) -> bool:
@@ -134,7 +145,7 @@ class Partition:
             self.leader.refuse()
         config, log = self.config, self.log
         size, count, time, flags, sequence = summary
-        if size > config.max_message_bytes:
+        if size > config.max_batch_bytes:
             raise KorvetError(
                 Errors.MESSAGE_TOO_LARGE, f"{size} bytes, but {self.topic} takes {config.max_message_bytes}"
             )
@@ -172,7 +183,7 @@ class Partition:
                 at,
                 config.sync,
                 config.copies,
-                config.segment_limits,
+                self.segment_limits,
             )
             if appending.at_once:
                 high_watermark.stored = end

@@ -1,4 +1,4 @@
-"""A partition's producers and leader epochs, with a copy in the registry.
+"""A partition's producers, leader epochs and perhaps segments, with a copy in the registry.
 
 The copy never disagrees with the log: whoever acquires the log loads the copy, takes out of it what the log has lost
 since, and learns from the log what was appended after it.
@@ -9,26 +9,32 @@ import struct
 from korvet_fast import _native
 from korvet_fast.core.partition.leader_epochs import LeaderEpochCache
 from korvet_fast.core.partition.producer_state import ProducerLimit, ProducerState
+from korvet_fast.core.partition.segments import Segments
 from korvet_fast.errors import StoreError
 from korvet_fast.store.interface import Store
 from korvet_fast.store.types import ABSENT
 
 _HEAD = struct.Struct("<iqi")  # layout version, end, number of epochs
-_PLAIN, _LAYOUT = 1, 2  # earlier versions know the first one, and read the log anew where they find another
+# Earlier versions know the first one, and read the log anew where they find another. The last one has segments too.
+_PLAIN, _LAYOUT, _WITH_SEGMENTS = 1, 2, 3
 _PAGE = 1 << 20
 
 
 class PartitionSnapshot:
-    """`epochs` and `producers` of one log. `saved_end`: the saved copy knows all records below it, and no others."""
+    """`epochs` and `producers` of one log, and its `segments` in the format `legacy`.
 
-    __slots__ = ("_log", "_saved", "epochs", "producers", "saved_end")
+    `saved_end`: the saved copy knows all records below it, and no others.
+    """
 
-    def __init__(self, log: str, limit: ProducerLimit | None = None) -> None:
+    __slots__ = ("_log", "_saved", "epochs", "producers", "saved_end", "segments")
+
+    def __init__(self, log: str, limit: ProducerLimit | None = None, segments: Segments | None = None) -> None:
         self._log = log
         self._saved: bytes | None = ABSENT
         self.saved_end = 0
         self.epochs = LeaderEpochCache()
         self.producers = ProducerState(limit)
+        self.segments = segments
 
     @property
     def key(self) -> str:
@@ -40,6 +46,8 @@ class PartitionSnapshot:
         flat = [number for entry in entries for number in entry]
         epochs = struct.pack(f"<{len(flat)}q", *flat)
         layout = _PLAIN if self.producers.is_plain else _LAYOUT
+        if self.segments is not None:
+            layout, epochs = _WITH_SEGMENTS, epochs + self.segments.pack()
         return _HEAD.pack(layout, end, len(entries)) + epochs + self.producers.pack()
 
     def load(self, saved: bytes | None, seen: float) -> None:
@@ -51,13 +59,16 @@ class PartitionSnapshot:
         self.saved_end = 0
         self.epochs.replace(())
         self.producers.clear()
+        if self.segments is not None:
+            self.segments.clear()
         if saved is None:
             return
         layout, end, many = _HEAD.unpack_from(saved)
-        if layout in (_PLAIN, _LAYOUT):
+        if layout in ((_PLAIN, _LAYOUT) if self.segments is None else (_WITH_SEGMENTS,)):
             flat = struct.unpack_from(f"<{2 * many}q", saved, _HEAD.size)
             self.epochs.replace(zip(flat[::2], flat[1::2], strict=True))
-            self.producers.load(memoryview(saved)[_HEAD.size + 16 * many :], seen)
+            rest = memoryview(saved)[_HEAD.size + 16 * many :]
+            self.producers.load(rest if self.segments is None else self.segments.load(rest), seen)
             self.saved_end = end
 
     def replace_producers(self, headers: bytes, seen: float) -> None:
@@ -78,6 +89,8 @@ class PartitionSnapshot:
                 size += len(part)
                 for batch in _native.batch_headers(part, False):
                     self.epochs.add(batch.leader_epoch, batch.base_offset)
+                    if self.segments is not None:
+                        self.segments.note(batch.base_offset, batch.last_offset + 1, batch.max_timestamp)
                     if batch.numbers is not None:
                         self.producers.add(batch.numbers, batch.base_offset, batch.max_timestamp, seen)
             offset = page.next

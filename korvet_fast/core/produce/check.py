@@ -6,7 +6,7 @@ What cannot be checked in a moment is checked on another thread: large batches, 
 import asyncio
 from typing import Final, TypeAlias
 
-from korvet_fast._native import assign_offsets, recompress, validate_batch
+from korvet_fast._native import assign_offsets, recompress, to_messages, validate_batch
 from korvet_fast.core.client_session import ClientSession
 from korvet_fast.core.fair_executor import Longer
 from korvet_fast.core.partition.partition import BatchSummary, Partition
@@ -59,7 +59,9 @@ def blame_records(error: CodecError) -> KorvetError:
 
 def find_light_size(config: TopicConfig, zstd: bool) -> int:
     """Up to which size a batch is checked at once, whatever its compression, and need not be changed."""
-    return min(config.max_message_bytes, HEAVY_COMPRESSED) if config.compression is None and zstd else 0
+    if config.compression is not None or config.legacy or not zstd:
+        return 0
+    return min(config.max_message_bytes, HEAVY_COMPRESSED)
 
 
 def is_light(config: TopicConfig, data: Records, zstd: bool) -> bool:
@@ -88,8 +90,11 @@ def is_heavy(partition: Partition, data: Records | None, zstd: bool) -> bool:
 
 
 def check(data: Records, partition: Partition, expanded: int = INLINE_EXPANDED) -> Checked:
-    """The one batch in `data`, verified, in the compression the topic wants. Raises `CodecError`."""
+    """The one batch in `data`, verified, in the compression and the format the topic wants. Raises `CodecError`."""
     summary = validate_batch(data, expanded)
+    if partition.config.legacy:
+        messages, many = to_messages(data, expanded)
+        return messages, (len(messages), many, *summary[2:])
     wanted = partition.config.compression
     if wanted is None or wanted == _read_compression(data):
         return data, summary

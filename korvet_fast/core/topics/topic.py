@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from korvet_fast.config import Settings
 from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.entries_partition import EntriesPartition
+from korvet_fast.core.partition.legacy_partition import LegacyPartition
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.topic_config import ONLY, TopicConfig
 from korvet_fast.errors import Errors, KorvetError
@@ -60,7 +61,9 @@ class Topic:
 
     def grow(self, given: PartitionCollaborators, total: int) -> list[Partition]:
         """Have `total` partitions; those that are new."""
-        kind = EntriesPartition if self.config.log_format.entries_layout else Partition
+        kind: type[Partition] = LegacyPartition if self.config.legacy else Partition
+        if self.config.log_format.entries_layout:
+            kind = EntriesPartition
         added = [kind(given, self.name, index, self.config) for index in range(len(self.partitions), total)]
         self.partitions += added
         return added

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from korvet_fast.config import Settings
 from korvet_fast.core.eager import gather_bounded
@@ -184,26 +185,28 @@ class Topics(TopicIndex):
             await self._refresh()
             return await self._create(name, partitions, configs, validate_only)
 
-    async def auto_create(self, name: str, changer: Changer | None = None) -> Topic:
-        """The topic of this name, created with the broker's defaults if there is none.
+    async def auto_create(
+        self, name: str, changer: Changer | None = None, configs: Mapping[str, str | None] = MappingProxyType({})
+    ) -> Topic:
+        """The topic of this name, created with `configs` and the broker's defaults if there is none.
 
         Errors as `create`, but UNKNOWN_TOPIC_OR_PARTITION where the quota is exceeded: clients try again then.
         """
         try:
             self.quota.check()
-            return await self._auto_create(name, changer or self._own)
+            return await self._auto_create(name, changer or self._own, configs)
         except KorvetError as error:
             if error.error != Errors.THROTTLING_QUOTA_EXCEEDED:
                 raise
             raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, error.detail) from None
 
-    async def _auto_create(self, name: str, changer: Changer) -> Topic:
+    async def _auto_create(self, name: str, changer: Changer, configs: Mapping[str, str | None]) -> Topic:
         async with changer.turn():
             await self._refresh()
             if name in self._by_name:
                 return self._by_name[name]
             try:
-                return await self._create(name, -1, {}, False)
+                return await self._create(name, -1, configs, False)
             except KorvetError:
                 await self._refresh()  # another broker may have been faster
                 if name not in self._by_name:

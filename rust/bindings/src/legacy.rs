@@ -1,48 +1,90 @@
-//! Message sets older than version 2: up-converted, and down-converted to.
+//! Message sets of Kafka 0.6 and 0.7, and the batches of logs in the format `legacy`.
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
+use korvet_codec::legacy::{self, Piece};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
-use crate::batch::unpack;
+use crate::batch::{run, unpack};
 use crate::buffer::Input;
 use crate::error::OrRaise;
 
-/// Up-convert a message set of magic 0 and 1 to one version 2 batch: not compressed, base offset 0, offsets dense.
+/// A batch, and how many offsets it takes.
+type Converted<'py> = (Bound<'py, PyByteArray>, i64);
+
+fn converted(py: Python<'_>, piece: Piece) -> Converted<'_> {
+    (PyByteArray::new(py, &piece.batch), piece.span)
+}
+
+/// Check a message set of Kafka 0.6 or 0.7, and make it into batches for a log in the format `legacy`, each with the number
+/// of offsets it takes: as many as its messages have bytes.
 ///
-/// Times in ms: a message's own, or its wrapper's if that was stamped on append; magic 0 gets `now`. `limit` bounds the
-/// decompressed bytes of all wrappers together. All of the data must be messages. Raises, in this order for each
-/// message: `TRUNCATED`, `BAD_LENGTH`, `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `BAD_CRC`, `UNKNOWN_COMPRESSION` (zstd
-/// too), `BAD_RECORD`; for a wrapper `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, `BAD_COUNT` (nothing inside), and for
-/// each message inside also `NESTED_COMPRESSION`, `BAD_MAGIC` (not the wrapper's); `OUT_OF_RANGE` for times too far
-/// apart; `BAD_COUNT` for no messages at all.
+/// A record's value is one message as it was sent, without its LENGTH. A wrapper that holds more messages than it has
+/// bytes is stored as what it holds. What is left over behind the last whole message is left out. Batches have about
+/// `size` bytes, and base offset and times 0. `largest`: bytes of a payload; `limit` bounds the decompressed bytes of all
+/// wrappers together. Raises, message by message, `TRUNCATED` (not one whole message), `BAD_LENGTH`, `BAD_MAGIC`,
+/// `OVERSIZE` (a payload), `BAD_CRC`; then `UNKNOWN_COMPRESSION` and for what wrappers hold the same, but `OVERSIZE`,
+/// `NESTED_COMPRESSION` (more than 8), `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT` (more than `limit`, or than 64 times the
+/// payload and 1 MiB).
 #[pyfunction]
 pub(crate) fn up_convert(
     py: Python<'_>,
     messages: Input,
+    largest: usize,
     limit: usize,
-    now: i64,
-) -> PyResult<Bound<'_, PyByteArray>> {
+    size: usize,
+) -> PyResult<Vec<Converted<'_>>> {
     let data = messages.as_slice();
-    let batch = unpack(py, data.len(), limit, |limit| korvet_codec::legacy::up_convert(data, limit, now))
-        .or_raise(py)?;
-    Ok(PyByteArray::new(py, &batch))
+    let work = |limit| legacy::up_convert(data, largest, limit, size);
+    let pieces = unpack(py, data.len(), limit, work).or_raise(py)?;
+    Ok(pieces.into_iter().map(|piece| converted(py, piece)).collect())
 }
 
-/// Down-convert version 2 batches, all of the data, to an uncompressed message set of magic 0 or 1. Offsets are kept.
+/// The bytes of Kafka 0.7's log from position `start` up to `end`, as far as `batches` have them without a gap.
 ///
-/// Headers are lost, and in magic 0 times; control batches are skipped. `limit` bounds the decompressed bytes of all
-/// batches together. Raises `BAD_VALUE` for another magic, and as `to_columns`.
+/// They may begin and end inside a message. Nothing where no message covers `start`. `batches`: whole batches of a log in
+/// the format `legacy`. Raises the errors of a batch's header, `BAD_RECORD` and `BAD_OFFSET`.
 #[pyfunction]
 pub(crate) fn down_convert(
     py: Python<'_>,
     batches: Input,
-    magic: u8,
-    limit: usize,
+    start: i64,
+    end: i64,
 ) -> PyResult<Bound<'_, PyByteArray>> {
     let data = batches.as_slice();
-    let messages =
-        unpack(py, data.len(), limit, |limit| korvet_codec::legacy::down_convert(data, magic, limit))
-            .or_raise(py)?;
+    let messages = run(py, data.len(), || legacy::down_convert(data, start, end)).or_raise(py)?;
     Ok(PyByteArray::new(py, &messages))
+}
+
+/// One version 2 batch of a producer as one for a log in the format `legacy`, each record a message of magic 1; and how many
+/// offsets it takes. The producer's id, epoch and sequence are kept.
+///
+/// `limit` bounds the decompressed bytes. Raises `BAD_RECORD` for a record with a key, with headers or without a value,
+/// `OVERSIZE`, and as `to_columns`.
+#[pyfunction]
+pub(crate) fn to_messages(py: Python<'_>, batch: Input, limit: usize) -> PyResult<Converted<'_>> {
+    let data = batch.as_slice();
+    let piece = unpack(py, data.len(), limit, |limit| legacy::to_messages(data, limit)).or_raise(py)?;
+    Ok(converted(py, piece))
+}
+
+/// The payloads of the messages in `batches` of a log in the format `legacy`, as version 2 batches with the time of append,
+/// and the offset after them. The first message is the one that covers `offset`, or the next.
+///
+/// What a wrapper holds has consecutive offsets from the wrapper's own; those before `offset` are left out, unless there
+/// are no others. About `max_bytes`, but one record at least if there is one. `limit` bounds the decompressed bytes; fewer
+/// records are given where it is reached, and `DECOMPRESSION_LIMIT` is raised if there are none. Raises the errors of a
+/// batch's header, `BAD_RECORD`, `BAD_OFFSET`, and those of a message as `up_convert`.
+#[pyfunction]
+pub(crate) fn to_values(
+    py: Python<'_>,
+    batches: Input,
+    offset: i64,
+    max_bytes: usize,
+    limit: usize,
+) -> PyResult<(Bound<'_, PyByteArray>, i64)> {
+    let data = batches.as_slice();
+    let work = |limit| legacy::to_values(data, offset, max_bytes, limit);
+    let (values, next) = unpack(py, data.len(), limit, work).or_raise(py)?;
+    Ok((PyByteArray::new(py, &values), next))
 }

@@ -45,7 +45,7 @@ mod _native {
     #[pymodule_export]
     use crate::frames::Frames;
     #[pymodule_export]
-    use crate::legacy::{down_convert, up_convert};
+    use crate::legacy::{down_convert, to_messages, to_values, up_convert};
     #[pymodule_export]
     use crate::mapping::FileMapping;
     #[pymodule_export]

@@ -8,7 +8,6 @@ use std::{env, fs, io};
 use korvet_codec::batch::Origin;
 use korvet_codec::columns::build_batch;
 use korvet_codec::compression::{Compression, compress};
-use korvet_codec::legacy::down_convert;
 use korvet_codec::resp::words;
 
 fn main() -> io::Result<()> {
@@ -23,7 +22,7 @@ fn main() -> io::Result<()> {
     write(top, "schema", &schemas())?;
     write(top, "resp", &replies())?;
     write(top, "batch", &batches.iter().map(|batch| seed(3, batch)).collect::<Vec<_>>())?;
-    write(top, "messages", &(0..2).flat_map(|magic| messages(&batches[0], magic)).collect::<Vec<_>>())?;
+    write(top, "messages", &(0..2).flat_map(messages).collect::<Vec<_>>())?;
     let packed = Compression::ALL.into_iter().enumerate().map(|(which, compression)| {
         let mut out = vec![which as u8];
         compress(compression, &b"the same words, the same words, the same words".repeat(20), &mut out);
@@ -67,15 +66,18 @@ fn batch(compression: Compression) -> Vec<u8> {
     build_batch(&columns, compression, 0, Origin::NONE).expect("good columns")
 }
 
-/// A message set, then the same in a wrapper for each compression that old messages have; the target seals them.
-fn messages(batch: &[u8], magic: u8) -> Vec<Vec<u8>> {
-    let set = down_convert(batch, magic, 1 << 20).expect("a good batch");
-    let wrapped = Compression::ALL[1..4].iter().map(|compression| {
+/// A message set of Kafka 0.7 of this magic, then the same in a wrapper for each compression that it has.
+fn messages(magic: u8) -> Vec<Vec<u8>> {
+    let message = |attributes: &[u8], payload: &[u8]| {
+        let crc = crc32fast::hash(payload).to_be_bytes();
+        let length = (1 + attributes.len() + 4 + payload.len()) as u32;
+        [&length.to_be_bytes()[..], &[attributes.len() as u8], attributes, &crc, payload].concat()
+    };
+    let set = [b"hello", b"world"].map(|payload| message(&[0][..usize::from(magic)], payload)).concat();
+    let wrapped = Compression::ALL[1..3].iter().map(|compression| {
         let mut packed = Vec::new();
         compress(*compression, &set, &mut packed);
-        let (size, time) = (packed.len() as u32, &[0; 8][..usize::from(magic) * 8]);
-        let head = [&[1], &[0; 16][..], &[magic, compression.bits()], time, &[0xff; 4]].concat();
-        [head, size.to_be_bytes().to_vec(), packed].concat()
+        seed(0, &message(&[compression.bits()], &packed))
     });
     [seed(1, &set)].into_iter().chain(wrapped).collect()
 }

@@ -2,7 +2,7 @@
 //! packed and unpacked again.
 #![no_main]
 
-use korvet_codec::compression::{Compression, Unpack, compress, decompress, decompress_old};
+use korvet_codec::compression::{Compression, Unpack, compress, decompress};
 use korvet_codec::{Code, Result};
 use libfuzzer_sys::fuzz_target;
 
@@ -26,7 +26,6 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(plain) = &result {
         assert!(plain.len() <= LIMIT);
         assert_eq!(in_pieces.as_ref(), Ok(plain));
-        assert_eq!(decompress_old(compression, bytes, LIMIT).as_ref(), Ok(plain));
         let mut packed = Vec::new();
         compress(compression, plain, &mut packed);
         assert_eq!(decompress(compression, &packed, LIMIT).as_ref(), Ok(plain));
@@ -34,6 +33,5 @@ fuzz_target!(|data: &[u8]| {
         // Which of two faults is found first may differ.
         let codes = [Code::CorruptCompression, Code::DecompressionLimit];
         assert!(in_pieces.is_err_and(|error| codes.contains(&error.code)));
-        let _ = decompress_old(compression, bytes, LIMIT);
     }
 });

@@ -1,9 +1,9 @@
-//! Any bytes as a message set of magic 0 and 1: a good version 2 batch or an error, and back. With the first message's
-//! size and checksum mended half of the time.
+//! Any bytes as a message set of Kafka 0.7: batches that serve what was sent and open, or an error. The checksum of the
+//! first message is mended half of the time; and any bytes as batches of a log.
 #![no_main]
 
-use korvet_codec::batch::validate_batches;
-use korvet_codec::legacy::{down_convert, up_convert};
+use korvet_codec::columns::to_columns;
+use korvet_codec::legacy::{down_convert, to_messages, to_values, up_convert};
 use libfuzzer_sys::fuzz_target;
 
 const LIMIT: usize = 1 << 20;
@@ -11,17 +11,22 @@ const LIMIT: usize = 1 << 20;
 fuzz_target!(|data: &[u8]| {
     let Some((&mend, bytes)) = data.split_first() else { return };
     let mut bytes = bytes.to_vec();
-    if mend & 1 == 1 && bytes.len() >= 26 {
-        let size = (bytes.len() - 12) as i32;
-        bytes[8..12].copy_from_slice(&size.to_be_bytes());
-        let crc = crc32fast::hash(&bytes[16..]);
-        bytes[12..16].copy_from_slice(&crc.to_be_bytes());
+    if mend & 1 == 1 && bytes.len() >= 10 && bytes[4] <= 1 {
+        let start = 9 + usize::from(bytes[4]);
+        let length = (bytes.len() - 4) as i32;
+        bytes[..4].copy_from_slice(&length.to_be_bytes());
+        let crc = crc32fast::hash(&bytes[start..]);
+        bytes[start - 4..start].copy_from_slice(&crc.to_be_bytes());
     }
-    if let Ok(batch) = up_convert(&bytes, LIMIT, 0) {
-        let found = validate_batches(&batch, LIMIT).expect("what is up-converted is good");
-        assert_eq!(found.len(), 1);
-        let set = down_convert(&batch, 1, LIMIT).expect("what is up-converted can be down-converted");
-        assert_eq!(up_convert(&set, LIMIT, 0).expect("and lifted again"), batch);
+    for piece in up_convert(&bytes, LIMIT, LIMIT, 1 << usize::from(mend >> 4)).unwrap_or_default() {
+        let messages = down_convert(&piece.batch, 0, i64::MAX).expect("what is stored can be served");
+        assert_eq!(messages.len() as i64, piece.span);
+        let (values, next) =
+            to_values(&piece.batch, 0, LIMIT, LIMIT).expect("what was checked can be opened");
+        assert!(next <= piece.span);
+        to_columns(&values, LIMIT).expect("what is given to a client is good");
     }
-    let _ = down_convert(&bytes, mend >> 7, LIMIT);
+    let _ = down_convert(&bytes, 0, i64::MAX);
+    let _ = to_values(&bytes, 0, LIMIT, LIMIT);
+    let _ = to_messages(&bytes, LIMIT);
 });

@@ -1,6 +1,7 @@
 //! A new batch, record after record.
 
 use super::header::{HEADER_SIZE, Header};
+use super::rewrite::assign_offsets;
 use crate::compression::{Compression, compress};
 use crate::varint::{size_i32, size_i64, write_i32, write_i64};
 use crate::{Code, Error, Result};
@@ -143,6 +144,27 @@ impl Builder {
             count: self.count,
         };
         header.seal(&mut out)?;
+        Ok(out)
+    }
+
+    /// The batch, not compressed, which takes `span` offsets, more than it has records. `stamp`: the leader epoch and the
+    /// time of append, if it has been appended. Errors as [`finish`](Self::finish).
+    pub(crate) fn finish_spanning(
+        mut self,
+        base_offset: i64,
+        span: i64,
+        origin: Origin,
+        stamp: Option<(i32, i64)>,
+    ) -> Result<Vec<u8>> {
+        let Ok(last) = i32::try_from(span - 1) else {
+            return Error::fail(Code::Oversize, "a batch cannot take more than 2^31 offsets");
+        };
+        self.last_offset_delta = last;
+        let mut out =
+            self.finish(Compression::None, base_offset, stamp.map_or(-1, |(epoch, _)| epoch), origin)?;
+        if let Some((epoch, time)) = stamp {
+            assign_offsets(&mut out, base_offset, epoch, None, Some(time))?;
+        }
         Ok(out)
     }
 }

@@ -22,13 +22,6 @@ pub(super) const WINDOW: usize = 64 * 1024;
 /// The bit of a block's size that says that it is stored as it is.
 const STORED: u32 = 1 << 31;
 
-/// Which header checksums are taken.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Checksum {
-    Right,
-    RightOrOld,
-}
-
 /// A frame's header, and how far its blocks were read.
 struct Frame {
     linked: bool,
@@ -44,12 +37,11 @@ struct Frame {
 pub(super) struct Frames<'d> {
     rest: &'d [u8],
     open: Option<Frame>,
-    checksum: Checksum,
 }
 
 impl<'d> Frames<'d> {
-    pub(super) fn new(data: &'d [u8], checksum: Checksum) -> Self {
-        Self { rest: data, open: None, checksum }
+    pub(super) fn new(data: &'d [u8]) -> Self {
+        Self { rest: data, open: None }
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -62,7 +54,7 @@ impl<'d> Frames<'d> {
         while out.len() < until && !self.is_done() {
             let frame = match &mut self.open {
                 Some(frame) => frame,
-                None => match read_header(&mut self.rest, self.checksum) {
+                None => match read_header(&mut self.rest) {
                     Some(frame) => self.open.insert(frame),
                     None => return corrupt("broken lz4 frame header"),
                 },
@@ -76,7 +68,7 @@ impl<'d> Frames<'d> {
     }
 }
 
-fn read_header(data: &mut &[u8], checksum: Checksum) -> Option<Frame> {
+fn read_header(data: &mut &[u8]) -> Option<Frame> {
     let start = *data;
     if take(data)? != MAGIC {
         return None;
@@ -90,9 +82,7 @@ fn read_header(data: &mut &[u8], checksum: Checksum) -> Option<Frame> {
     let content_size = if has(3) { Some(u64::from_le_bytes(take(data)?)) } else { None };
     let end = start.len() - data.len();
     let [given] = take(data)?;
-    let sums = |from: usize| (XxHash32::oneshot(0, &start[from..end]) >> 8) as u8 == given;
-    let right = sums(MAGIC.len()) || (checksum == Checksum::RightOrOld && sums(0));
-    if !right {
+    if (XxHash32::oneshot(0, &start[MAGIC.len()..end]) >> 8) as u8 != given {
         return None;
     }
     Some(Frame {

@@ -22,12 +22,6 @@ pub fn decompress(compression: Compression, data: &[u8], limit: usize) -> Result
     Unpack::new(compression, data, limit, PIECE)?.all()
 }
 
-/// As [`decompress`], and also takes LZ4 frames whose header checksum covers the magic number too, as Kafka wrote it
-/// before 0.10 into message sets.
-pub fn decompress_old(compression: Compression, data: &[u8], limit: usize) -> Result<Vec<u8>> {
-    Unpack::with_checksum(compression, data, limit, PIECE, lz4::Checksum::RightOrOld)?.all()
-}
-
 /// Append `data` to `out` as Kafka's own clients would write it.
 pub fn compress(compression: Compression, data: &[u8], out: &mut Vec<u8>) {
     match compression {

@@ -30,17 +30,6 @@ enum Source<'d> {
 impl<'d> Unpack<'d> {
     /// Nothing has come out yet. `limit`: decompressed bytes in all; `step` is 1 at least. `CORRUPT_COMPRESSION` for no bytes at all.
     pub fn new(compression: Compression, data: &'d [u8], limit: usize, step: usize) -> Result<Self> {
-        Self::with_checksum(compression, data, limit, step, lz4::Checksum::Right)
-    }
-
-    /// As [`new`](Self::new), with a choice of the checksums that headers of LZ4 frames may have.
-    pub(super) fn with_checksum(
-        compression: Compression,
-        data: &'d [u8],
-        limit: usize,
-        step: usize,
-        checksum: lz4::Checksum,
-    ) -> Result<Self> {
         if data.is_empty() && compression != Compression::None {
             return corrupt("no compressed bytes at all");
         }
@@ -49,7 +38,7 @@ impl<'d> Unpack<'d> {
             Compression::None => Source::Plain(data),
             Compression::Gzip => Source::Gzip(gzip::Members::new(data)),
             Compression::Snappy => Source::Snappy(snappy::Blocks::new(data)?),
-            Compression::Lz4 => Source::Lz4(lz4::Frames::new(data, checksum)),
+            Compression::Lz4 => Source::Lz4(lz4::Frames::new(data)),
             Compression::Zstd => Source::Zstd(zstd::Frames::new(data, step)),
         };
         Ok(Self { source, out: Vec::new(), from: 0, step, left: limit })

@@ -1,42 +1,50 @@
-//! Version 2 batches to old messages.
+//! Batches of a log in the format `legacy` to the bytes that 0.7 serves.
 
-use super::message::{Message, write};
+use super::message::LENGTH;
 use crate::batch::{Records, payload, whole};
-use crate::compression::Compression;
 use crate::{Code, Error, Result};
 
-/// Version 2 batches, all of the data, as an uncompressed message set of magic 0 or 1 with the same offsets.
+/// The bytes of 0.7's log from position `start` up to `end`, as far as `batches` have them without a gap.
 ///
-/// Headers are lost, in magic 0 times too; control batches are skipped. `limit` bounds the decompressed bytes of all
-/// batches together. `BAD_VALUE` for another magic, and the errors of [`to_columns`](crate::columns::to_columns).
-pub fn down_convert(batches: &[u8], magic: u8, mut limit: usize) -> Result<Vec<u8>> {
-    if magic > 1 {
-        return Error::fail(Code::BadValue, "messages are of magic 0 or 1");
-    }
-    let mut out = Vec::with_capacity(batches.len());
+/// They may begin and end inside a message, or inside its LENGTH. Nothing where no message covers `start`. `batches`:
+/// whole batches of a log in the format `legacy`. Errors of a batch's header, `BAD_RECORD`, `BAD_OFFSET`.
+pub fn down_convert(batches: &[u8], start: i64, end: i64) -> Result<Vec<u8>> {
+    let most = usize::try_from(end.saturating_sub(start)).unwrap_or_default();
+    let mut out = Vec::with_capacity(batches.len().min(most));
+    let mut next = start;
     for found in whole(batches) {
         let (batch, bytes) = found?;
-        let header = &batch.header;
-        if header.control() {
+        if batch.header.last_offset() < next {
             continue;
         }
-        let payload = payload(header, bytes, limit)?;
-        if header.compression() != Compression::None.bits() {
-            limit -= payload.len();
-        }
-        for record in Records::new(header, &payload)? {
+        let records = payload(&batch.header, bytes, 0)?;
+        for record in Records::new(&batch.header, &records)? {
             let record = record?;
-            let offset = record.offset(header)?;
-            let message = Message {
-                magic,
-                compression: Compression::None,
-                log_append_time: magic == 1 && header.log_append_time(),
-                timestamp: Some(record.timestamp(header)?),
-                key: record.key,
-                value: record.value,
+            let at = record.offset(&batch.header)?;
+            let Some(message) = record.value else {
+                return Error::fail(Code::BadRecord, "a record that holds no message");
             };
-            write(&mut out, offset, &message)?;
+            let after = at.saturating_add((LENGTH + message.len()) as i64);
+            if after <= next {
+                continue;
+            }
+            if at > next || next >= end {
+                return Ok(out);
+            }
+            put(&mut out, message, (next - at) as usize, (after.min(end) - at) as usize);
+            next = after.min(end);
         }
     }
     Ok(out)
+}
+
+/// Append the bytes of a message and its LENGTH from `from` to `to`.
+fn put(out: &mut Vec<u8>, message: &[u8], from: usize, to: usize) {
+    let length = (message.len() as i32).to_be_bytes(); // a record is no larger
+    if from < LENGTH {
+        out.extend_from_slice(&length[from..to.min(LENGTH)]);
+    }
+    if to > LENGTH {
+        out.extend_from_slice(&message[from.saturating_sub(LENGTH)..to - LENGTH]);
+    }
 }

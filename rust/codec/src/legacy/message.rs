@@ -1,130 +1,176 @@
-//! One message of magic 0 or 1: read from the front of a set, and written.
+//! One message of magic 0 or 1: read from the front of a set, and checked; a wrapper is opened.
 
-use crate::compression::Compression;
+use std::ops::ControlFlow;
+
+use crate::compression::{Compression, decompress};
 use crate::{Code, Error, Result};
 
-/// Bytes of the offset and size in front of a message.
-const PREFIX: usize = 12;
-/// Bytes of a message with neither key nor value, by magic.
-const SMALLEST: [usize; 2] = [14, 22];
-/// The attribute bits that say how the value is compressed.
-const COMPRESSION: u8 = 0b0111;
-/// The attribute bit that says that the time is that of append; magic 1 only.
-const LOG_APPEND_TIME: u8 = 0b1000;
+/// Bytes of the LENGTH in front of a message.
+pub(super) const LENGTH: usize = 4;
+/// Bytes in front of the payload, by magic.
+const HEADER: [usize; 2] = [5, 6];
+/// The attribute bits that say how the payload is compressed.
+const CODEC: u8 = 0b11;
+/// Wrappers around each other that are opened.
+const NESTED: usize = 8;
+/// A wrapper may hold this many times its payload, and [`SPARE`] bytes.
+const RATIO: usize = 64;
+const SPARE: usize = 1 << 20;
+/// How the Java library's framing of Snappy begins; 0.7 knows no other.
+const XERIAL: &[u8] = b"\x82SNAPPY\0";
 
-/// A message, borrowed from its set. Its offset is not kept: an up-converted set gets new ones.
+/// A message, borrowed from its set.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Message<'a> {
-    pub(super) magic: u8,
-    pub(super) compression: Compression,
-    pub(super) log_append_time: bool,
-    /// In ms; None in magic 0, which has no times.
-    pub(super) timestamp: Option<i64>,
-    pub(super) key: Option<&'a [u8]>,
-    pub(super) value: Option<&'a [u8]>,
+    /// As it was sent, without its LENGTH.
+    pub(super) bytes: &'a [u8],
+    attributes: u8,
+    crc: u32,
+    pub(super) payload: &'a [u8],
 }
 
-/// The messages of a set; each item is a message or the error that ends the walk.
+impl<'a> Message<'a> {
+    /// A message without its LENGTH. `BAD_LENGTH`, `BAD_MAGIC`, `BAD_LENGTH` (too short for its magic).
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self> {
+        let Some(&magic) = bytes.first() else {
+            return Error::fail(Code::BadLength, "a message of no bytes");
+        };
+        let Some(&header) = HEADER.get(usize::from(magic)) else {
+            return Error::fail(Code::BadMagic, "not a message of magic 0 or 1");
+        };
+        let Some((header, payload)) = bytes.split_at_checked(header) else {
+            return Error::fail(Code::BadLength, "a message is smaller than its header");
+        };
+        let attributes = if magic == 1 { header[1] } else { 0 };
+        let [.., a, b, c, d] = *header else {
+            return Error::fail(Code::BadLength, "a message is smaller than its header");
+        };
+        Ok(Self { bytes, attributes, crc: u32::from_be_bytes([a, b, c, d]), payload })
+    }
+
+    /// Bytes that it takes in a log of 0.7.
+    pub(super) fn span(&self) -> usize {
+        LENGTH + self.bytes.len()
+    }
+
+    /// `BAD_CRC` if the payload is not what was sent.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.crc == checksum(self.payload) {
+            Ok(())
+        } else {
+            Error::fail(Code::BadCrc, "a message fails its checksum")
+        }
+    }
+
+    /// How the payload is compressed. `UNKNOWN_COMPRESSION`.
+    pub(super) fn compression(&self) -> Result<Compression> {
+        match self.attributes & CODEC {
+            0 => Ok(Compression::None),
+            1 => Ok(Compression::Gzip),
+            2 => Ok(Compression::Snappy),
+            _ => Error::fail(Code::UnknownCompression, "messages of 0.7 have no codec 3"),
+        }
+    }
+
+    /// Give `each` every message that this wrapper holds, those of wrappers inside it too, until it breaks.
+    ///
+    /// `left`: bytes that may be decompressed; 64 times the payload and 1 MiB at most. Each message's checksum is looked
+    /// at. Errors as [`Messages`], `BAD_CRC`, `UNKNOWN_COMPRESSION`, `NESTED_COMPRESSION` (more than 8 around each
+    /// other), and of decompression.
+    pub(super) fn open(
+        &self,
+        compression: Compression,
+        left: &mut usize,
+        mut each: impl FnMut(&Message<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let bound = self.payload.len().saturating_mul(RATIO).saturating_add(SPARE).min(*left);
+        let mut inner = bound;
+        let opened = open(self.payload, compression, NESTED, &mut inner, &mut each);
+        *left -= bound - inner;
+        opened.map(drop)
+    }
+}
+
+fn open(
+    payload: &[u8],
+    compression: Compression,
+    depth: usize,
+    left: &mut usize,
+    each: &mut dyn FnMut(&Message<'_>) -> Result<ControlFlow<()>>,
+) -> Result<ControlFlow<()>> {
+    if depth == 0 {
+        return Error::fail(Code::NestedCompression, "too many compressed messages inside each other");
+    }
+    if compression == Compression::Snappy && !payload.starts_with(XERIAL) {
+        return Error::fail(Code::CorruptCompression, "snappy in messages of 0.7 is framed");
+    }
+    let set = decompress(compression, payload, *left)?;
+    *left -= set.len();
+    for message in Messages::new(&set) {
+        let message = message?;
+        message.check()?;
+        let flow = match message.compression()? {
+            Compression::None => each(&message)?,
+            inner => open(message.payload, inner, depth - 1, left, each)?,
+        };
+        if flow.is_break() {
+            return Ok(flow);
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// The messages of a set; each item is a message or the error that ends the walk. What is left over behind whole
+/// messages is passed over, as 0.7 does.
 ///
-/// In this order: `TRUNCATED`, `BAD_LENGTH`, `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH` (too short for magic 1), `BAD_CRC`,
-/// `UNKNOWN_COMPRESSION`, `BAD_RECORD`.
-pub(super) struct Messages<'a>(pub(super) &'a [u8]);
+/// In this order: `TRUNCATED` (not one whole message), `BAD_LENGTH` (negative), `TRUNCATED`, and as [`Message::parse`].
+pub(super) struct Messages<'a> {
+    rest: &'a [u8],
+    first: bool,
+}
+
+impl<'a> Messages<'a> {
+    pub(super) fn new(set: &'a [u8]) -> Self {
+        Self { rest: set, first: true }
+    }
+
+    /// None: what is left is no whole message, and others came before it.
+    fn cut(&mut self) -> Result<Option<&'a [u8]>> {
+        let torn = || {
+            if self.first {
+                Error::fail(Code::Truncated, "the set ends inside its first message")
+            } else {
+                Ok(None)
+            }
+        };
+        let Some((length, rest)) = self.rest.split_first_chunk::<LENGTH>() else {
+            return torn();
+        };
+        let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {
+            return Error::fail(Code::BadLength, "a message has a negative length");
+        };
+        let Some((message, rest)) = rest.split_at_checked(length) else {
+            return torn();
+        };
+        self.rest = rest;
+        self.first = false;
+        Ok(Some(message))
+    }
+}
 
 impl<'a> Iterator for Messages<'a> {
     type Item = Result<Message<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.0.is_empty() {
+        if self.rest.is_empty() {
             return None;
         }
-        let message = cut(&mut self.0).and_then(read);
-        if message.is_err() {
-            self.0 = &[];
+        let message = self.cut().and_then(|bytes| bytes.map(Message::parse).transpose()).transpose();
+        if !matches!(message, Some(Ok(_))) {
+            self.rest = &[];
         }
-        Some(message)
+        message
     }
-}
-
-/// Take the bytes of one message off the front.
-fn cut<'a>(set: &mut &'a [u8]) -> Result<&'a [u8]> {
-    let Some((prefix, rest)) = set.split_first_chunk::<PREFIX>() else {
-        return Error::fail(Code::Truncated, "the input ends inside a message's offset and size");
-    };
-    let [.., a, b, c, d] = *prefix;
-    let size = i32::from_be_bytes([a, b, c, d]);
-    if size < SMALLEST[0] as i32 {
-        return Error::fail(Code::BadLength, "a message size is smaller than a message");
-    }
-    let Some((message, rest)) = rest.split_at_checked(size as usize) else {
-        return Error::fail(Code::Truncated, "the input ends inside a message");
-    };
-    *set = rest;
-    Ok(message)
-}
-
-fn read(message: &[u8]) -> Result<Message<'_>> {
-    let &[a, b, c, d, magic, attributes, ref rest @ ..] = message else {
-        return Error::fail(Code::BadLength, "a message size is smaller than a message");
-    };
-    if magic > 1 {
-        return Error::fail(Code::BadMagic, "not a message of magic 0 or 1");
-    }
-    if message.len() < SMALLEST[usize::from(magic)] {
-        return Error::fail(Code::BadLength, "a message size is smaller than a message of magic 1");
-    }
-    if u32::from_be_bytes([a, b, c, d]) != checksum(&message[4..]) {
-        return Error::fail(Code::BadCrc, "a message fails its checksum");
-    }
-    let compression = Compression::from_bits(attributes & COMPRESSION)?;
-    if compression == Compression::Zstd {
-        return Error::fail(Code::UnknownCompression, "messages older than version 2 have no zstd");
-    }
-    let broken = || Error::new(Code::BadRecord, "a message's lengths do not add up");
-    let (timestamp, rest) = match (magic, rest.split_first_chunk()) {
-        (1, Some((time, rest))) => (Some(i64::from_be_bytes(*time)), rest),
-        _ => (None, rest),
-    };
-    let (key, rest) = nullable(rest).ok_or_else(broken)?;
-    let (value, rest) = nullable(rest).ok_or_else(broken)?;
-    if !rest.is_empty() {
-        return Err(broken());
-    }
-    let log_append_time = magic == 1 && attributes & LOG_APPEND_TIME != 0;
-    Ok(Message { magic, compression, log_append_time, timestamp, key, value })
-}
-
-/// Bytes behind a 32-bit length, where -1 stands for null; and what follows them. The outer None: impossible.
-fn nullable(data: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
-    let (size, rest) = data.split_first_chunk()?;
-    match i32::from_be_bytes(*size) {
-        -1 => Some((None, rest)),
-        size => rest.split_at_checked(usize::try_from(size).ok()?).map(|(bytes, rest)| (Some(bytes), rest)),
-    }
-}
-
-/// Append a message, uncompressed, of the magic it says. `OVERSIZE` beyond 2 GiB.
-pub(super) fn write(out: &mut Vec<u8>, offset: i64, message: &Message<'_>) -> Result<()> {
-    let bytes = |cell: Option<&[u8]>| cell.map_or(0, <[u8]>::len);
-    let size = SMALLEST[usize::from(message.magic)] + bytes(message.key) + bytes(message.value);
-    let Ok(size) = i32::try_from(size) else {
-        return Error::fail(Code::Oversize, "a message cannot be larger than 2 GiB");
-    };
-    out.extend(offset.to_be_bytes());
-    out.extend(size.to_be_bytes());
-    let start = out.len();
-    out.extend([0; 4]);
-    out.extend([message.magic, if message.log_append_time { LOG_APPEND_TIME } else { 0 }]);
-    if message.magic == 1 {
-        out.extend(message.timestamp.unwrap_or(-1).to_be_bytes());
-    }
-    for cell in [message.key, message.value] {
-        // Not longer than the size, which fits.
-        out.extend(cell.map_or(-1, |cell| cell.len() as i32).to_be_bytes());
-        out.extend_from_slice(cell.unwrap_or_default());
-    }
-    let crc = checksum(&out[start + 4..]);
-    out[start..start + 4].copy_from_slice(&crc.to_be_bytes());
-    Ok(())
 }
 
 /// CRC-32 as in gzip.

@@ -1,240 +1,261 @@
 use proptest::prelude::*;
 
-use super::message::{Message, checksum, write};
+use super::message::checksum;
 use super::*;
 use crate::Code;
-use crate::batch::{assign_offsets, validate_batches};
-use crate::columns::{Columns, to_columns};
+use crate::batch::{Origin, assign_offsets, batch_headers};
+use crate::columns::{Columns, build_batch, to_columns};
 use crate::compression::{Compression, compress};
 
 const LIMIT: usize = 1 << 24;
 const NOW: i64 = 777;
 
-fn plain(magic: u8, timestamp: i64, value: &[u8]) -> Vec<u8> {
-    let mut out = Vec::new();
-    let message = Message {
-        magic,
-        compression: Compression::None,
-        log_append_time: false,
-        timestamp: Some(timestamp),
-        key: None,
-        value: Some(value),
-    };
-    write(&mut out, 5, &message).unwrap();
-    out
+/// One message with its LENGTH, of magic 1 with these attributes.
+fn message(attributes: u8, payload: &[u8]) -> Vec<u8> {
+    framed(&[&[1, attributes][..], &checksum(payload).to_be_bytes(), payload].concat())
 }
 
-/// `message` with other attributes, its checksum mended.
-fn with_attributes(mut message: Vec<u8>, attributes: u8) -> Vec<u8> {
-    message[17] = attributes;
-    sealed(message)
+fn magic_0(payload: &[u8]) -> Vec<u8> {
+    framed(&[&[0][..], &checksum(payload).to_be_bytes(), payload].concat())
 }
 
-fn sealed(mut message: Vec<u8>) -> Vec<u8> {
-    let crc = checksum(&message[16..]);
-    message[12..16].copy_from_slice(&crc.to_be_bytes());
-    message
+fn framed(message: &[u8]) -> Vec<u8> {
+    [&(message.len() as i32).to_be_bytes()[..], message].concat()
 }
 
-/// A wrapper of `set`, stamped 50.
-fn wrapped(magic: u8, compression: Compression, set: &[u8]) -> Vec<u8> {
+fn plain(payload: &[u8]) -> Vec<u8> {
+    message(0, payload)
+}
+
+fn wrapper(compression: Compression, set: &[u8]) -> Vec<u8> {
     let mut packed = Vec::new();
     compress(compression, set, &mut packed);
-    with_attributes(plain(magic, 50, &packed), compression.bits())
+    message(compression.bits(), &packed)
 }
 
-fn up_converted(set: &[u8]) -> Columns {
-    let batch = up_convert(set, LIMIT, NOW).unwrap();
-    let found = validate_batches(&batch, LIMIT).unwrap();
-    assert_eq!((found.len(), found[0].header.base_offset), (1, 0));
-    to_columns(&batch, LIMIT).unwrap()
+/// The set as it lies in a log from offset `base` on.
+fn stored(set: &[u8], base: i64) -> Vec<u8> {
+    let mut log = Vec::new();
+    let mut next = base;
+    for mut piece in up_convert(set, LIMIT, LIMIT, 1 << 16).unwrap() {
+        assign_offsets(&mut piece.batch, next, 3, None, Some(NOW)).unwrap();
+        next += piece.span;
+        log.extend(piece.batch);
+    }
+    log
+}
+
+fn values(log: &[u8], offset: i64) -> Columns {
+    let (batches, _) = to_values(log, offset, LIMIT, LIMIT).unwrap();
+    to_columns(&batches, LIMIT).unwrap()
 }
 
 fn refusal(set: &[u8]) -> Code {
-    up_convert(set, LIMIT, NOW).unwrap_err().code
+    up_convert(set, 100, LIMIT, LIMIT).unwrap_err().code
 }
 
 #[test]
-fn a_message_as_the_protocol_page_draws_it() {
-    // offset 5, size 16, crc, magic 0, attributes 0, null key, value "hi"
-    let bytes = plain(0, 0, b"hi");
-    assert_eq!(bytes[..12], [0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 16]);
-    assert_eq!(bytes[16..], [0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 2, b'h', b'i']);
-    let timed = plain(1, 258, b"hi");
-    assert_eq!(timed[8..12], [0, 0, 0, 24]);
-    assert_eq!(timed[16..26], [1, 0, 0, 0, 0, 0, 0, 0, 1, 2]);
-}
-
-#[test]
-fn plain_messages_of_both_magics_are_up_converted_together() {
-    let got = up_converted(&[plain(0, 9, b"old"), plain(1, 10, b"new"), plain(1, -1, b"")].concat());
-    assert_eq!((got.offset, got.timestamp), (vec![0, 1, 2], vec![NOW, 10, -1]));
-    assert_eq!((&got.value.data[..], got.value.valid), (&b"oldnew"[..], vec![1, 1, 1]));
-    assert_eq!(got.key.valid, [0, 0, 0]);
-}
-
-#[test]
-fn null_keys_and_values_stay_null_and_empty_ones_empty() {
-    let mut set = Vec::new();
-    for (key, value) in [(None, None), (Some(&b""[..]), None), (Some(b"k"), Some(&b""[..]))] {
-        let message = Message {
-            magic: 1,
-            compression: Compression::None,
-            log_append_time: false,
-            timestamp: None,
-            key,
-            value,
-        };
-        write(&mut set, 0, &message).unwrap();
-    }
-    let got = up_converted(&set);
-    assert_eq!((got.key.valid, got.value.valid), (vec![0, 1, 1], vec![0, 0, 1]));
-    assert_eq!(got.timestamp, [-1, -1, -1]);
-}
-
-#[test]
-fn wrappers_are_unwrapped_once() {
-    for compression in [Compression::Gzip, Compression::Snappy, Compression::Lz4] {
-        for magic in [0, 1] {
-            let inner = [plain(magic, 10, b"a"), plain(magic, 20, b"b")].concat();
-            let wrapper = wrapped(magic, compression, &inner);
-            let got = up_converted(&[&plain(1, 7, b"z")[..], &wrapper, &wrapper].concat());
-            let times = if magic == 0 { [NOW, NOW] } else { [10, 20] };
-            assert_eq!(got.timestamp, [&[7][..], &times, &times].concat());
-            assert_eq!((&got.value.data[..], got.offset), (&b"zabab"[..], vec![0, 1, 2, 3, 4]));
-            assert_eq!(refusal(&wrapped(magic, compression, &wrapper)), Code::NestedCompression);
-            assert_eq!(refusal(&wrapped(magic, compression, b"")), Code::BadCount);
-            assert_eq!(refusal(&wrapped(magic, compression, &plain(1 - magic, 0, b""))), Code::BadMagic);
-            assert_eq!(refusal(&wrapped(magic, compression, &inner[..30])), Code::Truncated);
-            assert_eq!(
-                up_convert(&wrapper, inner.len() - 1, NOW).unwrap_err().code,
-                Code::DecompressionLimit
-            );
-            // The limit is for all wrappers together.
-            let two = [&wrapper[..], &wrapper].concat();
-            assert_eq!(
-                up_convert(&two, 2 * inner.len() - 1, NOW).unwrap_err().code,
-                Code::DecompressionLimit
-            );
-            assert!(up_convert(&two, 2 * inner.len(), NOW).is_ok());
+fn what_was_sent_is_served_byte_for_byte() {
+    let set =
+        [plain(b"hello"), magic_0(b""), message(4, b"x"), wrapper(Compression::Gzip, &plain(b"in"))].concat();
+    let log = stored(&set, 1000);
+    let end = 1000 + set.len() as i64;
+    assert_eq!(batch_headers(&log, true).last().unwrap().header.last_offset() + 1, end);
+    assert_eq!(down_convert(&log, 1000, end).unwrap(), set);
+    for from in 0..set.len() {
+        for to in from..=set.len() {
+            let got = down_convert(&log, 1000 + from as i64, 1000 + to as i64).unwrap();
+            assert_eq!(got, set[from..to], "{from} to {to}");
         }
     }
+    assert_eq!(down_convert(&log, 999, end), Ok(vec![]));
+    assert_eq!(down_convert(&log, end, end + 5), Ok(vec![]));
+    assert_eq!(down_convert(&log, end, end - 5), Ok(vec![]));
 }
 
 #[test]
-fn a_wrapper_stamped_on_append_gives_its_time() {
-    let inner = [plain(1, 10, b"a"), plain(1, 20, b"b")].concat();
-    let wrapper = with_attributes(wrapped(1, Compression::Gzip, &inner), 1 | 8);
-    assert_eq!(up_converted(&wrapper).timestamp, [50, 50]);
+fn a_gap_ends_what_is_served() {
+    let log = [stored(&plain(b"one"), 0), stored(&plain(b"two"), 20)].concat();
+    assert_eq!(down_convert(&log, 0, 100).unwrap(), plain(b"one"));
+    assert_eq!(down_convert(&log, 13, 100), Ok(vec![]));
+    assert_eq!(down_convert(&log, 20, 100).unwrap(), plain(b"two"));
 }
 
 #[test]
-fn old_lz4_frames_are_taken() {
-    let mut packed = Vec::new();
-    compress(Compression::Lz4, &plain(0, 0, b"a"), &mut packed);
-    packed[6] = (twox_hash::XxHash32::oneshot(0, &packed[..6]) >> 8) as u8;
-    let wrapper = with_attributes(plain(0, 0, &packed), 3);
-    assert_eq!(up_converted(&wrapper).value.data, b"a");
+fn a_set_becomes_batches_of_about_a_size() {
+    let set = plain(&[7; 90]).repeat(10);
+    let pieces = up_convert(&set, 100, LIMIT, 300).unwrap();
+    assert_eq!(pieces.iter().map(|piece| piece.span).collect::<Vec<_>>(), [200; 5]);
+    assert_eq!(up_convert(&set, 100, LIMIT, 1).unwrap().len(), 10);
+    assert_eq!(up_convert(b"", 100, LIMIT, 300), Ok(vec![]));
+}
+
+#[test]
+fn a_tail_is_left_out_but_a_first_message_must_be_whole() {
+    let whole = plain(b"whole");
+    for end in 1..whole.len() {
+        assert_eq!(refusal(&whole[..end]), Code::Truncated);
+        let set = [&whole[..], &whole[..end]].concat();
+        assert_eq!(up_convert(&set, 100, LIMIT, LIMIT), up_convert(&whole, 100, LIMIT, LIMIT));
+    }
 }
 
 #[test]
 fn every_rule_has_its_code() {
-    let good = plain(1, 0, b"value");
-    assert_eq!(refusal(b""), Code::BadCount);
-    for end in 1..good.len() {
-        assert_eq!(refusal(&good[..end]), Code::Truncated, "{end}");
+    for length in [i32::MIN, -1] {
+        assert_eq!(refusal(&[&plain(b"a")[..], &length.to_be_bytes()].concat()), Code::BadLength);
     }
-    for size in [i32::MIN, -1, 0, 13] {
-        let mut bad = good.clone();
-        bad[8..12].copy_from_slice(&size.to_be_bytes());
-        assert_eq!(refusal(&bad), Code::BadLength);
+    assert_eq!(refusal(&framed(b"")), Code::BadLength);
+    assert_eq!(refusal(&framed(&[0; 4])), Code::BadLength);
+    assert_eq!(refusal(&framed(&[1, 0, 0, 0, 0])), Code::BadLength);
+    assert_eq!(refusal(&framed(&[2, 0, 0, 0, 0, 0])), Code::BadMagic);
+    assert_eq!(refusal(&plain(&[0; 101])), Code::Oversize);
+    assert!(up_convert(&plain(&[0; 100]), 100, LIMIT, LIMIT).is_ok());
+    let mut bad = plain(b"text");
+    bad[10] ^= 1;
+    assert_eq!(refusal(&bad), Code::BadCrc);
+    assert_eq!(refusal(&[bad, plain(&[0; 101])].concat()), Code::BadCrc);
+    assert_eq!(refusal(&message(3, b"text")), Code::UnknownCompression);
+    assert_eq!(refusal(&message(1, b"text")), Code::CorruptCompression);
+    // A size is looked at before what wrappers hold.
+    assert_eq!(refusal(&[message(1, b"text"), plain(&[0; 101])].concat()), Code::Oversize);
+    let mut raw = vec![0; 100];
+    let size = snap::raw::Encoder::new().compress(&plain(b"raw"), &mut raw).unwrap();
+    assert_eq!(refusal(&message(2, &raw[..size])), Code::CorruptCompression);
+}
+
+#[test]
+fn what_wrappers_hold_is_checked_at_every_depth() {
+    let mut bad = plain(b"text");
+    bad[10] ^= 1;
+    for compression in [Compression::Gzip, Compression::Snappy] {
+        assert_eq!(refusal(&wrapper(compression, &bad)), Code::BadCrc);
+        assert_eq!(refusal(&wrapper(compression, &wrapper(compression, &bad))), Code::BadCrc);
+        assert_eq!(refusal(&wrapper(compression, &bad[..5])), Code::Truncated);
+        assert!(up_convert(&wrapper(compression, &plain(&[0; 101])), 100, LIMIT, LIMIT).is_ok());
     }
-    let damage = |at: usize, byte: u8| {
-        let mut bad = good.clone();
-        bad[at] = byte;
-        bad
+    let nested = |depth| (0..depth).fold(plain(b"x"), |set, _| wrapper(Compression::Gzip, &set));
+    assert!(up_convert(&nested(8), 1000, LIMIT, LIMIT).is_ok());
+    assert_eq!(up_convert(&nested(9), 1000, LIMIT, LIMIT).unwrap_err().code, Code::NestedCompression);
+    let bomb = (0..3).fold(plain(&vec![0; 8 << 20]), |set, _| wrapper(Compression::Gzip, &set));
+    assert_eq!(up_convert(&bomb, LIMIT, 1 << 30, LIMIT).unwrap_err().code, Code::DecompressionLimit);
+    let two = wrapper(Compression::Gzip, &plain(&[0; 1000])).repeat(2);
+    assert_eq!(up_convert(&two, 100, 2019, LIMIT).unwrap_err().code, Code::DecompressionLimit);
+    assert!(up_convert(&two, 100, 2020, LIMIT).is_ok());
+}
+
+#[test]
+fn values_have_the_offsets_of_their_messages_and_the_time_of_append() {
+    let inner = [magic_0(b"b"), wrapper(Compression::Snappy, &[plain(b"c"), plain(b"d")].concat())].concat();
+    let gzip = wrapper(Compression::Gzip, &inner);
+    let log = stored(&[&plain(b"a")[..], &gzip, &plain(b"e")].concat(), 100);
+    let got = values(&log, 0);
+    let last = 111 + gzip.len() as i64;
+    assert_eq!((got.offset, &got.value.data[..]), (vec![100, 111, 112, 113, last], &b"abcde"[..]));
+    assert_eq!((got.timestamp, got.key.valid), (vec![NOW; 5], vec![0; 5]));
+    // From inside of a wrapper: what is behind it, or its last one, so that a reader comes to know what is next.
+    assert_eq!(values(&log, 105).value.data, b"abcde");
+    assert_eq!(values(&log, 112).value.data, b"cde");
+    assert_eq!(values(&log, 114).value.data, b"de");
+    assert_eq!(values(&log, last + 1).value.data, b"e");
+    let batches = to_values(&log, 114, LIMIT, LIMIT).unwrap().0;
+    assert_eq!(batch_headers(&batches, true)[0].header.last_offset() + 1, last);
+}
+
+#[test]
+fn a_wrapper_is_read_in_parts_too() {
+    let set: Vec<u8> = (0..50_u8).flat_map(|n| plain(&[n; 40])).collect();
+    let log = stored(&wrapper(Compression::Gzip, &set), 7);
+    let end = batch_headers(&log, true)[0].header.last_offset() + 1;
+    for most in [0, 100, 300, 5000] {
+        let (mut at, mut got) = (7, Vec::new());
+        while at < end {
+            let (batches, next) = to_values(&log, at, most, LIMIT).unwrap();
+            assert!(batches.len() <= most.max(140) && next > at);
+            got.extend(to_columns(&batches, LIMIT).unwrap().value.data);
+            at = next;
+        }
+        assert_eq!(got, (0..50_u8).flat_map(|n| [n; 40]).collect::<Vec<_>>());
+    }
+    assert_eq!(to_values(&log, 7, LIMIT, 100).unwrap_err().code, Code::DecompressionLimit);
+    let both = [stored(&plain(b""), -3), log].concat();
+    assert_eq!(to_values(&both[..], 0, LIMIT, 100).unwrap().1, 7);
+}
+
+#[test]
+fn an_empty_wrapper_is_stored_and_passed_over() {
+    let empty = wrapper(Compression::Gzip, b"");
+    let log = stored(&[&empty[..], &plain(b"a")].concat(), 0);
+    assert_eq!(values(&log, 0).offset, [empty.len() as i64]);
+    assert_eq!(to_values(&stored(&empty, 0), 0, LIMIT, LIMIT), Ok((vec![], empty.len() as i64)));
+}
+
+#[test]
+fn a_wrapper_of_more_messages_than_bytes_is_stored_as_what_it_holds() {
+    let set = magic_0(b"").repeat(2000);
+    let log = stored(&wrapper(Compression::Gzip, &set), 0);
+    assert_eq!(down_convert(&log, 0, i64::MAX).unwrap(), set);
+    assert_eq!(values(&log, 0).offset.len(), 2000);
+}
+
+#[test]
+fn a_producers_batch_becomes_messages_and_keeps_its_numbers() {
+    let offsets: Vec<u8> = [0_i32, 5, 5].iter().flat_map(|n| n.to_ne_bytes()).collect();
+    let columns = |key: &'static [u8], valid: &'static [u8]| {
+        let times: Vec<u8> = [1_i64, 2].iter().flat_map(|n| n.to_ne_bytes()).collect();
+        let keys: Vec<u8> =
+            [0_i32, key.len() as i32, key.len() as i32].iter().flat_map(|n| n.to_ne_bytes()).collect();
+        let named = [
+            ("timestamp", &times[..]),
+            ("key_offsets", &keys),
+            ("key", key),
+            ("key_valid", if key.is_empty() { &[0, 0] } else { &[1, 0] }),
+            ("value_offsets", &offsets),
+            ("value", b"hello"),
+            ("value_valid", valid),
+        ];
+        build_batch(
+            &named,
+            Compression::Zstd,
+            0,
+            Origin { producer_id: 4, producer_epoch: 5, base_sequence: 6 },
+        )
+        .unwrap()
     };
-    assert_eq!(refusal(&damage(16, 2)), Code::BadMagic);
-    assert_eq!(refusal(&damage(30, 9)), Code::BadCrc);
-    assert_eq!(refusal(&sealed(damage(17, 4))), Code::UnknownCompression);
-    assert_eq!(refusal(&sealed(damage(17, 7))), Code::UnknownCompression);
-    assert_eq!(refusal(&sealed(damage(29, 0xfe))), Code::BadRecord); // key of -2 bytes
-    assert_eq!(refusal(&sealed(damage(33, 6))), Code::BadRecord); // value past the end
-    assert_eq!(refusal(&sealed(damage(33, 4))), Code::BadRecord); // a byte left over
-    assert_eq!(refusal(&with_attributes(good.clone(), 1)), Code::CorruptCompression);
-    // Magic 1 in the room of magic 0.
-    let mut short = plain(0, 0, b"1234567");
-    short[16] = 1;
-    assert_eq!(refusal(&sealed(short)), Code::BadLength);
-    let mut no_value = good[..good.len() - 5].to_vec();
-    no_value[11] -= 5;
-    no_value[30..34].copy_from_slice(&(-1_i32).to_be_bytes());
-    assert_eq!(refusal(&with_attributes(no_value, 1)), Code::BadRecord);
-    assert_eq!(refusal(&[plain(1, i64::MIN, b""), plain(1, 1, b"")].concat()), Code::OutOfRange);
-}
-
-#[test]
-fn batches_are_lowered_with_their_offsets() {
-    let mut batch = up_convert(&[plain(1, 10, b"a"), plain(1, 20, b"b")].concat(), LIMIT, NOW).unwrap();
-    assign_offsets(&mut batch, 5, 0, None, None).unwrap();
-    let set = down_convert(&batch, 1, LIMIT).unwrap();
-    assert_eq!(set[..plain(1, 10, b"a").len()], plain(1, 10, b"a"));
-    assert_eq!(set[35..43], 6_i64.to_be_bytes());
-    assert_eq!(down_convert(&batch, 0, LIMIT).unwrap()[..27], plain(0, 10, b"a"));
-    assert_eq!(down_convert(&batch, 2, LIMIT).unwrap_err().code, Code::BadValue);
-    assert_eq!(down_convert(&batch[..70], 1, LIMIT).unwrap_err().code, Code::Truncated);
-
-    assign_offsets(&mut batch, 5, 0, None, Some(99)).unwrap();
-    let stamped = down_convert(&batch, 1, LIMIT).unwrap();
-    assert_eq!((stamped[17], &stamped[18..26]), (8, &99_i64.to_be_bytes()[..]));
-    assert_eq!(down_convert(&batch, 0, LIMIT).unwrap()[17], 0);
-
-    let packed = crate::batch::recompress(&batch, Compression::Zstd, LIMIT).unwrap();
-    assert_eq!(down_convert(&packed, 1, LIMIT), Ok(stamped));
-    assert_eq!(down_convert(&packed, 1, 10).unwrap_err().code, Code::DecompressionLimit);
-}
-
-#[test]
-fn control_batches_are_not_lowered() {
-    let mut batch = up_convert(&plain(1, 10, b"a"), LIMIT, NOW).unwrap();
-    batch[22] = 1 << 5;
-    assert_eq!(down_convert(&batch, 1, LIMIT), Ok(vec![]));
+    let piece = to_messages(&columns(b"", &[1, 1]), LIMIT).unwrap();
+    let set = [plain(b"hello"), plain(b"")].concat();
+    assert_eq!(piece.span, set.len() as i64);
+    assert_eq!(down_convert(&piece.batch, 0, 100).unwrap(), set);
+    let header = batch_headers(&piece.batch, true)[0].header;
+    assert_eq!((header.producer_id, header.producer_epoch, header.base_sequence, header.count), (4, 5, 6, 2));
+    assert_eq!(to_messages(&columns(b"k", &[1, 1]), LIMIT).unwrap_err().code, Code::BadRecord);
+    assert_eq!(to_messages(&columns(b"", &[1, 0]), LIMIT).unwrap_err().code, Code::BadRecord);
 }
 
 proptest! {
     #[test]
     fn damaged_sets_are_a_value_or_an_error(
-        which in 0..4_usize, at: prop::sample::Index, flip in 1..=u8::MAX, mend: bool,
+        which in 0..3_usize, at: prop::sample::Index, flip in 1..=u8::MAX, mend: bool,
     ) {
-        let inner = [plain(1, 10, b"some text"), plain(1, 20, b"some other text")].concat();
-        let mut set = if which == 0 { inner } else { wrapped(1, Compression::ALL[which], &inner) };
+        let inner = [plain(b"some text"), magic_0(b"some other text")].concat();
+        let mut set = if which == 0 { inner } else { wrapper(Compression::ALL[which], &inner) };
         let at = at.index(set.len());
         set[at] ^= flip;
-        if mend {
-            set = sealed(set);
+        if mend && at >= 10 {
+            let crc = checksum(&set[10..]);
+            set[6..10].copy_from_slice(&crc.to_be_bytes());
         }
-        let _ = up_convert(&set, LIMIT, NOW);
-        let _ = down_convert(&set, 1, LIMIT);
+        if up_convert(&set, LIMIT, LIMIT, LIMIT).is_ok() {
+            let log = stored(&set, 9);
+            prop_assert!(to_columns(&to_values(&log, 9, LIMIT, LIMIT).unwrap().0, LIMIT).is_ok());
+        }
     }
 
     #[test]
-    fn random_bytes_are_a_value_or_an_error(bytes: Vec<u8>) {
-        let _ = up_convert(&bytes, LIMIT, NOW);
-        let _ = down_convert(&bytes, 0, LIMIT);
-    }
-
-    #[test]
-    fn what_is_down_converted_is_up_converted_again(values: Vec<Option<Vec<u8>>>, first in 0..1_000_000_i64) {
-        prop_assume!(!values.is_empty());
-        let mut set = Vec::new();
-        for (offset, value) in (0..).zip(&values) {
-            let message = Message {
-                magic: 1, compression: Compression::None, log_append_time: false,
-                timestamp: Some(first + offset), key: value.as_deref(), value: value.as_deref(),
-            };
-            write(&mut set, offset, &message).unwrap();
-        }
-        let batch = up_convert(&set, LIMIT, NOW).unwrap();
-        prop_assert_eq!(down_convert(&batch, 1, LIMIT), Ok(set));
+    fn random_bytes_are_a_value_or_an_error(bytes: Vec<u8>, offset: i64, end: i64) {
+        let _ = up_convert(&bytes, LIMIT, LIMIT, LIMIT);
+        let _ = to_values(&bytes, offset, LIMIT, LIMIT);
+        let _ = to_messages(&bytes, LIMIT);
+        let _ = down_convert(&bytes, offset, end);
     }
 }

@@ -1,61 +1,95 @@
-//! Old messages to a version 2 batch.
+//! A message set of 0.7 to batches of a log in the format `legacy`.
+
+use std::ops::ControlFlow;
 
 use super::message::{Message, Messages};
 use crate::batch::{Builder, NO_HEADERS, Origin};
-use crate::compression::{Compression, decompress_old};
+use crate::compression::Compression;
 use crate::{Code, Error, Result};
 
-/// A message set of magic 0 and 1 as one version 2 batch: not compressed, base offset 0, offsets dense in the order of
-/// the messages, keys and values (null too) as they are.
+/// A batch, not yet at its offset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// The batch: base offset 0, times 0.
+    pub batch: Vec<u8>,
+    /// How many offsets it takes: as many as its messages have bytes in 0.7's log.
+    pub span: i64,
+}
+
+/// Check a message set as 0.7.2 does, and make it into batches of about `size` bytes, one message at least in each.
 ///
-/// Times are the messages' own, in ms; those in a wrapper stamped on append get the wrapper's; magic 0 gets `now`.
-/// `limit` bounds the decompressed bytes of all wrappers together. Errors of a message as
-/// [`Messages`], in wrappers too; of decompression; `BAD_RECORD` (a wrapper without value), `NESTED_COMPRESSION`,
-/// `BAD_MAGIC` (a message in a wrapper of another magic), `BAD_COUNT` (no messages), `OUT_OF_RANGE` (times too far
-/// apart), `OVERSIZE`.
-pub fn up_convert(messages: &[u8], mut limit: usize, now: i64) -> Result<Vec<u8>> {
-    let mut batch = Builder::new(messages.len());
-    let mut next = 0;
-    for message in Messages(messages) {
+/// Messages stay as they were sent; but a wrapper that holds more messages than it has bytes is stored as what it holds,
+/// so that each has an offset of its own. What is left over behind the last whole message is left out. `largest`: bytes
+/// that a payload may have. `limit`: bytes that all wrappers together may decompress to. First, message by message:
+/// `TRUNCATED` (not one whole message), `BAD_LENGTH`, `BAD_MAGIC`, `OVERSIZE` (a payload), `BAD_CRC`. Then
+/// `UNKNOWN_COMPRESSION` and, for what wrappers hold, the same but `OVERSIZE`, `NESTED_COMPRESSION`,
+/// `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT` (more than `limit`, or 64 times the payload and 1 MiB).
+pub fn up_convert(set: &[u8], largest: usize, mut limit: usize, size: usize) -> Result<Vec<Piece>> {
+    for message in Messages::new(set) {
         let message = message?;
-        if message.compression == Compression::None {
-            push(&mut batch, &mut next, &message, message.timestamp.unwrap_or(now))?;
+        if message.payload.len() > largest {
+            return Error::fail(
+                Code::Oversize,
+                format!("a message of {} bytes, and {largest} are taken", message.payload.len()),
+            );
+        }
+        message.check()?;
+    }
+    let mut pieces = Pieces { done: Vec::new(), batch: Builder::new(set.len().min(size)), span: 0, size };
+    for message in Messages::new(set) {
+        let message = message?;
+        let compression = message.compression()?;
+        if compression == Compression::None {
+            pieces.push(&message)?;
             continue;
         }
-        let Some(value) = message.value else {
-            return Error::fail(Code::BadRecord, "a compressed message has no value");
-        };
-        let set = decompress_old(message.compression, value, limit)?;
-        limit -= set.len();
-        if set.is_empty() {
-            return Error::fail(Code::BadCount, "a compressed message holds no messages");
+        let (mut count, before) = (0, limit);
+        message.open(compression, &mut limit, |_| {
+            count += 1;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if count <= message.span() {
+            pieces.push(&message)?;
+            continue;
         }
-        unwrap(&mut batch, &mut next, &message, &set, now)?;
+        let mut again = before;
+        message.open(compression, &mut again, |inner| pieces.push(inner).map(ControlFlow::Continue))?;
     }
-    batch.finish(Compression::None, 0, -1, Origin::NONE)
+    pieces.finish()
 }
 
-/// Append the messages of the set that `wrapper` holds.
-fn unwrap(batch: &mut Builder, next: &mut i32, wrapper: &Message, set: &[u8], now: i64) -> Result<()> {
-    for message in Messages(set) {
-        let message = message?;
-        if message.compression != Compression::None {
-            return Error::fail(Code::NestedCompression, "a compressed message in a compressed message");
-        }
-        if message.magic != wrapper.magic {
-            return Error::fail(Code::BadMagic, "a message in a wrapper of another magic");
-        }
-        let stamped = if wrapper.log_append_time { wrapper.timestamp } else { message.timestamp };
-        push(batch, next, &message, stamped.unwrap_or(now))?;
-    }
-    Ok(())
+/// Batches that are done, and the one that is being made.
+struct Pieces {
+    done: Vec<Piece>,
+    batch: Builder,
+    span: usize,
+    size: usize,
 }
 
-fn push(batch: &mut Builder, next: &mut i32, message: &Message, timestamp: i64) -> Result<()> {
-    let Some(after) = next.checked_add(1) else {
-        return Error::fail(Code::Oversize, "a batch cannot have more than 2^31 records");
-    };
-    batch.push(*next, timestamp, message.key, message.value, NO_HEADERS)?;
-    *next = after;
-    Ok(())
+impl Pieces {
+    fn push(&mut self, message: &Message<'_>) -> Result<()> {
+        if self.batch.count() > 0 && self.batch.len() + message.span() > self.size {
+            self.flush()?;
+        }
+        // Beyond this a message alone is larger than any set.
+        let at = i32::try_from(self.span).map_err(|_| Error::new(Code::Oversize, "a batch beyond 2 GiB"))?;
+        self.batch.push(at, 0, None, Some(message.bytes), NO_HEADERS)?;
+        self.span += message.span();
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let span = std::mem::take(&mut self.span) as i64;
+        let full = std::mem::replace(&mut self.batch, Builder::new(self.size));
+        let batch = full.finish_spanning(0, span, Origin::NONE, None)?;
+        self.done.push(Piece { batch, span });
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Vec<Piece>> {
+        if self.batch.count() > 0 {
+            self.flush()?;
+        }
+        Ok(self.done)
+    }
 }

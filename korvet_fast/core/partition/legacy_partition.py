@@ -1,0 +1,131 @@
+"""A partition whose log keeps messages of Kafka 0.7 as they were sent (format `legacy`).
+
+An offset is the position that a message has in 0.7's log, so a batch takes as many offsets as its messages have bytes.
+Clients of 0.7 read those bytes. Everybody else reads the payloads, wrappers opened, with the time of append.
+"""
+
+import asyncio
+from typing import Any, Final, TypeAlias
+
+from korvet_fast._native import down_convert, to_values
+from korvet_fast.core.partition.collaborators import PartitionCollaborators
+from korvet_fast.core.partition.partition import AppendResult, BatchSummary, Partition
+from korvet_fast.core.partition.segments import Segments
+from korvet_fast.core.partition.time_lookup import run_in_thread
+from korvet_fast.core.topic_config import TopicConfig
+from korvet_fast.errors import CodecError, Errors, KorvetError
+from korvet_fast.store.types import ReadResult, SegmentLimits
+from korvet_fast.types import INLINE_EXPANDED, Buffer
+
+_EXPANDED: Final = 1 << 30  # bytes that wrappers may decompress to; on their way in they were bounded more tightly
+_PAGE: Final = 8 << 20  # bytes of batches read at a time for an answer of 0.7
+_SPARE: Final = 4096  # bytes read beyond what is asked for: batches and records have headers
+_BEGIN: Final = SegmentLimits(0, 1 << 62)  # the store begins a new segment with this append, and
+_GO_ON: Final = SegmentLimits(1 << 62, 1 << 62)  # with this one not
+_ALL: Final = -1  # acks: clients see what is durable
+
+OffsetBatches: TypeAlias = list[tuple[bytearray, int]]  # batches, and how many offsets each takes
+
+
+class LegacyPartition(Partition):
+    """As any other partition; `segments` are those that clients of 0.7 are told of."""
+
+    __slots__ = ("_opening", "segments")
+
+    def __init__(self, given: PartitionCollaborators, topic: str, index: int, config: TopicConfig) -> None:
+        self.segments = Segments()
+        super().__init__(given, topic, index, config, self.segments)
+        self._opening = given.opening
+        self.segment_limits = _GO_ON
+
+    def configure(self, config: TopicConfig) -> None:
+        """See `Partition.configure`."""
+        super().configure(config)
+        self.segment_limits = _GO_ON
+
+    def append(self, data: bytearray | memoryview, summary: BatchSummary, acks: int, now: int) -> AppendResult:
+        """See `Partition.append`; `summary` counts the offsets that the batch takes, not its records."""
+        return self._append(data, summary, acks, now, self.segments.is_full(now, self.config.segment_limits))
+
+    def append_messages(self, batches: OffsetBatches, now: int) -> list["asyncio.Future[Any]"]:
+        """Append the batches of one set, which no segment divides; the futures that end when they are durable.
+
+        Raises as `append`.
+        """
+        begins = self.segments.is_full(now, self.config.segment_limits)
+        waiting = []
+        for data, many in batches:
+            *_, done = self._append(data, (len(data), many, now, 0, None), _ALL, now, begins)
+            begins = False
+            if done is not None:
+                waiting.append(done)
+        return waiting
+
+    def _append(
+        self, data: bytearray | memoryview, summary: BatchSummary, acks: int, now: int, begins: bool
+    ) -> AppendResult:
+        """As `append`. `begins`: in a new segment."""
+        at = self.log.end
+        self.segment_limits = _BEGIN if begins else _GO_ON
+        appended = super().append(data, summary, acks, now)
+        if self.log.end != at:  # it was no repetition
+            self.segments.note(at, self.log.end, now, begins=begins)
+            if begins:
+                self.saver.save_soon()
+        return appended
+
+    async def read(self, offset: int, max_bytes: int) -> ReadResult:
+        """See `Partition.read`: the payloads as record batches."""
+        limit = self.high_watermark.offset
+        page = await self._read_values(offset, max(max_bytes, 1))
+        if not page.data and offset < limit:
+            self.log.gap_start, self.log.gap_end = offset, limit
+        return page
+
+    async def read_copied(self, offset: int, max_bytes: int) -> ReadResult:
+        """See `Partition.read_copied`: the payloads as record batches."""
+        return await self._read_values(offset, max_bytes)
+
+    async def _read_values(self, offset: int, max_bytes: int) -> ReadResult:
+        at = offset
+        while (page := await super().read_copied(at, max_bytes)).data:
+            values, at = await self._open(_join(page.data), at, max_bytes)
+            if values:
+                return ReadResult([values], at)
+        return ReadResult([], offset)
+
+    async def _open(self, batches: Buffer, offset: int, max_bytes: int) -> tuple[bytearray, int]:
+        try:
+            try:
+                return to_values(batches, offset, max_bytes, INLINE_EXPANDED)
+            except CodecError as error:
+                if error.code != "DECOMPRESSION_LIMIT":
+                    raise
+            async with self._opening:
+                opened: tuple[bytearray, int] = await run_in_thread(to_values, batches, offset, max_bytes, _EXPANDED)
+                return opened
+        except CodecError as error:
+            raise KorvetError(Errors.CORRUPT_MESSAGE, f"{self.name} at {offset}: {error}") from error
+
+    async def read_messages(self, start: int, end: int) -> list[Buffer]:
+        """The bytes of 0.7's log from `start` up to `end`, which is durable; fewer only where the log has a gap.
+
+        Raises `KorvetError` and `StoreError` as `Partition.read_copied`.
+        """
+        parts: list[Buffer] = []
+        at = start
+        while at < end:
+            page = await super().read_copied(at, min(end - at + (end - at >> 3) + _SPARE, _PAGE))
+            try:
+                data = down_convert(_join(page.data), at, end)
+            except CodecError as error:
+                raise KorvetError(Errors.CORRUPT_MESSAGE, f"{self.name} at {at}: {error}") from error
+            if not data:
+                break
+            parts.append(data)
+            at += len(data)
+        return parts
+
+
+def _join(parts: list[Buffer]) -> Buffer:
+    return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -1,0 +1,36 @@
+"""Message sets of Kafka 0.6 and 0.7: checked as 0.7.2 does, all or nothing."""
+
+from typing import Final
+
+from korvet_fast._native import up_convert
+from korvet_fast.core.client_session import ClientSession
+from korvet_fast.core.fair_executor import Longer
+from korvet_fast.core.partition.legacy_partition import OffsetBatches
+from korvet_fast.core.produce.check import EXPANDED, HEAVY, UNPACKS_TO_MUCH
+from korvet_fast.errors import CodecError
+from korvet_fast.types import INLINE_EXPANDED, SHORT_EXPANDED, Buffer
+
+_SIZE: Final = 64 * 1024  # bytes of a batch: a client reads from any position, and each time the whole batch is read
+
+
+async def check_messages(session: ClientSession, messages: Buffer, largest: int) -> OffsetBatches:
+    """The set as batches. `largest`: bytes that a payload may have. Raises `CodecError`, `OVERSIZE` for a payload.
+
+    What takes long is done beside the loop.
+    """
+    if len(messages) <= HEAVY:
+        try:
+            return up_convert(messages, largest, INLINE_EXPANDED, _SIZE)
+        except CodecError as error:
+            if error.code != UNPACKS_TO_MUCH:
+                raise
+    return await session.offload(_check_beside, messages, largest, SHORT_EXPANDED)
+
+
+def _check_beside(messages: Buffer, largest: int, expanded: int) -> OffsetBatches:
+    try:
+        return up_convert(messages, largest, expanded, _SIZE)
+    except CodecError as error:
+        if error.code == UNPACKS_TO_MUCH and expanded < EXPANDED:
+            raise Longer(_check_beside, messages, largest, EXPANDED) from None
+        raise

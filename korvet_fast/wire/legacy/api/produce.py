@@ -1,0 +1,70 @@
+"""PRODUCE (0) and MULTIPRODUCE (3): messages are appended, and nothing is ever answered.
+
+A message that is too large drops its set, and the connection stays open; whatever else is wrong ends the request and
+closes the connection. Sets before it in the same request stay stored.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from typing import Any, Final
+
+from korvet_fast.core.produce.messages import check_messages
+from korvet_fast.errors import CodecError, KorvetError
+from korvet_fast.wire.dialect import Reply
+from korvet_fast.wire.legacy.body import Malformed, ProduceBody
+from korvet_fast.wire.legacy.session import Session
+from korvet_fast.wire.legacy.topics import create_topic, find_topic, has_partition, is_legal, led_partition
+
+_ANY: Final = -1  # a partition
+
+
+async def produce(session: Session, bodies: list[ProduceBody], let_next: Callable[[], None]) -> Reply:
+    """Append the sets, then let the next request begin; ends when they are durable."""
+    futures: list[asyncio.Future[Any]] = []
+    refusal = None
+    pace = session.pace()
+    try:
+        for body in bodies:
+            futures += await _append(session, body)
+            if pace.due():
+                await pace.turn()
+    except Malformed as error:
+        refusal = session.refuse(str(error))
+    except KorvetError as error:
+        refusal = session.refuse(f"messages for {body.topic!r} were not stored: {error.detail}")
+    session.order.note(futures)
+    let_next()
+    if futures:
+        await asyncio.wait(futures)
+    failure = next(filter(None, (one.exception() for one in futures)), None)
+    if refusal is None and failure is not None:
+        refusal = session.refuse(f"messages were not stored: {failure}")
+    if refusal is not None:
+        raise refusal
+    return []
+
+
+async def _append(session: Session, body: ProduceBody) -> list["asyncio.Future[Any]"]:
+    """Append one set. Raises `Malformed` and `KorvetError` for what closes the connection."""
+    name, index, messages = body
+    if not is_legal(name):
+        raise Malformed(f"{name!r} is no topic's name")
+    topic = await find_topic(session, name)
+    if index == _ANY:
+        many = session.broker.settings.number("num.partitions") if topic is None else len(topic.partitions)
+        index = secrets.randbelow(many)
+    if not has_partition(session, topic, index):
+        raise Malformed(f"there is no partition {index} of topic {name!r} in the format of 0.7")
+    if topic is None:
+        topic = await create_topic(session, name)
+    try:
+        batches = await check_messages(session, messages, topic.config.max_message_bytes)
+    except CodecError as error:
+        if error.code != "OVERSIZE":
+            raise Malformed(f"messages for {name!r} are malformed: {error}") from None
+        session.broker.log.warn("large message", f"messages for {name!r} of {session.peer} were dropped: {error}")
+        return []
+    if not batches:
+        return []
+    return led_partition(session, name, index).append_messages(batches, session.broker.now())

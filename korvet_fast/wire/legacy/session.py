@@ -1,0 +1,90 @@
+"""A connection's state, and how a frame becomes an answer: number, body, handler. There is nothing else in 0.7."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from korvet_fast.core.broker import Broker
+from korvet_fast.core.client_session import Client, ClientSession
+from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.core.fair_queue import FairQueue
+from korvet_fast.wire.dialect import CloseConnection, Reply
+from korvet_fast.wire.legacy.body import Body, FetchBody, Malformed, OffsetsBody, ProduceBody
+from korvet_fast.wire.legacy.order import RequestOrder
+
+_OFTEN: Final = 100  # bodies read between two looks at the clock
+_PRODUCES: Final = (0, 3)  # the numbers of requests that carry messages
+_SPREAD: Final = 32  # what bodies take in memory for each of their bytes
+
+AnyBody: TypeAlias = FetchBody | ProduceBody | OffsetsBody
+# `append` lets the next request begin: called by a produce when all of it is appended.
+Handler: TypeAlias = "Callable[[Session, list[Any], Callable[[], None]], Coroutine[Any, Any, Reply]]"
+
+
+class Request(NamedTuple):
+    """One kind of request. `many`: a count, and so many bodies without sizes of their own."""
+
+    read: Callable[[Body], AnyBody]
+    handler: "Handler"
+    many: bool = False
+
+
+@dataclass(frozen=True)
+class Service:
+    """What all connections of one listener share."""
+
+    broker: Broker
+    requests: Mapping[int, Request]
+    workers: FairExecutor
+    queue: FairQueue = field(default_factory=FairQueue)  # of sessions without a connection
+
+
+class Session(ClientSession):
+    """One client's connection, as 0.7's protocol sees it. `order`: of its requests; `peer`: who it is."""
+
+    __slots__ = ("_over", "order", "peer", "service")
+
+    def __init__(self, service: Service, peer: str, client: Client | None = None) -> None:
+        super().__init__(service.broker, service.workers, client, service.queue)
+        self.service = service
+        self.peer = peer
+        self.order = RequestOrder()
+        self._over = False  # the connection closes: nothing behind this is done
+
+    async def handle(self, frame: bytearray) -> Reply:
+        """Answer one request. Raises `CloseConnection` where 0.7 closes: it has few errors."""
+        turn = await self.order.begin()
+        try:
+            if self._over:
+                return []
+            request = self.service.requests.get(int.from_bytes(frame[:2], "big")) if len(frame) > 1 else None
+            if request is None:
+                raise Malformed(f"a request of {len(frame)} bytes, of no known kind")
+            bodies = await self._read(request, frame)
+            return await request.handler(self, bodies, lambda: self.order.end(turn))
+        except Malformed as error:
+            raise self.refuse(str(error)) from None
+        finally:
+            self.order.end(turn)
+
+    async def _read(self, request: Request, frame: bytearray) -> list[AnyBody]:
+        """All bodies, before anything is done. Raises `Malformed`."""
+        body = Body(frame)
+        if not request.many:
+            return [request.read(body)]
+        count, pace = body.read_count(), self.pace()
+        bodies: list[AnyBody] = []
+        while len(bodies) < count:
+            bodies += [request.read(body) for _ in range(min(_OFTEN, count - len(bodies)))]
+            if pace.due():
+                await pace.turn()
+        return bodies
+
+    def refuse(self, why: str) -> CloseConnection:
+        """What ends the connection behind the answers to the requests before this one. `why`: for the log."""
+        self._over = True
+        return CloseConnection(why, [])
+
+    def cost(self, frame: bytearray) -> int:
+        """Messages are copied once, into batches; what names positions becomes objects."""
+        return len(frame) * (2 if int.from_bytes(frame[:2], "big") in _PRODUCES else _SPREAD)

@@ -1,0 +1,50 @@
+"""The topics that clients of 0.7 see: those of the format `legacy`, each with this broker's partitions."""
+
+import re
+from typing import Final
+
+from korvet_fast.core.partition.legacy_partition import LegacyPartition
+from korvet_fast.core.topic_config import LAYOUT, LEGACY
+from korvet_fast.core.topics.topic import Topic
+from korvet_fast.errors import Errors, KorvetError
+from korvet_fast.wire.legacy.session import Session
+
+_LONGEST: Final = 255  # characters of a name
+_ILLEGAL: Final = re.compile("[/\0-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
+
+
+def is_legal(name: str) -> bool:
+    """Whether 0.7.2 takes this for a topic's name."""
+    return 0 < len(name) <= _LONGEST and name not in (".", "..") and not _ILLEGAL.search(name)
+
+
+async def find_topic(session: Session, name: str) -> Topic | None:
+    """The topic, of whatever format; None if there is none. Raises `StoreError`."""
+    topics = session.broker.topics
+    return topics.get(name) or await topics.find(name, session.changer)
+
+
+def has_partition(session: Session, topic: Topic | None, index: int) -> bool:
+    """Whether there is, or would be, such a partition; none of a topic of another format."""
+    if topic is None:
+        return 0 <= index < session.broker.settings.number("num.partitions")
+    return topic.config.legacy and 0 <= index < len(topic.partitions)
+
+
+async def create_topic(session: Session, name: str) -> Topic:
+    """A topic that somebody produces to for the first time. Raises `KorvetError`, `StoreError`."""
+    if not session.broker.settings.flag("auto.create.topics.enable"):
+        raise KorvetError(
+            Errors.UNKNOWN_TOPIC_OR_PARTITION, "it does not exist, and auto.create.topics.enable is false"
+        )
+    topic = await session.broker.topics.auto_create(name, session.changer, {LAYOUT: LEGACY})
+    if not topic.config.legacy:
+        raise KorvetError(Errors.INVALID_REQUEST, "it was just made in another format")
+    return topic
+
+
+def led_partition(session: Session, topic: str, index: int) -> LegacyPartition:
+    """A partition of a topic of the format `legacy`. Raises `KorvetError` if this broker does not lead it."""
+    partition = session.broker.partition(topic, index)
+    assert isinstance(partition, LegacyPartition)
+    return partition
