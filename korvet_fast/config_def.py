@@ -329,6 +329,20 @@ SETTINGS = _table(
     Setting("max.connections", Kind.INT, 10_000, "Open connections on all listeners together.", 1),
     Setting("max.connections.per.ip", Kind.INT, 4_000, "Open connections from one address.", 1),
     Setting("max.connection.creation.rate", Kind.INT, 2_000, "New connections a second; more have to wait.", 1),
+    Setting(
+        "zookeeper.session.timeout.ms",
+        Kind.INT,
+        6_000,
+        "How long ZooKeeper keeps the nodes of a broker that it hears nothing of.",
+        100,
+    ),
+    Setting(
+        "zookeeper.connection.timeout.ms",
+        Kind.INT,
+        6_000,
+        "How long a start waits for ZooKeeper before the broker serves without it.",
+        1,
+    ),
     Setting("connections.max.idle.ms", Kind.LONG, 600_000, "A connection silent this long is closed.", 1),
 )
 
