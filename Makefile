@@ -219,15 +219,16 @@ wheel-install: wheel
 
 # Foreign programs by the packages of Debian that have them.
 TOOLS := kcat redis-server redis-cli valgrind chromium chromedriver
-PACKAGES := kcat redis-server valgrind chromium chromium-driver
+ZOOKEEPER := /usr/share/java/zookeeper.jar
+PACKAGES := kcat redis-server valgrind chromium chromium-driver zookeeper
 
-tools: programs jars drivers  ## foreign programs the tests use: kcat, redis-server, valgrind and a browser from Debian, Kafka's jars from Maven, clients
+tools: programs jars drivers  ## foreign programs the tests use: kcat, redis-server, valgrind, ZooKeeper and a browser from Debian, Kafka's jars from Maven, clients
 
 programs:
-	@command -v $(TOOLS) >/dev/null && [ "$$(command -v $(TOOLS) | wc -l)" = "$(words $(TOOLS))" ] || \
+	@command -v $(TOOLS) >/dev/null && [ "$$(command -v $(TOOLS) | wc -l)" = "$(words $(TOOLS))" ] && [ -e $(ZOOKEEPER) ] || \
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 	    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $(PACKAGES) >/dev/null; } || \
-	  echo "not all of $(TOOLS) are here, and they cannot be installed: their tests will be skipped"
+	  echo "not all of $(TOOLS) and ZooKeeper are here, and they cannot be installed: their tests will be skipped"
 
 jars: $(VENV)/.pip
 	@$(PY) -c "from benchmarks.peers.kafka import jars; jars.classpath()" || echo "Kafka's jars are not here: the tests of its Java tools will be skipped"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from korvet_fast.config_def import SETTINGS, Setting, Value, explain_unknown, show
+from korvet_fast.config_legacy import translate
 from korvet_fast.errors import SettingError
 
 # Not ours, though they begin with KORVET_: the test suite's, and what Kubernetes sets in every container for a Service
@@ -61,6 +62,11 @@ class Settings:
 
     def text(self, name: str) -> str:
         return show(self._values[name][0])
+
+    def counts(self, name: str) -> dict[str, int]:
+        """A setting written as `topic:8,other:16`."""
+        pairs = (pair.rpartition(":") for pair in self.text(name).split(",") if pair)
+        return {topic.strip(): int(count) for topic, _, count in pairs}
 
     def source(self, name: str) -> Source:
         return self._values[name][1]
@@ -132,7 +138,10 @@ def _from_file(file: Path) -> dict[str, object]:
     except tomllib.TOMLDecodeError as error:
         # max.connections is a number, so max.connections.per.ip cannot be written below it without quotes.
         raise SettingError(f'{file}: {error}; a name may be quoted: "max.connections.per.ip" = 100') from None
-    return dict(_flatten(tree, ""))
+    try:
+        return translate(dict(_flatten(tree, "")))
+    except ValueError as error:
+        raise SettingError(f"file: {error} (in {file})") from None
 
 
 def _flatten(tree: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, object]]:

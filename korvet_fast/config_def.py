@@ -31,6 +31,7 @@ class Kind(Enum):
 class Setting:
     """A row: name, kind, default, what is legal, and a sentence. `topic`: what topics call it, "" if they cannot.
 
+    `choices`: all legal texts; where there is a `pattern`, a regular expression, they are examples.
     `fixed`: a topic gets it when it is created, and keeps it whatever the broker's value becomes.
     """
 
@@ -43,6 +44,7 @@ class Setting:
     topic: str = ""
     highest: int | None = None  # None: what the kind can hold
     fixed: bool = False
+    pattern: str = ""
 
     @property
     def legal(self) -> str:
@@ -51,7 +53,7 @@ class Setting:
             return "true or false"
         if self.kind in (Kind.INT, Kind.LONG):
             return f"a whole number from {self.lowest} to {self._highest}"
-        return "one of " + ", ".join(self.choices)
+        return ("as in " if self.pattern else "one of ") + ", ".join(self.choices)
 
     @property
     def _highest(self) -> int:
@@ -64,7 +66,7 @@ class Setting:
             return text.lower() == "true"
         if self.kind in (Kind.INT, Kind.LONG) and _WHOLE.fullmatch(text) and self.lowest <= int(text) <= self._highest:
             return int(text)
-        if text in self.choices:
+        if text in self.choices or (self.pattern and isinstance(given, str) and re.fullmatch(self.pattern, text)):
             return text
         raise ValueError(f"is {_short(given)}, but must be {self.legal}")
 
@@ -114,6 +116,14 @@ SETTINGS = _table(
         100,
     ),
     Setting("num.partitions", Kind.INT, 1, "Partitions of a topic whose creator names no number.", 1),
+    Setting(
+        "topic.partition.count.map",
+        Kind.LIST,
+        "",
+        "Partitions of topics that clients of Kafka 0.7 make, by name, where they are not to have num.partitions.",
+        choices=("clicks:8,orders:16",),
+        pattern=r"([^:,]{1,249}:[1-9][0-9]{0,8}(,[^:,]{1,249}:[1-9][0-9]{0,8})*)?",
+    ),
     Setting("max.partitions", Kind.INT, 20_000, "Partitions of all topics together that this broker takes.", 1),
     Setting(
         "controller.mutation.rate",
@@ -330,6 +340,20 @@ SETTINGS = _table(
     Setting("max.connections", Kind.INT, 10_000, "Open connections on all listeners together.", 1),
     Setting("max.connections.per.ip", Kind.INT, 4_000, "Open connections from one address.", 1),
     Setting("max.connection.creation.rate", Kind.INT, 2_000, "New connections a second; more have to wait.", 1),
+    Setting(
+        "zookeeper.session.timeout.ms",
+        Kind.INT,
+        6_000,
+        "How long ZooKeeper keeps the nodes of a broker that it hears nothing of.",
+        100,
+    ),
+    Setting(
+        "zookeeper.connection.timeout.ms",
+        Kind.INT,
+        6_000,
+        "How long a start waits for ZooKeeper before the broker serves without it.",
+        1,
+    ),
     Setting("connections.max.idle.ms", Kind.LONG, 600_000, "A connection silent this long is closed.", 1),
 )
 

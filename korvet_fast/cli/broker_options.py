@@ -13,6 +13,7 @@ from korvet_fast.endpoint import Endpoint, read_endpoint
 from korvet_fast.errors import SettingError
 from korvet_fast.store.redis.connection.url import RedisUrl, parse_url
 from korvet_fast.wire.dialects import DIALECTS
+from korvet_fast.zookeeper.connect_string import ConnectString, read_connect_string
 
 DEFAULT_STORE = "file:./korvet-data"
 DEFAULT_LISTENER = Endpoint("kafka", "127.0.0.1", 9092)
@@ -29,6 +30,7 @@ class BrokerOptions(NamedTuple):
     advertised: tuple[Endpoint | None, ...]  # for each listener; None: the endpoint it is bound to
     settings: Settings
     password_typed: bool  # a password of the store stands on the command line
+    zookeeper: ConnectString | None = None  # where clients of Kafka 0.7 look for brokers
 
 
 def parse_endpoint(text: str) -> Endpoint:
@@ -85,6 +87,11 @@ _OPTIONS = (
         help="What clients are told to connect to: one for each --listen, in the same order.",
     ),
     click.option(
+        "--zookeeper",
+        metavar="HOST:PORT[/CHROOT]",
+        help="A ZooKeeper where clients of Kafka 0.7 find this broker; it needs a listener legacy://.",
+    ),
+    click.option(
         "--config",
         "file",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -101,6 +108,7 @@ def _read(
     store: str,
     listeners: tuple[Endpoint, ...],
     advertised: tuple[Endpoint, ...],
+    zookeeper: str | None,
     file: Path | None,
     flags: tuple[str, ...],
 ) -> BrokerOptions:
@@ -113,7 +121,23 @@ def _read(
     place = _place(store, STORE_VARIABLE if source is ParameterSource.ENVIRONMENT else "--store")
     shown = store if isinstance(place, Path) else str(place)
     typed = source is ParameterSource.COMMANDLINE and isinstance(place, RedisUrl) and place.password_in_url
-    return BrokerOptions(shown, place, listeners, _advertised(listeners, advertised), settings, typed)
+    told = _advertised(listeners, advertised)
+    return BrokerOptions(shown, place, listeners, told, settings, typed, _zookeeper(zookeeper, listeners))
+
+
+def _zookeeper(given: str | None, listeners: tuple[Endpoint, ...]) -> ConnectString | None:
+    if given is None:
+        return None
+    try:
+        where = read_connect_string(given)
+    except ValueError as error:
+        raise click.UsageError(f"--zookeeper: {error}") from None
+    if all(listener.scheme != "legacy" for listener in listeners):
+        raise click.UsageError(
+            f"--zookeeper {where} is where clients of Kafka 0.7 find this broker, but it has no listener for them: add "
+            "--listen legacy://127.0.0.1:6667, or leave --zookeeper out"
+        )
+    return where
 
 
 def _place(store: str, given: str) -> Path | RedisUrl:

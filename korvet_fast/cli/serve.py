@@ -12,6 +12,7 @@ from korvet_fast.cli.broker_options import BrokerOptions, broker_options
 from korvet_fast.cli.exposure import find_exposures
 from korvet_fast.cli.log import start_log
 from korvet_fast.cli.memory import keep_freed
+from korvet_fast.cli.registration import make_registration
 from korvet_fast.core.broker import Broker
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import SettingError, StoreError
@@ -57,7 +58,9 @@ def command(options: BrokerOptions) -> None:
             log.warning("%s", exposure.sentence)
 
     try:
-        uvloop.run(serve(Broker(store, settings), listeners, ready))
+        broker = Broker(store, settings)
+        registration = make_registration(broker, options.zookeeper) if options.zookeeper is not None else None
+        uvloop.run(serve(broker, listeners, ready, registration))
     except StoreError as error:
         raise click.ClickException(error.detail) from None
     except SettingError as error:

@@ -1,5 +1,7 @@
 """What changes for the whole broker: the history of its store, and what clients are told of topics and leaders."""
 
+from collections.abc import Callable
+
 
 class StoreGeneration:
     """The store's history as this broker knows it.
@@ -16,13 +18,19 @@ class StoreGeneration:
 
 
 class MetadataVersion:
-    """`number` grows with every change of what clients are told about topics and their leaders."""
+    """`number` grows with every change of what clients are told about topics and their leaders.
 
-    __slots__ = ("number",)
+    `on_change` is called then: it may look at nothing yet, as the change may be under way.
+    """
+
+    __slots__ = ("number", "on_change")
 
     def __init__(self) -> None:
         self.number = 0
+        self.on_change: Callable[[], None] | None = None
 
     def advance(self) -> None:
         """Topics, their leaders or the brokers changed."""
         self.number += 1
+        if self.on_change is not None:
+            self.on_change()

@@ -7,7 +7,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_executor import FairExecutor
@@ -24,7 +24,25 @@ GRACE = 20.0  # seconds that requests under way have when the broker is told to 
 WORKERS = 2  # threads that check large batches; more would only take turns with the loop
 
 
-async def serve(broker: Broker, listeners: Sequence[Listener], ready: Callable[[list[Endpoint]], None]) -> None:
+class Registration(Protocol):
+    """Tells clients that look elsewhere where this broker is, as long as it serves.
+
+    `open` is called when all addresses are listened on and the broker is open; connections are accepted after it. It
+    gets what clients are told to connect to, in the order of the listeners. `close` is called when the broker stops,
+    before its connections end.
+    """
+
+    async def open(self, advertised: Sequence[Endpoint]) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+async def serve(
+    broker: Broker,
+    listeners: Sequence[Listener],
+    ready: Callable[[list[Endpoint]], None],
+    registration: Registration | None = None,
+) -> None:
     """Serve until SIGTERM or SIGINT, then hand over to other brokers, stop accepting, finish what is under way, close.
 
     `ready` gets the endpoints listened on, in the order of `listeners`. A second signal ends the process at once with
@@ -38,7 +56,7 @@ async def serve(broker: Broker, listeners: Sequence[Listener], ready: Callable[[
         await broker.open([endpoint.address for endpoint in bound.advertised])
         try:
             with FairExecutor(WORKERS, "check") as workers:
-                await _serve(broker, bound, workers, ready, stop)
+                await _serve(broker, bound, workers, ready, stop, registration)
         finally:
             await broker.close()
 
@@ -49,10 +67,13 @@ async def _serve(
     workers: FairExecutor,
     ready: Callable[[list[Endpoint]], None],
     stop: asyncio.Event,
+    registration: Registration | None,
 ) -> None:
     wanted, limits = read_limits(broker.settings)
     server_limits = leave_room(wanted, _raise_file_limit())
     server = Server(server_limits, limits)
+    if registration is not None:
+        await registration.open(bound.advertised)
     for number, (listening, endpoint) in enumerate(zip(bound.sockets, bound.endpoints, strict=True)):
         server.listen(listening, DIALECTS[endpoint.scheme](broker, number, workers))
     memory = Memory()
@@ -67,6 +88,8 @@ async def _serve(
         await broker.leave()
     finally:
         memory.stop()
+        if registration is not None:
+            await registration.close()
         await server.drain(GRACE)
 
 

@@ -31,6 +31,10 @@ def command(options: BrokerOptions) -> None:
     """
     findings, promised, cluster_id = _examine_place(options)
     findings += asyncio.run(_examine_addresses(options, cluster_id))
+    if options.zookeeper is not None:
+        from korvet_fast.cli.doctor.zookeeper import examine_zookeeper  # kazoo is an extra
+
+        findings.append(asyncio.run(examine_zookeeper(options.zookeeper, options.settings)))
     findings += [warn(*exposure) for exposure in find_exposures(options)]
     findings.append(examine_descriptors(options.settings.number("max.connections")))
     for finding in findings:

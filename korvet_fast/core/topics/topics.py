@@ -60,6 +60,10 @@ class Topics(TopicIndex):
         """Grows with every change, so that answers made from the topics can be kept."""
         return self._given.metadata.number
 
+    def on_change(self, notice: Callable[[], None]) -> None:
+        """Call `notice` whenever `version` grows; it may look at the topics when the loop has its next turn."""
+        self._given.metadata.on_change = notice
+
     # -- the registry --------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
