@@ -24,7 +24,7 @@ class Discard:
 
     layouts: tuple[str, ...] = (BATCHES,)
     syncs = False
-    shared = producers = groups = None
+    shared = producers = groups = plain_files = None
 
     def __init__(self) -> None:
         self._first: dict[str, bytes] = {}

@@ -6,7 +6,7 @@ with a small value, compared and set whole.
 
 A `Store` is a `LogStore` (nine verbs) and a `KeyStore` (three). What only some engines can do is a protocol of its own,
 under an attribute that is None where the engine lacks it: `shared` (`SharedStore`, six verbs), `producers`
-(`ProducerHeaders`, one) and `groups` (`GroupOffsetMirror`, one).
+(`ProducerHeaders`, one), `groups` (`GroupOffsetMirror`, one) and `plain_files` (`PlainFiles`, two).
 
 All methods are called on one event loop. A method that has nothing to wait for completes without suspending.
 Failures of disk or server raise `StoreError`; nothing may be reported as stored after one.
@@ -190,6 +190,19 @@ class GroupOffsetMirror(Protocol):
         """
 
 
+class PlainFiles(Protocol):
+    """For an engine with a directory that people look into: small files of core's, each whole or not there."""
+
+    async def read(self, name: str) -> bytes | None:
+        """What the file holds; None if there is none. Raises `StoreError`."""
+
+    async def write(self, name: str, data: bytes) -> None:
+        """Have the file hold this instead of what it held, durably on return; one write of a name at a time.
+
+        Whatever stops the program, the file holds the one or the other. So it does after a `StoreError`.
+        """
+
+
 class Store(LogStore, KeyStore, Protocol):
     """An engine: logs, keys, and what else it can do. `open` and `close` frame everything but the attributes."""
 
@@ -204,6 +217,10 @@ class Store(LogStore, KeyStore, Protocol):
     @property
     def groups(self) -> GroupOffsetMirror | None:
         """None: nobody else looks into the store."""
+
+    @property
+    def plain_files(self) -> PlainFiles | None:
+        """None: the engine has no directory, or several programs work on what is in it."""
 
     async def open(self) -> None:
         """Make ready: recover what a crash left. Raises `StoreError` if the store cannot be used."""

@@ -85,7 +85,7 @@ class Faulty:
     def __init__(self, inner: Store, plan: Plan) -> None:
         self.layouts, self.syncs = inner.layouts, inner.syncs
         self.shared = None if inner.shared is None else FaultyShared(inner.shared, self._call)
-        self.producers, self.groups = inner.producers, inner.groups
+        self.producers, self.groups, self.plain_files = inner.producers, inner.groups, inner.plain_files
         self._inner = inner
         self._plan = plan
         self._late: dict[str, asyncio.Task[None]] = {}  # the last future of each log

@@ -8,7 +8,7 @@ former coordinator goes on; then it releases the partition for the new one (`own
 import asyncio
 import logging
 from contextlib import suppress
-from typing import Final, TypeAlias
+from typing import Final
 
 from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.cluster.lease import Lease
@@ -19,22 +19,18 @@ from korvet_fast.core.groups.documents import (
     PARTITIONS,
     group_key,
     is_newer,
-    parse_key,
     partition_for,
-    partition_prefix,
 )
-from korvet_fast.core.groups.ownership import PartitionOwnership, owner_key
+from korvet_fast.core.groups.ownership import PartitionOwnership
 from korvet_fast.core.groups.runtime import GroupRuntime
 from korvet_fast.core.groups.runtimes import GroupRuntimes
-from korvet_fast.core.groups.store import CoordinatorFenced
+from korvet_fast.core.groups.store import CoordinatorFenced, GroupDocuments
 from korvet_fast.errors import NONE, Errors, StoreError
 
 log = logging.getLogger(__name__)
 
 _AGAIN: Final = 1.0  # seconds between two tries to load what the store did not give
 _TOPIC_ID: Final = b"consumer groups\0"  # coordinator partitions are assigned like the partitions of this topic
-
-Documents: TypeAlias = dict[str, dict[str, bytes]]  # by group id: its keys and their values
 
 
 class CoordinatorPartitions:
@@ -44,7 +40,8 @@ class CoordinatorPartitions:
         self._given = given
         self._cluster = cluster
         self._ownerships = [PartitionOwnership(given.store, each, cluster.incarnation) for each in range(PARTITIONS)]
-        self.runtimes = GroupRuntimes(given, config, self._ownerships, self._reload)
+        self._documents = GroupDocuments(given, config)
+        self.runtimes = GroupRuntimes(given, config, self._documents, self._ownerships, self._reload)
         self._held: set[int] = set()
         self._unloaded: set[int] = set()  # held, but still to be loaded
         self._lease = Lease(cluster)
@@ -98,6 +95,7 @@ class CoordinatorPartitions:
         async with self._reconciling:
             if self._stop.is_set():
                 return
+            await self._documents.open()
             if self._lease.renew():
                 self._give_up(set(self._held))
             coordinators = self._cluster.preferred_leaders(_TOPIC_ID, PARTITIONS)
@@ -130,19 +128,11 @@ class CoordinatorPartitions:
             self._cluster.refresh_soon()
             return
         self._blocked.pop(partition, None)
-        documents = await self._read(partition)
+        documents = await self._documents.read(partition)
         if partition in self._unloaded:
             self._unloaded.discard(partition)
             for group_id, known in documents.items():
                 self.runtimes.load(group_id, known)
-
-    async def _read(self, partition: int) -> Documents:
-        documents: Documents = {}
-        found = await self._given.store.scan(partition_prefix(partition))
-        found.pop(owner_key(partition), None)
-        for key, document in found.items():
-            documents.setdefault(parse_key(key)[0], {})[key] = document
-        return documents
 
     # -- loading again -----------------------------------------------------------------------------------------------
 
@@ -167,7 +157,7 @@ class CoordinatorPartitions:
                     self._give_up({partition})
                     self._cluster.refresh_soon()
                     return
-                documents = await self._read(partition)
+                documents = await self._documents.read(partition)
                 for group_id, runtime in list(failed.items()):
                     known = documents.get(group_id, {})
                     await self._write_again(runtime, known)

@@ -10,7 +10,7 @@ from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.documents import AnyGroup, parse_key, partition_for, unpack_group
 from korvet_fast.core.groups.ownership import PartitionOwnership
 from korvet_fast.core.groups.runtime import GroupRuntime
-from korvet_fast.core.groups.store import CoordinatorFenced, GroupStore
+from korvet_fast.core.groups.store import CoordinatorFenced, GroupDocuments, GroupStore
 from korvet_fast.core.groups.text.group import TextGroup
 from korvet_fast.errors import Errors, StoreError
 
@@ -22,12 +22,14 @@ class GroupRuntimes:
         self,
         given: GroupCollaborators,
         config: GroupConfig,
+        documents: GroupDocuments,
         ownerships: Sequence[PartitionOwnership],
         reload: Callable[[GroupRuntime], None],
     ) -> None:
         """`ownerships`: by coordinator partition. `reload`: loads a group again that was dropped."""
         self._given = given
         self._config = config
+        self._documents = documents
         self._ownerships = ownerships
         self._reload = reload
         self.budget = config.budget
@@ -74,7 +76,7 @@ class GroupRuntimes:
 
     def open_store(self, group_id: str, known: dict[str, bytes]) -> GroupStore:
         """The writer of a group's keys. `known`: their values in the store."""
-        return GroupStore(self._given.store, self._ownerships[partition_for(group_id)].comparison, known)
+        return self._documents.open_store(group_id, known, self._ownerships[partition_for(group_id)].comparison)
 
     def unload(self, partitions: set[int]) -> None:
         """Drop the groups of these partitions: another broker coordinates them."""

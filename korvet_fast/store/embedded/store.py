@@ -8,6 +8,7 @@ data/orders-0/start                          where the log starts, if records we
 data/@registry/                              keys and values, a log as well (registry.py)
 data/@registry/*.damaged                     what recovery had to cut off it, for a person to look at (recovery.py)
 data/@removed/                               dropped logs on their way out
+data/groups.json, data/offsets.json          what core keeps where people can read it (plain_files.py)
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from korvet_fast.store.embedded.group_commit import GroupCommit, write_index
 from korvet_fast.store.embedded.lock import Lock
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.names import REMOVED, directory_name
+from korvet_fast.store.embedded.plain_files import EmbeddedPlainFiles
 from korvet_fast.store.embedded.reader import Reader
 from korvet_fast.store.embedded.recovery import open_logs, write_checkpoint
 from korvet_fast.store.embedded.registry import NAME, Registry
@@ -70,6 +72,7 @@ class EmbeddedStore:
         self._interval = index_interval_bytes
         self._files = Files(open_files or default_limit())
         self._lock = Lock(directory)
+        self.plain_files = EmbeddedPlainFiles(directory)
         self._logs: dict[str, Log] = {}
         self._ready = False
 
@@ -85,6 +88,7 @@ class EmbeddedStore:
             raise StoreError(f"{self._directory} cannot be used: {why}") from error
         self._readers = ThreadPoolExecutor(_READERS, "read")
         self._writers = ThreadPoolExecutor(_WRITERS, "write")
+        self.plain_files.pool = self._writers
         self._commit = GroupCommit(_FLUSHERS, self._writers)
         self._reader = Reader(self._files, self._readers)
         self._retention = Retention(self._files, self._writers, self._commit)
@@ -147,6 +151,7 @@ class EmbeddedStore:
 
     def _let_go(self) -> None:
         self._ready = False
+        self.plain_files.pool = None
         self._commit.close()
         self._readers.shutdown()
         self._writers.shutdown()

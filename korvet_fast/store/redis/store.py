@@ -45,6 +45,7 @@ class RedisStore:
 
     layouts: tuple[str, ...] = (ENTRIES, BATCHES)
     syncs = False
+    plain_files = None
 
     def __init__(self, url: RedisUrl) -> None:
         self.url = url

@@ -6,21 +6,25 @@ from korvet_fast.core.groups.config import TextConfig
 from korvet_fast.core.groups.text.group import TextGroup, TextMember
 
 TYPE: Final = "text"
+_BEGIN: Final = b'{"type": "text"'
 
 
 def pack_text(group: TextGroup) -> dict[str, Any]:
     """The group as values of JSON. Who has which partition follows from the rest, and is there for people to read."""
     return {
-        "type": TYPE,
+        "type": TYPE,  # first: `is_text` looks for it there
         "generation": group.generation,
         "topic": group.topic,
         "partitions": group.partitions,
         "assignor": group.assignor,
-        "members": [
-            {"id": member.id, "client_host": member.client_host, "assigned": list(member.assigned)}
-            for member in group.members.values()
-        ],
+        "members": [{"id": member.id, "client_host": member.client_host} for member in group.members.values()],
+        "assignments": {member.id: list(member.assigned) for member in group.members.values()},
     }
+
+
+def is_text(document: bytes) -> bool:
+    """Whether a document of a group, as JSON, is one of a text group."""
+    return document.startswith(_BEGIN)
 
 
 def unpack_text(values: dict[str, Any], config: TextConfig) -> TextGroup:

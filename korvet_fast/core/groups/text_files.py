@@ -1,0 +1,205 @@
+"""Text groups in `groups.json` and `offsets.json`, where a store has files that people can read.
+
+These files are the only place where such a group is stored: the registry has nothing of it. What `groups.json` does not
+name is no text group, so offsets of another name in `offsets.json` mean nothing. Therefore the files are written in an
+order: offsets come before the group that they belong to, and go after it. A crash between two files leaves the group
+as it was before or as it is after.
+
+One round of writes at a time; changes that arrive meanwhile are part of the next one.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from korvet_fast.core.background import BackgroundTasks
+from korvet_fast.core.groups.config import GroupConfig
+from korvet_fast.core.groups.documents import (
+    TopicPartition,
+    group_key,
+    offset_key,
+    parse_key,
+    partition_for,
+    unpack_group,
+    unpack_offset,
+)
+from korvet_fast.core.groups.text.document import TYPE
+from korvet_fast.errors import StoreError
+from korvet_fast.store.interface import PlainFiles
+
+GROUPS: Final = "groups.json"
+OFFSETS: Final = "offsets.json"
+
+Changes: TypeAlias = Mapping[str, bytes | None]  # by key, as in the registry; None removes
+
+
+class _JsonFile:
+    """One file: a JSON object with a line, or several, for each group."""
+
+    def __init__(self, files: PlainFiles, name: str) -> None:
+        self.name = name
+        self.lines: dict[str, bytes] = {}  # by group id: the JSON that is on the disk, as far as is known
+        self._files = files
+        self._uncertain = False  # a write failed: the file may hold what it was to hold
+
+    async def read(self) -> dict[str, Any]:
+        """What the file holds. Raises `StoreError`."""
+        data = await self._files.read(self.name)
+        if data is None:
+            return {}
+        try:
+            values = json.loads(data)
+        except ValueError as error:
+            raise StoreError(_damaged(self.name, str(error))) from error
+        if not isinstance(values, dict):
+            raise StoreError(_damaged(self.name, "it is not a JSON object"))
+        return values
+
+    async def write(self, lines: dict[str, bytes]) -> None:
+        """Have the file hold these lines; durable on return. Raises `StoreError`."""
+        if lines == self.lines and not self._uncertain:
+            return
+        self._uncertain = True
+        rows = [json.dumps(group_id).encode() + b": " + line for group_id, line in lines.items()]
+        await self._files.write(self.name, b"{\n" + b",\n".join(rows) + b"\n}\n")
+        self.lines, self._uncertain = lines, False
+
+
+class TextGroupFiles:
+    """The documents of text groups. `open` comes first."""
+
+    def __init__(self, files: PlainFiles, tasks: BackgroundTasks, config: GroupConfig) -> None:
+        self._groups, self._offsets = _JsonFile(files, GROUPS), _JsonFile(files, OFFSETS)
+        self._tasks = tasks
+        self._config = config
+        self._documents: dict[int, dict[str, dict[str, bytes]]] = {}  # by coordinator partition, group id and key
+        self._next: dict[str, dict[str, bytes | None]] = {}  # changes by group id
+        self._waiting: list[asyncio.Future[None]] = []  # until `_next` is written
+        self._writing = self._opened = False
+
+    async def open(self) -> None:
+        """Read the files, once. Raises `StoreError`."""
+        if self._opened:
+            return
+        groups, offsets = await self._groups.read(), await self._offsets.read()
+        for name, values in ((GROUPS, groups), (OFFSETS, {each: offsets[each] for each in offsets if each in groups})):
+            try:
+                for group_id, value in values.items():
+                    self._learn(group_id, self._unpack(name, group_id, value))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise StoreError(_damaged(name, f"{group_id}: {error!r}")) from error
+        self._groups.lines = {group_id: _group_line(group_id, self.find(group_id)) for group_id in groups}
+        # Lines of groups that are none are still there: the next write of the file takes them out.
+        self._offsets.lines = {group_id: _offset_lines(self.find(group_id)) for group_id in offsets}
+        self._opened = True
+
+    def _unpack(self, name: str, group_id: str, value: dict[str, Any]) -> dict[str, bytes]:
+        """The documents in a value of a file. Raises what broken values raise."""
+        if name == GROUPS:
+            document = json.dumps({"type": TYPE} | value).encode()
+            unpack_group(document, self._config)
+            return {group_key(group_id): document}
+        found = {}
+        for topic, partitions in value.items():
+            for index, offset in partitions.items():
+                document = json.dumps(offset).encode()
+                unpack_offset(document)
+                found[offset_key(group_id, TopicPartition(topic, int(index)))] = document
+        return found
+
+    def in_partition(self, partition: int) -> Sequence[str]:
+        """The ids of the text groups of a coordinator partition."""
+        return list(self._documents.get(partition, ()))
+
+    def find(self, group_id: str) -> dict[str, bytes]:
+        """A copy of a group's documents, by key; empty if it is no text group."""
+        return dict(self._documents.get(partition_for(group_id), {}).get(group_id, {}))
+
+    async def write(self, group_id: str, changes: Changes) -> None:
+        """Change documents of one group, durably on return; without its own document the group is gone.
+
+        Raises `StoreError` with the outcome unknown: the files may hold these changes until the next write.
+        """
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._next.setdefault(group_id, {}).update(changes)
+        self._waiting.append(done)
+        if not self._writing:
+            self._writing = True
+            self._tasks.start(self._write_rounds())
+        await done
+
+    async def _write_rounds(self) -> None:
+        try:
+            while self._waiting:
+                changes, self._next = self._next, {}
+                waiting, self._waiting = self._waiting, []
+                failure: BaseException | None = None
+                try:
+                    await self._write_round(changes)
+                except BaseException as error:  # noqa: BLE001  those who wait are told, whatever it was
+                    failure = error
+                for done in waiting:
+                    if done.done():
+                        continue
+                    if failure is None:
+                        done.set_result(None)
+                    else:
+                        done.set_exception(failure)
+                if failure is not None and not isinstance(failure, StoreError):
+                    raise failure
+        finally:
+            self._writing = False
+
+    async def _write_round(self, changes: Mapping[str, Changes]) -> None:
+        after = {group_id: self._merge(group_id, each) for group_id, each in changes.items()}
+        kept = {group_id: found for group_id, found in after.items() if found}
+        gone = after.keys() - kept.keys()
+        groups = {one: line for one, line in self._groups.lines.items() if one not in gone}
+        # Lines of groups that were gone before are not kept: a group of that name may begin in this round.
+        offsets = {one: line for one, line in self._offsets.lines.items() if one in self._groups.lines}
+        for group_id, found in kept.items():
+            groups[group_id] = _group_line(group_id, found)
+            offsets[group_id] = _offset_lines(found)
+        await self._offsets.write(offsets)
+        await self._groups.write(groups)
+        await self._offsets.write({one: line for one, line in offsets.items() if one not in gone})
+        for group_id in gone:
+            self._documents.get(partition_for(group_id), {}).pop(group_id, None)
+        for group_id, found in kept.items():
+            self._learn(group_id, found, anew=True)
+
+    def _merge(self, group_id: str, changes: Changes) -> dict[str, bytes]:
+        """A group's documents after these changes; empty if its own is not among them."""
+        changed: dict[str, bytes | None] = {**self.find(group_id), **changes}
+        found = {key: document for key, document in changed.items() if document is not None}
+        return found if group_key(group_id) in found else {}
+
+    def _learn(self, group_id: str, documents: dict[str, bytes], *, anew: bool = False) -> None:
+        groups = self._documents.setdefault(partition_for(group_id), {})
+        groups[group_id] = documents if anew else groups.get(group_id, {}) | documents
+
+
+def _group_line(group_id: str, documents: Mapping[str, bytes]) -> bytes:
+    return documents[group_key(group_id)]
+
+
+def _offset_lines(documents: Mapping[str, bytes]) -> bytes:
+    """The offsets of a group by topic and partition, a line for each."""
+    topics: dict[str, list[tuple[int, bytes]]] = {}
+    for key, document in documents.items():
+        _, partition = parse_key(key)
+        if partition is not None:
+            topics.setdefault(partition.topic, []).append((partition.partition, document))
+    parts = []
+    for topic, rows in sorted(topics.items()):
+        lines = [b'  "%d": %s' % row for row in sorted(rows)]
+        parts.append(b' "%s": {\n%s\n }' % (topic.encode(), b",\n".join(lines)))  # its name needs no escapes
+    return b"{\n" + b",\n".join(parts) + b"\n}" if parts else b"{}"
+
+
+def _damaged(name: str, why: str) -> str:
+    return (
+        f"{name} in the data directory is not as this broker wrote it: {why}. Copy it back; or move {GROUPS} and "
+        f"{OFFSETS} away, and the groups of the text protocol begin anew"
+    )
