@@ -9,7 +9,7 @@ PY := $(BIN)/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-rust test-python test-spark test-bench lint checks format stubs diagrams develop native wheel wheel-install tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate
+.PHONY: help demo demo-spark test test-rust test-python test-spark test-bench lint checks format stubs diagrams develop native wheel wheel-install tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate replication-model
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -203,6 +203,11 @@ group-invariants: develop  ## both group protocols under whatever can happen to 
 simulate: develop  ## 5,000 histories of failures of the producer, under a virtual clock (SIMULATIONS=5000)
 	KORVET_TEST_SIMULATIONS=$(SIMULATIONS) $(PY) -m pytest -p no:benchmark --timeout 3600 --hypothesis-show-statistics \
 	  tests/unit/client/producer/test_simulation.py
+
+HISTORIES ?= 2000
+
+replication-model: develop  ## 2,000 histories of leaders and followers: lost messages, crashes, moves (HISTORIES=2000)
+	KORVET_TEST_REPLICATION=$(HISTORIES) $(PY) -m pytest -p no:benchmark --timeout 3600 tests/unit/core/replication
 
 diagrams: develop  ## draw docs/groups.md and docs/leadership.md anew from the tables in the code
 	@mkdir -p docs

@@ -32,6 +32,10 @@ class LeaderEpochCache:
         while len(self.entries) > 1 and self.entries[1][1] <= start:
             del self.entries[0]
 
+    def truncate(self, end: int) -> None:
+        """Forget the epochs that begin at or above `end`: the log ends there now."""
+        self.replace(entry for entry in self.entries if entry[1] < end)
+
     def find_end(self, epoch: int, start: int, end: int) -> EpochOffset:
         """(the largest epoch known up to `epoch`, the offset after its last record).
 

@@ -1,0 +1,134 @@
+"""What the leader of a log knows of its followers: how far they are, who is in sync, what is safe. Pure.
+
+In sync is who keeps up; the high watermark is the least log end of those in sync. A change of who is in sync counts
+when the metadata log has it. Until then the leader waits for both the former and the new members (KIP-497), so that
+whoever the metadata log allows to lead has all below the watermark.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_UNKNOWN = -1  # as a log end: nothing was heard in this leadership
+
+
+@dataclass(slots=True)
+class FollowerProgress:
+    """`end`: the follower has everything below it on its disk. Times are monotonic seconds."""
+
+    end: int = _UNKNOWN
+    fetched_at: float = 0.0
+    caught_up_at: float = 0.0
+    end_then: int = 0  # the leader's log end at the last fetch
+
+
+@dataclass(frozen=True, slots=True)
+class LagLimits:
+    """A follower is in sync that was no more than `records` behind within the last `seconds`."""
+
+    records: int = 0
+    seconds: float = 10.0
+
+
+class LeaderProgress:
+    """One leadership of one log: a broker's, under one epoch.
+
+    `isr`: who is in sync, as the metadata log has it. `pending`: the same after the change that was asked for; None:
+    there is none. `high_watermark`: everything below it is on the disks of all in sync; it never goes back.
+    """
+
+    __slots__ = ("_followers", "_limits", "_minimum", "_own", "end", "epoch", "high_watermark", "isr", "pending")
+
+    def __init__(
+        self,
+        own: int,
+        epoch: int,
+        replicas: Iterable[int],
+        isr: Iterable[int],
+        end: int,
+        high_watermark: int,
+        minimum: int,
+        limits: LagLimits,
+        now: float,
+    ) -> None:
+        """`end`: of the leader's log, on its disk. `minimum`: min.insync.replicas. `now`: monotonic seconds."""
+        self.epoch = epoch
+        self.end = end
+        self.isr = frozenset(isr)
+        self.pending: frozenset[int] | None = None
+        self.high_watermark = high_watermark
+        self._own = own
+        self._minimum = minimum
+        self._limits = limits
+        self._followers = {
+            replica: FollowerProgress(fetched_at=now, caught_up_at=now, end_then=end)
+            for replica in replicas
+            if replica != own
+        }
+
+    @property
+    def suffices(self) -> bool:
+        """Whether min.insync.replicas are in sync."""
+        return len(self.isr) >= self._minimum
+
+    def configure(self, minimum: int) -> bool:
+        """Take another min.insync.replicas; returns whether the watermark moved."""
+        self._minimum = minimum
+        return self._advance()
+
+    def appended(self, end: int) -> bool:
+        """The leader's disk has everything below `end`; returns whether the watermark moved."""
+        self.end = max(self.end, end)
+        return self._advance()
+
+    def fetched(self, replica: int, offset: int, now: float) -> bool:
+        """A follower asks for what begins at `offset`, so it has what is below; returns whether the watermark moved.
+
+        Who is no replica of the log, or says to have what the leader has not, is not believed.
+        """
+        follower = self._followers.get(replica)
+        if follower is None or offset > self.end:
+            return False
+        if offset + self._limits.records >= self.end:
+            follower.caught_up_at = now
+        elif offset + self._limits.records >= follower.end_then:
+            follower.caught_up_at = max(follower.caught_up_at, follower.fetched_at)
+        follower.end = offset
+        follower.fetched_at, follower.end_then = now, self.end
+        return self._advance()
+
+    def find_end(self, replica: int) -> int:
+        """How far a replica is; -1 while that is not known."""
+        return self.end if replica == self._own else self._followers[replica].end
+
+    def propose(self, now: float) -> frozenset[int] | None:
+        """Who should be in sync from now on; None if that is as it is, or a change is pending."""
+        if self.pending is not None:
+            return None
+        keeps_up = {replica for replica, follower in self._followers.items() if self._keeps_up(replica, follower, now)}
+        wanted = frozenset(keeps_up | {self._own})
+        return wanted if wanted != self.isr else None
+
+    def _keeps_up(self, replica: int, follower: FollowerProgress, now: float) -> bool:
+        recent = now - follower.caught_up_at <= self._limits.seconds
+        if replica in self.isr:
+            # Who went back has lost what it had said to have: it may not lead.
+            return recent and (follower.end == _UNKNOWN or follower.end >= self.high_watermark)
+        return recent and follower.end >= self.high_watermark and follower.end + self._limits.records >= self.end
+
+    def begin_change(self, isr: frozenset[int]) -> None:
+        """The metadata log is asked to have these in sync: until it answers, both sets are waited for."""
+        self.pending = isr
+
+    def end_change(self, isr: Iterable[int]) -> bool:
+        """The metadata log has these in sync; returns whether the watermark moved."""
+        self.isr, self.pending = frozenset(isr), None
+        return self._advance()
+
+    def _advance(self) -> bool:
+        if not self.suffices:
+            return False
+        least = min(self.find_end(replica) for replica in self.isr | (self.pending or frozenset()))
+        if least <= self.high_watermark:
+            return False
+        self.high_watermark = least
+        return True

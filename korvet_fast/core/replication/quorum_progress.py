@@ -1,0 +1,44 @@
+"""What the leader of the metadata log knows of its followers: a record counts when most brokers have it. Pure.
+
+No log stands above this one that could say who is in sync. So a record is safe on more than half of the brokers, and
+who wants to lead asks more than half of them (`quorum.py`): the two halves have one broker in common (Raft).
+"""
+
+from collections.abc import Iterable
+
+_UNKNOWN = -1
+
+
+class QuorumProgress:
+    """One leadership of the metadata log. `high_watermark`: what is below it is on the disks of most brokers."""
+
+    __slots__ = ("_begin", "_ends", "_own", "epoch", "high_watermark")
+
+    def __init__(self, own: int, epoch: int, voters: Iterable[int], end: int, high_watermark: int) -> None:
+        """`end`: of the leader's log on its disk, when this leadership begins."""
+        self.epoch = epoch
+        self.high_watermark = high_watermark
+        self._own = own
+        self._begin = end
+        self._ends = dict.fromkeys(voters, _UNKNOWN)
+        self._ends[own] = end
+
+    def appended(self, end: int) -> bool:
+        """The leader's disk has everything below `end`; returns whether the watermark moved."""
+        return self.fetched(self._own, end)
+
+    def fetched(self, voter: int, offset: int) -> bool:
+        """A broker has everything below `offset`; returns whether the watermark moved."""
+        if voter not in self._ends or (voter != self._own and offset > self._ends[self._own]):
+            return False
+        self._ends[voter] = offset
+        common = sorted(self._ends.values(), reverse=True)[len(self._ends) // 2]
+        # A former leader's record is safe only together with one of this leadership (Raft, figure 8).
+        if common <= max(self.high_watermark, self._begin):
+            return False
+        self.high_watermark = common
+        return True
+
+    def find_end(self, voter: int) -> int:
+        """How far a broker is; -1 while that is not known."""
+        return self._ends[voter]
