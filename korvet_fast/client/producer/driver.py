@@ -83,8 +83,7 @@ class Driver:
         limit = self.pipeline.config.max_block
         try:
             async with asyncio.timeout(limit):
-                while not self._is_taken(records):
-                    await self._wait_for_an_end(self.pipeline.ledger.counts.ended)
+                await self._take_when_room(records)
         except TimeoutError:
             raise BufferFull(f"no memory within max.block.ms ({limit:g} s); raise buffer.memory") from None
         self.schedule()
@@ -96,11 +95,14 @@ class Driver:
             return False
         return True
 
-    async def _wait_for_an_end(self, ended: int) -> None:
-        """Wait until memory may have been given back."""
+    async def _take_when_room(self, records: QueuedRecords) -> None:
         ledger = self.pipeline.ledger
-        self.schedule()
-        await self.wait(lambda: ledger.counts.ended != ended or ledger.freed or ledger.closing)
+        while True:
+            releases = ledger.releases  # what was given back before this attempt helped it already
+            if self._is_taken(records):
+                return
+            self.schedule()
+            await self.wait(lambda: ledger.releases != releases or ledger.closing)  # noqa: B023 waited for here
 
     async def finish(self) -> None:
         """End every message that has not ended, and everything that runs. The same end for all who call it."""

@@ -10,7 +10,8 @@ from korvet_fast.client.producer.metrics import Counts
 class MessageLedger:
     """`ended`: messages that have ended, each partition's in order, until the driver takes them out.
 
-    `freed`: memory was given back since this was last set to False. `hurried`: no batch waits for more messages.
+    `freed`: memory was given back since this was last set to False; `releases` counts how often. `hurried`: no batch
+    waits for more messages.
     """
 
     def __init__(self, memory: int) -> None:
@@ -18,6 +19,7 @@ class MessageLedger:
         self.counts = Counts()
         self.ended: deque[QueuedRecords] = deque()
         self.freed = False
+        self.releases = 0
         self.closing = False
         self.waiting = 0  # messages in line for memory
         self._last = 0
@@ -57,6 +59,7 @@ class MessageLedger:
         if in_line:
             self.waiting -= 1
             self.memory.leave_line(records.topic, records.charge)
+            self.releases += 1
         elif not records.keeps_memory(outcome):
             self.release(records)
         self._count(records, outcome)
@@ -65,7 +68,12 @@ class MessageLedger:
     def release(self, records: QueuedRecords) -> None:
         """Give back the bytes of a message that was charged."""
         self.memory.give_back(records.destination, records.charge)
+        self.note_room()
+
+    def note_room(self) -> None:
+        """Messages that wait for memory may get some now."""
         self.freed = True
+        self.releases += 1
 
     def flush(self) -> int:
         """Send what is there without waiting for more. Returns a number for `is_flushed`."""

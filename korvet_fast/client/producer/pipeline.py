@@ -171,7 +171,7 @@ class Pipeline:
             complete &= partition.idle or partition.broker is not None
             self.dispatcher.dirty[partition] = None
         self.brokers.forget_unused()
-        self.ledger.freed = True  # messages in line may have another destination now
+        self.ledger.note_room()  # messages in line may have another destination now
         self._refresh.received(now, complete)
 
     def metadata_failed(self, now: float) -> None:

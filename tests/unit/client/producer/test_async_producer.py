@@ -112,6 +112,17 @@ def test_columns(run: Run, broker: BrokerProcess, topic: str) -> None:
     run(work)
 
 
+def test_columns_may_be_larger_than_the_memory(run: Run, broker: BrokerProcess, topic: str) -> None:
+    """Memory that was given back just before a row asked for some did not let the event loop run any more."""
+
+    async def work() -> None:
+        async with AsyncProducer(broker.bootstrap, buffer_memory=4_200_000) as p:
+            values = [b"%d" % n + bytes(1000) for n in range(20_000)]
+            assert len(set((await p.send_many(topic, None, values, partition=0)).offsets)) == 20_000
+
+    run(work)
+
+
 def test_a_row_that_is_too_large_fails_alone(run: Run, broker: BrokerProcess, topic: str) -> None:
     async def work() -> None:
         async with AsyncProducer(broker.bootstrap, max_request_size=1000) as p:
