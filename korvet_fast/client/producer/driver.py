@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 class Driver:
     """`schedule` after whatever changes the pipeline: it runs once in the next turn of the loop, for all changes.
 
-    `on_ended`: called for each message that has ended; `on_admitted`: for each that got the memory it waited for.
+    `on_ended`: called for all records that have ended.
     """
 
     def __init__(
@@ -33,7 +33,6 @@ class Driver:
         config: ProducerConfig,
         bootstrap: Sequence[Address],
         on_ended: Callable[[QueuedRecords], None],
-        on_admitted: Callable[[QueuedRecords], None],
     ) -> None:
         self.pipeline = Pipeline(config, Random())  # noqa: S311 pauses and spreading, no secrets
         self._links = BrokerLinks(self.pipeline, self.schedule)
@@ -41,7 +40,6 @@ class Driver:
         self._control = ControlConnection(bootstrap, brokers, config.connect_timeout, config.answer_bytes)
         self._log = RateLimitedLog(time.monotonic, log=__name__)
         self._on_ended = on_ended
-        self._on_admitted = on_admitted
         self._loop: asyncio.AbstractEventLoop | None = None
         self._scheduled = False
         self._timer: asyncio.TimerHandle | None = None
@@ -136,8 +134,6 @@ class Driver:
         self._timer = None if at is None else asyncio.get_running_loop().call_at(max(at, now), self._run)
 
     def _tell(self) -> None:
-        while self.pipeline.dispatcher.admitted:
-            self._on_admitted(self.pipeline.dispatcher.admitted.popleft())
         while self.pipeline.ledger.ended:
             self._on_ended(self.pipeline.ledger.ended.popleft())
         while self.pipeline.stalls:

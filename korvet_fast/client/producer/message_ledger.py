@@ -3,7 +3,8 @@
 from collections import deque
 
 from korvet_fast.client.producer.memory_budget import Destination, MemoryBudget
-from korvet_fast.client.producer.message import DeliveryFailed, Outcome, QueuedRecords, RecordState
+from korvet_fast.client.producer.message import COPIES, OVERHEAD, DeliveryFailed, Outcome, QueuedRecords, RecordState
+from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.metrics import Counts
 
 
@@ -35,6 +36,23 @@ class MessageLedger:
         self._last += 1
         records.number = self._last
         self.counts.accepted += records.count
+
+    def grow(self, run: MessageRun, granted: int, most: int) -> bool:
+        """Count memory for more messages of an open run; False if there is no room."""
+        more = COPIES * (granted - run.granted) + OVERHEAD * (most - run.most)
+        if not self.memory.take(run.destination, more):
+            return False
+        run.grant(granted, most)
+        return True
+
+    def shut(self, run: MessageRun) -> None:
+        """No message joins the run any more: its messages are counted, and memory for others is given back."""
+        before = run.count
+        unused = run.shut()
+        self.counts.accepted += run.count - before
+        if unused:
+            self.memory.give_back(run.destination, unused)
+            self.note_room()
 
     def charge(self, records: QueuedRecords, destination: Destination) -> bool:
         """Count a message's bytes; False if there is no room."""
