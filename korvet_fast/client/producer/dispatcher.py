@@ -93,6 +93,7 @@ class Dispatcher:
         """Add a message to an open run that needs more memory for it: its index, or -1 if there is no room in it."""
         size = records_size((value,), (key,), headers)
         if run.granted - run.room + size > run.limit or 0 < self._config.batch_messages <= len(run.values):
+            self.topics[run.topic].fill(run)
             return -1
         if self._ledger.grow(run, *run.grown(size, False)) or self._ledger.grow(run, *run.grown(size, True)):
             return run.add(value, key, headers, timestamp)

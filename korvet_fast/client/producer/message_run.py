@@ -1,10 +1,9 @@
 """Messages of `send` for one partition that came one after the other: one object on its way through the stages."""
 
 from array import array
-from asyncio import Future
 from bisect import bisect_left, insort
 from collections.abc import Callable, MutableSequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from korvet_fast.client.producer.message import (
     COPIES,
@@ -18,6 +17,16 @@ from korvet_fast.client.producer.message import (
 )
 
 GROWTH: Final = 4  # times what an open run holds: so much memory it asks for at once
+
+
+class Waiter(Protocol):
+    """Somebody who waits for a message: a future of the driver's."""
+
+    def done(self) -> bool:
+        """Whether it waits no longer."""
+
+    def set_result(self, result: None, /) -> None:
+        """Let it go on."""
 
 
 class MessageRun(QueuedRecords):
@@ -66,7 +75,7 @@ class MessageRun(QueuedRecords):
         self.limit = 0
         self.gone: list[int] = []  # indexes of messages that were withdrawn, in order
         self.halves_made: tuple[MessageRun, MessageRun] | None = None
-        self.waiters: dict[int, list[Future[None]]] = {}
+        self.waiters: dict[int, list[Waiter]] = {}
 
     def add(self, value: bytes | None, key: bytes | None, headers: Headers, timestamp: int) -> int:
         """Take one more message; its index, or -1 if the run has no room for it. Only while it is open."""

@@ -81,6 +81,10 @@ class StickyPartitioner:
         """Bytes until another partition is chosen."""
         return max(0, self._stick - self._taken)
 
+    def turn(self) -> None:
+        """The next message goes to another partition: a batch of this one is full."""
+        self._taken = self._stick
+
     def add(self, size: int) -> None:
         """So many bytes went to the partition chosen last."""
         self._taken += size

@@ -81,6 +81,12 @@ class TopicProducer:
             run.limit = min(run.limit, self._partitioner.sticky.left + run.size)
             self.sticky_run = run
 
+    def fill(self, run: MessageRun) -> None:
+        """The run is as large as a batch may be: what is spread goes on elsewhere."""
+        if self.sticky_run is run:
+            self.sticky_run = None
+            self._partitioner.sticky.turn()
+
     def shut(self, run: MessageRun, joined: int) -> None:
         """No message joins the run any more. `joined`: bytes that came after its first message."""
         self.runs.pop(run.partition, None)
