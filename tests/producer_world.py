@@ -165,7 +165,6 @@ class ProducerWorld:
             assert records not in self.ended_at, "a message ends once"
             self.ended_at[records] = self.now
             self.ended.append(records)
-        self.pipeline.dispatcher.admitted.clear()
 
     def _at(self, delay: float, event: Callable[[], None]) -> None:
         heappush(self._events, (self.now + delay, next(self._numbers), event))

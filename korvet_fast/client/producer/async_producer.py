@@ -4,14 +4,15 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from time import time_ns
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from korvet_fast.client.producer.column_sender import ColumnSender
 from korvet_fast.client.producer.config import NO_RESPONSE, read_config
-from korvet_fast.client.producer.delivery import Delivery, failure_of
+from korvet_fast.client.producer.delivery import Delivery, failure_of, wake
 from korvet_fast.client.producer.driver import Driver
-from korvet_fast.client.producer.input import Input, InputDelivery
+from korvet_fast.client.producer.input import Input, InputRun
 from korvet_fast.client.producer.interceptors import Interceptors
 from korvet_fast.client.producer.message import (
     BATCH_HEADER,
@@ -23,6 +24,7 @@ from korvet_fast.client.producer.message import (
     RecordMetadata,
     encoded_size,
 )
+from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.metrics import ProducerMetrics
 from korvet_fast.client.producer.result_stream import ProducerError, ResultStream, Success
 from korvet_fast.client.producer.rows import ColumnMetadata, Rows
@@ -30,6 +32,7 @@ from korvet_fast.endpoint import Address, read_bootstrap
 from korvet_fast.rate_limited_log import RateLimitedLog
 
 _log = logging.getLogger(__name__)
+Run = TypeVar("Run", bound=MessageRun)
 
 
 class AsyncProducer:
@@ -45,12 +48,14 @@ class AsyncProducer:
     def __init__(self, bootstrap: str | Sequence[Address], **settings: Any) -> None:
         self.config = read_config(settings)
         addresses = read_bootstrap(bootstrap) if isinstance(bootstrap, str) else bootstrap
-        self._driver = Driver(self.config, addresses, self._end, self._admit)
+        self._driver = Driver(self.config, addresses, self._end)
         self._ledger = self._driver.pipeline.ledger
         self._log = RateLimitedLog(time.monotonic, log=__name__)
         self._confirms = self.config.acks != NO_RESPONSE
         self._told = bool(self.config.interceptors) or self.config.return_successes
         self._interceptors = Interceptors(self.config.interceptors)
+        # The short way of most messages: into the open run of their partition. Interceptors see messages.
+        self._topics = {} if self._interceptors else self._driver.pipeline.dispatcher.topics
         self.input = Input(self._put)
         self.successes: ResultStream[Success] = ResultStream(self._release)
         self.errors: ResultStream[ProducerError] = ResultStream(self._release)
@@ -82,6 +87,14 @@ class AsyncProducer:
         `max.block.ms`, and so many may wait; then `BufferFull` is raised. Raises `DeliveryFailed` also for what cannot
         be sent, and `ProducerClosed`: then the message was not accepted.
         """
+        found = self._topics.get(topic)
+        if found is not None and type(value) is bytes and (key is None or type(key) is bytes):
+            run = found.open_run(key, partition)
+            if run is not None:
+                time = time_ns() // 1_000_000 if timestamp is None else timestamp
+                index = run.add(value, key, headers, time)
+                if index > 0:
+                    return Delivery(run, index)
         return self._send(Message(topic, value, key, headers, partition, timestamp), wait=True)
 
     def try_send(
@@ -99,10 +112,9 @@ class AsyncProducer:
 
     async def send_when_room(self, message: Message) -> Delivery:
         """As `send`, but returns when the message has been accepted. Raises `BufferFull` after `max.block.ms`."""
-        sent = self._intercept(message)
-        delivery = self._make(sent)
-        await self._offer_when_room(delivery, sent)
-        return delivery
+        run = self._make(MessageRun, self._intercept(message))
+        await self._offer_when_room(run)
+        return Delivery(run, 0)
 
     async def send_many(
         self,
@@ -158,25 +170,34 @@ class AsyncProducer:
 
     async def _put(self, message: Message) -> None:
         sent = self._intercept(message)
-        returns = self.config.return_successes, self.config.return_errors
-        await self._offer_when_room(InputDelivery(message, sent, _time(sent), returns, self._withdraw), sent)
+        run = self._make(InputRun, sent)
+        run.message, run.returns = message, (self.config.return_successes, self.config.return_errors)
+        await self._offer_when_room(run)
 
     def _send(self, message: Message, wait: bool) -> Delivery:
         sent = self._intercept(message)
-        delivery = self._make(sent)
+        dispatcher = self._driver.pipeline.dispatcher
+        topic = dispatcher.topics.get(sent.topic)
+        run = topic.open_run(sent.key, sent.partition) if topic is not None else None
+        if run is not None:
+            index = dispatcher.join(run, sent.value, sent.key, sent.headers, _time(sent))
+            if index > 0:
+                return Delivery(run, index)
+        run = self._make(MessageRun, sent)
         try:
-            self._check_size(delivery, sent)
-            self._driver.pipeline.dispatcher.offer(delivery, self._driver.now(), wait)
+            self._check_size(run)
+            dispatcher.offer(run, self._driver.now(), wait)
         except DeliveryFailed as error:
             self._interceptors.end(None, error)
             raise
+        dispatcher.open(run, sent.partition is None)
         self._driver.schedule()
-        return delivery
+        return Delivery(run, 0)
 
-    async def _offer_when_room(self, delivery: Delivery, message: Message) -> None:
+    async def _offer_when_room(self, run: MessageRun) -> None:
         try:
-            self._check_size(delivery, message)
-            await self._driver.offer(delivery)
+            self._check_size(run)
+            await self._driver.offer(run)
         except DeliveryFailed as error:
             self._interceptors.end(None, error)
             raise
@@ -186,54 +207,54 @@ class AsyncProducer:
         _check(sent)
         return sent
 
-    def _make(self, message: Message) -> Delivery:
+    def _make(self, kind: type[Run], message: Message) -> Run:
         topic, value, key, headers, partition, _, _ = message
         index = -1 if partition is None else partition
-        return Delivery(topic, value, key, headers, index, _time(message), self._withdraw)
+        return kind(topic, value, key, headers, index, _time(message), self._withdraw)
 
-    def _check_size(self, delivery: Delivery, message: Message) -> None:
+    def _check_size(self, run: MessageRun) -> None:
         """The exact size matters only where the upper limit is above what may be sent."""
         most = self.config.message_bytes
-        if delivery.size + BATCH_HEADER > most:
-            size = encoded_size(message.value, message.key, message.headers)
+        if run.size + BATCH_HEADER > most:
+            size = encoded_size(run.value_cells[0], run.key_cells[0], run.header_rows[0])
             if size > most:
                 raise DeliveryFailed(f"a message of {size:,} bytes is above max.request.size={most:,}; raise it")
 
-    def _withdraw(self, records: QueuedRecords) -> bool:
-        taken = self._driver.pipeline.dispatcher.withdraw(records)
+    def _withdraw(self, run: MessageRun, index: int) -> MessageRun | None:
+        taken = self._driver.pipeline.dispatcher.withdraw_message(run, index)
         self._driver.schedule()
         return taken
 
-    def _release(self, delivery: Delivery) -> None:
-        self._ledger.release(delivery)
+    def _release(self, records: QueuedRecords) -> None:
+        self._ledger.release(records)
         if not self._driver.finished:
             self._driver.schedule()
 
-    def _admit(self, records: QueuedRecords) -> None:
-        if isinstance(records, Delivery):
-            records.wake()
-
     def _end(self, records: QueuedRecords) -> None:
-        """A message has ended: tell interceptors, then whoever waits for it."""
+        """Messages have ended: tell interceptors, then whoever waits for them."""
         if isinstance(records, Rows):
             records.column.end(records.rows, records)
             return
-        assert isinstance(records, Delivery), "whatever was sent"
+        assert isinstance(records, MessageRun), "whatever was sent"
         records.confirmed = self._confirms
         if records.outcome is Outcome.DELIVERED and not self._told:  # most messages: nobody sees the result unasked
-            records.wake()
+            records.forget()
+            wake(records)
             return
-        metadata = records.result() if records.outcome is Outcome.DELIVERED else None
         error = failure_of(records)
-        if self._interceptors:
-            self._interceptors.end(metadata, error)
-        if isinstance(records, InputDelivery):
+        metadata = None
+        for position in range(records.count):
+            metadata = records.metadata(position) if error is None else None
+            if self._interceptors:
+                self._interceptors.end(metadata, error)
+        if isinstance(records, InputRun):
             self._return(records, metadata, error)
         elif error is not None and not records.waiters:
             self._log.warn("failed", f"a message was not delivered ({error.outcome}): {error}")
-        records.wake()
+        records.forget()
+        wake(records)
 
-    def _return(self, records: InputDelivery, metadata: RecordMetadata | None, error: DeliveryFailed | None) -> None:
+    def _return(self, records: InputRun, metadata: RecordMetadata | None, error: DeliveryFailed | None) -> None:
         if metadata is not None:
             if self.config.return_successes:
                 self.successes.add(records, Success(records.message, metadata))
@@ -247,7 +268,7 @@ class AsyncProducer:
 
 
 def _present() -> int:
-    return time.time_ns() // 1_000_000
+    return time_ns() // 1_000_000
 
 
 def _time(message: Message) -> int:

@@ -1,40 +1,37 @@
 """What `send` returns: a message that can be awaited, at once, late, many times, or never."""
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any
 
-from korvet_fast.client.producer.message import DeliveryFailed, Headers, Outcome, QueuedRecords, RecordMetadata
+from korvet_fast.client.producer.message import DeliveryFailed, Outcome, QueuedRecords, RecordMetadata
+from korvet_fast.client.producer.message_run import MessageRun
 
 
-class Delivery(QueuedRecords):
+class Delivery:
     """A message on its way. `await delivery` gives its `RecordMetadata`, or raises `DeliveryFailed`.
 
-    `outcome`: None until it has ended. If the only task that awaits it is cancelled, the message is withdrawn if it was
-    not sent yet; otherwise only the task goes.
+    If the only task that awaits it is cancelled, the message is withdrawn if it was not sent yet; otherwise only the
+    task goes. It is a place in a run of messages: these end together, and nothing is made for each.
     """
 
-    __slots__ = ("_withdraw", "confirmed", "waiters")
+    __slots__ = ("_index", "_run")
 
-    def __init__(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        headers: Headers,
-        partition: int,
-        timestamp: int,
-        withdraw: Callable[[QueuedRecords], bool],
-    ) -> None:
-        super().__init__(topic, (value,), None if key is None else (key,), headers, partition, timestamp)
-        self.confirmed = True
-        self.waiters: list[asyncio.Future[None]] | None = None
-        self._withdraw = withdraw
+    def __init__(self, run: MessageRun, index: int) -> None:
+        self._run = run
+        self._index = index
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
         while self.outcome is None:
-            yield from self.wait_for_change().__await__()
+            yield from self._wait().__await__()
         return self.result()
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How the message ended; None: it has not."""
+        while self._run.halves_made is not None:
+            self._go_to_half(self._run.halves_made)
+        return self._run.outcome
 
     def done(self) -> bool:
         """Whether the message has ended."""
@@ -44,40 +41,57 @@ class Delivery(QueuedRecords):
         """Where the message is. Raises `DeliveryFailed` if it is not delivered; only when `done`."""
         if self.outcome is None:
             raise asyncio.InvalidStateError("the message has not ended; await it")
-        error = self.exception()
-        if error is not None:
+        run = self._run
+        if run.outcome is not Outcome.DELIVERED:
+            error = failure_of(run)
+            assert error is not None, "whatever fails has a reason"
             raise error
-        return RecordMetadata(self.topic, self.partition, self.offset, self.timestamp, self.confirmed)
+        return run.metadata(run.position(self._index))
 
     def exception(self) -> DeliveryFailed | None:
         """Why the message was not delivered, as an error of its own; None if it was. Only when `done`."""
-        return failure_of(self)
+        return failure_of(self._run) if self.outcome is not None else None
 
     def cancel(self) -> bool:
         """Take the message back. False if it was sent already: then await it, its outcome says what became of it."""
-        return self._withdraw(self)
+        if self.outcome is not None:
+            return False
+        taken = self._run.withdraw(self._run, self._index)
+        if taken is None:
+            return False
+        if taken is not self._run:
+            self._run, self._index = taken, 0
+        return True
 
-    def wake(self) -> None:
-        """The message has ended, or got the memory it waited for: whoever waits goes on."""
-        if self.waiters is not None:
-            for future in self.waiters:
-                if not future.done():
-                    future.set_result(None)
-            self.waiters = None
-
-    async def wait_for_change(self) -> None:
-        """Wait until the message has ended, or has got the memory it waited for."""
+    async def _wait(self) -> None:
+        """Wait until the message has ended, or went on in another run."""
         future = asyncio.get_running_loop().create_future()
-        self.waiters = self.waiters or []
-        self.waiters.append(future)
+        self._run.waiters.setdefault(self._index, []).append(future)
         try:
             await future
         except asyncio.CancelledError:
-            if self.waiters is not None:
-                self.waiters.remove(future)
-                if not self.waiters:
-                    self._withdraw(self)
+            if self.outcome is None:
+                waiters = self._run.waiters.get(self._index, [])
+                if future in waiters:
+                    waiters.remove(future)
+                if not waiters:
+                    self._run.waiters.pop(self._index, None)
+                    self.cancel()
             raise
+
+    def _go_to_half(self, halves: tuple[MessageRun, MessageRun]) -> None:
+        first, second = halves
+        at = self._run.position(self._index)
+        self._run, self._index = (first, at) if at < first.count else (second, at - first.count)
+
+
+def wake(run: MessageRun) -> None:
+    """The run has ended: whoever waits for one of its messages goes on."""
+    for futures in run.waiters.values():
+        for future in futures:
+            if not future.done():
+                future.set_result(None)
+    run.waiters = {}
 
 
 def failure_of(records: QueuedRecords) -> DeliveryFailed | None:

@@ -15,12 +15,15 @@ from korvet_fast.client.producer.message import (
     Cancelled,
     DeliveryFailed,
     Expired,
+    Headers,
     Outcome,
     ProducerClosed,
     QueuedRecords,
     RecordState,
+    records_size,
 )
 from korvet_fast.client.producer.message_ledger import MessageLedger
+from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.partition_producer import PartitionProducer
 from korvet_fast.client.producer.topic_producer import TopicProducer
 from korvet_fast.client.protocol.errors import broker_error
@@ -30,8 +33,8 @@ _LONGEST_TOPIC = 249  # characters (Kafka's Topic.MAX_NAME_LENGTH)
 
 
 class Dispatcher:
-    """`topics`: the stages behind. `dirty`: partitions that got something. `admitted`: messages that waited for memory
-    and got it; the driver takes them out. `incomplete`: a topic's partitions are not known.
+    """`topics`: the stages behind. `dirty`: partitions that got something. `incomplete`: a topic's partitions are not
+    known.
     """
 
     def __init__(
@@ -39,11 +42,11 @@ class Dispatcher:
     ) -> None:
         self.topics: dict[str, TopicProducer] = {}
         self.dirty: dict[PartitionProducer, None] = {}
-        self.admitted: deque[QueuedRecords] = deque()
         self._config = config
         self._ledger = ledger
         self._make_topic = make_topic
         self._line = AdmissionLine()
+        self._open: dict[MessageRun, None] = {}  # runs that messages join
 
     @property
     def incomplete(self) -> bool:
@@ -63,11 +66,17 @@ class Dispatcher:
         if self._ledger.closing:
             raise ProducerClosed("the producer is closed; it takes no more messages")
         partition = self._choose(records)
-        blocked = self._line.blocks(records.topic, records.partition)
-        if not blocked and self._ledger.charge(records, _destination(records, partition)):
-            self._ledger.add(records)
-            self._accept(records, partition, now)
-            return
+        if not self._line.blocks(records.topic, records.partition):
+            destination = _destination(records, partition)
+            charged = self._ledger.charge(records, destination)
+            if not charged and self._open:
+                self.shut_runs()  # they hold memory for messages that may not come
+                charged = self._ledger.charge(records, destination)
+            if charged:
+                self._ledger.add(records)
+                self._accept(records, partition, now)
+                return
+        self.shut_runs()  # nothing overtakes those that wait
         if not wait or not self._ledger.memory.take_line(records.topic, records.charge):
             memory = self._ledger.memory
             raise BufferFull(
@@ -80,8 +89,41 @@ class Dispatcher:
         if self._ledger.waiting == 1:
             self.hurry()
 
+    def join(self, run: MessageRun, value: bytes | None, key: bytes | None, headers: Headers, timestamp: int) -> int:
+        """Add a message to an open run that needs more memory for it: its index, or -1 if there is no room in it."""
+        size = records_size((value,), (key,), headers)
+        if run.granted - run.room + size > run.limit or 0 < self._config.batch_messages <= len(run.values):
+            self.topics[run.topic].fill(run)
+            return -1
+        if self._ledger.grow(run, *run.grown(size, False)) or self._ledger.grow(run, *run.grown(size, True)):
+            return run.add(value, key, headers, timestamp)
+        return -1
+
+    def open(self, run: MessageRun, chosen: bool) -> None:
+        """A run that was taken: if it is at its partition, messages join it until `shut_runs`."""
+        if run.state is RecordState.QUEUED:
+            self.topics[run.topic].open(run, run.key_cells[0], chosen)
+            self._open[run] = None
+
+    def shut_runs(self) -> None:
+        """No message joins a run any more; before anything else is done with them."""
+        while self._open:
+            self._shut(next(iter(self._open)))
+
+    def withdraw_message(self, run: MessageRun, index: int) -> MessageRun | None:
+        """Take one message of a run back, as a run of its own. None if it is in a batch."""
+        self.shut_runs()
+        if not run.is_withdrawable:
+            return None
+        if run.count > 1:
+            own = run.take_out(index)
+            self.topics[run.topic].partition(run.partition).queue.resize(-own.size, -1)
+            self._finish_withdrawn(own)
+            return own
+        return run if self.withdraw(run) else None
+
     def withdraw(self, records: QueuedRecords) -> bool:
-        """Take a message back. False if it is in a batch, or has ended: then its outcome says what became of it."""
+        """Take records back, all of them. False if they are in a batch, or have ended: their outcome says more."""
         if records.state is RecordState.LINE:
             self._line.remove(records)
         elif records.state is RecordState.PENDING:
@@ -92,9 +134,7 @@ class Dispatcher:
             self.dirty[partition] = None
         else:
             return False
-        self._ledger.finish(
-            records, Outcome.NOT_WRITTEN, Cancelled("the caller withdrew the message before it was sent")
-        )
+        self._finish_withdrawn(records)
         return True
 
     def hurry(self) -> None:
@@ -115,10 +155,10 @@ class Dispatcher:
                     break
                 self._line.remove(records)
                 self._accept(records, partition, now)
-                self.admitted.append(records)
 
     def expire(self, now: float) -> None:
         """End what waited too long for memory, or for its topic."""
+        self.shut_runs()
         while (records := self._line.expired(now)) is not None:
             self._line.remove(records)
             full = BufferFull(f"no memory within max.block.ms ({self._config.max_block:g} s); raise buffer.memory")
@@ -156,6 +196,7 @@ class Dispatcher:
 
     def abandon(self, error: DeliveryFailed) -> None:
         """End every message at once: as unknown what may have been written."""
+        self.shut_runs()
         for records in self._line:
             self._line.remove(records)
             self._ledger.finish(records, Outcome.NOT_WRITTEN, error)
@@ -173,6 +214,18 @@ class Dispatcher:
             found = self.topics[name] = self._make_topic(name)
         return found
 
+    def _shut(self, run: MessageRun) -> None:
+        del self._open[run]
+        size, count = run.size, run.count
+        self._ledger.shut(run)
+        topic = self.topics[run.topic]
+        topic.shut(run, run.size - size)
+        topic.partitions[run.partition].queue.resize(run.size - size, run.count - count)
+
+    def _finish_withdrawn(self, records: QueuedRecords) -> None:
+        error = Cancelled("the caller withdrew the message before it was sent")
+        self._ledger.finish(records, Outcome.NOT_WRITTEN, error)
+
     def _choose(self, records: QueuedRecords) -> PartitionProducer | None:
         return self.topic(records.topic).choose(records)
 
@@ -181,6 +234,9 @@ class Dispatcher:
         if partition is None:
             self.topics[records.topic].wait_for_partitions(records)
         else:
+            before = self.topics[records.topic].runs.get(partition.index)
+            if before is not None:
+                self._shut(before)
             partition.enqueue(records, now)
             self.dirty[partition] = None
 

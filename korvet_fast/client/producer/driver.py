@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 class Driver:
     """`schedule` after whatever changes the pipeline: it runs once in the next turn of the loop, for all changes.
 
-    `on_ended`: called for each message that has ended; `on_admitted`: for each that got the memory it waited for.
+    `on_ended`: called for all records that have ended.
     """
 
     def __init__(
@@ -33,7 +33,6 @@ class Driver:
         config: ProducerConfig,
         bootstrap: Sequence[Address],
         on_ended: Callable[[QueuedRecords], None],
-        on_admitted: Callable[[QueuedRecords], None],
     ) -> None:
         self.pipeline = Pipeline(config, Random())  # noqa: S311 pauses and spreading, no secrets
         self._links = BrokerLinks(self.pipeline, self.schedule)
@@ -41,7 +40,6 @@ class Driver:
         self._control = ControlConnection(bootstrap, brokers, config.connect_timeout, config.answer_bytes)
         self._log = RateLimitedLog(time.monotonic, log=__name__)
         self._on_ended = on_ended
-        self._on_admitted = on_admitted
         self._loop: asyncio.AbstractEventLoop | None = None
         self._scheduled = False
         self._timer: asyncio.TimerHandle | None = None
@@ -83,8 +81,7 @@ class Driver:
         limit = self.pipeline.config.max_block
         try:
             async with asyncio.timeout(limit):
-                while not self._is_taken(records):
-                    await self._wait_for_an_end(self.pipeline.ledger.counts.ended)
+                await self._take_when_room(records)
         except TimeoutError:
             raise BufferFull(f"no memory within max.block.ms ({limit:g} s); raise buffer.memory") from None
         self.schedule()
@@ -96,11 +93,14 @@ class Driver:
             return False
         return True
 
-    async def _wait_for_an_end(self, ended: int) -> None:
-        """Wait until memory may have been given back."""
+    async def _take_when_room(self, records: QueuedRecords) -> None:
         ledger = self.pipeline.ledger
-        self.schedule()
-        await self.wait(lambda: ledger.counts.ended != ended or ledger.freed or ledger.closing)
+        while True:
+            releases = ledger.releases  # what was given back before this attempt helped it already
+            if self._is_taken(records):
+                return
+            self.schedule()
+            await self.wait(lambda: ledger.releases != releases or ledger.closing)  # noqa: B023 waited for here
 
     async def finish(self) -> None:
         """End every message that has not ended, and everything that runs. The same end for all who call it."""
@@ -134,8 +134,6 @@ class Driver:
         self._timer = None if at is None else asyncio.get_running_loop().call_at(max(at, now), self._run)
 
     def _tell(self) -> None:
-        while self.pipeline.dispatcher.admitted:
-            self._on_admitted(self.pipeline.dispatcher.admitted.popleft())
         while self.pipeline.ledger.ended:
             self._on_ended(self.pipeline.ledger.ended.popleft())
         while self.pipeline.stalls:

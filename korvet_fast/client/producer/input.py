@@ -2,32 +2,24 @@
 
 from collections.abc import Awaitable, Callable
 
-from korvet_fast.client.producer.delivery import Delivery
-from korvet_fast.client.producer.message import Message, Outcome, QueuedRecords
+from korvet_fast.client.producer.message import Message, Outcome
+from korvet_fast.client.producer.message_run import MessageRun
 
 
-class InputDelivery(Delivery):
-    """A message that came by `input`. Its result keeps its memory until it is taken, if it is to be returned."""
+class InputRun(MessageRun):
+    """A message that came by `input`. Its result keeps its memory until it is taken, if it is to be returned.
 
-    __slots__ = ("_returns", "message")
+    `message`: as it was put; `returns`: successes, errors.
+    """
 
-    def __init__(
-        self,
-        message: Message,
-        sent: Message,
-        timestamp: int,
-        returns: tuple[bool, bool],
-        withdraw: Callable[[QueuedRecords], bool],
-    ) -> None:
-        """`message`: as it was put; `sent`: what interceptors made of it; `returns`: successes, errors."""
-        partition = -1 if sent.partition is None else sent.partition
-        super().__init__(sent.topic, sent.value, sent.key, sent.headers, partition, timestamp, withdraw)
-        self.message = message
-        self._returns = returns
+    __slots__ = ("message", "returns")
+
+    message: Message
+    returns: tuple[bool, bool]
 
     def keeps_memory(self, outcome: Outcome) -> bool:
         """Whether the result waits to be taken."""
-        return self._returns[outcome is not Outcome.DELIVERED]
+        return self.returns[outcome is not Outcome.DELIVERED]
 
 
 class Input:

@@ -130,6 +130,18 @@ class QueuedRecords:
         self.outcome: Outcome | None = None
         self.error: DeliveryFailed | None = None
 
+    def rows_of_headers(self) -> Sequence[Headers]:
+        """The headers of each record."""
+        return (self.headers,) * self.count
+
+    def row_times(self) -> Sequence[int]:
+        """The time of each record."""
+        return (self.timestamp,) * self.count
+
+    def set_time(self, timestamp: int) -> None:
+        """The broker gave all of them this time."""
+        self.timestamp = timestamp
+
     def keeps_memory(self, outcome: Outcome) -> bool:
         """Whether the result waits to be taken: then its bytes count until `Dispatcher.release`."""
         return False
@@ -150,19 +162,22 @@ class RecordState(StrEnum):
     ENDED = "ended"
 
 
-_RECORD_MOST: Final = 1 + 5 + 10 + 5 + 5 + 5 + 5  # attributes, then varints: length, time, offset, key, value, headers
+RECORD_MOST: Final = 1 + 5 + 10 + 5 + 5 + 5 + 5  # attributes, then varints: length, time, offset, key, value, headers
 BATCH_HEADER: Final = 61
 _HEADER_MOST: Final = 10  # bytes of the two lengths of a header
 
 
 def records_size(values: Sequence[bytes | None], keys: Sequence[bytes | None] | None, headers: Headers) -> int:
     """Bytes that records take in a batch, at most. `headers` are the same for each."""
-    size = len(values) * _RECORD_MOST + sum(map(len, filter(None, values)))
+    size = len(values) * RECORD_MOST + sum(map(len, filter(None, values)))
     if keys is not None:
         size += sum(map(len, filter(None, keys)))
-    for name, value in headers:
-        size += (_HEADER_MOST + len(name.encode()) + len(value or b"")) * len(values)
-    return size
+    return size + (headers_size(headers) * len(values) if headers else 0)
+
+
+def headers_size(headers: Headers) -> int:
+    """Bytes that the headers of one record take in a batch, at most."""
+    return sum(_HEADER_MOST + len(name.encode()) + len(value or b"") for name, value in headers)
 
 
 def _varint_size(number: int) -> int:

@@ -3,14 +3,16 @@
 from collections import deque
 
 from korvet_fast.client.producer.memory_budget import Destination, MemoryBudget
-from korvet_fast.client.producer.message import DeliveryFailed, Outcome, QueuedRecords, RecordState
+from korvet_fast.client.producer.message import COPIES, OVERHEAD, DeliveryFailed, Outcome, QueuedRecords, RecordState
+from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.metrics import Counts
 
 
 class MessageLedger:
     """`ended`: messages that have ended, each partition's in order, until the driver takes them out.
 
-    `freed`: memory was given back since this was last set to False. `hurried`: no batch waits for more messages.
+    `freed`: memory was given back since this was last set to False; `releases` counts how often. `hurried`: no batch
+    waits for more messages.
     """
 
     def __init__(self, memory: int) -> None:
@@ -18,6 +20,7 @@ class MessageLedger:
         self.counts = Counts()
         self.ended: deque[QueuedRecords] = deque()
         self.freed = False
+        self.releases = 0
         self.closing = False
         self.waiting = 0  # messages in line for memory
         self._last = 0
@@ -33,6 +36,23 @@ class MessageLedger:
         self._last += 1
         records.number = self._last
         self.counts.accepted += records.count
+
+    def grow(self, run: MessageRun, granted: int, most: int) -> bool:
+        """Count memory for more messages of an open run; False if there is no room."""
+        more = COPIES * (granted - run.granted) + OVERHEAD * (most - run.most)
+        if not self.memory.take(run.destination, more):
+            return False
+        run.grant(granted, most)
+        return True
+
+    def shut(self, run: MessageRun) -> None:
+        """No message joins the run any more: its messages are counted, and memory for others is given back."""
+        before = run.count
+        unused = run.shut()
+        self.counts.accepted += run.count - before
+        if unused:
+            self.memory.give_back(run.destination, unused)
+            self.note_room()
 
     def charge(self, records: QueuedRecords, destination: Destination) -> bool:
         """Count a message's bytes; False if there is no room."""
@@ -57,6 +77,7 @@ class MessageLedger:
         if in_line:
             self.waiting -= 1
             self.memory.leave_line(records.topic, records.charge)
+            self.releases += 1
         elif not records.keeps_memory(outcome):
             self.release(records)
         self._count(records, outcome)
@@ -65,7 +86,12 @@ class MessageLedger:
     def release(self, records: QueuedRecords) -> None:
         """Give back the bytes of a message that was charged."""
         self.memory.give_back(records.destination, records.charge)
+        self.note_room()
+
+    def note_room(self) -> None:
+        """Messages that wait for memory may get some now."""
         self.freed = True
+        self.releases += 1
 
     def flush(self) -> int:
         """Send what is there without waiting for more. Returns a number for `is_flushed`."""

@@ -76,6 +76,15 @@ class StickyPartitioner:
             self._taken = 0
         return self._current
 
+    @property
+    def left(self) -> int:
+        """Bytes until another partition is chosen."""
+        return max(0, self._stick - self._taken)
+
+    def turn(self) -> None:
+        """The next message goes to another partition: a batch of this one is full."""
+        self._taken = self._stick
+
     def add(self, size: int) -> None:
         """So many bytes went to the partition chosen last."""
         self._taken += size
@@ -91,25 +100,29 @@ class StickyPartitioner:
 
 
 class Partitioner:
-    """One topic's partitioner, named as in `PARTITIONERS`."""
+    """One topic's partitioner, named as in `PARTITIONERS`. `place`: how it places keys; None: it does not."""
 
     def __init__(self, name: str, ignore_keys: bool, sticky: StickyPartitioner, random: Random) -> None:
         self._name = name
-        self._hash = None if ignore_keys else PARTITIONERS[name]
-        self._sticky = sticky
+        self.place = None if ignore_keys else PARTITIONERS[name]
+        self.sticky = sticky
         self._random = random
         self._turn = -1
 
+    def is_sticky(self, key: bytes | None) -> bool:
+        """Whether such a message goes where those before it went."""
+        return (key is None or self.place is None) and self._name in ("murmur2", "hash", "reference_hash", "crc32")
+
     def choose(self, key: bytes | None, size: int, topic: TopicView) -> int:
         """The partition of a message of `size` bytes. An empty key is a key; only None is none."""
-        if self._hash is not None and key is not None:
-            return self._hash(key, topic.count)
+        if self.place is not None and key is not None:
+            return self.place(key, topic.count)
         if self._name == "random":
             return self._random.choice(topic.available())
         if self._name == "round_robin":
             usable = topic.available()
             self._turn += 1
             return usable[self._turn % len(usable)]
-        chosen = self._sticky.choose(topic)
-        self._sticky.add(size)
+        chosen = self.sticky.choose(topic)
+        self.sticky.add(size)
         return chosen

@@ -59,12 +59,14 @@ class Pipeline:
 
     def flush(self) -> int:
         """Send what is there without waiting for more. Returns a number for `ledger.is_flushed`."""
+        self.dispatcher.shut_runs()
         number = self.ledger.flush()
         self.dispatcher.hurry()
         return number
 
     def close(self) -> None:
         """Take no more messages, and send those that are here without waiting for more."""
+        self.dispatcher.shut_runs()
         self.ledger.closing = True
         self.dispatcher.hurry()
 
@@ -76,6 +78,7 @@ class Pipeline:
     def poll(self, now: float) -> list[Action]:
         """What the driver has to do now, in this order."""
         actions: list[Action] = []
+        self.dispatcher.shut_runs()
         dirty = self.dispatcher.dirty
         dirty.update(dict.fromkeys(self._wakes.take_due(now)))
         self.dispatcher.expire(now)
@@ -110,6 +113,7 @@ class Pipeline:
 
     def metrics(self, now: float) -> ProducerMetrics:
         """What can be said now. Looks at every partition."""
+        self.dispatcher.shut_runs()
         partitions = list(self.dispatcher.partitions())
         deadlines = [each.oldest_deadline() for each in partitions]
         deadlines += [topic.pending[0].deadline for topic in self.dispatcher.topics.values() if topic.pending]
@@ -162,6 +166,7 @@ class Pipeline:
 
     def metadata_received(self, answer: Mapping[str, Any], now: float) -> None:
         """A Metadata answer. What it leaves out stays as it was."""
+        self.dispatcher.shut_runs()
         self.brokers.update(answer)
         for row in answer["topics"]:
             self.dispatcher.update(row, now)
@@ -171,7 +176,7 @@ class Pipeline:
             complete &= partition.idle or partition.broker is not None
             self.dispatcher.dirty[partition] = None
         self.brokers.forget_unused()
-        self.ledger.freed = True  # messages in line may have another destination now
+        self.ledger.note_room()  # messages in line may have another destination now
         self._refresh.received(now, complete)
 
     def metadata_failed(self, now: float) -> None:
@@ -187,6 +192,7 @@ class Pipeline:
         self._identity_request.failed(now)
 
     def _apply(self, ended: Iterable[tuple[PartitionProducer, ProducerBatch, Answer]], now: float) -> None:
+        self.dispatcher.shut_runs()
         for partition, batch, answer in ended:
             if asks_for_metadata(answer):
                 self._refresh.want()

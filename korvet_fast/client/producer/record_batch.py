@@ -6,7 +6,7 @@ from itertools import accumulate, chain
 from typing import Protocol
 
 from korvet_fast._native import build_batch
-from korvet_fast.client.producer.message import DeliveryFailed, Outcome, QueuedRecords
+from korvet_fast.client.producer.message import DeliveryFailed, Headers, Outcome, QueuedRecords
 from korvet_fast.client.producer.retry_handler import Answer
 
 
@@ -68,7 +68,8 @@ class ProducerBatch:
         offset, timestamp = self.stored
         for each in self.records:
             each.offset = offset
-            each.timestamp = timestamp if timestamp >= 0 else each.timestamp
+            if timestamp >= 0:
+                each.set_time(timestamp)
             stages.finish(each, Outcome.DELIVERED, None)
             offset += each.count if offset >= 0 else 0
 
@@ -78,25 +79,28 @@ def encode(records: Sequence[QueuedRecords], compression: int, producer: tuple[i
     columns: dict[str, bytes | memoryview] = {}
     times = array("q")
     for each in records:
-        times.extend((each.timestamp,) * each.count)
+        times.extend(each.row_times())
     columns["timestamp"] = memoryview(times)
     _add_cells(columns, "value", [value for each in records for value in each.values])
     if any(each.keys is not None for each in records):
         _add_cells(columns, "key", [key for each in records for key in (each.keys or (None,) * each.count)])
-    if any(each.headers for each in records):
-        _add_headers(columns, records)
+    headers = [row for each in records for row in each.rows_of_headers()]
+    if any(headers):
+        _add_headers(columns, headers)
     producer_id, epoch = producer
     return bytes(build_batch(columns, compression, 0, producer_id, epoch, sequence))
 
 
 def _add_cells(columns: dict[str, bytes | memoryview], name: str, cells: Sequence[bytes | None]) -> None:
-    _add_lengths(columns, f"{name}_offsets", (len(cell or b"") for cell in cells))
-    columns[name] = b"".join(filter(None, cells))
-    columns[f"{name}_valid"] = bytes(cell is not None for cell in cells)
+    """Without a null, which is the rule, nothing is done for each cell in Python."""
+    whole = None not in cells
+    filled: Sequence[bytes] = [cell or b"" for cell in cells] if not whole else cells  # type: ignore[assignment]
+    _add_lengths(columns, f"{name}_offsets", map(len, filled))
+    columns[name] = b"".join(filled)
+    columns[f"{name}_valid"] = b"\1" * len(cells) if whole else bytes(cell is not None for cell in cells)
 
 
-def _add_headers(columns: dict[str, bytes | memoryview], records: Sequence[QueuedRecords]) -> None:
-    rows = [each.headers for each in records for _ in range(each.count)]
+def _add_headers(columns: dict[str, bytes | memoryview], rows: Sequence[Headers]) -> None:
     names = [name.encode() for name, _ in chain.from_iterable(rows)]
     _add_lengths(columns, "header_offsets", map(len, rows))
     _add_lengths(columns, "header_key_offsets", map(len, names))

@@ -30,6 +30,11 @@ class RecordQueue:
         self.bytes += records.size
         self.messages += records.count
 
+    def resize(self, size: int, count: int) -> None:
+        """Records that are in the queue got more, or (negative) fewer."""
+        self.bytes += size
+        self.messages += count
+
     def put_back(self, records: QueuedRecords) -> None:
         """Add at the front, where they came from."""
         self.append(records)

@@ -5,8 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, NamedTuple, Self, TypeVar
 
-from korvet_fast.client.producer.delivery import Delivery
-from korvet_fast.client.producer.message import DeliveryFailed, Message, RecordMetadata
+from korvet_fast.client.producer.message import DeliveryFailed, Message, QueuedRecords, RecordMetadata
 
 
 class Success(NamedTuple):
@@ -32,9 +31,9 @@ class ResultStream(Generic[Result]):
     A result that is not taken keeps its message's memory; it never holds up the pipeline.
     """
 
-    def __init__(self, release: Callable[[Delivery], None]) -> None:
+    def __init__(self, release: Callable[[QueuedRecords], None]) -> None:
         self._release = release
-        self._results: deque[tuple[Delivery, Result]] = deque()
+        self._results: deque[tuple[QueuedRecords, Result]] = deque()
         self._ended = False
         self._changed = asyncio.Event()
 
@@ -50,13 +49,13 @@ class ResultStream(Generic[Result]):
                 raise StopAsyncIteration
             self._changed.clear()
             await self._changed.wait()
-        delivery, result = self._results.popleft()
-        self._release(delivery)
+        records, result = self._results.popleft()
+        self._release(records)
         return result
 
-    def add(self, delivery: Delivery, result: Result) -> None:
+    def add(self, records: QueuedRecords, result: Result) -> None:
         """A message has ended."""
-        self._results.append((delivery, result))
+        self._results.append((records, result))
         self._changed.set()
 
     def end(self) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from korvet_fast.client.producer.config import ProducerConfig
-from korvet_fast.client.producer.message import DeliveryFailed, QueuedRecords, RecordState
+from korvet_fast.client.producer.message import BATCH_HEADER, DeliveryFailed, QueuedRecords, RecordState
+from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.partition_producer import PartitionProducer
 from korvet_fast.client.producer.partitioners import Partitioner, StickyPartitioner
 
@@ -15,6 +16,7 @@ class TopicProducer:
 
     `pending`: messages without a partition yet, in order. `awaited`: somebody else wants to know the partitions.
     `stopped`: partitions that take no messages since one of theirs failed (`on.failure` = stop), and the failure.
+    `runs`: those that are open, by partition; `sticky_run`: the one that messages without a key join.
     """
 
     def __init__(
@@ -31,9 +33,12 @@ class TopicProducer:
         self.stopped: dict[int, DeliveryFailed] = {}
         self.pending: deque[QueuedRecords] = deque()
         self.partitions: dict[int, PartitionProducer] = {}
+        self.runs: dict[int, MessageRun] = {}
+        self.sticky_run: MessageRun | None = None
         self._manual = config.partitioner == "manual"
         self._make_partition = make_partition
         self._can_reach = can_reach
+        self._run_limit = min(config.batch_limit, config.message_bytes - BATCH_HEADER)
         sticky = StickyPartitioner(config.batch_limit, config.adaptive, random)
         self._partitioner = Partitioner(config.partitioner, config.ignore_keys, sticky, random)
 
@@ -58,6 +63,36 @@ class TopicProducer:
     def choose_index(self, key: bytes | None, size: int) -> int:
         """The partition for a key, or for a message without one. Only when the partitions are known."""
         return self._partitioner.choose(key, size, self)
+
+    def open_run(self, key: bytes | None, partition: int | None) -> MessageRun | None:
+        """The run that a message joins, if its partition has an open one."""
+        if partition is None:
+            place = self._partitioner.place
+            if key is None or place is None:
+                return self.sticky_run
+            partition = place(key, self.count) if self.count else -1
+        return self.runs.get(partition)
+
+    def open(self, run: MessageRun, key: bytes | None, chosen: bool) -> None:
+        """Messages for its partition join this run from now on. `chosen`: the partitioner chose the partition."""
+        self.runs[run.partition] = run
+        run.limit = self._run_limit
+        if chosen and self._partitioner.is_sticky(key):
+            run.limit = min(run.limit, self._partitioner.sticky.left + run.size)
+            self.sticky_run = run
+
+    def fill(self, run: MessageRun) -> None:
+        """The run is as large as a batch may be: what is spread goes on elsewhere."""
+        if self.sticky_run is run:
+            self.sticky_run = None
+            self._partitioner.sticky.turn()
+
+    def shut(self, run: MessageRun, joined: int) -> None:
+        """No message joins the run any more. `joined`: bytes that came after its first message."""
+        self.runs.pop(run.partition, None)
+        if self.sticky_run is run:
+            self.sticky_run = None
+            self._partitioner.sticky.add(joined)
 
     def partition(self, index: int) -> PartitionProducer:
         """The stage of a partition. It lives as long as the producer: its sequence numbers must not be lost."""

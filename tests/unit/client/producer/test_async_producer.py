@@ -80,6 +80,36 @@ def test_what_is_sent_is_read(run: Run, broker: BrokerProcess, topic: str, acks:
     run(work)
 
 
+def test_messages_of_one_turn_go_together_and_end_each_for_itself(
+    run: Run, start_broker: Callable[..., BrokerProcess]
+) -> None:
+    """Also those that are withdrawn from among them, and those whose batch the broker takes in halves only."""
+    broker = start_broker("message.max.bytes=2000")
+
+    async def work() -> None:
+        async with AsyncProducer(broker.bootstrap, linger_ms=10_000) as p:
+            early = [p.send("t", b"early %d" % n, key=b"%d" % n) for n in range(3)]
+            await p.flush()
+            assert {each.outcome for each in early} == {Outcome.DELIVERED}
+            sent = [p.send("t", b"%d" % n, partition=0, timestamp=n, headers=[("n", b"%d" % n)]) for n in range(300)]
+            withdrawn = sent.pop(7), sent.pop(100)
+            assert [each.cancel() for each in withdrawn] == [True, True]
+            waiting = asyncio.gather(*sent)
+            await asyncio.sleep(0)
+            await p.flush()
+            places = await waiting
+            assert [each.timestamp for each in places] == [n for n in range(300) if n not in (7, 101)]
+            assert {type(each.exception()) for each in withdrawn} == {Cancelled}
+            by_offset = {each.offset: each for each in await read_all(broker, "t", 301) if each.headers}
+        assert p.metrics().buffer_bytes == 0
+        assert (p.metrics().accepted, p.metrics().delivered, p.metrics().failed) == (303, 301, 2)
+        for place in places:
+            assert by_offset[place.offset].value == b"%d" % place.timestamp
+            assert by_offset[place.offset].headers == [("n", b"%d" % place.timestamp)]
+
+    run(work)
+
+
 def test_channels_as_saramas(run: Run, broker: BrokerProcess, topic: str) -> None:
     async def work() -> None:
         p = AsyncProducer(broker.bootstrap, **{"Producer.Return.Successes": True})
@@ -108,6 +138,17 @@ def test_columns(run: Run, broker: BrokerProcess, topic: str) -> None:
             assert by_place[plain.partitions[row], plain.offsets[row]].value == b"%d" % row
         for row in range(1000):
             assert by_place[keyed.partitions[row], keyed.offsets[row]].key == b"k%d" % (row % 100)
+
+    run(work)
+
+
+def test_columns_may_be_larger_than_the_memory(run: Run, broker: BrokerProcess, topic: str) -> None:
+    """Memory that was given back just before a row asked for some did not let the event loop run any more."""
+
+    async def work() -> None:
+        async with AsyncProducer(broker.bootstrap, buffer_memory=4_200_000) as p:
+            values = [b"%d" % n + bytes(1000) for n in range(20_000)]
+            assert len(set((await p.send_many(topic, None, values, partition=0)).offsets)) == 20_000
 
     run(work)
 
