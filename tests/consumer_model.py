@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from korvet_fast.core.groups.config import ConsumerConfig, GroupConfig
+from group_model import make_config
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.consumer.machine import GroupState
 from korvet_fast.core.groups.consumer.members import (
@@ -23,7 +23,7 @@ from korvet_fast.core.groups.documents import pack_group, unpack_group
 
 SESSION = 10.0
 REBALANCE = 20.0
-CONFIG = GroupConfig(0.0, 5, ConsumerConfig(SESSION, 5))
+CONFIG = make_config(0.0, 5, SESSION)
 
 
 class Shelf:

@@ -5,19 +5,27 @@ Clients do what real ones do; what they believe to own is checked against everyb
 
 from dataclasses import dataclass, field
 
-from korvet_fast.core.groups.budget import MEMBER, memory_of, memory_of_ids
+from korvet_fast.core.groups.budget import MEMBER, GroupBudget, memory_of, memory_of_ids
 from korvet_fast.core.groups.classic.group import ClassicGroup
 from korvet_fast.core.groups.classic.machine import State
 from korvet_fast.core.groups.classic.requests import JoinRequest, JoinResult, SyncRequest, SyncResult
-from korvet_fast.core.groups.config import GroupConfig
+from korvet_fast.core.groups.config import ConsumerConfig, GroupConfig, TextConfig
 from korvet_fast.core.groups.documents import pack_group, unpack_group
 from korvet_fast.errors import Errors
 
 PARTITIONS = range(6)
 LONGEST = 60.0  # session or rebalance of a client
 DELAY = 3.0
-CONFIG = GroupConfig(DELAY, 5)
 RANGE, BOTH, STICKY = ("range",), ("range", "sticky"), ("sticky", "range")
+
+
+def make_config(delay: float, max_size: int, session: float = 45.0) -> GroupConfig:
+    """Settings with a budget of their own. `session`: the timeout of the consumer protocol, in seconds."""
+    budget = GroupBudget()
+    return GroupConfig(budget, delay, max_size, ConsumerConfig(budget, session, max_size), TextConfig(budget))
+
+
+CONFIG = make_config(DELAY, 5)
 
 
 @dataclass

@@ -42,7 +42,7 @@ class Broker:
     def __init__(self, store: Store, settings: Settings, clock: Clock | None = None) -> None:
         self.settings = settings
         self._store = store
-        self._clock = clock = clock or Clock()
+        self.clock = clock = clock or Clock()
         self.log = log = RateLimitedLog(clock.monotonic)
         self.tasks = BackgroundTasks(log)
         self.generation = StoreGeneration()
@@ -121,7 +121,7 @@ class Broker:
         """Have the other brokers take over what this one leads, and give them the time; then lead nothing any more."""
         if self._store.shared is None:
             return
-        clock, handing = self._clock, self.tasks.start(self._hand_over())
+        clock, handing = self.clock, self.tasks.start(self._hand_over())
         until = clock.monotonic() + self.settings.number("broker.session.timeout.ms") / 1000
         while not handing.done() and self.cluster.holds_lease() and clock.monotonic() < until:
             await clock.sleep(_HAND_OVER_INTERVAL)
@@ -134,7 +134,7 @@ class Broker:
             await self.topics.save()  # who takes over has little to read then
             await self.cluster.leave()
             while self._find_led() and not self.cluster.alone:
-                await self._clock.sleep(_HAND_OVER_INTERVAL)
+                await self.clock.sleep(_HAND_OVER_INTERVAL)
         except StoreError as error:
             logger.warning("the other brokers have to find out that this one stops: %s", error.detail)
 
@@ -166,7 +166,7 @@ class Broker:
 
     def now(self) -> int:
         """Milliseconds since 1970, as `Partition.append` asks for them."""
-        return self._clock.wall()
+        return self.clock.wall()
 
     def leader_partitions(self, topic: str) -> Topic | None:
         """The topic, to take several partitions from; None if there is none, or if this broker leads nothing now.
@@ -218,7 +218,7 @@ class Broker:
 
     async def _clean(self) -> None:
         silence = self.settings.number("producer.id.expiration.ms") / 1000
-        await self.apply_retention(self._clock.monotonic() - silence)
+        await self.apply_retention(self.clock.monotonic() - silence)
 
     async def _retry_failed(self) -> None:
         """Tell the others what is led here, and try again what failed."""

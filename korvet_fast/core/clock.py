@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 
 
 class Clock:
@@ -18,3 +19,7 @@ class Clock:
     async def sleep(self, seconds: float) -> None:
         """Wait so long."""
         await asyncio.sleep(seconds)
+
+    def call_later(self, seconds: float, work: Callable[[], None]) -> asyncio.TimerHandle:
+        """Call `work` after so long, unless the handle is cancelled before."""
+        return asyncio.get_running_loop().call_later(seconds, work)

@@ -16,13 +16,13 @@ class Client:
     what was reserved for the answer of the request that ends now; it is held until that is counted.
     """
 
-    __slots__ = ("_account", "_held", "_pool", "_waiters", "asked", "released", "starting", "turns")
+    __slots__ = ("_held", "_pool", "_waiters", "account", "asked", "released", "starting", "turns")
 
     def __init__(self, queue: FairQueue, pool: Pool, account: Account) -> None:
         self.turns = Turns(queue)
         self.starting = False
         self._pool = pool
-        self._account = account
+        self.account = account
         self.asked = 0
         self._held = 0  # bytes held for the answers of requests that wait
         self._waiters: set[asyncio.Future[None]] = set()
@@ -31,7 +31,7 @@ class Client:
     @property
     def address(self) -> AddressAccount:
         """See `core.client_session.Client`."""
-        return self._account.address
+        return self.account.address
 
     def answer_room(self) -> int:
         """See `core.client_session.Client`. The pool holds nothing for a request that ends without waiting."""
@@ -47,7 +47,7 @@ class Client:
         """Hold the bytes that a request asked for: it did not end at once."""
         if self.asked:
             self._held, self.asked = self.asked, 0
-            self._pool.hold(self._account, self._pool.answers, self._held)
+            self._pool.hold(self.account, self._pool.answers, self._held)
 
     def free_room(self) -> None:
         """Give back the bytes held for an answer: its request ended, and did not end at once."""
@@ -68,7 +68,7 @@ class Client:
             self._waiters.discard(waiter)
             waiter.set_result(None)
 
-        if self._pool.reserve(self._account, self._pool.answers, size, grant):
+        if self._pool.reserve(self.account, self._pool.answers, size, grant):
             return None
         self._waiters.add(waiter)
         return waiter

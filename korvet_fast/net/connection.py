@@ -1,18 +1,25 @@
-"""One connection: bytes in, frames to its requests (`request_queue`), replies out.
+"""One connection: the straight way from bytes to requests and their replies, and when the socket is read and closed.
 
-`Connection` decides when the socket is read, and when it is closed. Reading stops while too much is under way, the peer
-takes too little, or a large frame waits for memory (`pool`).
+A request starts when its frame is complete, even while earlier requests are under way. Most requests end without
+waiting: then no task is created, and no memory is counted. Waiting has files of its own: frames for their rest
+(`receive`), whole frames for their start, requests for their end (`request_queue`), replies for the peer (`send`).
+
+Reading stops while too much is under way, the peer takes too little, or a large frame waits for memory (`pool`).
 """
 
 import asyncio
+from functools import partial
 from time import monotonic
 from typing import cast
 
+from korvet_fast.core.eager import run_inline
 from korvet_fast.core.fair_queue import TURN
 from korvet_fast.errors import CodecError
+from korvet_fast.net.client import Client
 from korvet_fast.net.pool import SMALL, Charge
 from korvet_fast.net.receive import Receive
 from korvet_fast.net.request_queue import LIGHT, RequestQueue
+from korvet_fast.net.send import Send, Slot
 from korvet_fast.net.server_context import ServerContext
 from korvet_fast.wire.dialect import Dialect
 
@@ -40,13 +47,16 @@ class Connection(asyncio.BufferedProtocol):
         self._forget = context.forget
         self._first_request = dialect.first_request
         self._frames = dialect.frames()
-        self._requests = requests = RequestQueue(self, dialect, context, peer, address)
-        self._account, self._turns, self._out = requests.account, requests.turns, requests.out
-        self._unfinished = False  # a part of a frame has arrived
+        self.account = account = context.pool.open(address)
+        self._client = client = Client(context.queue, context.pool, account)
+        self._turns = client.turns
+        self._session = dialect.session(peer, client)
+        self._out = Send(context.pool, account)
+        self._requests = RequestQueue(self, context, client, self._session, self._out)
         self._rest: memoryview | None = None  # the rest of a large frame, which the socket is read into
         self._spoken = self.greeted = self._ending = False
         self._active = monotonic()
-        self._receive = Receive(context.pool, self._account, self._regulate, self._active)
+        self._receive = Receive(context.pool, account, self._regulate, self._active)
 
     # Called by asyncio
 
@@ -55,14 +65,14 @@ class Connection(asyncio.BufferedProtocol):
         self._out.open(self._transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        self._rest = self._frames.rest() if self._unfinished else None
+        self._rest = self._frames.rest() if self._receive.unfinished else None
         if self._rest is not None:
             return self._rest
         pool = self._pool
         return self._window if pool.used <= pool.limit else self._window[:SMALL]
 
     def buffer_updated(self, size: int) -> None:
-        requests = self._requests
+        requests, receive = self._requests, self._receive
         if requests.closing:
             return None
         now = monotonic()
@@ -80,7 +90,11 @@ class Connection(asyncio.BufferedProtocol):
             return self.hang_up("frame", str(error))
         if not self.greeted and not self._note_first(frames):
             return None
-        charges = self._note_frame(frames, now) if self._unfinished or self._frames.pending else None
+        charges = None
+        if receive.unfinished or self._frames.pending:
+            charges = receive.note_read(frames, self._frames, now, more=requests.more)
+            if receive.waiting:
+                self._regulate()
         if frames:
             # In a turn of the loop that was long already only small requests start, of those who used little lately.
             if (
@@ -89,7 +103,7 @@ class Connection(asyncio.BufferedProtocol):
                 and (self._queue.spent <= TURN or (len(frames[0]) <= LIGHT and self._turns.is_light(now)))
                 and ((len(frames[0]) <= LIGHT and not self._out.slots) or requests.may_start(frames[0]))
             ):
-                requests.start(frames[0], charges)
+                self.start(frames[0], charges)
                 self._out.send(requests.closing)
             else:
                 requests.start_many(frames, charges, now)
@@ -104,8 +118,8 @@ class Connection(asyncio.BufferedProtocol):
         # The peer may have closed only its sending half: its requests are answered, without waiting for new records.
         self._ending = True
         if not self._requests.more:
-            self._drop_unfinished()
-        self._requests.session.close()
+            self._receive.drop()
+        self._session.close()
         self._requests.go_on()
         return not self._requests.closing
 
@@ -119,8 +133,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._requests.closing = True
-        self._pool.forget(self._account, self._regulate)  # first: this connection must not get memory any more
-        self._drop_unfinished()
+        self._pool.forget(self.account, self._regulate)  # first: this connection must not get memory any more
+        self._receive.drop()
         self._requests.drop()
         self._forget(self)
         del self._frames, self._receive  # frees memory now, not at the next garbage collection
@@ -128,15 +142,10 @@ class Connection(asyncio.BufferedProtocol):
     # Called by the server
 
     @property
-    def held(self) -> int:
-        """Bytes of memory that the pool counts for this connection."""
-        return self._account.held
-
-    @property
     def idle_since(self) -> float | None:
         """When the last byte came, if all requests are answered; monotonic. None: requests are under way."""
         out = self._out
-        busy = out.slots or self._requests.waiting or self._unfinished or out.busy or not self.greeted
+        busy = out.slots or self._requests.waiting or self._receive.unfinished or out.busy or not self.greeted
         return None if busy else self._active
 
     def check(self, now: float) -> None:
@@ -145,7 +154,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._out.choked is not None:
             if self._out.is_stalled(now, limits.stalled):
                 self.abort(f"the peer took no byte of its replies for {limits.stalled:g} s")
-        elif self._unfinished or not self.greeted:
+        elif receive.unfinished or not self.greeted:
             patience = limits.frame if self.greeted else min(self._first_request.seconds, limits.frame, limits.idle)
             patience += receive.announced / limits.rate
             if receive.age(now) > patience:
@@ -157,18 +166,18 @@ class Connection(asyncio.BufferedProtocol):
         """Start no more requests, finish those under way, close."""
         self._ending = True
         self._requests.drop_waiting()
-        self._requests.session.close()
+        self._session.close()
         self._requests.go_on()
 
     def release_memory(self) -> None:
         """Answer requests early that only wait: memory is short."""
-        self._requests.session.release_memory()
+        self._session.release_memory()
 
     def is_slow(self, now: float) -> bool:
         """Whether the peer lately sent or took fewer bytes than a peer must while memory is short."""
         rate, patience = self._limits.rate, self._limits.slow
         return self._out.is_slow(now, rate, patience) or (
-            self._unfinished and not self._requests.closing and self._receive.is_slow(now, rate, patience)
+            self._receive.unfinished and not self._requests.closing and self._receive.is_slow(now, rate, patience)
         )
 
     def shed(self) -> None:
@@ -185,17 +194,52 @@ class Connection(asyncio.BufferedProtocol):
         self._requests.closing = True
         self._transport.abort()
 
-    # Called by its requests
+    def hang_up(self, kind: str, reason: str) -> None:
+        """Log the reason, and close. `kind`: the log limits the lines of each kind."""
+        if not self._requests.closing:
+            self._log.warn(kind, f"closed the connection of {self.peer}: {reason}")
+            self.close()
+
+    def close(self) -> None:
+        """Close once what was handed to the transport is sent."""
+        if not self._requests.closing:
+            self._requests.closing = True
+            self._receive.drop()
+            self._requests.drop_waiting()
+            self._transport.close()
+            if self._out.choked is None:
+                self._out.choke(monotonic())  # so that `check` sees whether the peer takes the rest
+
+    # Called by its queue of requests
+
+    def start(self, frame: bytearray, charges: list[Charge] | None) -> None:
+        """See `request_queue.Owner`. Nothing of the request keeps this connection: it may outlive it."""
+        slot, requests, client = Slot(), self._requests, self._client
+        self._out.slots.append(slot)
+        if requests.work:
+            charges = requests.take_work(frame, charges)
+        client.starting = True
+        run_inline(self._session.handle(frame), partial(requests.end, slot))
+        client.starting = False
+        if slot.reply is None:
+            requests.note_work(slot, frame, charges)
+            return
+        client.asked = 0
+        if charges is not None:
+            self._pool.give_back(self.account, charges)
 
     def cut_more(self) -> list[bytearray]:
         """See `request_queue.Owner`."""
+        requests = self._requests
         try:
             frames = self._frames.feed(b"", MOST)
         except CodecError as error:
             self.hang_up("frame", str(error))
             return []
-        self._requests.more = len(frames) == MOST
-        self._note_frame(frames, self._active)
+        requests.more = len(frames) == MOST
+        self._receive.note_read(frames, self._frames, self._active, more=requests.more)
+        if self._receive.waiting:
+            self._regulate()
         return frames
 
     def settle(self) -> None:
@@ -205,22 +249,6 @@ class Connection(asyncio.BufferedProtocol):
             self._regulate()
         if self._ending and not (self._out.slots or requests.waiting or requests.more or self._out.busy):
             self.close()
-
-    def hang_up(self, kind: str, reason: str) -> None:
-        """See `request_queue.Owner`. `kind`: the log limits the lines of each kind."""
-        if not self._requests.closing:
-            self._log.warn(kind, f"closed the connection of {self.peer}: {reason}")
-            self.close()
-
-    def close(self) -> None:
-        """Close once what was handed to the transport is sent."""
-        if not self._requests.closing:
-            self._requests.closing = True
-            self._drop_unfinished()
-            self._requests.drop_waiting()
-            self._transport.close()
-            if self._out.choked is None:
-                self._out.choke(monotonic())  # so that `check` sees whether the peer takes the rest
 
     # Reading
 
@@ -246,20 +274,6 @@ class Connection(asyncio.BufferedProtocol):
             self._greet(self)
         return True
 
-    def _note_frame(self, frames: list[bytearray], now: float) -> list[Charge] | None:
-        """Note how much of the next frame has arrived. Returns the memory reserved for the first of `frames`."""
-        charges = None
-        if frames:
-            charges = self._receive.finish()
-            self._receive.begin(now)
-        elif not self._unfinished and self.greeted:
-            self._receive.begin(now)
-        self._receive.note(self._frames.pending, self._frames.announced)
-        self._unfinished = self._receive.pending > 0 and not self._requests.more
-        if self._receive.waiting:
-            self._regulate()
-        return charges
-
     def _regulate(self) -> None:
         """Read, or stop reading, as limits, memory and the peer allow."""
         requests = self._requests
@@ -272,8 +286,8 @@ class Connection(asyncio.BufferedProtocol):
             or self._receive.waiting
             # Frames that have a turn in the queue are no reason to stop, unless they are so many that the first of them
             # would have left the processor's cache when its turn comes.
-            or (bool(requests.waiting) and (not requests.put_off or self._account.held > SMALL))
-            or not (self._unfinished or self._pool.may_read(self._account, self._regulate))
+            or (bool(requests.waiting) and (not requests.put_off or self.account.held > SMALL))
+            or not (self._receive.unfinished or self._pool.may_read(self.account, self._regulate))
         )
         if pause != requests.paused:
             requests.paused = pause
@@ -283,7 +297,3 @@ class Connection(asyncio.BufferedProtocol):
             else:
                 self._transport.resume_reading()
                 self._receive.go_on(monotonic())
-
-    def _drop_unfinished(self) -> None:
-        self._receive.drop()
-        self._unfinished = self._requests.more = False

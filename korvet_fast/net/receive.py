@@ -1,14 +1,16 @@
 """The frame that is arriving on a connection: the memory it takes, and whether it arrives fast enough."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from korvet_fast.net.pool import SMALL, Account, Charge, Pool
+from korvet_fast.wire.dialect import Frames
 
 
 class Receive:
     """Kafka's NetworkReceive. Only the time in which the connection reads counts: a pause is not the peer's fault.
 
-    `resume` is called when a frame that waited for memory gets it.
+    `resume` is called when a frame that waited for memory gets it. `unfinished`: a part of a frame has arrived, or
+    nothing at all yet: the time of the first frame begins with the connection.
     """
 
     __slots__ = (
@@ -24,6 +26,7 @@ class Receive:
         "_time",
         "announced",
         "pending",
+        "unfinished",
         "waiting",
     )
 
@@ -33,6 +36,7 @@ class Receive:
         self._resume = resume
         self.pending = 0  # bytes of the frame that have arrived
         self.announced = 0  # bytes that the frame will have; 0: not known
+        self.unfinished = True
         self.waiting = False  # the frame waits for memory, and nothing more of it may be read
         self._counted = 0
         self._asked: Charge | None = None  # memory it waits for; granted even if the frame was dropped
@@ -46,6 +50,21 @@ class Receive:
     def held(self) -> int:
         """Bytes that the pool counts for the frame."""
         return self._counted if self._reserved is None else self._reserved[1]
+
+    def note_read(self, frames: Sequence[bytearray], rest: Frames, now: float, *, more: bool) -> list[Charge] | None:
+        """Note that a read completed `frames`, and how much it left of the next one. `more`: the rest is not cut yet.
+
+        Returns the memory reserved for the first of `frames`, which belongs to the caller now.
+        """
+        charges = None
+        if frames:
+            charges = self.finish()
+            self.begin(now)
+        elif not self.unfinished:
+            self.begin(now)
+        self.note(rest.pending, rest.announced)
+        self.unfinished = self.pending > 0 and not more
+        return charges
 
     def note(self, pending: int, announced: int) -> None:
         """Note that `pending` of the frame's `announced` bytes have arrived."""
@@ -78,6 +97,7 @@ class Receive:
 
     def drop(self) -> None:
         """Drop the frame: nothing more of it will come."""
+        self.unfinished = False
         if (charges := self.finish()) is not None:
             self._pool.give_back(self._account, charges)
 

@@ -1,24 +1,21 @@
-"""The requests of one connection: frames that wait, requests under way, replies in the order of requests.
+"""The requests of one connection that wait: frames for their start, requests under way for their end.
 
-A request starts when its frame is complete, even while earlier requests are under way. Most requests end without
-waiting: then no task is created, and no memory is counted. A read starts requests for about a millisecond; the other
-frames wait for a turn (`core.fair_queue`).
+A read starts requests for about a millisecond; the other frames wait for a turn (`core.fair_queue`). A request that did
+not end at once is counted with its cost until it ends, and may outlive its connection, freed when the peer goes.
 """
 
 import asyncio
 from collections import deque
-from functools import partial
 from time import monotonic
 from typing import Any, Protocol
 
-from korvet_fast.core.eager import run_inline
 from korvet_fast.core.fair_queue import SLICE as TIME_SLICE
 from korvet_fast.core.fair_queue import TURN
 from korvet_fast.net.client import Client
 from korvet_fast.net.pool import SMALL, Charge
 from korvet_fast.net.send import Send, Slot, heap_size
 from korvet_fast.net.server_context import ServerContext
-from korvet_fast.wire.dialect import CloseConnection, Dialect, Reply
+from korvet_fast.wire.dialect import CloseConnection, Reply, Session
 
 LIGHT = 2048  # bytes; for a frame up to this size the session is not asked for the cost
 UNEXPECTED = "a request of %s ended in an unexpected error; its connection is closed"
@@ -26,6 +23,9 @@ UNEXPECTED = "a request of %s ended in an unexpected error; its connection is cl
 
 class Owner(Protocol):
     """The connection that has this queue."""
+
+    def start(self, frame: bytearray, charges: list[Charge] | None) -> None:
+        """Start a request. `charges`: the memory held for its frame; None: none."""
 
     def cut_more(self) -> list[bytearray]:
         """Cut more frames from bytes that were read already. Called while `RequestQueue.more` is set; updates it."""
@@ -42,57 +42,63 @@ class Owner(Protocol):
     def close(self) -> None:
         """Close once what was handed to the transport is sent."""
 
+    @property
+    def peer(self) -> str:
+        """Who sends the requests, for the log."""
+
 
 class RequestQueue:
-    """Starts requests as limits, memory and turns allow, and sends their replies. The connection sets the flags.
+    """Has requests started as limits, memory and turns allow, and counts those under way.
+
+    The connection sets the flags.
 
     `waiting`: whole frames that are not started yet. `more`: the connection can cut more frames from what it read.
     `paused`: the connection does not read. `closing`: nothing new is started or sent. `lost`: the peer is gone.
+    `work`: bytes held for the work of the first waiting frame.
     """
 
     __slots__ = (
+        "_account",
         "_client",
         "_limits",
         "_log",
         "_loop",
+        "_out",
         "_owner",
+        "_peer",
         "_pool",
         "_queue",
         "_sending",
-        "_work",
+        "_session",
+        "_turns",
         "_work_asked",
         "_working",
-        "account",
         "closing",
         "lost",
         "more",
-        "out",
         "paused",
-        "peer",
         "put_off",
-        "session",
-        "turns",
         "waiting",
+        "work",
     )
 
-    def __init__(self, owner: Owner, dialect: Dialect, context: ServerContext[Any], peer: str, address: str) -> None:
-        """`peer`: who sends the requests, for the log; `address`: what its memory is counted for."""
-        self.peer = peer
+    def __init__(self, owner: Owner, context: ServerContext[Any], client: Client, session: Session, out: Send) -> None:
         self._owner = owner
         self._pool = context.pool
         self._limits = context.limits
         self._queue = context.queue
-        self._log = context.log
         self._loop = asyncio.get_running_loop()
-        self.account = context.pool.open(address)
-        self._client = Client(context.queue, context.pool, self.account)
-        self.turns = self._client.turns
-        self.session = dialect.session(peer, self._client)
-        self.out = Send(context.pool, self.account)
+        self._account = client.account
+        self._client = client
+        self._log = context.log
+        self._peer = owner.peer
+        self._turns = client.turns
+        self._session = session
+        self._out = out
         self.waiting: deque[tuple[bytearray, list[Charge]]] = deque()
         self._working = 0  # cost of the requests at work
-        self._work = 0  # bytes held for the work of the first waiting frame
-        self._work_asked = 0  # bytes that the pool will grant for it
+        self.work = 0
+        self._work_asked = 0  # bytes that the pool will grant for the first waiting frame
         self.closing = self.lost = self.more = self.paused = False
         self._sending = False  # `_send_finished` is called in the next turn of the loop
         self.put_off = False  # the waiting frames have a turn in the queue
@@ -106,16 +112,16 @@ class RequestQueue:
         if not blocked and self._queue.spent <= TURN:
             for frame in frames:
                 if not self.may_start(frame):
-                    self.out.send(self.closing)  # sending the replies that are ready may make room
+                    self._out.send(self.closing)  # sending the replies that are ready may make room
                     blocked = self.closing or not self.may_start(frame)
                     if blocked:
                         break
-                self.start(frame, charges)
+                self._owner.start(frame, charges)
                 charges = None
                 started += 1
                 if self.closing or monotonic() >= until:
                     break
-            self.out.send(self.closing)
+            self._out.send(self.closing)
         if started < len(frames):
             self._wait(frames[started:], charges)
         if (self.waiting or self.more) and not (blocked or self.put_off):
@@ -123,85 +129,67 @@ class RequestQueue:
 
     def go_on(self) -> None:
         """Go on after a request ended: send ready replies, start waiting frames, tell the connection."""
-        self.out.send(self.closing)
+        self._out.send(self.closing)
         if (self.waiting or self.more) and not self.put_off and not self.closing:
             now = monotonic()
-            if not self.turns.must_wait(now):
+            if not self._turns.must_wait(now):
                 self._start_waiting(now)
-                self.turns.settle(now)
+                self._turns.settle(now)
             elif not self.waiting or self.may_start(self.waiting[0][0]):
                 self._queue_up()
         self._owner.settle()
 
     def may_start(self, frame: bytearray) -> bool:
         """Whether there is room for this request. If the pool has none, the request gets a turn when there is room."""
-        if self.out.choked is not None:
+        if self._out.choked is not None:
             return False
-        size, under_way, limits = len(frame), len(self.out.slots), self._limits
+        size, under_way, limits = len(frame), len(self._out.slots), self._limits
         if under_way >= limits.requests:
             return False
         if size <= LIGHT and not self._working:
             return True
-        cost = self.session.cost(frame)
+        cost = self._session.cost(frame)
         if under_way and self._working + cost > limits.request_bytes:
             return False
-        if cost - size <= SMALL or self._work:
+        if cost - size <= SMALL or self.work:
             return True
         if self._work_asked:
             return False
-        if self._pool.reserve(self.account, self._pool.work, cost - size, self._have_work_granted):
-            self._work = cost - size
+        if self._pool.reserve(self._account, self._pool.work, cost - size, self._have_work_granted):
+            self.work = cost - size
             return True
         self._work_asked = cost - size
         return False
 
-    def start(self, frame: bytearray, charges: list[Charge] | None) -> None:
-        """Start a request. `charges`: the memory held for its frame; None: none."""
-        slot = Slot()
-        self.out.slots.append(slot)
-        if self._work:
-            charges = [*(charges or self._count(len(frame))), (self._pool.work, self._work)]
-            self._work = 0
-        client = self._client
-        client.starting = True
-        run_inline(self.session.handle(frame), partial(self._end, slot))
-        client.starting = False
-        if slot.reply is None:
-            self._note_work(slot, frame, charges)
-            return
-        client.asked = 0
-        if charges is not None:
-            self._pool.give_back(self.account, charges)
-
     def drop_waiting(self) -> None:
         """Drop the frames that wait: they are never started."""
         for _, charges in self.waiting:
-            self._pool.give_back(self.account, charges)
+            self._pool.give_back(self._account, charges)
         self.waiting.clear()
         self.more = False
-        if self._work:
-            self._pool.give_back(self.account, [(self._pool.work, self._work)])
-            self._work = 0
+        if self.work:
+            self._pool.give_back(self._account, [(self._pool.work, self.work)])
+            self.work = 0
 
     def drop(self) -> None:
         """Drop everything: the connection is lost. Requests at work still end, and are not answered."""
         self.closing = self.lost = True
         self.drop_waiting()
-        for slot in self.out.slots:
+        for slot in self._out.slots:
             if slot.reply is not None and slot.charges is not None:
-                self._pool.give_back(self.account, slot.charges)
-        self.out.slots.clear()
-        self.out.drop()
+                self._pool.give_back(self._account, slot.charges)
+        self._out.slots.clear()
+        self._out.drop()
         self._client.cancel()
-        self.session.close()
+        self._session.close()
         del self._owner  # frees memory now, not at the next garbage collection
 
     def _wait(self, frames: list[bytearray], charges: list[Charge] | None) -> None:
         """Queue these frames; `charges`: the memory held for the first."""
         for frame in () if self.closing else frames:
-            self.waiting.append((frame, charges or self._count(len(frame))))
+            self.waiting.append((frame, charges or self._pool.count(self._account, len(frame))))
             charges = None
-        self._pool.give_back(self.account, charges or ())
+        self._pool.give_back(self._account, charges or ())
 
     def _start_waiting(self, now: float) -> None:
         """Start frames that wait, as long as limits, memory and time allow."""
@@ -209,14 +197,14 @@ class RequestQueue:
         waiting = self.waiting
         while not self.closing and (waiting or self._refill()):
             if not self.may_start(waiting[0][0]):
-                self.out.send(self.closing)  # sending the replies that are ready may make room
+                self._out.send(self.closing)  # sending the replies that are ready may make room
                 if self.closing or not self.may_start(waiting[0][0]):
                     break
-            self.start(*waiting.popleft())
+            self._owner.start(*waiting.popleft())
             if (waiting or self.more) and monotonic() >= until:
                 self._queue_up()
                 break
-        self.out.send(self.closing)
+        self._out.send(self.closing)
 
     def _refill(self) -> bool:
         """Cut more frames from bytes that were read already; False: there are none."""
@@ -226,7 +214,7 @@ class RequestQueue:
 
     def _queue_up(self) -> None:
         self.put_off = True
-        self.turns.put_off(self._take_turn)
+        self._turns.put_off(self._take_turn)
 
     def _take_turn(self) -> None:
         self.put_off = False
@@ -235,28 +223,29 @@ class RequestQueue:
             self._owner.settle()
 
     def _have_work_granted(self) -> None:
-        self._work, self._work_asked = self._work_asked, 0
+        self.work, self._work_asked = self._work_asked, 0
         if not self.put_off:
             self._queue_up()
 
-    def _note_work(self, slot: Slot, frame: bytearray, charges: list[Charge] | None) -> None:
+    # Under way
+
+    def take_work(self, frame: bytearray, charges: list[Charge] | None) -> list[Charge]:
+        """The memory held for a frame that starts now, `work` included. `charges`: the frame's; None: none yet."""
+        size, self.work = self.work, 0
+        return [*(charges or self._pool.count(self._account, len(frame))), (self._pool.work, size)]
+
+    def note_work(self, slot: Slot, frame: bytearray, charges: list[Charge] | None) -> None:
         """Count the cost of a request that did not end at once."""
-        slot.cost = cost = self.session.cost(frame)
+        slot.cost = cost = self._session.cost(frame)
         self._working += cost
         if charges is None:
-            charges = self._count(cost)
+            charges = self._pool.count(self._account, cost)
         elif cost > len(frame) and len(charges) == 1:  # only the frame is counted yet
-            charges += self._count(cost - len(frame))
+            charges += self._pool.count(self._account, cost - len(frame))
         slot.charges = charges
         self._client.hold_room()
 
-    def _count(self, size: int) -> list[Charge]:
-        self._pool.take(self.account, size)
-        return [(None, size)]
-
-    # Answering
-
-    def _end(self, slot: Slot, reply: Reply | None, error: BaseException | None) -> None:
+    def end(self, slot: Slot, reply: Reply | None, error: BaseException | None) -> None:
         """End a request, with its reply or with the error that it raised."""
         client = self._client
         slot.reply = reply = reply or []
@@ -271,17 +260,17 @@ class RequestQueue:
         slot.size = size = len(reply[0]) if len(reply) == 1 else sum(map(len, reply))
         heap = heap_size(reply) if size > SMALL and not self.lost else 0
         if heap:
-            self._pool.exchange(self.account, held or (), self._pool.answers, heap)
+            self._pool.exchange(self._account, held or (), self._pool.answers, heap)
             slot.charges = [(self._pool.answers, heap)]
         elif held is not None:
-            self._pool.give_back(self.account, held)
+            self._pool.give_back(self._account, held)
         if self.lost:
             return
         if size > SMALL:
             if client.starting:
-                self.out.send(self.closing)  # a long reply: the peer must take it before more requests start
-        elif size and slot is not self.out.slots[0]:
-            slot.charges = self._count(size)  # it waits for earlier replies
+                self._out.send(self.closing)  # a long reply: the peer must take it before more requests start
+        elif size and slot is not self._out.slots[0]:
+            slot.charges = self._pool.count(self._account, size)  # it waits for earlier replies
         if not client.starting and not self._sending:
             self._sending = True  # requests that wait for the same thing end in the same turn: one call sends all
             self._loop.call_soon(self._send_finished)
@@ -295,19 +284,19 @@ class RequestQueue:
             if not self.closing:
                 self._owner.hang_up("protocol", str(error))
         elif not (self.lost and isinstance(error, asyncio.CancelledError)):
-            self._log.error("unexpected", UNEXPECTED % self.peer, error)
+            self._log.error("unexpected", UNEXPECTED % self._peer, error)
             if not self.closing:
                 self._owner.close()
         return []
 
     def _finish(self, reason: str) -> None:
         if not (self.lost or self.closing):
-            self._log.warn("protocol", f"closes the connection of {self.peer} behind a last answer: {reason}")
+            self._log.warn("protocol", f"closes the connection of {self._peer} behind a last answer: {reason}")
             self._owner.drain()
 
     def _send_finished(self) -> None:
         self._sending = False
         if not self.lost:
-            self.out.send(self.closing)
+            self._out.send(self.closing)
             if self.paused:  # the connection is paused when anything waits for more than its turn
                 self.go_on()

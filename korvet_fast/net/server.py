@@ -164,7 +164,7 @@ class Server:
             connection.release_memory()
         now = self._loop.time()
         slow = [connection for connection in self.connections if connection.is_slow(now)]
-        for connection in sorted(slow, key=lambda one: one.held, reverse=True):
+        for connection in sorted(slow, key=lambda one: one.account.held, reverse=True):
             if self.pool.short:
                 connection.shed()
         self._loop.call_later(RELIEF, self._find_relief)

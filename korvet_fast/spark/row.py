@@ -1,10 +1,9 @@
-"""The row of a record, as in Spark's own Kafka source: its columns, with their types in Spark and in Arrow.
+"""The row of a record, as in Spark's own Kafka source: its columns, with their types in Spark.
 
-Spark compares the Arrow schema of a batch with its own, types and nullability, so both schemas are here.
+Spark compares the Arrow schema of a batch with its own, types and nullability: `_native.to_arrow` makes the same.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pyspark.sql.types import (
     ArrayType,
@@ -18,9 +17,6 @@ from pyspark.sql.types import (
 )
 
 from korvet_fast.errors import SettingError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 TYPES = {
     "key": BinaryType(),
@@ -45,23 +41,6 @@ def columns(chosen: Sequence[str] | None, headers: bool) -> tuple[str, ...]:
 def schema(names: Sequence[str]) -> StructType:
     """The columns as a schema of Spark."""
     return StructType([StructField(name, TYPES[name]) for name in names])
-
-
-def arrow_schema(names: Sequence[str]) -> "pa.Schema":
-    """The columns as a schema of Arrow: that of the batches from `_native.to_arrow`."""
-    import pyarrow as pa
-
-    types = {
-        "key": pa.binary(),
-        "value": pa.binary(),
-        "topic": pa.string(),
-        "partition": pa.int32(),
-        "offset": pa.int64(),
-        "timestamp": pa.timestamp("us", "UTC"),
-        "timestampType": pa.int32(),
-        "headers": pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-    }
-    return pa.schema([(name, types[name]) for name in names])
 
 
 def check_schema(given: StructType, names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""One client that takes all it can, and others that must not notice: turns of the loop, memory, places for connections.
+"""One client that takes all it can, and others that must not notice: turns of the loop, memory, changes of topics.
 
 Over real sockets to a broker process. How long somebody had to wait is told by the clock, with a wide bound, less the
 time in which the machine did other things; and by how long the broker's loop was at work meanwhile, with a narrow one.
@@ -8,10 +8,8 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import psutil
 import pytest
@@ -29,10 +27,8 @@ from kafka_server import (
     run,
 )
 from korvet_fast.wire.kafka.shapes.catalog import CATALOG
+from witness import MIB, WAIT, beside, connect, open_socket, read_times, witnessed
 
-MIB = 1 << 20
-WAIT = 2.0  # seconds that a small request of somebody else may take
-WORK = 0.1  # and seconds that the broker's loop may work for others meanwhile
 Start = Callable[..., BrokerProcess]
 
 
@@ -52,87 +48,6 @@ def fetch_request(topic: str, size: int) -> bytes:
     partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": size}
     topics = [{"topic": topic, "partitions": [partition]}]
     return request(FETCH, 12, max_wait_ms=0, min_bytes=1, max_bytes=size, topics=topics)
-
-
-async def connect(broker: BrokerProcess, address: str = "127.0.0.1") -> RawClient:
-    """A connection from this address."""
-    opened = asyncio.open_connection("127.0.0.1", broker.port, limit=4 * MIB, local_addr=(address, 0))
-    return RawClient(*await opened)
-
-
-def open_socket(broker: BrokerProcess, receive: int = 0) -> socket.socket:
-    """A connection; `receive`: bytes that the kernel keeps for it at most."""
-    raw = socket.socket()
-    if receive:
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
-    raw.settimeout(60)
-    raw.connect(("127.0.0.1", broker.port))
-    return raw
-
-
-class Witness:
-    """A client that asks small things all the time. `worst`: the longest it waited for an answer, in seconds.
-
-    `most`: of one wait, how many seconds the broker's loop was at work.
-    """
-
-    def __init__(self, client: RawClient, broker: BrokerProcess) -> None:
-        self._client = client
-        self._broker = broker
-        self.worst = self.most = 0.0
-        self.asked = 0
-
-    async def ask(self) -> None:
-        while True:
-            began = read_times(self._broker)
-            await self._client.ask(API_VERSIONS, 3, client_software_name="x", client_software_version="1")
-            ended = read_times(self._broker)
-            self.worst = max(self.worst, ended.wall - began.wall)
-            self.most = max(self.most, ended.work - began.work)
-            self.asked += 1
-            await asyncio.sleep(0.002)
-
-
-class Times(NamedTuple):
-    """Seconds. `wall`: without those in which the machine had no processor for the broker's loop, or for the test's.
-
-    `work`: in which the broker's loop was at work.
-    """
-
-    wall: float
-    work: float
-
-
-def read_times(broker: BrokerProcess) -> Times:
-    """As of now; what counts is how much they grow."""
-    loops = f"/proc/{broker.pid}/task/{broker.pid}/schedstat", f"/proc/self/task/{threading.get_native_id()}/schedstat"
-    (work, kept), (_, kept_here) = (map(int, Path(loop).read_text().split()[:2]) for loop in loops)
-    return Times(time.monotonic() - (kept + kept_here) / 1e9, work / 1e9)
-
-
-@asynccontextmanager
-async def witnessed(broker: BrokerProcess) -> AsyncIterator[Witness]:
-    """Around an attack: a client is served all the while, and promptly."""
-    client = await connect(broker)
-    witness = Witness(client, broker)
-    task = asyncio.create_task(witness.ask())
-    try:
-        yield witness
-        await asyncio.sleep(0.1)
-        if task.done():
-            task.result()  # it was hung up on
-        assert witness.asked > 10
-        assert witness.worst < WAIT
-        assert witness.most < WORK
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        client.writer.close()
-
-
-async def beside(work: Callable[..., object], *arguments: object) -> None:
-    """In a thread."""
-    await asyncio.get_running_loop().run_in_executor(None, work, *arguments)
 
 
 def flood(raw: socket.socket, sent: bytes, replies: int) -> None:
@@ -308,42 +223,6 @@ def test_finding_2_12_answers_that_are_taken_slowly_take_little_memory(start_bro
     run(scenario)
 
 
-def test_finding_4_3_silent_newcomers_do_not_lock_their_address_out(start_broker: Start) -> None:
-    broker = start_broker("max.connection.creation.rate=100000", "max.connections.per.ip=400")
-
-    async def scenario() -> None:
-        old = await connect(broker)
-        assert (await old.create("t"))["error_code"] == 0
-        silent: list[socket.socket] = []
-        await beside(lambda: silent.extend(open_socket(broker) for _ in range(600)))
-        for _ in range(3):
-            newcomer = await connect(broker)
-            assert (await newcomer.fetch("t", 0))["error_code"] == 0
-            newcomer.writer.close()
-        assert (await old.fetch("t", 0))["error_code"] == 0  # who has spoken never makes room
-        for raw in silent:
-            raw.close()
-        old.writer.close()
-
-    run(scenario)
-
-
-def test_finding_4_3_who_says_nothing_is_hung_up_on_within_seconds(start_broker: Start) -> None:
-    broker = start_broker()
-
-    async def scenario() -> None:
-        silent, dripping = await connect(broker), await connect(broker)
-        began = time.monotonic()
-        dripping.writer.write(b"\0\0\0\x20" + bytes(3))
-        ended = asyncio.gather(silent.ended(), dripping.ended())
-        assert await asyncio.wait_for(ended, 30) == [b"", b""]
-        assert time.monotonic() - began > 5
-        for each in (silent, dripping):
-            each.writer.close()
-
-    run(scenario)
-
-
 def test_changes_of_topics_that_wait_in_a_row_do_not_stop_those_of_others(start_broker: Start) -> None:
     """Fifty connections with sixty changes each; of their own address somebody waits for one or two of each."""
     broker = start_broker()
@@ -377,26 +256,5 @@ def test_changes_of_topics_that_wait_in_a_row_do_not_stop_those_of_others(start_
         assert of_near < 0.1 + total / 8  # and a hundred
         for each in (near, far):
             each.writer.close()
-
-    run(scenario)
-
-
-def test_idle_connections_of_one_address_do_not_lock_others_out(start_broker: Start) -> None:
-    broker = start_broker("max.connections=50")
-
-    async def scenario() -> None:
-        idle = [await connect(broker) for _ in range(50)]
-        for one in idle:
-            await one.ask(API_VERSIONS, 3, client_software_name="x", client_software_version="1")
-        assert (await idle[0].create("t"))["error_code"] == 0  # so the second is idle for longest
-        same = await connect(broker)
-        assert await same.ended() == b""  # of the address that holds all
-        newcomer = await connect(broker, "127.0.0.2")
-        assert (await newcomer.fetch("t", 0))["error_code"] == 0
-        assert await asyncio.wait_for(idle[1].ended(), 5) == b""
-        for one in (idle[0], *idle[2:], newcomer):
-            assert (await one.fetch("t", 0))["error_code"] == 0
-        for one in (*idle, same, newcomer):
-            one.writer.close()
 
     run(scenario)

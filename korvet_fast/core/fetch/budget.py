@@ -4,17 +4,32 @@ All partitions together give what the fetch allows, and each what its own limit 
 has anything gives one batch however large that is, also if its limit is 0.
 """
 
+from collections.abc import Sequence
 from operator import gt
-from typing import Final
+from typing import Final, Protocol
 
 from korvet_fast.core.eager import gather
 from korvet_fast.core.fair_queue import Pace
-from korvet_fast.core.fetch.partition_fetch import PartitionFetch
+from korvet_fast.types import Buffer
 
 _AT_ONCE: Final = 64  # partitions read side by side
 
 
-async def read_all(parts: list[PartitionFetch], left: int, pace: Pace | None) -> None:
+class LimitedRead(Protocol):
+    """One partition of a fetch, as its bytes are dealt out: its limit, and what was read of it."""
+
+    max_bytes: int
+    records: list[Buffer]
+
+    @property
+    def has_records(self) -> bool:
+        """Whether there is anything to read."""
+
+    async def read(self, left: int) -> int:
+        """Read `left` bytes at most, but one batch at least if there is one; returns the bytes."""
+
+
+async def read_all(parts: Sequence[LimitedRead], left: int, pace: Pace | None) -> None:
     """Read from one partition after the other, `left` bytes at most, but one batch at least if there is one.
 
     Those whose limits fit into what is left together are read side by side: what comes is the same, or less where a
@@ -35,12 +50,11 @@ async def read_all(parts: list[PartitionFetch], left: int, pace: Pace | None) ->
             await pace.turn()
 
 
-def _plan(parts: list[PartitionFetch], done: int, left: int) -> list[PartitionFetch]:
+def _plan(parts: Sequence[LimitedRead], done: int, left: int) -> list[LimitedRead]:
     """The next partitions to be read side by side: one at least, and no more than their limits leave room for."""
-    wave: list[PartitionFetch] = []
+    wave: list[LimitedRead] = []
     for part in parts[done : done + _AT_ONCE]:
-        assert part.partition is not None
-        if part.offset < part.partition.high_watermark.offset:
+        if part.has_records:
             left -= part.max_bytes
             if wave and (left < 0 or part.max_bytes <= 0):
                 break
@@ -50,7 +64,7 @@ def _plan(parts: list[PartitionFetch], done: int, left: int) -> list[PartitionFe
     return wave
 
 
-def _trim(wave: list[PartitionFetch], sizes: list[int], left: int, first: bool) -> int:
+def _trim(wave: list[LimitedRead], sizes: list[int], left: int, first: bool) -> int:
     """Drop batches beyond the limits, and from `wave` the partitions to read again; returns the bytes read.
 
     The bytes dropped count as read: the answer may be short. `first`: the first batch may be as large as it is.

@@ -7,13 +7,62 @@ from korvet_fast.core.client_session import ClientSession, Refuse
 from korvet_fast.core.eager import gather_paced
 from korvet_fast.core.fetch.budget import read_all
 from korvet_fast.core.fetch.delayed_fetch import DelayedFetch
-from korvet_fast.core.fetch.partition_fetch import PartitionFetch
-from korvet_fast.errors import KorvetError
+from korvet_fast.core.partition.partition import Partition
+from korvet_fast.errors import KorvetError, forget_frames
+from korvet_fast.types import Buffer
 
 _MANY: Final = 200  # partitions between two looks at the clock
 
 # Index of a partition, offset, most bytes, and the leader epoch that the client knows (-1: none).
 FetchPosition: TypeAlias = tuple[int, int, int, int]
+
+
+class PartitionFetch:
+    """Whole batches from `offset` on, `max_bytes` of them at most; `records` holds their bytes, in parts.
+
+    `partition` is None where nothing can be read, and `error` says why. `high_watermark` and `log_start` are those of
+    the moment after reading, -1 where they are not known.
+    """
+
+    __slots__ = ("error", "high_watermark", "index", "log_start", "max_bytes", "offset", "partition", "records")
+
+    def __init__(self, index: int, offset: int, max_bytes: int, partition: Partition | None = None) -> None:
+        self.index = index
+        self.partition = partition
+        self.offset = offset
+        self.max_bytes = max_bytes
+        self.error: KorvetError | None = None
+        self.high_watermark = self.log_start = -1
+        self.records: list[Buffer] = []
+
+    @property
+    def has_records(self) -> bool:
+        """Whether there is anything below the high watermark to read."""
+        return self.partition is not None and self.offset < self.partition.high_watermark.offset
+
+    def describe(self) -> None:
+        """Note the log's start and its high watermark for the answer."""
+        if self.partition is not None:
+            self.high_watermark = self.partition.high_watermark.offset
+            self.log_start = self.partition.log.start
+
+    def refuse(self, error: KorvetError) -> None:
+        """Note the error; nothing is read from this partition."""
+        self.describe()
+        self.partition = None
+        self.error = forget_frames(error)
+
+    async def read(self, left: int) -> int:
+        """Read `left` bytes at most, but one batch at least if there is one; returns the bytes."""
+        assert self.partition is not None
+        most = self.max_bytes
+        try:
+            data = (await self.partition.read(self.offset, most if most < left else left)).data
+        except KorvetError as error:
+            self.error = forget_frames(error)
+            return 0
+        self.records = data
+        return len(data[0]) if len(data) == 1 else sum(map(len, data))
 
 
 async def fetch_one(

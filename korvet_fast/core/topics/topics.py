@@ -190,27 +190,35 @@ class Topics(TopicIndex):
             return await self._create(name, partitions, configs, validate_only)
 
     async def auto_create(
-        self, name: str, changer: Changer | None = None, configs: Mapping[str, str | None] = MappingProxyType({})
+        self,
+        name: str,
+        changer: Changer | None = None,
+        configs: Mapping[str, str | None] = MappingProxyType({}),
+        partitions: int = -1,
     ) -> Topic:
         """The topic of this name, created with `configs` and the broker's defaults if there is none.
+
+        -1 partitions: `num.partitions`.
 
         Errors as `create`, but UNKNOWN_TOPIC_OR_PARTITION where the quota is exceeded: clients try again then.
         """
         try:
             self.quota.check()
-            return await self._auto_create(name, changer or self._own, configs)
+            return await self._auto_create(name, changer or self._own, configs, partitions)
         except KorvetError as error:
             if error.error != Errors.THROTTLING_QUOTA_EXCEEDED:
                 raise
             raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, error.detail) from None
 
-    async def _auto_create(self, name: str, changer: Changer, configs: Mapping[str, str | None]) -> Topic:
+    async def _auto_create(
+        self, name: str, changer: Changer, configs: Mapping[str, str | None], partitions: int
+    ) -> Topic:
         async with changer.turn():
             await self._refresh()
             if name in self._by_name:
                 return self._by_name[name]
             try:
-                return await self._create(name, -1, configs, False)
+                return await self._create(name, partitions, configs, False)
             except KorvetError:
                 await self._refresh()  # another broker may have been faster
                 if name not in self._by_name:

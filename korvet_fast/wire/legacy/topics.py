@@ -24,10 +24,16 @@ async def find_topic(session: Session, name: str) -> Topic | None:
     return topics.get(name) or await topics.find(name, session.changer)
 
 
-def has_partition(session: Session, topic: Topic | None, index: int) -> bool:
+def count_partitions(session: Session, name: str) -> int:
+    """How many partitions a topic has that is made when somebody produces to it."""
+    settings = session.broker.settings
+    return settings.counts("topic.partition.count.map").get(name) or settings.number("num.partitions")
+
+
+def has_partition(session: Session, name: str, topic: Topic | None, index: int) -> bool:
     """Whether there is, or would be, such a partition; none of a topic of another format."""
     if topic is None:
-        return 0 <= index < session.broker.settings.number("num.partitions")
+        return 0 <= index < count_partitions(session, name)
     return topic.config.legacy and 0 <= index < len(topic.partitions)
 
 
@@ -37,7 +43,9 @@ async def create_topic(session: Session, name: str) -> Topic:
         raise KorvetError(
             Errors.UNKNOWN_TOPIC_OR_PARTITION, "it does not exist, and auto.create.topics.enable is false"
         )
-    topic = await session.broker.topics.auto_create(name, session.changer, {LAYOUT: LEGACY})
+    topic = await session.broker.topics.auto_create(
+        name, session.changer, {LAYOUT: LEGACY}, count_partitions(session, name)
+    )
     if not topic.config.legacy:
         raise KorvetError(Errors.INVALID_REQUEST, "it was just made in another format")
     return topic

@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Final
 
 from korvet_fast.core.fetch import service
-from korvet_fast.core.fetch.partition_fetch import PartitionFetch
+from korvet_fast.core.fetch.service import PartitionFetch
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.kafka.api.repeated import find_refusal
 from korvet_fast.wire.kafka.errors import FETCH_SESSION_ID_NOT_FOUND, translate

@@ -21,9 +21,9 @@ class Throttle:
 
     def __init__(self, session: Session, timeout_ms: int, *, waits: bool) -> None:
         self._session = session
-        self._loop = asyncio.get_running_loop()
+        self._clock = session.broker.clock
         self._waiter: asyncio.Future[None] | None = None
-        self._until = self._loop.time() + min(max(timeout_ms, 0) / 1000, _LONGEST) if waits else None
+        self._until = self._clock.monotonic() + min(max(timeout_ms, 0) / 1000, _LONGEST) if waits else None
         self._wait = 0
 
     async def change(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -37,18 +37,18 @@ class Throttle:
                 self._wait = self._session.broker.topics.quota.throttle_ms
                 if self._until is None:
                     raise
-                if self._session.closed or self._loop.time() + self._wait / 1000 > self._until:
+                if self._session.closed or self._clock.monotonic() + self._wait / 1000 > self._until:
                     raise KorvetError(Errors.REQUEST_TIMED_OUT, error.detail) from None
             await self._sleep(self._wait / 1000)
 
     def wake(self) -> None:
         """Have the request answered now: it waits no longer, and not again."""
-        self._until = self._loop.time()
+        self._until = self._clock.monotonic()
         self._end()
 
     async def _sleep(self, seconds: float) -> None:
-        self._waiter = self._loop.create_future()
-        timer = self._loop.call_later(seconds, self._end)
+        self._waiter = asyncio.get_running_loop().create_future()
+        timer = self._clock.call_later(seconds, self._end)
         self._session.delayed.add(self)
         try:
             await self._waiter

@@ -59,7 +59,7 @@ def _count_available(session: Session, body: FetchBody) -> int:
     """How many bytes there are at this position now, as far as they are asked for."""
     name, index, offset, size = body
     topic = session.broker.topics.get(name)
-    if topic is None or not has_partition(session, topic, index):
+    if topic is None or not has_partition(session, name, topic, index):
         return 0
     return max(min(size, topic.partitions[index].high_watermark.offset - offset), 0)
 
@@ -85,7 +85,7 @@ async def _read(session: Session, body: FetchBody, room: int) -> tuple[int, list
     if not is_legal(name):
         return UNKNOWN, []
     topic = await find_topic(session, name)
-    if not has_partition(session, topic, index):
+    if not has_partition(session, name, topic, index):
         return WRONG_PARTITION, []
     if size < 0:
         return INVALID_FETCH_SIZE, []

@@ -28,7 +28,7 @@ async def _find(session: Session, body: OffsetsBody) -> list[int]:
     """Raises `Malformed`, `KorvetError`."""
     name, index, time, most = body
     topic = await find_topic(session, name) if is_legal(name) else None
-    if not is_legal(name) or most < 0 or not has_partition(session, topic, index):
+    if not is_legal(name) or most < 0 or not has_partition(session, name, topic, index):
         raise Malformed(f"offsets were asked of partition {index} of {name!r}, {most} at most")
     if topic is None or not topic.partitions[index].log.end:
         return [0] if time in _EDGES else []

@@ -14,7 +14,14 @@ from korvet_fast.errors import CodecError, KorvetError
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.legacy.body import Malformed, ProduceBody
 from korvet_fast.wire.legacy.session import Session
-from korvet_fast.wire.legacy.topics import create_topic, find_topic, has_partition, is_legal, led_partition
+from korvet_fast.wire.legacy.topics import (
+    count_partitions,
+    create_topic,
+    find_topic,
+    has_partition,
+    is_legal,
+    led_partition,
+)
 
 _ANY: Final = -1  # a partition
 
@@ -52,9 +59,9 @@ async def _append(session: Session, body: ProduceBody) -> list["asyncio.Future[A
         raise Malformed(f"{name!r} is no topic's name")
     topic = await find_topic(session, name)
     if index == _ANY:
-        many = session.broker.settings.number("num.partitions") if topic is None else len(topic.partitions)
+        many = count_partitions(session, name) if topic is None else len(topic.partitions)
         index = secrets.randbelow(many)
-    if not has_partition(session, topic, index):
+    if not has_partition(session, name, topic, index):
         raise Malformed(f"there is no partition {index} of topic {name!r} in the format of 0.7")
     if topic is None:
         topic = await create_topic(session, name)

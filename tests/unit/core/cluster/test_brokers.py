@@ -239,7 +239,7 @@ def test_who_leaves_hands_over_before_it_stops() -> None:
             while not leaving.done():
                 await first.refresh()
                 await second.refresh()
-                second.broker._clock.seconds += 0.01
+                second.broker.clock.seconds += 0.01
                 await asyncio.sleep(0)
             assert second.leads == set()
             assert first.leads == set(range(PARTITIONS))

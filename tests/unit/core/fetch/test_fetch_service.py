@@ -9,8 +9,7 @@ from batches import read_values
 from core_world import World, put_values, run_broker, send
 from korvet_fast.core.client_session import ClientSession
 from korvet_fast.core.fair_executor import FairExecutor
-from korvet_fast.core.fetch.partition_fetch import PartitionFetch
-from korvet_fast.core.fetch.service import fetch, fetch_one
+from korvet_fast.core.fetch.service import PartitionFetch, fetch, fetch_one
 from korvet_fast.errors import KorvetError
 
 MIB = 1 << 20

@@ -2,12 +2,11 @@
 
 import pytest
 
-from group_model import BOTH, DELAY, RANGE, STICKY, Client, World, gather, people, rally
+from group_model import BOTH, DELAY, RANGE, STICKY, Client, World, gather, make_config, people, rally
 from korvet_fast.core.groups.classic.admission import PENDING
 from korvet_fast.core.groups.classic.group import ClassicGroup
 from korvet_fast.core.groups.classic.machine import State
 from korvet_fast.core.groups.classic.requests import JoinRequest, SyncRequest
-from korvet_fast.core.groups.config import GroupConfig
 from korvet_fast.core.groups.documents import pack_group, unpack_group
 
 
@@ -39,7 +38,7 @@ def test_the_first_joining_is_extended_while_newcomers_come_but_not_for_ever() -
 
 
 def test_without_a_delay_one_member_is_enough() -> None:
-    world = World(group=ClassicGroup(GroupConfig(0.0, 5)))
+    world = World(group=ClassicGroup(make_config(0.0, 5)))
     client = Client(0, None, BOTH)
     world.join(client, requires_member_id=False)
     world.store_all()
@@ -72,7 +71,7 @@ def test_an_id_given_out_can_be_given_back() -> None:
 
 
 def test_no_more_ids_are_given_out_than_can_be_meant() -> None:
-    group = ClassicGroup(GroupConfig(DELAY, 1 << 30))
+    group = ClassicGroup(make_config(DELAY, 1 << 30))
     for number in range(PENDING + 1):
         ask = JoinRequest("", None, "c", "h", "consumer", (("range", b""),), 10, 10, f"m{number}", True, False)
         group.join(ask, number, 0.0)
@@ -102,7 +101,7 @@ def test_in_a_full_group_too_who_was_replaced_is_told_so() -> None:
 def test_of_a_group_that_was_made_smaller_the_last_to_come_back_has_to_go() -> None:
     clients = people(3)
     world = gather(*clients)
-    world.group = unpack_group(pack_group(world.group, 0), GroupConfig(DELAY, 2))[0]
+    world.group = unpack_group(pack_group(world.group, 0), make_config(DELAY, 2))[0]
     world.group.resume(world.now)
     for client in clients:
         world.join(client)

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from group_model import DELAY, STICKY, Client, gather, people
+from group_model import DELAY, STICKY, Client, gather, make_config, people
 from korvet_fast.core.groups.classic.group import ClassicGroup
 from korvet_fast.core.groups.classic.machine import TABLE, Act, Event, State
 from korvet_fast.core.groups.classic.members import ClassicMember, ClassicMembers
 from korvet_fast.core.groups.classic.requests import JoinRequest, SyncRequest
-from korvet_fast.core.groups.config import GroupConfig
 from korvet_fast.core.groups.diagram import draw
 from korvet_fast.core.groups.documents import pack_group, unpack_group
 
@@ -104,7 +103,7 @@ def test_who_asks_twice_has_both_requests_answered() -> None:
 
 
 def test_commits_from_outside_only_where_nobody_is() -> None:
-    group = ClassicGroup(GroupConfig(DELAY, 5))
+    group = ClassicGroup(make_config(DELAY, 5))
     assert group.commit("", None, -1, 0.0) == ""
     assert group.commit("admin", None, -1, 0.0) == ""
     assert group.commit("nobody", None, 3, 0.0) == "UNKNOWN_MEMBER_ID"
@@ -140,7 +139,7 @@ def test_what_is_being_deleted_takes_nothing() -> None:
 def test_a_document_holds_all_that_survives() -> None:
     clients = [*people(2, static=True), Client(7, None, STICKY)]
     world = gather(*clients)
-    group, since = unpack_group(pack_group(world.group, 1234), GroupConfig(DELAY, 5))
+    group, since = unpack_group(pack_group(world.group, 1234), make_config(DELAY, 5))
     assert since == 1234
     names = ("state", "generation", "protocol_type", "protocol", "leader")
     assert [getattr(group, name) for name in names] == [getattr(world.group, name) for name in names]
@@ -162,7 +161,7 @@ def test_a_document_holds_all_that_survives() -> None:
 
 def test_giving_up_very_many_who_wait_looks_at_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """10,000 joins of one group, whose connections went together, held the broker for 3.6 s."""
-    group = ClassicGroup(GroupConfig(DELAY, 1000))
+    group = ClassicGroup(make_config(DELAY, 1000))
     waiters = [object() for _ in range(300)]
     for number, waiter in enumerate(waiters):
         fresh = f"member {number}"

@@ -3,6 +3,7 @@
 import pytest
 
 from consumer_model import CONFIG, REBALANCE, SESSION, Client, World
+from korvet_fast.core.groups.budget import GroupBudget
 from korvet_fast.core.groups.config import ConsumerConfig
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.consumer.machine import TABLE, GroupState, MemberState, ReconcileCase
@@ -312,7 +313,7 @@ def test_the_assignor_is_what_most_ask_for_and_else_the_first() -> None:
     world.come(Client("m2", assignor="uniform"))
     world.come(Client("m3", assignor="uniform"))
     assert world.group.assignor == "uniform"
-    assert ConsumerGroup(ConsumerConfig(assignors=("range",))).assignor == "range"
+    assert ConsumerGroup(ConsumerConfig(GroupBudget(), assignors=("range",))).assignor == "range"
 
 
 def test_commits_are_taken_of_members_in_their_epoch() -> None:

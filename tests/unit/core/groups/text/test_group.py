@@ -5,12 +5,13 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from korvet_fast.core.groups.budget import GroupBudget
 from korvet_fast.core.groups.config import TextConfig
 from korvet_fast.core.groups.text.assignors import ASSIGNORS
 from korvet_fast.core.groups.text.document import pack_text, unpack_text
 from korvet_fast.core.groups.text.group import TextGroup, TextJoin, TextResult
 
-CONFIG = TextConfig(session_timeout=10.0, max_size=3)
+CONFIG = TextConfig(GroupBudget(), session_timeout=10.0, max_size=3)
 
 
 def join(group: TextGroup, member: str, now: float = 0.0, partitions: int = 4, topic: str = "t") -> TextResult:
