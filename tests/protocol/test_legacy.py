@@ -19,7 +19,13 @@ from legacy_vectors import EMPTY_0, EMPTY_1, EXCHANGES, GZIP, HELLO, HELLO_0, SE
 from raw_connection import connect
 from redis_server import RedisServer, find_program, free_port
 
-SETTINGS = ("controller.mutation.rate=1000000", "num.partitions=2", "message.max.bytes=1000", "log.segment.bytes=1024")
+SETTINGS = (
+    "controller.mutation.rate=1000000",
+    "num.partitions=2",
+    "topic.partition.count.map=wide:5",
+    "message.max.bytes=1000",
+    "log.segment.bytes=1024",
+)
 PATIENCE = 60.0  # seconds for anything at all
 
 
@@ -155,6 +161,13 @@ def test_produce_closes_and_stores_nothing_for(legacy: LegacyBroker, row: str) -
 def test_produce_closes_for_a_partition_out_of_range(legacy: LegacyBroker, partition: int) -> None:
     topic = legacy.topic()
     assert legacy.closes(lambda client: client.produce(topic, partition, HELLO))
+
+
+def test_a_topic_has_the_partitions_that_the_count_map_gives_it(legacy: LegacyBroker) -> None:
+    assert legacy.closes(lambda client: client.produce("wide", 5, HELLO))
+    with legacy.connect() as client:
+        client.produce("wide", 4, HELLO)
+        assert client.fetch("wide", 4, 0) == HELLO
 
 
 @pytest.mark.parametrize("topic", ["", ".", "..", "a/b", "a\0b", "x" * 256])
