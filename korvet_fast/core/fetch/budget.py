@@ -10,20 +10,19 @@ from typing import Final, Protocol
 
 from korvet_fast.core.eager import gather
 from korvet_fast.core.fair_queue import Pace
+from korvet_fast.core.partition.partition import Partition
 from korvet_fast.types import Buffer
 
 _AT_ONCE: Final = 64  # partitions read side by side
 
 
 class LimitedRead(Protocol):
-    """One partition of a fetch, as its bytes are dealt out: its limit, and what was read of it."""
+    """One partition of a fetch, as its bytes are dealt out: where it reads, its limit, and what was read of it."""
 
+    partition: Partition | None
+    offset: int
     max_bytes: int
     records: list[Buffer]
-
-    @property
-    def has_records(self) -> bool:
-        """Whether there is anything to read."""
 
     async def read(self, left: int) -> int:
         """Read `left` bytes at most, but one batch at least if there is one; returns the bytes."""
@@ -54,7 +53,8 @@ def _plan(parts: Sequence[LimitedRead], done: int, left: int) -> list[LimitedRea
     """The next partitions to be read side by side: one at least, and no more than their limits leave room for."""
     wave: list[LimitedRead] = []
     for part in parts[done : done + _AT_ONCE]:
-        if part.has_records:
+        assert part.partition is not None
+        if part.offset < part.partition.high_watermark.offset:
             left -= part.max_bytes
             if wave and (left < 0 or part.max_bytes <= 0):
                 break

@@ -35,11 +35,6 @@ class PartitionFetch:
         self.high_watermark = self.log_start = -1
         self.records: list[Buffer] = []
 
-    @property
-    def has_records(self) -> bool:
-        """Whether there is anything below the high watermark to read."""
-        return self.partition is not None and self.offset < self.partition.high_watermark.offset
-
     def describe(self) -> None:
         """Note the log's start and its high watermark for the answer."""
         if self.partition is not None:
