@@ -66,12 +66,11 @@ def find_light_size(config: TopicConfig, zstd: bool) -> int:
 
 def is_light(config: TopicConfig, data: Records, zstd: bool) -> bool:
     """Whether a batch is checked at once, and need not be changed."""
+    if config.compression is not None or config.legacy or not zstd:
+        return False
     size = len(data)
-    return (
-        config.compression is None
-        and zstd
-        and size <= config.max_message_bytes
-        and (size <= HEAVY_COMPRESSED or (size <= HEAVY and not data[_ATTRIBUTES] & 7))
+    return size <= config.max_message_bytes and (
+        size <= HEAVY_COMPRESSED or (size <= HEAVY and not data[_ATTRIBUTES] & 7)
     )
 
 
