@@ -3,12 +3,18 @@
 from collections.abc import Mapping, Sequence
 
 from korvet_fast.core.fair_queue import BackgroundPace
+from korvet_fast.errors import Errors, StoreError
 from korvet_fast.store.interface import Store
 from korvet_fast.store.types import CompareAndSet
 
 
 class CoordinatorFenced(Exception):
     """Another broker has written to the group, or taken over its coordinator partition."""
+
+
+def error_of(failure: CoordinatorFenced | StoreError) -> Errors:
+    """What members are told of a write that failed."""
+    return Errors.NOT_COORDINATOR if isinstance(failure, CoordinatorFenced) else Errors.COORDINATOR_NOT_AVAILABLE
 
 
 class GroupStore:
