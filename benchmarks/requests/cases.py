@@ -50,6 +50,7 @@ async def prepare(wire: Wire) -> list[Case]:
     cases = [
         case("Produce 1 KB", PRODUCE, produce_to("one", [kilobyte])),
         case("Produce 16 KB", PRODUCE, produce_to("one", [batch(16 << 10)]), 60),
+        case("Produce 64 KB", PRODUCE, produce_to("one", [page])),
         case(f"Produce {MANY} partitions, 1 KB each", PRODUCE, produce_to("many", [kilobyte] * MANY)),
         case("Fetch 64 KB", FETCH, fetch_from("one", 1), 50),
         case(f"Fetch {MANY} partitions, 1 KB each", FETCH, fetch_from("many", MANY)),

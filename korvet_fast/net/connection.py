@@ -19,7 +19,7 @@ from korvet_fast.net.client import Client
 from korvet_fast.net.pool import SMALL, Charge
 from korvet_fast.net.receive import Receive
 from korvet_fast.net.request_queue import LIGHT, RequestQueue
-from korvet_fast.net.send import SLICE, Send, Slot
+from korvet_fast.net.send import Send, Slot
 from korvet_fast.net.server_context import ServerContext
 from korvet_fast.wire.dialect import Dialect
 
@@ -284,8 +284,9 @@ class Connection(asyncio.BufferedProtocol):
             or requests.more
             or self._out.choked is not None
             or self._receive.waiting
-            # Frames that have a turn in the queue are no reason to stop, unless they are many.
-            or (bool(requests.waiting) and (not requests.put_off or self.account.held > SLICE))
+            # Frames that have a turn in the queue are no reason to stop, unless they are so many that the first of them
+            # would have left the processor's cache when its turn comes.
+            or (bool(requests.waiting) and (not requests.put_off or self.account.held > SMALL))
             or not (self._receive.unfinished or self._pool.may_read(self.account, self._regulate))
         )
         if pause != requests.paused:

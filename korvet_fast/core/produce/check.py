@@ -62,6 +62,17 @@ def find_light_size(config: TopicConfig, zstd: bool) -> int:
     return min(config.max_message_bytes, HEAVY_COMPRESSED) if config.compression is None and zstd else 0
 
 
+def is_light(config: TopicConfig, data: Records, zstd: bool) -> bool:
+    """Whether a batch is checked at once, and need not be changed."""
+    size = len(data)
+    return (
+        config.compression is None
+        and zstd
+        and size <= config.max_message_bytes
+        and (size <= HEAVY_COMPRESSED or (size <= HEAVY and not data[_ATTRIBUTES] & 7))
+    )
+
+
 def is_heavy(partition: Partition, data: Records | None, zstd: bool) -> bool:
     """Whether to check these records on another thread. Raises `KorvetError` for what need not be checked at all."""
     if not data:

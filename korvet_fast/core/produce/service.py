@@ -21,6 +21,7 @@ from korvet_fast.core.produce.check import (
     check,
     find_light_size,
     is_heavy,
+    is_light,
 )
 from korvet_fast.core.produce.order import ProduceTurn, remember_refusal
 from korvet_fast.errors import CodecError, Errors, KorvetError, forget_frames
@@ -49,7 +50,7 @@ def produce_one(
     if found is not None and session.last_produce is None and not session.refused and data and acks in ACKS:
         led = found.partitions
         partition = led[index] if 0 <= index < len(led) else None
-        if partition is not None and partition.leadership.leads and len(data) <= find_light_size(found.config, zstd):
+        if partition is not None and partition.leadership.leads and is_light(found.config, data, zstd):
             try:
                 summary = validate_batch(data, INLINE_EXPANDED)
             except CodecError:  # to be checked at length, or refused

@@ -60,6 +60,8 @@ def test_one_batch_is_answered_at_once_if_nothing_is_waited_for(tmp_path: Path) 
         async with open_session(tmp_path, "durability=written") as (_, session):
             assert produce_one(session, "t", one(1, b"a"), 1, 1000) == (1, 0, 0, -1, 0)
             assert produce_one(session, "t", one(1, b"b"), 1, 1000) == (1, 0, 1, -1, 0)
+            large = one(1, bytes(64 << 10))  # checked at once, as it is not compressed
+            assert produce_one(session, "t", large, 1, 1000) == (1, 0, 2, -1, 0)
 
     asyncio.run(scenario())
 
