@@ -11,7 +11,7 @@ from korvet_fast.core.groups.committed_offsets import CommittedOffsets
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.consumer.members import HeartbeatResult
 from korvet_fast.core.groups.documents import AnyGroup, OffsetAndMetadata, TopicPartition, group_key, pack_group
-from korvet_fast.core.groups.store import CoordinatorFenced, GroupStore
+from korvet_fast.core.groups.store import CoordinatorFenced, GroupStore, error_of
 from korvet_fast.core.groups.text.group import TextResult
 from korvet_fast.core.groups.waiter import Waiter
 from korvet_fast.errors import NONE, Errors, StoreError
@@ -94,6 +94,12 @@ class GroupRuntime:
         if self._unsaved and self._document is None:
             self._document = pack_group(self.group, self.since)
         self.group = group
+
+    @property
+    def last_generation(self) -> int:
+        """The number that the generations of another protocol go on from: stored ones never fall."""
+        group = self.group
+        return max(group.epoch, group.revision) if isinstance(group, ConsumerGroup) else group.generation
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
@@ -221,9 +227,7 @@ class GroupRuntime:
             await self.offsets.put(changes)
         except (CoordinatorFenced, StoreError) as failure:
             self._owner.fail(self, failure)
-            return (
-                Errors.NOT_COORDINATOR if isinstance(failure, CoordinatorFenced) else Errors.COORDINATOR_NOT_AVAILABLE
-            )
+            return error_of(failure)
         if more:
             self._count_memory()
         return NONE
@@ -240,9 +244,7 @@ class GroupRuntime:
             await self.store.write(dict.fromkeys(list(self.store.known)))
         except (CoordinatorFenced, StoreError) as failure:
             self._owner.fail(self, failure)
-            return (
-                Errors.NOT_COORDINATOR if isinstance(failure, CoordinatorFenced) else Errors.COORDINATOR_NOT_AVAILABLE
-            )
+            return error_of(failure)
         self.offsets.forget()
         self._owner.forget(self)
         return NONE

@@ -10,7 +10,7 @@ from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.documents import AnyGroup, parse_key, partition_for, unpack_group
 from korvet_fast.core.groups.ownership import PartitionOwnership
 from korvet_fast.core.groups.runtime import GroupRuntime
-from korvet_fast.core.groups.store import CoordinatorFenced, GroupDocuments, GroupStore
+from korvet_fast.core.groups.store import CoordinatorFenced, GroupDocuments, GroupStore, error_of
 from korvet_fast.core.groups.text.group import TextGroup
 from korvet_fast.errors import Errors, StoreError
 
@@ -98,6 +98,4 @@ class GroupRuntimes:
         self._given.log.warn("group loaded again", f"group {runtime.id} is loaded again: {failure}")
         del self._by_id[runtime.id]
         self._reload(runtime)
-        runtime.end(
-            Errors.NOT_COORDINATOR if isinstance(failure, CoordinatorFenced) else Errors.COORDINATOR_NOT_AVAILABLE
-        )
+        runtime.end(error_of(failure))

@@ -18,6 +18,7 @@ from korvet_fast.core.groups.documents import group_key, parse_key, partition_pr
 from korvet_fast.core.groups.ownership import owner_key
 from korvet_fast.core.groups.text.document import is_text
 from korvet_fast.core.groups.text_files import TextGroupFiles
+from korvet_fast.errors import Errors, StoreError
 from korvet_fast.store.interface import Store
 from korvet_fast.store.types import CompareAndSet
 
@@ -26,6 +27,11 @@ Documents: TypeAlias = dict[str, dict[str, bytes]]  # by group id: its keys and 
 
 class CoordinatorFenced(Exception):
     """Another broker has written to the group, or taken over its coordinator partition."""
+
+
+def error_of(failure: CoordinatorFenced | StoreError) -> Errors:
+    """What members are told of a write that failed."""
+    return Errors.NOT_COORDINATOR if isinstance(failure, CoordinatorFenced) else Errors.COORDINATOR_NOT_AVAILABLE
 
 
 class GroupStore:

@@ -46,7 +46,9 @@ class ClassicMembership:
             return answer
         runtime = runtime or self._runtimes.create(group_id)
         if not isinstance(runtime.group, ClassicGroup) and runtime.group.is_empty and not request.member_id:
-            self._convert(runtime, runtime.group)
+            group = ClassicGroup(self._config)
+            group.generation = runtime.last_generation
+            runtime.convert(group)
         if not isinstance(runtime.group, ClassicGroup):
             # Kafka lets members of both protocols into one group for a change-over without a stop; we do not.
             error = Errors.UNKNOWN_MEMBER_ID if runtime.group.is_empty else Errors.INCONSISTENT_GROUP_PROTOCOL
@@ -57,15 +59,6 @@ class ClassicMembership:
             if request.new_member_id in runtime.group.pending:
                 self._limit_invited(group_id, request.new_member_id)
         return answer
-
-    def _convert(self, runtime: GroupRuntime, former: ConsumerGroup | TextGroup) -> None:
-        """A group of another protocol without members becomes one of this protocol."""
-        group = ClassicGroup(self._config)
-        if isinstance(former, ConsumerGroup):
-            group.generation = max(former.epoch, former.revision)
-        else:
-            group.generation = former.generation
-        runtime.convert(group)
 
     def _limit_invited(self, group_id: str, member_id: str) -> None:
         """Note a member id that was given out. If there are too many, the oldest one ends: its client is gone."""

@@ -5,9 +5,7 @@ import asyncio
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.groups.budget import LONGEST
 from korvet_fast.core.groups.config import TextConfig
-from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.partitions import CoordinatorPartitions
-from korvet_fast.core.groups.runtime import GroupRuntime
 from korvet_fast.core.groups.text.group import TextGroup, TextJoin, TextResult
 from korvet_fast.core.topics.topics import Topics
 from korvet_fast.errors import NONE, Errors
@@ -39,7 +37,7 @@ class TextMembership:
             return TextResult(error)
         runtime = runtime or self._runtimes.create(group_id)
         if not isinstance(runtime.group, TextGroup) and runtime.group.is_empty:
-            runtime.convert(TextGroup(self._config, _last_generation(runtime)))
+            runtime.convert(TextGroup(self._config, runtime.last_generation))
         if not isinstance(runtime.group, TextGroup):
             return _OTHER_PROTOCOL
         answer: asyncio.Future[TextResult] = asyncio.get_running_loop().create_future()
@@ -87,9 +85,3 @@ class TextMembership:
     def _settle(self, group_id: str) -> None:
         if (runtime := self._runtimes.get(group_id)) is not None:
             runtime.settle()
-
-
-def _last_generation(runtime: GroupRuntime) -> int:
-    """The number that the generations of a group of another protocol go on from: stored ones never fall."""
-    group = runtime.group
-    return max(group.epoch, group.revision) if isinstance(group, ConsumerGroup) else group.generation
