@@ -1,5 +1,7 @@
-"""Fixtures that several folders share: broker processes, Redis servers."""
+"""What several folders share: broker processes, Redis servers; and tests that are coroutines."""
 
+import asyncio
+import inspect
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +21,15 @@ hypothesis.settings.load_profile("here")
 
 # A shell that runs the tests in the background has them ignore it, and the programs they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A test that is a coroutine runs in a loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
-"""The engines that the contract is tested on, and tests that are coroutines."""
+"""The engines that the contract is tested on."""
 
-import asyncio
-import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,15 +16,6 @@ ENGINES = [
     *(f"{program}-{layout}" for program in PROGRAMS for layout in LOG_FORMATS),
     *(f"{PROGRAMS[0]}-{layout}-faulty" for layout in LOG_FORMATS),
 ]
-
-
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """A test that is a coroutine runs in a loop of its own."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = pyfuncitem._fixtureinfo.argnames
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
-    return True
 
 
 @pytest.fixture(scope="session")

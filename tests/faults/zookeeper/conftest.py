@@ -1,7 +1,5 @@
-"""A ZooKeeper for all tests of this folder, each below a node of its own; and tests that are coroutines."""
+"""A ZooKeeper for all tests of this folder, each below a node of its own."""
 
-import asyncio
-import inspect
 from collections.abc import Iterator
 
 import pytest
@@ -9,15 +7,6 @@ from kazoo.client import KazooClient
 
 from korvet_fast.zookeeper.connect_string import ConnectString, read_connect_string
 from zookeeper_server import ZooKeeperServer, connect
-
-
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """A test that is a coroutine runs in a loop of its own."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = pyfuncitem._fixtureinfo.argnames
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
-    return True
 
 
 @pytest.fixture(scope="session")
