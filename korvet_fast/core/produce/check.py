@@ -65,13 +65,9 @@ def find_light_size(config: TopicConfig, zstd: bool) -> int:
 
 
 def is_light(config: TopicConfig, data: Records, zstd: bool) -> bool:
-    """Whether a batch is checked at once, and need not be changed."""
-    if config.compression is not None or config.legacy or not zstd:
-        return False
-    size = len(data)
-    return size <= config.max_message_bytes and (
-        size <= HEAVY_COMPRESSED or (size <= HEAVY and not data[_ATTRIBUTES] & 7)
-    )
+    """Whether a batch is checked at once, and need not be changed; one that is not compressed may be larger."""
+    light, size = find_light_size(config, zstd), len(data)
+    return size <= light or (0 < light < size <= min(config.max_message_bytes, HEAVY) and not _read_compression(data))
 
 
 def is_heavy(partition: Partition, data: Records | None, zstd: bool) -> bool:
