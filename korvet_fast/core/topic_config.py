@@ -34,6 +34,7 @@ class TopicConfig:
     __slots__ = (
         "_settings",
         "after_max_ms",
+        "as_sent",
         "compression",
         "copies",
         "fixed",
@@ -68,6 +69,7 @@ class TopicConfig:
         entries_layout = fixed[LAYOUT] == ENTRIES
         self.log_format = LogFormat(int(fixed.get(BITS, 0)), entries_layout, codec or 0 if entries_layout else 0)
         self.compression = None if entries_layout or legacy else codec
+        self.as_sent = self.compression is None and not legacy  # the store is given a batch as its producer sent it
         self.log_append_time = legacy or self.text("message.timestamp.type") == "LogAppendTime"
         self.after_max_ms = self.number("message.timestamp.after.max.ms")
         self.segment_limits = SegmentLimits(self.number("segment.bytes"), self.number("segment.ms"))

@@ -59,15 +59,18 @@ def blame_records(error: CodecError) -> KorvetError:
 
 def find_light_size(config: TopicConfig, zstd: bool) -> int:
     """Up to which size a batch is checked at once, whatever its compression, and need not be changed."""
-    if config.compression is not None or config.legacy or not zstd:
-        return 0
-    return min(config.max_message_bytes, HEAVY_COMPRESSED)
+    return min(config.max_message_bytes, HEAVY_COMPRESSED) if config.as_sent and zstd else 0
 
 
 def is_light(config: TopicConfig, data: Records, zstd: bool) -> bool:
     """Whether a batch is checked at once, and need not be changed; one that is not compressed may be larger."""
-    light, size = find_light_size(config, zstd), len(data)
-    return size <= light or (0 < light < size <= min(config.max_message_bytes, HEAVY) and not _read_compression(data))
+    size = len(data)
+    return (
+        config.as_sent
+        and zstd
+        and size <= config.max_message_bytes
+        and (size <= HEAVY_COMPRESSED or (size <= HEAVY and not data[_ATTRIBUTES] & 7))
+    )
 
 
 def is_heavy(partition: Partition, data: Records | None, zstd: bool) -> bool:
