@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
+from korvet_fast.store.interface import OpenedLog
 from korvet_fast.store.types import (
     BATCHES,
     LARGE,
@@ -42,7 +44,10 @@ class Discard:
     def durability_error(self, log: str | None, sync: bool, copies: int) -> str | None:
         return None
 
-    def append(
+    def open_log(self, log: str) -> OpenedLog:
+        return OpenedLog(partial(self._append, log), partial(self._read, log))
+
+    def _append(
         self,
         log: str,
         batches: Sequence[RecordBatch],
@@ -60,7 +65,7 @@ class Discard:
         self._bounds[log] = Bounds(0, end, end, len(self._first[log]), batches[-1].timestamp)
         return self._appended
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
+    async def _read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
         if start != 0 or log not in self._first:
             return ReadResult([], start)
         return ReadResult([self._first[log]], self._bounds[log].end)
@@ -69,7 +74,7 @@ class Discard:
         return self._bounds.get(log, Bounds(0, 0, 0, 0))
 
     async def find_time(self, log: str, ms: int, start: int = 0) -> ReadResult:
-        return await self.read(log, start, 0, 0)
+        return await self._read(log, start, 0, 0)
 
     async def truncate(self, log: str, end: int) -> Bounds:
         return await self.bounds(log)
