@@ -9,10 +9,12 @@ from asyncio import Future
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from batches import make_batch
 from korvet_fast import _native
 from korvet_fast.errors import OutcomeUnknown, StoreError, TooFewCopies
+from korvet_fast.store.interface import OpenedLog
 from korvet_fast.store.types import (
     BATCHES,
     ENTRIES,
@@ -158,7 +160,10 @@ class SharedStore:
         batches = self.server.stream(log).batches
         return b"".join(bytes(batch.data[:8]) + b"\0\0\0\x31" + batch.data[12:_HEAD] for batch in batches)
 
-    def append(
+    def open_log(self, log: str) -> OpenedLog:
+        return OpenedLog(partial(self._append, log), partial(self._read, log))
+
+    def _append(
         self,
         log: str,
         batches: Sequence[RecordBatch],
@@ -228,7 +233,7 @@ class SharedStore:
         self.attached.clear()
         self._lost(why)
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
+    async def _read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
         self.reading += 1
         self.most = max(self.most, self.reading)
         await self._answer()

@@ -14,7 +14,7 @@ async def test_unknown_log(engine: Engine) -> None:
     async with engine.scene() as scene:
         store = scene.store
         assert await store.bounds(LOG) == Bounds(0, 0, 0, 0, -1)
-        assert await store.read(LOG, 5, 100, 1000) == ReadResult([], 5)
+        assert await store.open_log(LOG).read(5, 100, 1000) == ReadResult([], 5)
         assert (await store.find_time(LOG, 0)).data == []
         assert await store.apply_retention(LOG, older_than=5, larger_than=5) == Bounds(0, 0, 0, 0, -1)
         await store.drop(LOG)

@@ -146,7 +146,7 @@ class PartitionLeader:
         if copies == 1:
             return
         try:
-            await self._store.append(log.name, (), log.end, sync=sync, copies=copies).durable
+            await log.opened.append((), log.end, sync=sync, copies=copies).durable
         except (OffsetConflict, StoreError) as failure:
             why = self.explain(failure).detail
             raise KorvetError(_NOT_LEADER, f"it is not certain that {log.name} is led here: {why}") from None

@@ -15,7 +15,7 @@ from korvet_fast.core.partition.time_lookup import run_in_thread
 from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.errors import CodecError, Errors, KorvetError
 from korvet_fast.store.types import ReadResult, SegmentLimits
-from korvet_fast.types import INLINE_EXPANDED, Buffer
+from korvet_fast.types import INLINE_EXPANDED, UNPACKS_TO_MUCH, Buffer
 
 _EXPANDED: Final = 1 << 30  # bytes that wrappers may decompress to; on their way in they were bounded more tightly
 _PAGE: Final = 8 << 20  # bytes of batches read at a time for an answer of 0.7
@@ -99,7 +99,7 @@ class LegacyPartition(Partition):
             try:
                 return to_values(batches, offset, max_bytes, INLINE_EXPANDED)
             except CodecError as error:
-                if error.code != "DECOMPRESSION_LIMIT":
+                if error.code != UNPACKS_TO_MUCH:
                     raise
             async with self._opening:
                 opened: tuple[bytearray, int] = await run_in_thread(to_values, batches, offset, max_bytes, _EXPANDED)

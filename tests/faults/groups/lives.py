@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import json
-import signal
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 
@@ -14,7 +13,7 @@ from kafka_server import FIND_COORDINATOR
 from korvet_fast.core.groups.documents import partition_for
 from korvet_fast.core.groups.ownership import owner_key
 from raw_connection import connect
-from redis_server import RedisServer, stand_still
+from redis_server import RedisServer
 
 QUICK = (
     # They look at each other eight times in an interval: time enough for two to believe that they have a group.
@@ -139,18 +138,6 @@ async def find(port: int, names: Sequence[str] = NAMES) -> dict[str, int]:
     async with connect(port) as client:
         rows = (await client.ask(FIND_COORDINATOR, 4, key_type=0, coordinator_keys=names))["coordinators"]
     return {row["key"]: row["port"] for row in rows}
-
-
-def fall_asleep(broker: BrokerProcess) -> None:
-    """SIGSTOP, and until it has really stopped."""
-    assert broker.process is not None
-    stand_still(broker.process)
-
-
-def wake(broker: BrokerProcess) -> None:
-    """SIGCONT."""
-    assert broker.process is not None
-    broker.process.send_signal(signal.SIGCONT)
 
 
 def takings(redis_server: RedisServer, group: str) -> int:
