@@ -174,7 +174,9 @@ class Partition:
         elif time <= now + config.after_max_ms:
             assign_offsets(data, base, leadership.epoch, time, None)
         else:
-            raise KorvetError(Errors.INVALID_TIMESTAMP, f"{time} is more than {config.after_max_ms} ms ahead of {now}")
+            why = f"{time} is more than {config.after_max_ms} ms ahead of {now}"
+            self.leader.tell_timestamp(why)
+            raise KorvetError(Errors.INVALID_TIMESTAMP, why)
         high_watermark = self.high_watermark
         try:
             appending = log.opened.append(

@@ -226,7 +226,7 @@ class _Queue:
             self._next = None
             try:
                 await self._round(self._key, self._history)
-            except StoreError as error:
+            except Exception as error:  # also an answer that nobody foresaw: those who wait are told, not left waiting
                 future.set_exception(error)
             else:
                 future.set_result(None)
