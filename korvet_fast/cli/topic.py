@@ -114,11 +114,11 @@ def describe(name: str, bootstrap: Bootstrap) -> None:
             index = partition["partition_index"]
             first = await find_offset(cluster, name, index, EARLIEST)
             end = await find_offset(cluster, name, index, LATEST)
-            rows.append((str(index), str(partition["leader_id"]), str(first), str(end)))
+            rows.append((str(index), str(partition["leader_id"]), str(first), str(end), str(end - first)))
         return rows, await _own_configs(cluster, name)
 
     partitions, configs = run(bootstrap, work)
-    draw_table(("partition", "leader", "first offset", "next offset"), partitions)
+    draw_table(("partition", "leader", "first offset", "next offset", "offsets"), partitions)
     click.echo()
     if configs:
         draw_table(("setting", "value"), configs)

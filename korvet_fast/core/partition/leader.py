@@ -218,7 +218,8 @@ class PartitionLeader:
     def _report(self, error: StoreError) -> None:
         """Log the reason once, unless the store has; again if it is another one, or some time after a recovery.
 
-        On a full disk each append fails, and all seems well until the next; of all partitions with it, one line in a while.
+        On a full disk each append fails, and all seems well until the next. Of all partitions that have the reason, one
+        tells it in a while.
         """
         if error.logged:
             return
