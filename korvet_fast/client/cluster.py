@@ -1,5 +1,6 @@
 """The brokers behind a bootstrap address, for asyncio: cluster metadata and a connection to each broker."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -25,6 +26,7 @@ class Cluster:
         self._patience = patience
         self._first: Connection | None = None
         self._connections: dict[Address, Connection] = {}
+        self._connecting = asyncio.Lock()  # two callers must not connect to one broker each: one would never be closed
         self._metadata = ClusterMetadata()
 
     async def __aenter__(self) -> Self:
@@ -85,6 +87,7 @@ class Cluster:
         return [await self._connection(endpoint) for endpoint in self._metadata.brokers.values()]
 
     async def _connection(self, endpoint: Address) -> Connection:
-        if endpoint not in self._connections:
-            self._connections[endpoint] = await connect(endpoint, self._patience)
-        return self._connections[endpoint]
+        async with self._connecting:
+            if endpoint not in self._connections:
+                self._connections[endpoint] = await connect(endpoint, self._patience)
+            return self._connections[endpoint]

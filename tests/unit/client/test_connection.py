@@ -201,3 +201,24 @@ def test_a_cluster_without_a_leader_or_controller(method: str) -> None:
 
     with pytest.raises(ClientError, match=f"has no {method} now"):
         ask(script, work)
+
+
+def test_two_callers_at_once_share_one_connection_to_a_broker() -> None:
+    introductions = 0
+    ports: list[int] = []
+
+    def script(*asked: int) -> bytes:
+        nonlocal introductions
+        if asked[0] == API_VERSIONS.key:
+            introductions += 1
+            return introduce(*asked)
+        return frame(*asked, NODES | {"brokers": [{"node_id": 1, "host": "127.0.0.1", "port": ports[0]}]})
+
+    async def work(endpoint: Address) -> None:
+        ports.append(endpoint.port)
+        async with Cluster([Address("localhost", endpoint.port)]) as cluster:
+            (one,), (other,) = await asyncio.gather(cluster.brokers(), cluster.brokers())
+            assert one is other
+
+    ask(script, work)
+    assert introductions == 2  # to the bootstrap address, and to the broker
