@@ -152,7 +152,7 @@ class Batch:
     def max_timestamp(self, /) -> int:
         """Largest time, in ms, as written in the header (`validate_batches` computes it from the records)."""
     @property
-    def numbers(self, /) -> tuple[int, int, int, int] | None:
+    def producer_sequence(self, /) -> tuple[int, int, int, int] | None:
         """(producer id, its epoch, its sequence number for the first record, how many records); None for no producer."""
     @property
     def producer_epoch(self, /) -> int:
@@ -670,7 +670,7 @@ def validate_batch(
 ) -> tuple[int, int, int, int, tuple[int, int, int, int] | None]:
     """
     As `validate_batches`, of data that must be one batch. The result is what an append needs to know: (size, count,
-    largest time in ms, flags, `numbers` as of a `Batch`).
+    largest time in ms, flags, `producer_sequence` as of a `Batch`).
 
     `flags`: the attributes that only brokers and transactions set: 8 time of append, 16 transactional, 32 control; 0 for
     most batches. `DECOMPRESSION_LIMIT` is raised after no more work than `limit` bytes are, so that a caller may

@@ -23,7 +23,7 @@ PATIENCE = 60.0  # seconds for anything at all
 
 
 class LegacyBroker:
-    """A broker process with both doors. `topic()`: a name that no other test uses."""
+    """A broker process with both listeners. `topic()`: a name that no other test uses."""
 
     def __init__(self, process: BrokerProcess, port: int) -> None:
         self.process = process
@@ -38,7 +38,7 @@ class LegacyBroker:
         return LegacyClient("127.0.0.1", self.port, PATIENCE)
 
     def kafka(self, scenario: Callable[[RawClient], Awaitable[None]]) -> None:
-        """Run `scenario` with a client of Kafka's door."""
+        """Run `scenario` with a client of Kafka's listener."""
 
         async def run() -> None:
             async with asyncio.timeout(PATIENCE), connect(self.process.port) as client:

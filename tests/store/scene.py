@@ -78,8 +78,8 @@ class Scene:
                 sync=sync,
                 segment_limits=segment_limits,
             )
-        except OffsetConflict as stale:
-            raise OffsetConflict(self.relate(stale.end), stale.fenced) from stale
+        except OffsetConflict as conflict:
+            raise OffsetConflict(self.relate(conflict.end), conflict.fenced) from conflict
         if batches:
             self._ends.pop(log, None)
         return appending

@@ -43,7 +43,7 @@ async def test_append_and_read(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("at", [0, 1, 3, 4])
-async def test_stale_append(engine: Engine, at: int) -> None:
+async def test_append_at_another_offset_than_the_end(engine: Engine, at: int) -> None:
     async with engine.scene() as scene:
         before = await scene.fill(LOG, 2)
         with pytest.raises(OffsetConflict) as refused:
@@ -63,8 +63,8 @@ async def test_two_writers(engine: Engine) -> None:
             while len(won) < 40:
                 try:
                     durable = scene.append(LOG, end, 1, sync=True).durable
-                except OffsetConflict as stale:
-                    end = stale.end
+                except OffsetConflict as conflict:
+                    end = conflict.end
                 else:
                     assert end not in won
                     won[end] = name

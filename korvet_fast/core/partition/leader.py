@@ -265,8 +265,8 @@ class PartitionLeader:
                     if isinstance(error, TooFewCopies):
                         leadership.on(Event.COPIES_MISSING, error.detail, _name_error(error))
                     return
-                except OffsetConflict as stale:
-                    self._on_failure(stale)
+                except OffsetConflict as conflict:
+                    self._on_failure(conflict)
                     return
                 if steps == leadership.steps:
                     leadership.on(Event.RECOVERED)

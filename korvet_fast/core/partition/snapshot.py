@@ -75,8 +75,8 @@ class PartitionSnapshot:
         """Replace all producers by those that wrote the batches with these headers (61 bytes each)."""
         self.producers.clear()
         for batch in _native.batch_headers(headers, False):
-            if batch.numbers is not None:
-                self.producers.add(batch.numbers, batch.base_offset, batch.max_timestamp, seen)
+            if batch.producer_sequence is not None:
+                self.producers.add(batch.producer_sequence, batch.base_offset, batch.max_timestamp, seen)
 
     async def catch_up(self, log: OpenedLog, start: int, end: int, seen: float) -> int:
         """Add producers and epochs of the batches from `start` to `end`; the bytes read. Raises `StoreError`."""
@@ -91,8 +91,8 @@ class PartitionSnapshot:
                     self.epochs.add(batch.leader_epoch, batch.base_offset)
                     if self.segments is not None:
                         self.segments.note(batch.base_offset, batch.last_offset + 1, batch.max_timestamp)
-                    if batch.numbers is not None:
-                        self.producers.add(batch.numbers, batch.base_offset, batch.max_timestamp, seen)
+                    if batch.producer_sequence is not None:
+                        self.producers.add(batch.producer_sequence, batch.base_offset, batch.max_timestamp, seen)
             offset = page.next
         return size
 

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 
 from broker_process import BrokerProcess
 from faults.groups.talk import TOPIC, Member, Talk, talk
-from group_history import NOTHING, Answer, check, count_tenures
+from group_history import NOTHING, Answer, check, count_ownerships
 from kafka_server import FIND_COORDINATOR
 from korvet_fast.core.groups.documents import partition_for
 from korvet_fast.core.groups.ownership import owner_key
@@ -59,7 +59,7 @@ class Life:
         assert self.member.generation == before + 1
 
     def ask_in_vain(self, talks: list[Talk]) -> list[tuple[Talk, Member]]:
-        """Everything a member can ask for, without waiting for the answers. A join and a sync may be parked."""
+        """Everything a member can ask for, without waiting for the answers. A join and a sync may wait."""
         first, second, third, fourth = talks
         newcomer = self.member._replace(id="new", generation=-1)
         asked = [(first, self.member, kind) for kind in ("beat", "commit", "fetch", "commit", "beat")]
@@ -130,7 +130,7 @@ class Pair:
         """Every group was obeying one broker, then the other, then the former one again; never two."""
         for life in self.lives:
             check(life.said, {life.name: takings(self.redis_server, life.name) - self._before[life.name]})
-            assert count_tenures(life.said) == 3
+            assert count_ownerships(life.said) == 3
 
 
 async def find(port: int, names: Sequence[str] = NAMES) -> dict[str, int]:

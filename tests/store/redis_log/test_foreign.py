@@ -94,8 +94,8 @@ async def test_both_write(entries: Place, seed: int) -> None:
                 for number, appending in enumerate(appendings):
                     await appending.stored
                     ours += range(end + 10 * number, end + 10 * number + 10)
-            except OffsetConflict as stale:
-                assert not stale.fenced
+            except OffsetConflict as conflict:
+                assert not conflict.fenced
         there: list[int] = []
         start = 0
         while (page := await scene.store.open_log(LOG).read(start + scene.origin, 1 << 20, 1 << 62)).data:

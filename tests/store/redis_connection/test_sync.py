@@ -13,7 +13,7 @@ from korvet_fast.store.redis.durability import sync
 from korvet_fast.store.redis.durability.sync import Durability
 from redis_cluster import Cluster
 from redis_server import RedisServer, find_program
-from store.redis_lane.scene import Scene, scene
+from store.redis_connection.scene import Scene, scene
 
 KEY = "korvet:orders:0"
 
