@@ -243,7 +243,7 @@ def test_a_broker_that_stops_reading_is_given_up_by_a_request_without_an_answer(
         server = await asyncio.start_server(introduce_and_stall, "127.0.0.1", 0)
         async with server:
             connection = await connect(Address("127.0.0.1", server.sockets[0].getsockname()[1]), 0.5)
-            with pytest.raises(ClientError, match="0.5 s"):
+            with pytest.raises(ClientError, match=r"0\.5 s"):
                 await connection.notify(PRODUCE, request)
             assert connection.failure is not None
             await connection.close()
