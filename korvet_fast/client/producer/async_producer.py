@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from korvet_fast.client.producer.column_sender import ColumnSender
 from korvet_fast.client.producer.config import NO_RESPONSE, read_config
-from korvet_fast.client.producer.delivery import Delivery, failure_of, wake
+from korvet_fast.client.producer.delivery import Delivery, wake
 from korvet_fast.client.producer.driver import Driver
 from korvet_fast.client.producer.input import Input, InputRun
 from korvet_fast.client.producer.interceptors import Interceptors
@@ -21,6 +21,7 @@ from korvet_fast.client.producer.message import (
     Outcome,
     QueuedRecords,
     RecordMetadata,
+    failure_of,
 )
 from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.message_sender import MessageSender

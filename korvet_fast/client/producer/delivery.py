@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Generator
 from typing import Any
 
-from korvet_fast.client.producer.message import DeliveryFailed, Outcome, QueuedRecords, RecordMetadata
+from korvet_fast.client.producer.message import DeliveryFailed, Outcome, RecordMetadata, failure_of
 from korvet_fast.client.producer.message_run import MessageRun
 
 
@@ -92,14 +92,3 @@ def wake(run: MessageRun) -> None:
             if not future.done():
                 future.set_result(None)
     run.waiters = {}
-
-
-def failure_of(records: QueuedRecords) -> DeliveryFailed | None:
-    """Why records were not delivered: an error of their own, since a batch's is shared; None if they were."""
-    if records.outcome is None or records.outcome is Outcome.DELIVERED:
-        return None
-    shared = records.error
-    assert shared is not None, "whatever fails has a reason"
-    own = type(shared)(str(shared), records.outcome, shared.cause)
-    own.__cause__ = shared.cause
-    return own
