@@ -39,14 +39,16 @@ class Delivery:
 
     def result(self) -> RecordMetadata:
         """Where the message is. Raises `DeliveryFailed` if it is not delivered; only when `done`."""
+        run = self._run
+        if run.outcome is Outcome.DELIVERED:  # most messages
+            return run.metadata(run.position(self._index))
         if self.outcome is None:
             raise asyncio.InvalidStateError("the message has not ended; await it")
-        run = self._run
-        if run.outcome is not Outcome.DELIVERED:
-            error = failure_of(run)
-            assert error is not None, "whatever fails has a reason"
-            raise error
-        return run.metadata(run.position(self._index))
+        if self._run is not run:
+            return self.result()
+        error = failure_of(run)
+        assert error is not None, "whatever fails has a reason"
+        raise error
 
     def exception(self) -> DeliveryFailed | None:
         """Why the message was not delivered, as an error of its own; None if it was. Only when `done`."""
