@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from time import time_ns
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 from korvet_fast.client.producer.column_sender import ColumnSender
 from korvet_fast.client.producer.config import NO_RESPONSE, read_config
@@ -56,6 +57,7 @@ class AsyncProducer:
         # The short way of most messages: into the open run of their partition. Interceptors see messages.
         self._topics = {} if self._interceptors else self._driver.pipeline.dispatcher.topics
         self._sender = MessageSender(self._driver.pipeline.dispatcher, self.config, self._withdraw)
+        self._turns: WeakValueDictionary[tuple[str, int | None], asyncio.Lock] = WeakValueDictionary()  # of columns
         self.input = Input(self._put)
         self.successes: ResultStream[Success] = ResultStream(self._release)
         self.errors: ResultStream[ProducerError] = ResultStream(self._release)
@@ -128,9 +130,11 @@ class AsyncProducer:
         """Send a column of values, with a column of keys or None: lists, NumPy or Arrow arrays of bytes.
 
         Takes rows as fast as there is memory, and returns when all are delivered: partitions and offsets in the order
-        of the rows. Raises `RowsFailed`, which says what became of which row. Interceptors do not see rows.
+        of the rows. Raises `RowsFailed`, which says what became of which row. Interceptors do not see rows. Columns
+        that are sent at the same time with the same `partition`, or with none, keep their order.
         """
-        sender = ColumnSender(self._driver, topic, partition, _present() if timestamp is None else timestamp)
+        turn = self._turns.setdefault((topic, partition), asyncio.Lock())
+        sender = ColumnSender(self._driver, topic, partition, _present() if timestamp is None else timestamp, turn)
         return await sender.send(keys, values)
 
     async def flush(self) -> None:

@@ -19,14 +19,18 @@ MOST_ROWS = 10_000  # of one run: so many are encoded at a time
 
 
 class ColumnSender:
-    """Sends one column. `partition`: for all rows, None for the partitioner's choice; `timestamp`: in ms, of all."""
+    """Sends one column. `partition`: for all rows, None for the partitioner's choice; `timestamp`: in ms, of all.
 
-    def __init__(self, driver: Driver, topic: str, partition: int | None, timestamp: int) -> None:
+    `turn`: held while rows wait for memory, so that those of the next column do not pass them.
+    """
+
+    def __init__(self, driver: Driver, topic: str, partition: int | None, timestamp: int, turn: asyncio.Lock) -> None:
         self._driver = driver
         self._config = driver.pipeline.config
         self._topic = topic
         self._partition = partition
         self._timestamp = timestamp
+        self._turn = turn
 
     async def send(self, keys: Any, values: Any) -> ColumnMetadata:
         """Send all rows and wait for their ends. Raises `RowsFailed`; `DeliveryFailed` if the topic is not found."""
@@ -36,10 +40,11 @@ class ColumnSender:
             raise ValueError(f"{len(key_cells):,} keys for {len(cells):,} values; give one for each, or None")
         rows = ColumnRows(key_cells, cells)
         column = Column(self._topic, len(rows))
-        await self._find_partitions()
-        for run in self._cut(rows, key_cells):
-            partition = run.partition if self._partition is None else self._partition
-            await self._offer(column, Rows(column, run, self._topic, partition, self._timestamp))
+        async with self._turn:
+            await self._find_partitions()
+            for run in self._cut(rows, key_cells):
+                partition = run.partition if self._partition is None else self._partition
+                await self._offer(column, Rows(column, run, self._topic, partition, self._timestamp))
         await self._driver.wait(lambda: not column.open)
         return column.result()
 
