@@ -17,7 +17,7 @@ from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.client.protocol.requests import COMPRESSIONS
 from korvet_fast.printable import printable
 
-CHUNK = 64 * 1024  # bytes read at a time
+CHUNK = 1024 * 1024  # bytes read at a time
 LONGEST_LINE = 100 << 20  # bytes: the largest request that a broker accepts by default
 PATIENCE = 30.0  # seconds until a line has to be stored
 
