@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 from korvet_fast.core.background import BackgroundTasks
 from korvet_fast.core.groups.config import GroupConfig
 from korvet_fast.core.groups.documents import (
+    OffsetAndMetadata,
     TopicPartition,
     group_key,
     offset_key,
@@ -50,7 +51,7 @@ class _JsonFile:
             return {}
         try:
             values = json.loads(data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise StoreError(_damaged(self.name, str(error))) from error
         if not isinstance(values, dict):
             raise StoreError(_damaged(self.name, "it is not a JSON object"))
@@ -88,7 +89,7 @@ class TextGroupFiles:
                 for group_id, value in values.items():
                     self._learn(group_id, self._unpack(name, group_id, value))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise StoreError(_damaged(name, f"{group_id}: {error!r}")) from error
+                raise StoreError(_damaged(name, f"what it says of {group_id!r} is no group's")) from error
         self._groups.lines = {group_id: _group_line(group_id, self.find(group_id)) for group_id in groups}
         # Lines of groups that are none are still there: the next write of the file takes them out.
         self._offsets.lines = {group_id: _offset_lines(self.find(group_id)) for group_id in offsets}
@@ -104,7 +105,7 @@ class TextGroupFiles:
         for topic, partitions in value.items():
             for index, offset in partitions.items():
                 document = json.dumps(offset).encode()
-                unpack_offset(document)
+                _check_offset(unpack_offset(document))
                 found[offset_key(group_id, TopicPartition(topic, int(index)))] = document
         return found
 
@@ -196,6 +197,13 @@ def _offset_lines(documents: Mapping[str, bytes]) -> bytes:
         lines = [b'  "%d": %s' % row for row in sorted(rows)]
         parts.append(b' "%s": {\n%s\n }' % (topic.encode(), b",\n".join(lines)))  # its name needs no escapes
     return b"{\n" + b",\n".join(parts) + b"\n}" if parts else b"{}"
+
+
+def _check_offset(committed: OffsetAndMetadata) -> None:
+    """Raises `TypeError` where a person has written a word, or a fraction, for a number."""
+    numbers = (committed.offset, committed.leader_epoch, committed.committed_at, committed.expires_at)
+    if {type(number) for number in numbers} != {int} or type(committed.metadata) is not str:
+        raise TypeError
 
 
 def _damaged(name: str, why: str) -> str:
