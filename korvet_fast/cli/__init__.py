@@ -20,6 +20,8 @@ COMMANDS = {
     "consume": "Print the records of a topic.",
     "ingest": "Load files into a topic, with Spark.",
     "export": "Write a topic to files, or follow it, with Spark.",
+    "import-07": "Load a log directory of Kafka 0.7 into a store, positions kept.",
+    "export-07": "Write topics of Kafka 0.7's format as a log directory of Kafka 0.7.",
     "doctor": "Check the store and the addresses, and say what acks=all survives.",
 }
 
@@ -33,7 +35,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"korvet_fast.cli.{cmd_name}").command
+        command: click.Command = import_module(f"korvet_fast.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -2,8 +2,6 @@
 
 import errno
 import logging
-from collections.abc import Callable
-from pathlib import Path
 
 import click
 import uvloop
@@ -13,13 +11,12 @@ from korvet_fast.cli.exposure import find_exposures
 from korvet_fast.cli.log import start_log
 from korvet_fast.cli.memory import keep_freed
 from korvet_fast.cli.registration import make_registration
+from korvet_fast.cli.store import make_store
 from korvet_fast.core.broker import Broker
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import SettingError, StoreError
 from korvet_fast.net.listeners import Listener
 from korvet_fast.net.serve import serve
-from korvet_fast.store.embedded.store import EmbeddedStore
-from korvet_fast.store.interface import Store
 
 log = logging.getLogger("korvet_fast")
 
@@ -47,7 +44,7 @@ def command(options: BrokerOptions) -> None:
     keep_freed()
     settings = options.settings
     exposures = list(find_exposures(options))
-    store, check = _make_store(options)
+    store, check = make_store(options.place, settings)
     listeners = list(map(Listener, options.listeners, options.advertised))
 
     def ready(endpoints: list[Endpoint]) -> None:
@@ -75,30 +72,3 @@ def command(options: BrokerOptions) -> None:
             f"cannot listen on {error.filename}: {error.strerror}. {taken}"
             f"Another {what} is chosen with --listen kafka://HOST:PORT."
         ) from None
-
-
-def _make_store(options: BrokerOptions) -> tuple[Store, Callable[[], None]]:
-    """Make the store, and a check for when it is open, which logs what it promises or raises `StoreError`."""
-    settings = options.settings
-    sync, copies = settings.text("durability") == "fsync", settings.number("min.insync.replicas")
-    if isinstance(options.place, Path):
-        interval = settings.number("log.index.interval.bytes")
-        files = EmbeddedStore(options.place, index_interval_bytes=interval)
-
-        def check_copies() -> None:
-            if why := files.durability_error(None, sync, copies):
-                log.warning("%s", why)
-
-        return files, check_copies
-    from korvet_fast.store.redis.store import RedisStore  # redis-py takes a fifth of a second to import
-
-    store = RedisStore(options.place)
-
-    def check() -> None:
-        # Replicas come and go: they are asked for when something is written. What the server is set to must hold now.
-        if why := store.durability.durability_error(None, sync, copies=1):
-            raise StoreError(why)
-        for line in store.durability.explain(sync, copies):
-            log.info("%s", line)
-
-    return store, check
