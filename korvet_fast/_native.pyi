@@ -53,6 +53,7 @@ __all__ = [
     "up_convert",
     "validate_batch",
     "validate_batches",
+    "whole_messages",
     "write_messages",
 ]
 
@@ -156,14 +157,14 @@ class Batch:
     def max_timestamp(self, /) -> int:
         """Largest time, in ms, as written in the header (`validate_batches` computes it from the records)."""
     @property
-    def producer_sequence(self, /) -> tuple[int, int, int, int] | None:
-        """(producer id, its epoch, its sequence number for the first record, how many records); None for no producer."""
-    @property
     def producer_epoch(self, /) -> int:
         """Its epoch, or -1."""
     @property
     def producer_id(self, /) -> int:
         """The idempotent producer, or -1."""
+    @property
+    def producer_sequence(self, /) -> tuple[int, int, int, int] | None:
+        """(producer id, its epoch, its sequence number for the first record, how many records); None for no producer."""
     @property
     def size(self, /) -> int:
         """Bytes, header included."""
@@ -781,6 +782,9 @@ def validate_batches(records: Buffer, limit: SupportsIndex) -> list[Batch]:
     `BAD_VALUE` (a producer id without epoch or sequence), `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and for each
     record `BAD_RECORD`, `BAD_OFFSET`. No data gives an empty list.
     """
+
+def whole_messages(messages: Buffer) -> int:
+    """How many bytes of `messages`, from its beginning, are whole messages of Kafka 0.7 with right checksums."""
 
 def write_messages(
     batches: Buffer,

@@ -69,6 +69,7 @@ def prepare(count: int) -> dict[str, Call]:
         **_of_column_rows(count),
         "up_convert (0.7)": lambda impl: lambda: impl.up_convert(messages, LIMIT, LIMIT, PIECE),
         "down_convert (0.7)": lambda impl: lambda: impl.down_convert(legacy, 0, LIMIT),
+        "whole_messages": lambda impl: lambda: impl.whole_messages(messages),
         "to_messages": lambda impl: lambda: impl.to_messages(batch_of_values, LIMIT),
         "to_values": lambda impl: lambda: impl.to_values(legacy, 0, LIMIT, LIMIT),
         "Lines.feed": lambda impl: lambda: impl.Lines(LIMIT).feed(lines),

@@ -8,8 +8,9 @@ from typing import Final
 
 import click
 
+from korvet_fast._native import whole_messages
 from korvet_fast.cli.byte_bar import byte_bar
-from korvet_fast.cli.legacy_files import LegacyFilesError, Messages, cut_whole, write_messages
+from korvet_fast.cli.legacy_files import LegacyFilesError, Messages, write_messages
 from korvet_fast.cli.session import count
 from korvet_fast.cli.store import Offline, offline_options, run_offline
 from korvet_fast.core.broker import Broker
@@ -93,7 +94,7 @@ def _read(partition: LegacyPartition, loop: asyncio.AbstractEventLoop) -> Iterat
     while at < (end := partition.high_watermark.offset):
         reading = partition.read_messages(at, min(end, at + size))
         data = b"".join(asyncio.run_coroutine_threadsafe(reading, loop).result())
-        whole = cut_whole(data)
+        whole = whole_messages(data)
         if whole:
             yield Messages(at, data[:whole])
             at, size = at + whole, _PIECE

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
-from zlib import crc32
+
+from korvet_fast._native import whole_messages
 
 _FOLDER = re.compile(r"(.+)-([0-9]{1,9})")
 _SEGMENT = re.compile(r"[0-9]{20}\.kafka")
-_HEADERS = {0: 5, 1: 6}  # magic -> bytes of an entry between LENGTH and payload
 
 
 class LegacyFilesError(Exception):
@@ -71,10 +71,10 @@ def read_messages(partition: LegacyPartition, start: int, most: int) -> Iterator
             source.seek(position - base)
             while position < size:
                 data = source.read(most)
-                whole = cut_whole(data)
+                whole = whole_messages(data)
                 if whole == 0 and len(data) < size - position:  # a message that is larger than `most`
                     data += source.read(int.from_bytes(data[:4]) + 4 - len(data)) if len(data) >= 4 else b""
-                    whole = cut_whole(data)
+                    whole = whole_messages(data)
                 if whole == 0:
                     if base != last:
                         raise LegacyFilesError(f"{file}: no whole message with a good CRC at byte {position - base}")
@@ -113,19 +113,3 @@ def write_messages(folder: Path, messages: Iterable[Messages], segment_bytes: in
     finally:
         if file is not None:
             file.close()
-
-
-def cut_whole(data: bytes) -> int:
-    """How many bytes of `data` are whole messages with good CRCs."""
-    position, view = 0, memoryview(data)
-    while len(data) - position >= 6:
-        length = int.from_bytes(data[position : position + 4], signed=True)
-        end = position + 4 + length
-        header = _HEADERS.get(data[position + 4], 0)
-        if not header or length < header or end > len(data):
-            break
-        payload = position + 4 + header
-        if crc32(view[payload:end]) != int.from_bytes(data[payload - 4 : payload]):
-            break
-        position = end
-    return position

@@ -18,7 +18,7 @@ from korvet_reference.column_rows import ColumnRows, RowRun, build_rows, row_pla
 from korvet_reference.columns import Column, build_batch, to_columns
 from korvet_reference.frames import Frames
 from korvet_reference.header import Batch
-from korvet_reference.legacy import down_convert, to_messages, to_values, up_convert
+from korvet_reference.legacy import down_convert, to_messages, to_values, up_convert, whole_messages
 from korvet_reference.page import decode_batches, decode_records
 from korvet_reference.resp import Replies, ReplyError, encode_command_parts, encode_commands, parse_replies, parse_reply
 from korvet_reference.rows import ArrowRecords
@@ -62,5 +62,6 @@ __all__ = [
     "up_convert",
     "validate_batch",
     "validate_batches",
+    "whole_messages",
     "write_messages",
 ]

@@ -113,6 +113,18 @@ def down_convert(batches: Bytes, start: int, end: int) -> bytearray:
     return out
 
 
+def whole_messages(messages: Bytes) -> int:
+    """How many bytes, from the beginning, are whole messages with right checksums."""
+    whole = 0
+    try:
+        for message in _read_messages(messages):
+            message.check()
+            whole += LENGTH + len(message.data)
+    except CodecError:
+        pass  # what stands there is torn, or no message
+    return whole
+
+
 def to_messages(batch: Bytes, limit: int) -> tuple[bytearray, int]:
     """One batch of a producer as messages of magic 1, and the offsets they take.
 

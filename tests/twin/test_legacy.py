@@ -57,6 +57,12 @@ def test_up_convert(data: bytes, largest: int, limit: int, size: int) -> None:
     agree(lambda impl: impl.up_convert(data, largest, limit, size))
 
 
+@given(sets)
+@examples(200)
+def test_whole_messages(data: bytes) -> None:
+    agree(lambda impl: impl.whole_messages(data))
+
+
 @given(logs, st.one_of(st.integers(0, 300), int64s), st.one_of(st.integers(0, 300), int64s))
 @examples(300)
 def test_down_convert(data: bytes, start: int, end: int) -> None:

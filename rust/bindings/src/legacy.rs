@@ -56,6 +56,13 @@ pub(crate) fn down_convert(
     Ok(PyByteArray::new(py, &messages))
 }
 
+/// How many bytes of `messages`, from its beginning, are whole messages of Kafka 0.7 with right checksums.
+#[pyfunction]
+pub(crate) fn whole_messages(py: Python<'_>, messages: Input) -> usize {
+    let data = messages.as_slice();
+    run(py, data.len(), || legacy::whole_messages(data))
+}
+
 /// One version 2 batch of a producer as one for a log in the format `legacy`, each record a message of magic 1; and how many
 /// offsets it takes. The producer's id, epoch and sequence are kept.
 ///

@@ -46,7 +46,7 @@ mod _native {
     #[pymodule_export]
     use crate::frames::Frames;
     #[pymodule_export]
-    use crate::legacy::{down_convert, to_messages, to_values, up_convert};
+    use crate::legacy::{down_convert, to_messages, to_values, up_convert, whole_messages};
     #[pymodule_export]
     use crate::mapping::FileMapping;
     #[pymodule_export]

@@ -44,6 +44,8 @@ async def fetch(session: Session, request: Values, version: int) -> Values:
         {"topic": topic["topic"], "partitions": await pace.map(partial(_translate, aborted), parts)}
         for topic, parts in zip(topics, results, strict=True)
     ]
+    for held in (*(rows for _, rows in positions), *results, *(topic["partitions"] for topic in topics)):
+        await pace.discard(held)
     for done in (positions, results, topics):
         await pace.discard(done)
     return {"responses": responses}
