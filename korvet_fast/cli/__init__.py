@@ -3,13 +3,11 @@
 Exit codes: 0 done, 1 it failed, 2 it was asked for in a way that cannot be.
 """
 
-import sys
 from importlib import import_module
 from typing import Any
 
 import click
 
-from korvet_fast.cli.memory import use_c_allocator
 from korvet_fast.printable import printable
 
 COMMANDS = {
@@ -70,6 +68,4 @@ def root() -> None:
 
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line; ends the process as every click program does."""
-    if arguments is None and sys.argv[1:2] == ["serve"]:
-        use_c_allocator()
     return root(arguments, prog_name="korvet-fast")
