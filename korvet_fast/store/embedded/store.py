@@ -174,7 +174,9 @@ class EmbeddedStore:
         """See `LogStore.append`."""
         state = self._logs.get(log)
         if state is None:
-            state = self._create(log, at)
+            if at != 0:
+                raise OffsetConflict(0)
+            state = self._create(log)
         end = state.append(batches, at, segment_limits, self._files)
         if not sync and state.durable == at:
             state.durable = end
@@ -186,14 +188,12 @@ class EmbeddedStore:
         durable = self._commit.ask(state)
         return Appending(self._stored, durable) if sync else self._at_once
 
-    def _create(self, name: str, at: int) -> Log:
-        if at != 0:
-            raise OffsetConflict(0)
+    def _create(self, name: str, start: int = 0) -> Log:
         directory = self._directory / directory_name(name)
         if not self._ready:
             raise StoreError(_CLOSED)
         try:
-            log = self._logs[name] = Log.create(name, directory, self._interval)
+            log = self._logs[name] = Log.create(name, directory, self._interval, start)
         except OSError as error:
             raise StoreError(f"{directory} cannot be made: {error.strerror}") from error
         return log
@@ -272,6 +272,11 @@ class EmbeddedStore:
             await asyncio.get_running_loop().run_in_executor(self._writers, self._remove, removed)
         except OSError as error:
             raise StoreError(f"{log} is dropped, but {removed} cannot be removed: {error}") from error
+
+    async def restart(self, log: str, start: int) -> None:
+        """See `CopyStore.restart`."""
+        await self.drop(log)
+        self._create(log, start)
 
     def _put_aside(self, log: Log) -> Path:
         """Take a log out of sight in one step, so that a new one of its name can be made at once."""
