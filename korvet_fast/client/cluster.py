@@ -79,6 +79,15 @@ class Cluster:
         answer = await self._first.request(FIND_COORDINATOR, find_coordinator_request(group))
         return await self._connection(read_coordinator(group, answer))
 
+    async def broker(self, identity: int) -> Connection:
+        """A connection to the broker with this id."""
+        await self.metadata([])
+        endpoint = self._metadata.brokers.get(identity)
+        if endpoint is None:
+            known = ", ".join(map(str, sorted(self._metadata.brokers)))
+            raise ClientError(f"there is no broker {identity} at this moment; there are {known}")
+        return await self._connection(endpoint)
+
     async def brokers(self) -> list[Connection]:
         """A connection to every broker."""
         await self.metadata([])

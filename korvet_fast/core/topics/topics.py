@@ -313,6 +313,23 @@ class Topics(TopicIndex):
                     await asyncio.sleep(0)
                 await self._reconcile([topic])
 
+    async def arrange(self, topic: Topic, index: int, replicas: Sequence[int], changer: Changer | None = None) -> None:
+        """Have the replicas of a partition stand in this order: the first one leads when leaders are elected.
+
+        Raises `KorvetError` INVALID_REPLICA_ASSIGNMENT if they are others, UNKNOWN_TOPIC_OR_PARTITION if it is gone.
+        """
+        async with (changer or self._own).turn():
+            await self._refresh()
+            present = topic.replicas[index] if topic.replicas else ()
+            if sorted(present) != sorted(replicas):
+                raise KorvetError(
+                    Errors.INVALID_REPLICA_ASSIGNMENT,
+                    f"the copies of {topic.name}:{index} stay where they are: {present}",
+                )
+            arranged = [*topic.replicas[:index], list(replicas), *topic.replicas[index + 1 :]]
+            await self._rewrite(topic, topic.describe()._replace(replicas=arranged))
+            topic.replicas = arranged
+
     async def alter(
         self,
         topic: Topic,
