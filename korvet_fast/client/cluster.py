@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from korvet_fast.client.connection import Connection, connect
-from korvet_fast.client.protocol.errors import ClientError, Unreachable, check_error_code
+from korvet_fast.client.protocol.errors import ClientError, ConnectionLost, Unreachable, check_error_code
 from korvet_fast.client.protocol.metadata import ClusterMetadata, metadata_request
 from korvet_fast.client.protocol.requests import find_coordinator_request, read_coordinator
 from korvet_fast.endpoint import Address
@@ -32,7 +32,7 @@ class Cluster:
         for endpoint in self._bootstrap:
             try:
                 self._first = await self._connection(endpoint)
-            except Unreachable as error:
+            except (Unreachable, ConnectionLost) as error:
                 failures.append(str(error))
             else:
                 return self

@@ -32,6 +32,7 @@ class Election:
         self._peers = peers
         self._voter = Voter(-1, min(voters))
         self._saved: bytes | None = None
+        self._campaigning = asyncio.Lock()
         self._saving = asyncio.Lock()  # held from a promise until it is on disk
 
     @property
@@ -93,8 +94,12 @@ class Election:
 
         Returns when what was there before is settled.
         """
-        if self._log.is_ready and self.leader == self._own:
-            return ""
+        async with self._campaigning:  # this broker may be trying already to take up what it led last
+            if self._log.is_ready and self.leader == self._own:
+                return ""
+            return await self._campaign(unclean=unclean)
+
+    async def _campaign(self, *, unclean: bool) -> str:
         request = VoteRequest(self._own, self.epoch + 1, self.position, trial=True, unclean=unclean)
         votes = await self._collect(request)
         known = max((vote.promise.epoch for vote in votes.values()), default=-1)

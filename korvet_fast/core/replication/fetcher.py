@@ -15,7 +15,7 @@ from korvet_fast.errors import NONE, Errors, StoreError
 
 logger = logging.getLogger(__name__)
 
-_WAIT_MS = 500  # that a leader may wait for more
+LONGEST_WAIT_MS = 500  # that a leader may wait for more
 _AGAIN = 0.1  # seconds after a failure
 
 # Which broker is asked, and for which logs; an empty list: for nothing, at this moment.
@@ -23,9 +23,9 @@ FindLogs = Callable[[], tuple[int, Sequence[Replica]]]
 
 
 class Fetcher:
-    """Copies logs from one broker until it is stopped. `on_leader` is told of whom others say that they lead a log.
+    """Copies logs from one broker until it is stopped. `wait_ms`: that the broker may wait for more.
 
-    `reached`: whether the broker answered the last time.
+    `on_leader` is told of whom others say that they lead a log. `reached`: whether the broker answered the last time.
     """
 
     def __init__(
@@ -33,12 +33,14 @@ class Fetcher:
         peers: Peers,
         clock: Clock,
         find: FindLogs,
+        wait_ms: int = LONGEST_WAIT_MS,
         on_leader: Callable[[FetchedLog], None] = lambda _: None,
     ) -> None:
         self.reached = False
         self._peers = peers
         self._clock = clock
         self._find = find
+        self._wait_ms = wait_ms
         self._on_leader = on_leader
         self._changed = asyncio.Event()
         self._complaint = ""
@@ -75,7 +77,7 @@ class Fetcher:
         if not ready:
             return False
         positions = [FetchPosition(one.name, one.state.epoch, one.state.end) for one in ready]
-        answers = await self._peers.fetch(broker, positions, _WAIT_MS)
+        answers = await self._peers.fetch(broker, positions, self._wait_ms)
         by_name = {one.log: one for one in answers}
         rows = [
             (replica, position, by_name[replica.name])

@@ -11,7 +11,7 @@ from korvet_fast.config import Settings
 from korvet_fast.core.background import BackgroundTasks
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.replication.election import Election
-from korvet_fast.core.replication.fetcher import Fetcher
+from korvet_fast.core.replication.fetcher import LONGEST_WAIT_MS, Fetcher
 from korvet_fast.core.replication.leading import LeaderSide
 from korvet_fast.core.replication.metadata_log import MetadataLog
 from korvet_fast.core.replication.peers import (
@@ -59,8 +59,11 @@ class Replication:
         self._log = MetadataLog(own, local, self.replicas.note_change)
         self.election = Election(own, self.brokers, self._log, local, peers)
         self.leading = LeaderSide(self._find_replica, local, clock, self._find_leader, self.replicas.change_isr)
-        self._fetchers = [Fetcher(peers, clock, self._finder(broker)) for broker in self.brokers if broker != own]
-        self._metadata_fetcher = Fetcher(peers, clock, self._find_metadata_log, self._learn_leader)
+        # Who waits for more keeps up: each fetch says so.
+        wait_ms = min(LONGEST_WAIT_MS, settings.number("replica.lag.timeout") // 4)
+        others = [broker for broker in self.brokers if broker != own]
+        self._fetchers = [Fetcher(peers, clock, self._finder(broker), wait_ms) for broker in others]
+        self._metadata_fetcher = Fetcher(peers, clock, self._find_metadata_log, wait_ms, self._learn_leader)
 
     # -- coming and going --------------------------------------------------------------------------------------------
 
