@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 
 from korvet_fast.core.replication.metadata_log import MetadataLog
-from korvet_fast.core.replication.peers import Peers, Vote, VoteRequest
+from korvet_fast.core.replication.peers import NotCarriedOut, Peers, Vote, VoteRequest
 from korvet_fast.core.replication.quorum import LogPosition, Promise, Voter, explain_defeat, is_elected
 from korvet_fast.errors import StoreError
 from korvet_fast.store.interface import KeyStore
@@ -32,6 +32,7 @@ class Election:
         self._peers = peers
         self._voter = Voter(-1, min(voters))
         self._saved: bytes | None = None
+        self._is_open = False
         self._campaigning = asyncio.Lock()
         self._saving = asyncio.Lock()  # held from a promise until it is on disk
 
@@ -51,10 +52,11 @@ class Election:
         return LogPosition(self._log.replica.epochs.last, self._log.replica.end)
 
     async def open(self) -> None:
-        """Read what was promised. Raises `StoreError`."""
+        """Read what was promised; the log is open. Nobody gets a vote before that. Raises `StoreError`."""
         self._saved = await self._store.load(_KEY)
         if self._saved is not None:
             self._voter = Voter(**json.loads(self._saved))
+        self._is_open = True
 
     async def _save(self) -> None:
         packed = json.dumps({"epoch": self._voter.epoch, "leader": self._voter.leader}).encode()
@@ -62,7 +64,9 @@ class Election:
             self._saved = packed
 
     async def vote(self, request: VoteRequest) -> Vote:
-        """Answer a candidate; the promise is on disk. Raises `StoreError`."""
+        """Answer a candidate; the promise is on disk. Raises `NotCarriedOut` and other `StoreError`s."""
+        if not self._is_open:
+            raise NotCarriedOut(f"broker {self._own} is starting")
         async with self._saving:
             voter = Voter(self._voter.epoch, self._voter.leader) if request.trial else self._voter
             before = voter.epoch
@@ -95,9 +99,13 @@ class Election:
         Returns when what was there before is settled.
         """
         async with self._campaigning:  # this broker may be trying already to take up what it led last
-            if self._log.is_ready and self.leader == self._own:
-                return ""
-            return await self._campaign(unclean=unclean)
+            if self._is_leading:
+                await self.ask_who_leads()  # nobody tells a leader that was cut off of the next one
+            return "" if self._is_leading else await self._campaign(unclean=unclean)
+
+    @property
+    def _is_leading(self) -> bool:
+        return self._log.is_ready and self.leader == self._own
 
     async def _campaign(self, *, unclean: bool) -> str:
         request = VoteRequest(self._own, self.epoch + 1, self.position, trial=True, unclean=unclean)

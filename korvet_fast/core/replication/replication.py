@@ -51,7 +51,7 @@ class Replication:
         self.on_change: Callable[[], None] = lambda: None
         self._peers = peers
         self._clock = clock = Clock()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._running: list[asyncio.Task[None]] = []
         self._background = BackgroundTasks(RateLimitedLog(clock.monotonic))
         self.registry = Registry(clock, self._ask)
         start = self._background.start
@@ -78,8 +78,8 @@ class Replication:
                 raise StoreError(
                     "the directory has topics of a broker without replication.peers; start this broker with another one"
                 )
-            await self.election.open()
             await self._log.open()
+            await self.election.open()
         except BaseException:
             await self.local.close()
             raise
@@ -89,7 +89,7 @@ class Replication:
             self._keep_leader(),
             *(fetcher.run() for fetcher in self._fetchers),
         ):
-            self._tasks.add(asyncio.get_running_loop().create_task(work))
+            self._running.append(self._background.start(work))
         try:
             await self._await_registry()
         except BaseException:
@@ -111,9 +111,8 @@ class Replication:
 
     async def close(self) -> None:
         """Stop copying, and close this broker's own store. Raises `StoreError`."""
-        for task in self._tasks:
+        for task in self._running:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
         for replica in self.replicas.logs.values():
             replica.stop_leading()
         self._log.stop_leading()
