@@ -120,7 +120,7 @@ ELECT_LEADERS = message(
     2,
     request=(
         Field("election_type", "int8", 1),
-        Field("topic_partitions", "[]", nullable=0, default=None, fields=(
+        Field("topic_partitions", "[]", nullable=0, fields=(
             Field("topic", "string"),
             Field("partitions", "[]int32"),
         )),
