@@ -223,11 +223,11 @@ wheel-install: wheel
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
 
 # Foreign programs by the packages of Debian that have them.
-TOOLS := kcat redis-server redis-cli valgrind chromium chromedriver
+TOOLS := kcat redis-server redis-cli valgrind chromium chromedriver nc
 ZOOKEEPER := /usr/share/java/zookeeper.jar
-PACKAGES := kcat redis-server valgrind chromium chromium-driver zookeeper
+PACKAGES := kcat redis-server valgrind chromium chromium-driver zookeeper netcat-openbsd
 
-tools: programs jars drivers  ## foreign programs the tests use: kcat, redis-server, valgrind, ZooKeeper and a browser from Debian, Kafka's jars from Maven, clients
+tools: programs jars drivers  ## foreign programs the tests use: kcat, redis-server, valgrind, nc, ZooKeeper and a browser from Debian, Kafka's jars from Maven, clients
 
 programs:
 	@command -v $(TOOLS) >/dev/null && [ "$$(command -v $(TOOLS) | wc -l)" = "$(words $(TOOLS))" ] && [ -e $(ZOOKEEPER) ] || \

@@ -125,22 +125,22 @@ async def join(connection: Connection, group: str, crowd: Crowd) -> Member:
 
 async def heartbeat(peer: Peer, members: list[Member], seconds: float) -> dict[str, float]:
     """Everybody lives for a while; what that costs the broker."""
-    beats = 0
+    heartbeats = 0
     before, began = spent(peer), time.perf_counter()
 
     async def live(number: int, member: Member) -> None:
-        nonlocal beats
+        nonlocal heartbeats
         await asyncio.sleep(number * INTERVAL / len(members))
         asked = {"group_id": member.group, "member_id": member.id, "generation_id": member.generation}
         while time.perf_counter() < began + seconds:
             answer = await member.connection.request(HEARTBEAT, asked)
             assert answer["error_code"] in (0, REBALANCE_IN_PROGRESS), answer
-            beats += 1
+            heartbeats += 1
             await asyncio.sleep(INTERVAL)
 
     await asyncio.gather(*(live(*each) for each in enumerate(members)))
     passed = time.perf_counter() - began
-    return {"heartbeats/s": beats / passed, "% of a core for them": 100 * (spent(peer) - before) / passed}
+    return {"heartbeats/s": heartbeats / passed, "% of a core for them": 100 * (spent(peer) - before) / passed}
 
 
 def spent(peer: Peer) -> float:

@@ -1,4 +1,4 @@
-"""Kafka 0.7's door beside Kafka's, of one broker over files, in turns.
+"""Kafka 0.7's listener beside Kafka's, of one broker over files, in turns.
 
     python -m benchmarks.legacy [--rounds 5] [--sets 1500] [--reads 500]
 
@@ -27,7 +27,7 @@ from korvet_fast.wire.kafka.shapes.fetch import FETCH
 from korvet_fast.wire.kafka.shapes.produce import PRODUCE
 from korvet_fast.wire.kafka.shapes.topics import CREATE_TOPICS
 
-TARGET = 0.6  # of Kafka's door
+TARGET = 0.6  # of Kafka's listener
 RECORDS, SIZE = 200, 200
 VALUE = b"0123456789" * (SIZE // 10)
 MESSAGE = struct.pack(">ibbI", SIZE + 6, 1, 0, zlib.crc32(VALUE)) + VALUE
@@ -36,7 +36,7 @@ HEADER: dict[str, Any] = {"correlation_id": 1, "client_id": None}
 
 
 class Broker(Peer):
-    """Korvet Fast of this tree, over files, with both doors."""
+    """Korvet Fast of this tree, over files, with both listeners."""
 
     name = "embedded"
 
@@ -72,7 +72,7 @@ def _request(number: int, rest: bytes) -> bytes:
 
 
 def produce_new(broker: Broker, sets: int) -> float:
-    """The same through Kafka's door."""
+    """The same through Kafka's listener."""
     batch = native.build_batch(_columns(), 0, 0, -1, -1, -1)
     topics = [{"name": "new", "partition_data": [{"index": 0, "records": bytes(batch)}]}]
     values = HEADER | {"api_key": 0, "api_version": 9, "acks": -1, "timeout_ms": 30_000, "topic_data": topics}
@@ -98,7 +98,7 @@ def fetch_old(broker: Broker, reads: int) -> float:
 
 
 def fetch_new(broker: Broker, reads: int) -> float:
-    """The same through Kafka's door."""
+    """The same through Kafka's listener."""
     partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": PAGE}
     values = HEADER | {"api_key": 1, "api_version": 12, "max_wait_ms": 0, "min_bytes": 1, "max_bytes": PAGE}
     values["topics"] = [{"topic": "new", "partitions": [partition]}]

@@ -83,7 +83,7 @@ def table(result: dict[str, Any]) -> str:
             value = f"{ratio['ratio']:.2f}" if ratio else ""
             cells.append([*figures, ratio.get("what", ""), value, ratio.get("target", ""), verdict])
             figures = [""] * len(figures)
-    return "\n".join([_head(result), "", draw(cells)]) + _strangers(result["rows"]) + _profiles(result["rows"])
+    return "\n".join([_head(result), "", draw(cells)]) + _tell_of_others(result["rows"]) + _profiles(result["rows"])
 
 
 def _profiles(rows: list[Row]) -> str:
@@ -110,7 +110,7 @@ def _head(result: dict[str, Any]) -> str:
     )
 
 
-def _strangers(rows: list[Row]) -> str:
+def _tell_of_others(rows: list[Row]) -> str:
     """A sentence if other programs were at work on most loads: the figures are then not to be quoted."""
     used = [value for row in rows for values in row["others_cpu"].values() for value in values]
     busy = statistics.median(used) if used else 0.0

@@ -18,6 +18,7 @@ __all__ = [
     "ArrowRecords",
     "Batch",
     "Column",
+    "ColumnRows",
     "FileMapping",
     "Flusher",
     "Frames",
@@ -25,10 +26,12 @@ __all__ = [
     "ProduceRun",
     "Replies",
     "ReplyError",
+    "RowRun",
     "Schema",
     "assign_offsets",
     "batch_headers",
     "build_batch",
+    "build_rows",
     "decode_batches",
     "decode_records",
     "down_convert",
@@ -41,6 +44,7 @@ __all__ = [
     "parse_reply",
     "recompress",
     "reserve",
+    "row_places",
     "slice_batches",
     "to_arrow",
     "to_columns",
@@ -152,7 +156,7 @@ class Batch:
     def max_timestamp(self, /) -> int:
         """Largest time, in ms, as written in the header (`validate_batches` computes it from the records)."""
     @property
-    def numbers(self, /) -> tuple[int, int, int, int] | None:
+    def producer_sequence(self, /) -> tuple[int, int, int, int] | None:
         """(producer id, its epoch, its sequence number for the first record, how many records); None for no producer."""
     @property
     def producer_epoch(self, /) -> int:
@@ -177,6 +181,32 @@ class Column:
         """A read-only view, for those who ask by method (PEP 688)."""
     def __len__(self, /) -> int:
         """How many numbers, or bytes."""
+
+@final
+class ColumnRows:
+    """
+    A producer's column of values, with one of keys or None: each a list of bytes and None (views of bytes are copied), or
+    an Arrow array of binary. They are read in place, and must not be written to while the rows are used.
+    """
+    def __len__(self, /) -> int:
+        """How many rows."""
+    def __new__(cls, /, keys: Any | None, values: Any) -> ColumnRows:
+        """
+        Raises `TypeError` naming the row for anything but bytes, `BAD_COLUMNS` for an array of another type, and
+        `BAD_VALUE` for columns of different lengths.
+        """
+    def choose(self, /, partitions: SupportsIndex) -> Column:
+        """
+        The partition of each row's key, out of `partitions`, as Java's client chooses it (murmur2); -1 for a null key.
+        Raises `BAD_VALUE` for no partitions.
+        """
+    def runs(self, /, chosen: Buffer | None, most_bytes: SupportsIndex, most_rows: SupportsIndex) -> list[RowRun]:
+        """
+        Runs of rows for one partition each, at most `most_bytes` and `most_rows` of them, one row at least: full ones as
+        they fill, then the rest by their first row. `chosen`: i[n], the partition of each row; None: -1 for all.
+
+        Raises `BAD_COLUMNS` if `chosen` is not one number for each row.
+        """
 
 @final
 class FileMapping:
@@ -361,6 +391,41 @@ class ReplyError:
         """The whole text."""
 
 @final
+class RowRun:
+    """Rows of a `ColumnRows` that go to one partition, in order."""
+    def __len__(self, /) -> int:
+        """How many rows."""
+    def build(
+        self,
+        /,
+        timestamp: SupportsIndex,
+        compression: SupportsIndex,
+        producer_id: SupportsIndex,
+        producer_epoch: SupportsIndex,
+        base_sequence: SupportsIndex,
+    ) -> bytes:
+        """
+        One version 2 batch of them, all with the time `timestamp` in ms. The checksum is set, the leader epoch is -1. -1
+        for producer id, epoch and sequence if there is no idempotent producer.
+
+        Raises `BAD_COUNT` for no rows, `UNKNOWN_COMPRESSION`, and `OVERSIZE` beyond 2 GiB.
+        """
+    def halves(self, /) -> tuple[RowRun, RowRun]:
+        """The first and the second half."""
+    def keys(self, /) -> list[bytes | None]:
+        """Their keys; None for a null, and for all without a column of keys."""
+    @property
+    def partition(self, /) -> int:
+        """Where they go; -1: nobody chose."""
+    def rows(self, /) -> list[int]:
+        """The numbers of the rows."""
+    @property
+    def size(self, /) -> int:
+        """Bytes of their records in a batch, at most."""
+    def values(self, /) -> list[bytes | None]:
+        """Their values."""
+
+@final
 class Schema:
     """
     A message shape, compiled once from a table of fields.
@@ -445,6 +510,22 @@ def build_batch(
     names missing or unknown and for columns that disagree, `BAD_OFFSET` for offsets that do not rise, or leave the 31
     bits above `base_offset`, `BAD_COUNT` for no records, `OUT_OF_RANGE` for times too far apart, `UNKNOWN_COMPRESSION`,
     and `OVERSIZE` beyond 2 GiB.
+    """
+
+def build_rows(
+    keys: Any | None,
+    values: Any,
+    timestamps: Buffer,
+    compression: SupportsIndex,
+    producer_id: SupportsIndex,
+    producer_epoch: SupportsIndex,
+    base_sequence: SupportsIndex,
+) -> bytes:
+    """
+    One version 2 batch of columns as `ColumnRows` takes them. `timestamps`: q[n], in ms. The rest as `RowRun.build`.
+
+    Raises as `ColumnRows` and `RowRun.build`, `BAD_COLUMNS` if there is not one time for each value, and `OUT_OF_RANGE` for
+    times too far apart.
     """
 
 def decode_batches(
@@ -572,6 +653,16 @@ def reserve(size: SupportsIndex) -> bytearray:
     `bytearray(size)` writes zeros first, which costs a quarter of what reading a page from the page cache does.
     """
 
+def row_places(
+    ended: SupportsGetItem[int, tuple[RowRun, SupportsIndex, SupportsIndex]], count: SupportsIndex
+) -> tuple[list[int], list[int]]:
+    """
+    Partitions and offsets of `count` rows, in their order. `ended`: runs, where each went, and the offset of its first
+    row, -1 if that is not known; the others follow it. Rows of no run have -1 and -1.
+
+    Raises `BAD_VALUE` for a row that is not below `count`.
+    """
+
 def slice_batches(
     data: Buffer, start: SupportsIndex, limit: SupportsIndex, max_bytes: SupportsIndex
 ) -> tuple[int, int, int]:
@@ -670,7 +761,7 @@ def validate_batch(
 ) -> tuple[int, int, int, int, tuple[int, int, int, int] | None]:
     """
     As `validate_batches`, of data that must be one batch. The result is what an append needs to know: (size, count,
-    largest time in ms, flags, `numbers` as of a `Batch`).
+    largest time in ms, flags, `producer_sequence` as of a `Batch`).
 
     `flags`: the attributes that only brokers and transactions set: 8 time of append, 16 transactional, 32 control; 0 for
     most batches. `DECOMPRESSION_LIMIT` is raised after no more work than `limit` bytes are, so that a caller may

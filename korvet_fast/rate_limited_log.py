@@ -28,6 +28,10 @@ class RateLimitedLog:
         """A warning."""
         self._say(logging.WARNING, kind, text, None)
 
+    def fail(self, kind: str, text: str) -> None:
+        """Something that a person has to mend."""
+        self._say(logging.ERROR, kind, text, None)
+
     def error(self, kind: str, text: str, error: BaseException) -> None:
         """An unexpected error, with its traceback."""
         self._say(logging.ERROR, f"{kind} {type(error).__name__}", text, error)

@@ -8,12 +8,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from pausable import PausableProcess
 from redis_server import free_port
 
 READY_WITHIN = 200.0  # seconds: a busy machine may take long
 
 
-class BrokerProcess:
+class BrokerProcess(PausableProcess):
     """`korvet-fast serve` as a child process over one data directory; the address stays the same over restarts.
 
     `before`: a command that runs the broker in its turn (`prlimit --nofile=64`). `arguments`: more of them for `serve`.

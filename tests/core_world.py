@@ -6,6 +6,7 @@ from asyncio import Future
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from korvet_fast.core.clock import Clock
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
+from korvet_fast.store.interface import OpenedLog
 from korvet_fast.store.types import LARGE, Appending, Bounds, RecordBatch, SegmentLimits
 from shared_store import Server, SharedStore
 
@@ -62,7 +64,10 @@ class Unruly:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
 
-    def append(
+    def open_log(self, log: str) -> OpenedLog:
+        return OpenedLog(partial(self._append, log), partial(self._read, log))
+
+    def _append(
         self,
         log: str,
         batches: Sequence[RecordBatch],
@@ -73,7 +78,7 @@ class Unruly:
     ) -> Appending:
         if self.refuse is not None:
             raise self.refuse
-        appending = self.store.append(log, batches, at, sync=sync, segment_limits=segment_limits)
+        appending = self.store.open_log(log).append(batches, at, sync=sync, segment_limits=segment_limits)
         if self.fail:
             failed: Future[None] = asyncio.get_running_loop().create_future()
             failed.set_exception(StoreError("failed at once"))
@@ -98,9 +103,9 @@ class Unruly:
             raise self.refuse_cut
         return await self.store.apply_retention(log, **what)
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> Any:
+    async def _read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> Any:
         self.reads += 1
-        return await self.store.read(log, start, max_bytes, limit, copy=copy)
+        return await self.store.open_log(log).read(start, max_bytes, limit, copy=copy)
 
 
 class World:

@@ -36,7 +36,7 @@ def before(first: Answer, second: Answer) -> bool:
     return first.received < second.begun
 
 
-def count_tenures(answers: Iterable[Answer]) -> int:
+def count_ownerships(answers: Iterable[Answer]) -> int:
     """How often at least a group was handed over, and once more, if one broker at a time said these.
 
     A heartbeat is answered well also by one who is still loading the group, so that it says nothing about this.
@@ -60,8 +60,8 @@ def check(answers: Iterable[Answer], takings: Mapping[str, int]) -> None:
         groups[each.group].append(each)
     broken: list[str] = []
     for group, rows in groups.items():
-        if (tenures := count_tenures(rows)) > takings[group]:
-            broken.append(f"{group}: {tenures} tenures, and it was taken {takings[group]} times")
+        if (ownerships := count_ownerships(rows)) > takings[group]:
+            broken.append(f"{group}: {ownerships} ownerships, and it was taken {takings[group]} times")
         broken += [*_stale(rows), *_named_twice(rows), *_misread(rows), *_gone_back(rows)]
     assert not broken, f"{len(broken)} rules broken:\n" + "\n".join(broken[:20])
 

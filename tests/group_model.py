@@ -279,7 +279,7 @@ class World:
         for waiter, asked in self.asked.items():
             if not asked.answered and not asked.dropped:
                 assert waiter in waiting | under_way, "nobody will answer this request"
-                assert waiter in under_way or self.now - asked.at <= LONGEST, "parked for too long"
+                assert waiter in under_way or self.now - asked.at <= LONGEST, "waits for too long"
 
     def check_kept(self) -> None:
         """What a group keeps, so that it need not be looked for with each request, is what it is."""

@@ -35,6 +35,7 @@ class SimulatedCluster:
     """`leaders`: None while an election runs. `hidden`: topics that no broker knows at the moment."""
 
     def __init__(self, nodes: int = 3, partitions: int = 3, topics: tuple[str, ...] = ("t", "u")) -> None:
+        self.partitions = partitions  # of each topic
         self.addresses = [Address(f"node{node}", 9092) for node in range(nodes)]
         self.leaders: dict[TopicPartition, int | None] = {}
         self.logs: dict[TopicPartition, Log] = {}

@@ -7,6 +7,7 @@ from producer_world import ProducerWorld
 def check(world: ProducerWorld) -> None:
     """Every message has ended, and nothing can happen any more."""
     check_accounts(world)
+    world.messages.check(world.cluster.partitions if world.config.partitioner == "murmur2" else None)
     for topic, index in world.cluster.logs:
         check_partition(world, topic, index)
 
@@ -28,6 +29,7 @@ def check_partition(world: ProducerWorld, topic: str, index: int) -> None:
     sent = [each for each in world.sent if (each.topic, each.partition) == (topic, index)]
     log = world.log(topic, index)
     values = {each.values[0]: each for each in sent}
+    number = {each: place for place, each in enumerate(world.sent)}
     delivered = [each for each in sent if each.outcome is Outcome.DELIVERED]
     offsets = [each.offset for each in delivered if each.offset >= 0]
     assert offsets == sorted(set(offsets))  # P2
@@ -39,7 +41,7 @@ def check_partition(world: ProducerWorld, topic: str, index: int) -> None:
         # Order, whatever failed between. An epoch fences what is late of those before it. A new producer id, after the
         # last epoch, does not: then what ended as unknown may be written behind what was sent later.
         fenced = world.cluster.producer_ids == 1
-        numbers = [values[each].number for each in log if fenced or values[each].outcome is Outcome.DELIVERED]
+        numbers = [number[values[each]] for each in log if fenced or values[each].outcome is Outcome.DELIVERED]
         assert numbers == sorted(numbers)
     counted = [each for each in sent if not isinstance(each.error, Cancelled)]
     if world.config.idempotent and world.config.on_failure == "stop":
@@ -47,5 +49,5 @@ def check_partition(world: ProducerWorld, topic: str, index: int) -> None:
         assert log == [each.values[0] for each in kept[: len(log)]]  # P5
     if world.config.on_failure != "continue":
         here = [each for each in world.ended if (each.topic, each.partition) == (topic, index)]
-        order = [each.number for each in here if not isinstance(each.error, BufferFull | Cancelled)]
+        order = [number[each] for each in here if not isinstance(each.error, BufferFull | Cancelled)]
         assert order == sorted(order)  # P14

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from enum import StrEnum
 from heapq import heappop, heappush
 from itertools import count
@@ -10,7 +11,8 @@ from typing import Any
 
 from korvet_fast.client.producer.broker_producer import Connect, Disconnect, Produce, ProduceRequest
 from korvet_fast.client.producer.config import read_config
-from korvet_fast.client.producer.message import Outcome, QueuedRecords
+from korvet_fast.client.producer.message import DeliveryFailed, Message, Outcome, QueuedRecords
+from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.pipeline import Action, FetchMetadata, InitProducerId, Pipeline
 from korvet_fast.client.protocol.errors import ConnectionLost, Unreachable
 from korvet_fast.endpoint import Address
@@ -23,6 +25,9 @@ from producer_cluster import (
     UNKNOWN_TOPIC,
     SimulatedCluster,
 )
+from producer_messages import SentMessage, SentMessages
+
+Sent = QueuedRecords | SentMessage
 
 
 class Fault(StrEnum):
@@ -66,9 +71,10 @@ class ProducerWorld:
         self.pipeline = Pipeline(read_config(settings), Random(seed))
         self.config = self.pipeline.config
         self.now = 1000.0
-        self.sent: list[QueuedRecords] = []
-        self.ended: list[QueuedRecords] = []
-        self.ended_at: dict[QueuedRecords, float] = {}
+        self.messages = SentMessages(self.pipeline)
+        self.sent: list[Sent] = []
+        self.ended: list[Sent] = []
+        self.ended_at: dict[Sent, float] = {}
         self.faults: deque[Fault] = deque()
         self.control_fails = 0  # so many of the next Metadata and InitProducerId requests get no answer
         self.down: set[int] = set()
@@ -94,9 +100,23 @@ class ProducerWorld:
         self.pump()
         return records
 
+    def send_together(self, topic: str, partition: int, times: int) -> None:
+        """Send messages in one turn of the loop, with and without keys; the pipeline runs when `pump` is called."""
+        for _ in range(times):
+            value = b"%d:" % next(self._values)
+            value += b"." * self.random.choice([0, 0, 0, 30])
+            key = b"k%d" % self.random.randrange(4) if self.random.random() < 0.3 else None
+            headers = [("h", b"v")] if self.random.random() < 0.1 else ()
+            named = None if partition < 0 else partition
+            message = Message(topic, value, key, headers, named, self.random.randrange(1 << 40))
+            wait = self.random.random() < 0.5
+            with suppress(DeliveryFailed):  # no memory, or the partition is stopped: it was not accepted
+                self.sent.append(self.messages.send(message, self.now, wait))
+
     def run(self, seconds: float) -> None:
         """Let time pass."""
         end = self.now + seconds
+        self.pump()
         while True:
             times = [self._events[0][0]] if self._events else []
             wake = self.pipeline.next_time()
@@ -162,9 +182,10 @@ class ProducerWorld:
         assert ledger.memory.used <= ledger.memory.total
         while ledger.ended:
             records = ledger.ended.popleft()
-            assert records not in self.ended_at, "a message ends once"
-            self.ended_at[records] = self.now
-            self.ended.append(records)
+            for each in self.messages.end(records) if isinstance(records, MessageRun) else [records]:
+                assert each not in self.ended_at, "a message ends once"
+                self.ended_at[each] = self.now
+                self.ended.append(each)
 
     def _at(self, delay: float, event: Callable[[], None]) -> None:
         heappush(self._events, (self.now + delay, next(self._numbers), event))
@@ -282,6 +303,6 @@ class ProducerWorld:
             self.bytes_of[key] = batch.data
 
 
-def outcomes(world: ProducerWorld, topic: str, partition: int, outcome: Outcome) -> list[QueuedRecords]:
+def outcomes(world: ProducerWorld, topic: str, partition: int, outcome: Outcome) -> list[Sent]:
     found = [each for each in world.sent if (each.topic, each.partition) == (topic, partition)]
     return [each for each in found if each.outcome is outcome]

@@ -21,6 +21,7 @@ from typing import Any
 
 import redis
 
+from pausable import PausableProcess
 from requirement import missing
 
 READY_WITHIN = 200.0  # seconds: a busy machine may take long
@@ -88,15 +89,7 @@ def free_port() -> int:
             return port
 
 
-def stand_still(process: "subprocess.Popen[Any]") -> None:
-    """SIGSTOP, and until every thread of it has stopped: the signal alone leaves a busy one time to go on."""
-    process.send_signal(signal.SIGSTOP)
-    tasks = Path(f"/proc/{process.pid}/task")
-    while any("\nState:\tT" not in (task / "status").read_text() for task in tasks.iterdir()):
-        time.sleep(0.001)
-
-
-class RedisServer:
+class RedisServer(PausableProcess):
     """One server over one directory; the port stays the same over restarts.
 
     `options` are lines of redis.conf with `_` for `-` (`appendonly="yes"`, `maxmemory="20mb"`, `aclfile=...`); change
@@ -223,16 +216,6 @@ class RedisServer:
         """End it (kill -9 unless told otherwise) and start it on the same port and directory."""
         self.stop(with_signal)
         return self.start()
-
-    def pause(self) -> None:
-        """SIGSTOP, and until it has really stopped: connections stay open and nothing is answered."""
-        assert self.process is not None
-        stand_still(self.process)
-
-    def resume(self) -> None:
-        """SIGCONT."""
-        assert self.process is not None
-        self.process.send_signal(signal.SIGCONT)
 
     def follow(self, master: "RedisServer") -> None:
         """Become a replica, and wait until everything is copied."""

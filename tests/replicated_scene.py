@@ -153,7 +153,7 @@ class ReplicatedScene:
         assert replica.progress is not None
         batch = make_record_batch(replica.end, count)
         batch.data[12:16] = replica.progress.epoch.to_bytes(4, "big")
-        return self.stores[identity].append(log, [batch], replica.end, sync=True).durable
+        return self.stores[identity].open_log(log).append([batch], replica.end, sync=True).durable
 
     def replica(self, log: str, identity: int) -> Replica:
         return self.brokers[identity].replicas.logs[log]

@@ -9,10 +9,12 @@ from asyncio import Future
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from batches import make_batch
 from korvet_fast import _native
 from korvet_fast.errors import OutcomeUnknown, StoreError, TooFewCopies
+from korvet_fast.store.interface import OpenedLog
 from korvet_fast.store.types import (
     BATCHES,
     ENTRIES,
@@ -104,12 +106,12 @@ class SharedStore:
         self.held: list[Callable[[], None]] | None = None
         self.refuses: str | None = None  # what `durability_error` answers
         self.lacking = False  # replicas: nothing becomes durable
-        self.attached: dict[str, tuple[int, int]] = {}  # log -> epoch, the end that the next append will find
+        self.acquired: dict[str, tuple[int, int]] = {}  # log -> epoch, the end that the next append will find
         self.log_formats: dict[str, LogFormat] = {}
         self.reading = self.most = 0  # reads under way, and how many were at the most
         self.scans: list[str] = []  # prefixes
         self._under_way: list[Appending] = []
-        self._follows: list[tuple[str, int, Callable[[], None]]] = []
+        self._subscriptions: list[tuple[str, int, Callable[[], None]]] = []
         self._lost: Callable[[str], None] = lambda why: None
         server.stores.append(self)
 
@@ -145,7 +147,7 @@ class SharedStore:
         stream.epoch = max(stream.epoch + 1, epoch)
         stream.end = max(stream.end, stream.last_record_end, floor)
         stream.epochs = [*(each for each in stream.epochs if each[1] < stream.end), (stream.epoch, stream.end)]
-        self.attached[log] = stream.epoch, stream.end
+        self.acquired[log] = stream.epoch, stream.end
         self.log_formats[log] = log_format
         return LeadershipGrant(
             stream.bounds,
@@ -158,7 +160,10 @@ class SharedStore:
         batches = self.server.stream(log).batches
         return b"".join(bytes(batch.data[:8]) + b"\0\0\0\x31" + batch.data[12:_HEAD] for batch in batches)
 
-    def append(
+    def open_log(self, log: str) -> OpenedLog:
+        return OpenedLog(partial(self._append, log), partial(self._read, log))
+
+    def _append(
         self,
         log: str,
         batches: Sequence[RecordBatch],
@@ -167,7 +172,7 @@ class SharedStore:
         copies: int = 1,
         segment_limits: SegmentLimits = LARGE,
     ) -> Appending:
-        if log not in self.attached:
+        if log not in self.acquired:
             raise NotLeader(f"{log} is not acquired")
         loop = asyncio.get_running_loop()
         stored: Future[None] = loop.create_future()
@@ -180,9 +185,9 @@ class SharedStore:
             return appending
         self._under_way.append(appending)
         (batch,) = batches
-        epoch, expected = self.attached[log]
+        epoch, expected = self.acquired[log]
         assert at >= expected, "core proposes an end that is below the last append's"
-        self.attached[log] = epoch, batch.last + 1
+        self.acquired[log] = epoch, batch.last + 1
         kept = batch._replace(data=bytes(batch.data))
 
         def apply() -> None:
@@ -199,12 +204,12 @@ class SharedStore:
         if self.server.down or self.server.full:
             return StoreError("the server is down" if self.server.down else "OOM")
         if stream.epoch != epoch:
-            self.attached.pop(log, None)
+            self.acquired.pop(log, None)
             return OffsetConflict(-1, fenced=True)
         if self.server.greedy:
             self.server.add(log, batch.first, b"foreign")
         if stream.end != expected or batch.first < stream.last_record_end:
-            self.attached[log] = epoch, stream.end
+            self.acquired[log] = epoch, stream.end
             return OffsetConflict(stream.bounds.end)
         stream.batches.append(batch)
         stream.end = stream.last_record_end = batch.last + 1
@@ -225,10 +230,10 @@ class SharedStore:
     def change_history(self, why: str) -> None:
         for appending in list(self._under_way):
             self._end(appending, OutcomeUnknown(why))
-        self.attached.clear()
+        self.acquired.clear()
         self._lost(why)
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
+    async def _read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
         self.reading += 1
         self.most = max(self.most, self.reading)
         await self._answer()
@@ -302,23 +307,23 @@ class SharedStore:
 
     async def is_leader(self, log: str) -> bool:
         await self._answer()
-        return log in self.attached and self.server.stream(log).epoch == self.attached[log][0]
+        return log in self.acquired and self.server.stream(log).epoch == self.acquired[log][0]
 
     def notify(
         self, log: str, end: int, on_append: Callable[[], None], wanted: Callable[[], bool] | None = None
     ) -> Callable[[], None]:
-        followed = (log, end, on_append)
-        self._follows.append(followed)
+        subscription = (log, end, on_append)
+        self._subscriptions.append(subscription)
         last_record_end = self.server.stream(log).last_record_end
         if last_record_end > end:
             asyncio.get_running_loop().call_soon(self.tell, log, last_record_end - 1)
-        return lambda: self._follows.remove(followed) if followed in self._follows else None
+        return lambda: self._subscriptions.remove(subscription) if subscription in self._subscriptions else None
 
     def tell(self, log: str, offset: int) -> None:
         """Another program put something at `offset`."""
-        for followed in [one for one in self._follows if one[0] == log and one[1] <= offset]:
-            self._follows.remove(followed)
-            followed[2]()
+        for subscription in [one for one in self._subscriptions if one[0] == log and one[1] <= offset]:
+            self._subscriptions.remove(subscription)
+            subscription[2]()
 
 
 def first_record(batch: bytes | bytearray | memoryview) -> int:

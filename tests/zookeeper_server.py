@@ -12,7 +12,8 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
-from redis_server import free_port, stand_still
+from pausable import PausableProcess
+from redis_server import free_port
 from requirement import missing, require
 
 JAR = Path("/usr/share/java/zookeeper.jar")  # its manifest names the others
@@ -31,7 +32,7 @@ clientPortAddress=127.0.0.1
 """
 
 
-class ZooKeeperServer:
+class ZooKeeperServer(PausableProcess):
     """One server; port and data stay the same over restarts."""
 
     def __init__(self, directory: Path) -> None:
@@ -79,16 +80,6 @@ class ZooKeeperServer:
             process, self.process = self.process, None
             process.send_signal(with_signal)
             process.wait(60)
-
-    def pause(self) -> None:
-        """SIGSTOP: connections stay open, and nothing is answered."""
-        assert self.process is not None
-        stand_still(self.process)
-
-    def resume(self) -> None:
-        """SIGCONT."""
-        assert self.process is not None
-        self.process.send_signal(signal.SIGCONT)
 
     def __enter__(self) -> "ZooKeeperServer":
         return self.start()

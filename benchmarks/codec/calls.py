@@ -66,6 +66,7 @@ def prepare(count: int) -> dict[str, Call]:
         "to_arrow": lambda impl: lambda: impl.to_arrow(batch, "orders", 0, ROW, 0, count, LIMIT, LIMIT, LIMIT),
         "build_batch": lambda impl: lambda: impl.build_batch(columns, 0, 0, -1, -1, -1),
         "ArrowRecords.batches": _with_rows(batch, count),
+        **_of_column_rows(count),
         "up_convert (0.7)": lambda impl: lambda: impl.up_convert(messages, LIMIT, LIMIT, PIECE),
         "down_convert (0.7)": lambda impl: lambda: impl.down_convert(legacy, 0, LIMIT),
         "to_messages": lambda impl: lambda: impl.to_messages(batch_of_values, LIMIT),
@@ -102,6 +103,31 @@ def _with_rows(batch: bytes, count: int) -> Call:
         )
 
     return make
+
+
+def _of_column_rows(count: int) -> dict[str, Call]:
+    """A producer's columns as lists: read, placed by their keys, cut into runs; runs as batches; where rows went."""
+    keys, values = [b"%08d" % place for place in range(count)], [VALUE] * count
+    times = array("q", [1 << 40]) * count
+
+    def read(impl: Any) -> Any:
+        rows = impl.ColumnRows(keys, values)
+        return rows.runs(rows.choose(2), LIMIT, count)
+
+    def build(impl: Any) -> Callable[[], object]:
+        runs = read(impl)
+        return lambda: [run.build(1 << 40, 0, -1, -1, -1) for run in runs]
+
+    def places(impl: Any) -> Callable[[], object]:
+        ended = [(run, run.partition, 0) for run in read(impl)]
+        return lambda: impl.row_places(ended, count)
+
+    return {
+        "ColumnRows.runs": lambda impl: lambda: read(impl),
+        "RowRun.build": build,
+        "build_rows": lambda impl: lambda: impl.build_rows(keys, values, times, 0, -1, -1, -1),
+        "row_places": places,
+    }
 
 
 def _columns(count: int) -> dict[str, Any]:

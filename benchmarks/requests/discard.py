@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
+from korvet_fast.store.interface import OpenedLog
 from korvet_fast.store.types import (
     BATCHES,
     LARGE,
@@ -16,19 +17,47 @@ from korvet_fast.store.types import (
 )
 
 
-class Discard:
-    """A `Store` that keeps of each log its first batch, so that there is something to fetch, and where it ends.
+class DiscardedLog:
+    """A log of which the first batch is kept, so that there is something to fetch, and where it ends."""
 
-    Everything is stored and durable at once. Keys and values are kept.
-    """
+    __slots__ = ("_appended", "bounds", "first")
+
+    def __init__(self, appended: Appending) -> None:
+        self._appended = appended
+        self.first: bytes | None = None
+        self.bounds = Bounds(0, 0, 0, 0)
+
+    def append(
+        self,
+        batches: Sequence[RecordBatch],
+        at: int,
+        sync: bool,
+        copies: int = 1,
+        segment_limits: SegmentLimits = LARGE,
+    ) -> Appending:
+        if self.first is None:
+            self.first = bytes(batches[0].data)
+        elif self.bounds.end != at:
+            raise OffsetConflict(self.bounds.end)
+        end = batches[-1].last + 1
+        self.bounds = Bounds(0, end, end, len(self.first), batches[-1].timestamp)
+        return self._appended
+
+    async def read(self, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
+        if start != 0 or self.first is None:
+            return ReadResult([], start)
+        return ReadResult([self.first], self.bounds.end)
+
+
+class Discard:
+    """A `Store` of such logs. Everything is stored and durable at once. Keys and values are kept."""
 
     layouts: tuple[str, ...] = (BATCHES,)
     syncs = False
     shared = producers = groups = plain_files = None
 
     def __init__(self) -> None:
-        self._first: dict[str, bytes] = {}
-        self._bounds: dict[str, Bounds] = {}
+        self._logs: dict[str, DiscardedLog] = {}
         self._values: dict[str, bytes] = {}
 
     async def open(self) -> None:
@@ -42,34 +71,18 @@ class Discard:
     def durability_error(self, log: str | None, sync: bool, copies: int) -> str | None:
         return None
 
-    def append(
-        self,
-        log: str,
-        batches: Sequence[RecordBatch],
-        at: int,
-        sync: bool,
-        copies: int = 1,
-        segment_limits: SegmentLimits = LARGE,
-    ) -> Appending:
-        bounds = self._bounds.get(log)
-        if bounds is None:
-            self._first[log] = bytes(batches[0].data)
-        elif bounds.end != at:
-            raise OffsetConflict(bounds.end)
-        end = batches[-1].last + 1
-        self._bounds[log] = Bounds(0, end, end, len(self._first[log]), batches[-1].timestamp)
-        return self._appended
+    def _find(self, log: str) -> DiscardedLog:
+        return self._logs.setdefault(log, DiscardedLog(self._appended))
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
-        if start != 0 or log not in self._first:
-            return ReadResult([], start)
-        return ReadResult([self._first[log]], self._bounds[log].end)
+    def open_log(self, log: str) -> OpenedLog:
+        found = self._find(log)
+        return OpenedLog(found.append, found.read)
 
     async def bounds(self, log: str) -> Bounds:
-        return self._bounds.get(log, Bounds(0, 0, 0, 0))
+        return self._find(log).bounds
 
     async def find_time(self, log: str, ms: int, start: int = 0) -> ReadResult:
-        return await self.read(log, start, 0, 0)
+        return await self._find(log).read(start, 0, 0)
 
     async def truncate(self, log: str, end: int) -> Bounds:
         return await self.bounds(log)
@@ -83,8 +96,7 @@ class Discard:
         return await self.bounds(log)
 
     async def drop(self, log: str) -> None:
-        self._first.pop(log, None)
-        self._bounds.pop(log, None)
+        self._logs.pop(log, None)
 
     async def load(self, key: str) -> bytes | None:
         return self._values.get(key)

@@ -3,11 +3,13 @@
 Exit codes: 0 done, 1 it failed, 2 it was asked for in a way that cannot be.
 """
 
+import sys
 from importlib import import_module
 from typing import Any
 
 import click
 
+from korvet_fast.cli.memory import use_c_allocator
 from korvet_fast.printable import printable
 
 COMMANDS = {
@@ -19,6 +21,8 @@ COMMANDS = {
     "consume": "Print the records of a topic.",
     "ingest": "Load files into a topic, with Spark.",
     "export": "Write a topic to files, or follow it, with Spark.",
+    "import-07": "Load a log directory of Kafka 0.7 into a store, positions kept.",
+    "export-07": "Write topics of Kafka 0.7's format as a log directory of Kafka 0.7.",
     "doctor": "Check the store and the addresses, and say what acks=all survives.",
 }
 
@@ -32,7 +36,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"korvet_fast.cli.{cmd_name}").command
+        command: click.Command = import_module(f"korvet_fast.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -67,4 +71,6 @@ def root() -> None:
 
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line; ends the process as every click program does."""
+    if arguments is None and sys.argv[1:2] == ["serve"]:
+        use_c_allocator()
     return root(arguments, prog_name="korvet-fast")

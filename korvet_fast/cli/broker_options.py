@@ -57,17 +57,30 @@ def broker_options(function: Callable[[BrokerOptions], None]) -> Callable[..., N
 
 
 _SERVED = "|".join(f"{scheme}://HOST:PORT" for scheme in DIALECTS)
-_OPTIONS = (
+store_option = click.option(
+    "--store",
+    default=DEFAULT_STORE,
+    show_default=True,
+    envvar=STORE_VARIABLE,
+    show_envvar=True,
+    metavar="file:DIRECTORY|redis://HOST:PORT/DB",
+    help="Where the records are kept. Also rediss://, unix://, redis+sentinel://HOST,HOST/NAME, "
+    "redis+cluster://HOST,HOST. A password does not belong here: ?password_file=FILE.",
+)
+settings_options = (
     click.option(
-        "--store",
-        default=DEFAULT_STORE,
-        show_default=True,
-        envvar=STORE_VARIABLE,
-        show_envvar=True,
-        metavar="file:DIRECTORY|redis://HOST:PORT/DB",
-        help="Where the records are kept. Also rediss://, unix://, redis+sentinel://HOST,HOST/NAME, "
-        "redis+cluster://HOST,HOST. A password does not belong here: ?password_file=FILE.",
+        "--config",
+        "file",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="A TOML file of settings.",
     ),
+    click.option(
+        "--set", "flags", multiple=True, metavar="NAME=VALUE", help="One setting; wins over KORVET_* and the file."
+    ),
+)
+_OPTIONS = (
+    store_option,
     click.option(
         "--listen",
         "listeners",
@@ -91,17 +104,20 @@ _OPTIONS = (
         metavar="HOST:PORT[/CHROOT]",
         help="A ZooKeeper where clients of Kafka 0.7 find this broker; it needs a listener legacy://.",
     ),
-    click.option(
-        "--config",
-        "file",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="A TOML file of settings.",
-    ),
-    click.option(
-        "--set", "flags", multiple=True, metavar="NAME=VALUE", help="One setting; wins over KORVET_* and the file."
-    ),
+    *settings_options,
 )
+
+
+def read_store(store: str, file: Path | None, flags: tuple[str, ...]) -> tuple[bool, Path | RedisUrl, Settings]:
+    """Whether --store was typed, the place it names, and the settings. Raises `click.UsageError`."""
+    environment = {name: value for name, value in os.environ.items() if name != STORE_VARIABLE}
+    try:
+        settings = read_settings(flags, environment, file)
+    except SettingError as error:
+        raise click.UsageError(str(error)) from None
+    source = click.get_current_context().get_parameter_source("store")
+    place = _place(store, STORE_VARIABLE if source is ParameterSource.ENVIRONMENT else "--store")
+    return source is ParameterSource.COMMANDLINE, place, settings
 
 
 def _read(
@@ -112,15 +128,9 @@ def _read(
     file: Path | None,
     flags: tuple[str, ...],
 ) -> BrokerOptions:
-    environment = {name: value for name, value in os.environ.items() if name != STORE_VARIABLE}
-    try:
-        settings = read_settings(flags, environment, file)
-    except SettingError as error:
-        raise click.UsageError(str(error)) from None
-    source = click.get_current_context().get_parameter_source("store")
-    place = _place(store, STORE_VARIABLE if source is ParameterSource.ENVIRONMENT else "--store")
+    on_command_line, place, settings = read_store(store, file, flags)
     shown = store if isinstance(place, Path) else str(place)
-    typed = source is ParameterSource.COMMANDLINE and isinstance(place, RedisUrl) and place.password_in_url
+    typed = on_command_line and isinstance(place, RedisUrl) and place.password_in_url
     told = _advertised(listeners, advertised)
     return BrokerOptions(shown, place, listeners, told, settings, typed, _zookeeper(zookeeper, listeners))
 

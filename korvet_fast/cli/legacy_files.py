@@ -71,10 +71,10 @@ def read_messages(partition: LegacyPartition, start: int, most: int) -> Iterator
             source.seek(position - base)
             while position < size:
                 data = source.read(most)
-                whole = _whole(data)
+                whole = cut_whole(data)
                 if whole == 0 and len(data) < size - position:  # a message that is larger than `most`
                     data += source.read(int.from_bytes(data[:4]) + 4 - len(data)) if len(data) >= 4 else b""
-                    whole = _whole(data)
+                    whole = cut_whole(data)
                 if whole == 0:
                     if base != last:
                         raise LegacyFilesError(f"{file}: no whole message with a good CRC at byte {position - base}")
@@ -115,7 +115,7 @@ def write_messages(folder: Path, messages: Iterable[Messages], segment_bytes: in
             file.close()
 
 
-def _whole(data: bytes) -> int:
+def cut_whole(data: bytes) -> int:
     """How many bytes of `data` are whole messages with good CRCs."""
     position, view = 0, memoryview(data)
     while len(data) - position >= 6:

@@ -9,36 +9,43 @@ from typing import BinaryIO
 
 import click
 
+from korvet_fast.cli.line_sender import LineSender
 from korvet_fast.cli.session import Bootstrap, bootstrap_option, count, run
 from korvet_fast.client.cluster import Cluster
+from korvet_fast.client.producer import AsyncProducer
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.client.protocol.requests import COMPRESSIONS
-from korvet_fast.client.sender import ACKS, Sender
 from korvet_fast.printable import printable
 
-CHUNK = 64 * 1024  # bytes read at a time; even of empty lines the batch stays below the default message.max.bytes
+CHUNK = 1024 * 1024  # bytes read at a time
 LONGEST_LINE = 100 << 20  # bytes: the largest request that a broker accepts by default
-PATIENCE = 30.0  # seconds for each batch
+PATIENCE = 30.0  # seconds until a line has to be stored
 
 
 @click.command()
 @click.argument("topic")
 @click.argument("file", type=click.File("rb"), default="-")
 @click.option("--partition", type=click.IntRange(min=0), help="Send everything to this one; otherwise all in turn.")
+@click.option("--key", help="The key of every record; they all go to its partition.")
 @click.option(
-    "--acks", type=click.Choice(list(ACKS)), default="all", show_default=True, help="What an answer has to promise."
+    "--acks", type=click.Choice(["1", "all"]), default="all", show_default=True, help="What an answer has to promise."
 )
 @click.option("--compression", type=click.Choice(list(COMPRESSIONS)), default="none", show_default=True)
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Records a second; otherwise as fast as it goes.")
 @bootstrap_option
 def command(
     topic: str,
     file: BinaryIO,
     partition: int | None,
+    key: str | None,
     acks: str,
     compression: str,
+    rate: float | None,
     bootstrap: Bootstrap,
 ) -> None:
     """Send the lines of FILE, or of standard input, to TOPIC: one record each, without its line end.
+
+    With --acks all each line is stored once, whatever fails on the way; with 1 nothing is sent twice.
 
     \b
     Examples:
@@ -50,25 +57,34 @@ def command(
         partitions = await cluster.partitions(topic, create=True)
         if partition is not None and partition not in partitions:
             raise ClientError(f"topic {topic!r} has no partition {partition}, only 0 to {len(partitions) - 1}")
-        sender = Sender(
-            cluster,
-            topic,
-            partitions if partition is None else [partition],
-            acks=ACKS[acks],
-            compression=COMPRESSIONS[compression],
-            patience=PATIENCE,
-        )
-        try:
-            with _progress(file) as advance:
-                await _send_lines(file, sender, advance)
-        except ClientError as error:
-            raise ClientError(f"{error}\nacknowledged: {count(sender.stored, 'record')}") from None
+        async with _make_producer(bootstrap, acks, compression) as producer:
+            sender = LineSender(producer, topic, partition, None if key is None else key.encode(), rate)
+            try:
+                with _progress(file) as advance:
+                    await _send_lines(file, sender, advance)
+            except ClientError as error:
+                raise ClientError(f"{error}\nacknowledged: {count(sender.stored, 'record')}") from None
         click.echo(f"{count(sender.stored, 'record')} stored in topic {printable(topic)}", err=True)
 
     run(bootstrap, work, patience=PATIENCE)
 
 
-async def _send_lines(file: BinaryIO, sender: Sender, advance: Callable[[int], None]) -> None:
+def _make_producer(bootstrap: Bootstrap, acks: str, compression: str) -> AsyncProducer:
+    """A producer that takes a line of any length, and ends at the first that fails."""
+    largest = LONGEST_LINE + 1024  # bytes: a line and the record around it
+    return AsyncProducer(
+        bootstrap,
+        acks=acks,
+        compression_type=compression,
+        retries=None if acks == "all" else 0,
+        on_failure="stop",
+        delivery_timeout_ms=PATIENCE * 1000,
+        max_request_size=largest,
+        buffer_memory=4 * largest,
+    )
+
+
+async def _send_lines(file: BinaryIO, sender: LineSender, advance: Callable[[int], None]) -> None:
     begun: list[bytes] = []  # the pieces read so far of an unfinished line
     length = 0
     while chunk := await _read(file.fileno()):

@@ -42,10 +42,20 @@ class BrokerInZooKeeper:
 
 
 def find_topics(broker: Broker) -> Mapping[str, int]:
-    """The topics that clients of Kafka 0.7 may use, with their numbers of partitions."""
-    return {
-        topic.name: len(topic.partitions) for topic in broker.topics if topic.config.fixed["storage.layout"] == LAYOUT
-    }
+    """The topics that clients of Kafka 0.7 may use, with their numbers of partitions.
+
+    In 0.7 each broker has partitions of its own, counted from 0, so a topic is told only where all of it is led.
+    """
+    topics = [topic for topic in broker.topics if topic.config.legacy]
+    led = [topic for topic in topics if all(partition.leadership.leads for partition in topic.partitions)]
+    for topic in topics:
+        if topic not in led and any(partition.leadership.leads for partition in topic.partitions):
+            broker.log.warn(
+                "zookeeper",
+                f"topic {topic.name!r} is not told to ZooKeeper: several brokers lead its partitions, which clients of "
+                "Kafka 0.7 cannot be told; give it one partition, or run one broker over this store",
+            )
+    return {topic.name: len(topic.partitions) for topic in led}
 
 
 def make_registration(broker: Broker, where: ConnectString) -> BrokerInZooKeeper:

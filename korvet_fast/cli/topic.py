@@ -60,7 +60,6 @@ def _config_option(sentence: str) -> Callable[[F], F]:
     "--replication-factor",
     "factor",
     type=click.IntRange(1, 32767),
-    default=-1,
     metavar="N",
     help="Brokers that keep a copy; default.replication.factor if not given, and 1 where brokers have no peers.",
 )
@@ -75,7 +74,7 @@ def _config_option(sentence: str) -> Callable[[F], F]:
 def create(
     name: str,
     partitions: int | None,
-    factor: int,
+    factor: int | None,
     layout: str | None,
     configs: list[tuple[str, str]],
     bootstrap: Bootstrap,
@@ -86,7 +85,7 @@ def create(
     topic = {
         "name": name,
         "num_partitions": partitions or -1,
-        "replication_factor": factor,
+        "replication_factor": factor or -1,
         "configs": [{"name": key, "value": value} for key, value in configs],
     }
 
@@ -131,7 +130,7 @@ def describe(name: str, bootstrap: Bootstrap) -> None:
         return rows, await _own_configs(cluster, name)
 
     partitions, configs = run(bootstrap, work)
-    draw_table(("partition", "leader", "first offset", "next offset", "records"), partitions)
+    draw_table(("partition", "leader", "first offset", "next offset", "offsets"), partitions)
     click.echo()
     if configs:
         draw_table(("setting", "value"), configs)

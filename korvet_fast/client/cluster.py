@@ -1,5 +1,6 @@
 """The brokers behind a bootstrap address, for asyncio: cluster metadata and a connection to each broker."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -23,20 +24,13 @@ class Cluster:
     def __init__(self, bootstrap: Sequence[Address], patience: float = 10.0) -> None:
         self._bootstrap = bootstrap
         self._patience = patience
-        self._first: Connection | None = None
         self._connections: dict[Address, Connection] = {}
+        self._connecting = asyncio.Lock()  # two callers must not connect to one broker each: one would never be closed
         self._metadata = ClusterMetadata()
 
     async def __aenter__(self) -> Self:
-        failures = []
-        for endpoint in self._bootstrap:
-            try:
-                self._first = await self._connection(endpoint)
-            except (Unreachable, ConnectionLost) as error:
-                failures.append(str(error))
-            else:
-                return self
-        raise Unreachable("; ".join(failures))
+        await self._any_broker()
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -46,8 +40,7 @@ class Cluster:
 
     async def metadata(self, topics: Sequence[str] | None, *, create: bool = False) -> dict[str, Any]:
         """The Metadata answer for some topics, or for all if None; remembers brokers and leaders."""
-        assert self._first is not None, "used outside of its async with"
-        answer = await self._first.request(METADATA, metadata_request(topics, create))
+        answer = await (await self._any_broker()).request(METADATA, metadata_request(topics, create))
         self._metadata.update(answer)
         return answer
 
@@ -75,8 +68,7 @@ class Cluster:
 
     async def coordinator(self, group: str) -> Connection:
         """A connection to the broker that coordinates a group."""
-        assert self._first is not None, "used outside of its async with"
-        answer = await self._first.request(FIND_COORDINATOR, find_coordinator_request(group))
+        answer = await (await self._any_broker()).request(FIND_COORDINATOR, find_coordinator_request(group))
         return await self._connection(read_coordinator(group, answer))
 
     async def broker(self, identity: int) -> Connection:
@@ -93,7 +85,19 @@ class Cluster:
         await self.metadata([])
         return [await self._connection(endpoint) for endpoint in self._metadata.brokers.values()]
 
+    async def _any_broker(self) -> Connection:
+        """A connection to the first of the bootstrap addresses that answers."""
+        failures = []
+        for endpoint in self._bootstrap:
+            try:
+                return await self._connection(endpoint)
+            except (Unreachable, ConnectionLost) as error:
+                failures.append(str(error))
+        raise Unreachable("; ".join(failures))
+
     async def _connection(self, endpoint: Address) -> Connection:
-        if endpoint not in self._connections:
-            self._connections[endpoint] = await connect(endpoint, self._patience)
-        return self._connections[endpoint]
+        async with self._connecting:
+            connection = self._connections.get(endpoint)
+            if connection is None or connection.failure is not None:
+                connection = self._connections[endpoint] = await connect(endpoint, self._patience)
+            return connection

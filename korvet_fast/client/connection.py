@@ -33,10 +33,19 @@ class Connection(asyncio.BufferedProtocol):
         return await self._exchange(self._state.request(message, values))
 
     async def notify(self, message: Message, values: Mapping[str, Any]) -> None:
-        """Send a request that has no answer: Produce with acks=0. Raises `ClientError` if the connection is closed."""
+        """Send a request that has no answer: Produce with acks=0. Raises `ClientError` if the connection is closed.
+
+        A broker that takes no bytes for as long as an answer may take is given up.
+        """
         assert self._transport is not None, "connected"
         self._transport.writelines(self._state.notify(message, values))
-        await self._writable.wait()
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._writable.wait()
+        except TimeoutError:
+            self._fail(self._state.time_out(self._patience))
+        if (failure := self.failure) is not None:
+            raise failure
 
     @property
     def failure(self) -> ClientError | None:

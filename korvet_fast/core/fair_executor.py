@@ -14,6 +14,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from korvet_fast.errors import CodecError, KorvetError, forget_frames
+from korvet_fast.types import SHORT_EXPANDED, UNPACKS_TO_MUCH
 
 R = TypeVar("R")
 _Work = tuple["Future[Any]", Callable[[], Any]]
@@ -34,6 +35,19 @@ def do_at_length(work: Callable[..., R], *arguments: object) -> R:
     except Longer as longer:
         result: R = do_at_length(longer.work)
         return result
+
+
+def unpack_shortly(work: Callable[..., R], most: int, *arguments: object) -> R:
+    """Do a work on a batch that may not unpack to much; raise `Longer` where that is not enough.
+
+    The last argument of `work` is the limit in bytes: what a short turn allows, and `most` when there is time for it.
+    """
+    try:
+        return work(*arguments, SHORT_EXPANDED)
+    except CodecError as error:
+        if error.code != UNPACKS_TO_MUCH:
+            raise
+        raise Longer(work, *arguments, most) from None
 
 
 class _Line:

@@ -197,6 +197,13 @@ class Pace:
                 await self.turn()
         return results
 
+    async def discard(self, items: list[Any]) -> None:
+        """Empty a list of what nobody else holds: to free a hundred thousand objects at once takes 50 ms."""
+        while items:
+            del items[-_MANY:]
+            if self.due():
+                await self.turn()
+
 
 class BackgroundPace(Pace):
     """A `Pace` for work that belongs to no client: its turn comes after one pass of the event loop."""

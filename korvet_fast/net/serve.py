@@ -116,9 +116,11 @@ async def _serve(
         await broker.leave()
     finally:
         memory.stop()
-        if registration is not None:
-            await registration.close()
-        await server.drain(GRACE)
+        try:
+            if registration is not None:
+                await registration.close()
+        finally:
+            await server.drain(GRACE)
 
 
 def _catch_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:

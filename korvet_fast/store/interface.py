@@ -4,15 +4,17 @@ A *log* is a named sequence of record batches; each batch covers a range of offs
 `topic:partition` to core; here it is letters, digits, `.`, `_` and `-`, a colon, and a number. A *key* is a string
 with a small value, compared and set whole.
 
-A `Store` is a `LogStore` (nine verbs) and a `KeyStore` (three). What only some engines can do is a protocol of its own,
-under an attribute that is None where the engine lacks it: `shared` (`SharedStore`, six verbs), `producers`
-(`ProducerHeaders`, one), `groups` (`GroupOffsetMirror`, one) and `plain_files` (`PlainFiles`, two).
+A `Store` is a `LogStore` (eight verbs) and a `KeyStore` (three). What every request does, append and read, it does to
+an `OpenedLog`. What only some engines can do is a protocol of its own, under an attribute that is None where the engine
+lacks it: `shared` (`SharedStore`, six verbs), `producers` (`ProducerHeaders`, one), `groups` (`GroupOffsetMirror`, one)
+and `plain_files` (`PlainFiles`, two).
 
 All methods are called on one event loop. A method that has nothing to wait for completes without suspending.
 Failures of disk or server raise `StoreError`; nothing may be reported as stored after one.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from korvet_fast.store.types import (
@@ -28,18 +30,11 @@ from korvet_fast.store.types import (
 )
 
 
-class LogStore(Protocol):
-    """Logs: appending, reading, taking away.
+class Append(Protocol):
+    """The verb of every produce."""
 
-    The two attributes hold from the beginning, before the store is open.
-    """
-
-    layouts: tuple[str, ...]  # those it can keep a log in, the default first
-    syncs: bool  # without being told otherwise, it stores with `sync`
-
-    def append(
+    def __call__(
         self,
-        log: str,
         batches: Sequence[RecordBatch],
         at: int,
         sync: bool,
@@ -57,12 +52,40 @@ class LogStore(Protocol):
         holds for this append only. A log in the layout `entries` takes one batch at a time.
         """
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
+
+class Read(Protocol):
+    """The verb of every fetch."""
+
+    async def __call__(self, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
         """Whole batches from the one that contains `start`, or the next one above, up to `limit` (an offset, excluded).
 
-        About `max_bytes` at most, but always one whole batch if there is one. An unknown log reads empty.
+        About `max_bytes` at most, but always one whole batch if there is one. A log that does not exist reads empty.
         `next` is the offset after the last batch, or `start` if there was none. `copy`: the caller looks into the
         bytes. Without it they may lie in a file that somebody else can cut short: then only the kernel may touch them.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedLog:
+    """One log: who appends or reads often looks it up by its name once, and no request passes through the store."""
+
+    append: Append
+    read: Read
+
+
+class LogStore(Protocol):
+    """Logs: opening, looking, taking away.
+
+    The two attributes hold from the beginning, before the store is open.
+    """
+
+    layouts: tuple[str, ...]  # those it can keep a log in, the default first
+    syncs: bool  # without being told otherwise, it stores with `sync`
+
+    def open_log(self, log: str) -> OpenedLog:
+        """A log to append to and to read. It need not exist: the first append makes it. Opening it again is cheap.
+
+        It holds until the log is dropped, or the store closed. From then on it reads empty or raises `StoreError`.
         """
 
     async def bounds(self, log: str) -> Bounds:

@@ -6,7 +6,7 @@ from typing import Final
 
 # As the length of a frame, most of these would be refused as well, but in words that nobody understands.
 _FIRST_BYTES: Final[Mapping[str, tuple[re.Pattern[bytes], str]]] = {
-    "http": (re.compile(rb"GET |POST|PUT |HEAD|OPTI"), "an HTTP request"),
+    "http": (re.compile(rb"(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE) "), "an HTTP request"),
     "http2": (re.compile(rb"PRI "), "an HTTP/2 connection"),
     "tls": (re.compile(rb"\x16\x03"), "a TLS handshake"),
     "ssh": (re.compile(rb"SSH-"), "an SSH client"),

@@ -14,6 +14,7 @@ from korvet_reference.batch import (
     validate_batch,
     validate_batches,
 )
+from korvet_reference.column_rows import ColumnRows, RowRun, build_rows, row_places
 from korvet_reference.columns import Column, build_batch, to_columns
 from korvet_reference.frames import Frames
 from korvet_reference.header import Batch
@@ -30,15 +31,18 @@ __all__ = [
     "ArrowRecords",
     "Batch",
     "Column",
+    "ColumnRows",
     "Frames",
     "Lines",
     "ProduceRun",
     "Replies",
     "ReplyError",
+    "RowRun",
     "Schema",
     "assign_offsets",
     "batch_headers",
     "build_batch",
+    "build_rows",
     "decode_batches",
     "decode_records",
     "down_convert",
@@ -49,6 +53,7 @@ __all__ = [
     "parse_replies",
     "parse_reply",
     "recompress",
+    "row_places",
     "slice_batches",
     "to_arrow",
     "to_columns",

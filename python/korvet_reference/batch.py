@@ -59,7 +59,7 @@ def validate_batches(records: Bytes, limit: int) -> list[Batch]:
 
 
 def validate_batch(records: Bytes, limit: int) -> tuple[int, int, int, int, tuple[int, int, int, int] | None]:
-    """As `validate_batches`, of one batch: (size, count, max_timestamp, flags of brokers and transactions, numbers).
+    """As `validate_batches`, of one batch: (size, count, max_timestamp, special flags, producer sequence).
 
     Raises, after everything else, BAD_COUNT for no batch and TRAILING_BYTES for several.
     """
@@ -70,7 +70,7 @@ def validate_batch(records: Bytes, limit: int) -> tuple[int, int, int, int, tupl
         raise CodecError("TRAILING_BYTES", f"{len(found)} record batches where one is taken")
     (batch,) = found
     special = batch.attributes & (LOG_APPEND_TIME | TRANSACTIONAL | CONTROL)
-    return batch.size, batch.count, batch.max_timestamp, special, batch.numbers
+    return batch.size, batch.count, batch.max_timestamp, special, batch.producer_sequence
 
 
 def _check_header(batch: Batch, data: memoryview) -> None:

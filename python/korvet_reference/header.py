@@ -49,7 +49,7 @@ class Batch:
     base_sequence: int
 
     @property
-    def numbers(self) -> tuple[int, int, int, int] | None:
+    def producer_sequence(self) -> tuple[int, int, int, int] | None:
         """(producer id, its epoch, sequence number of the first record, how many records); None for no producer."""
         if self.producer_id < 0:
             return None

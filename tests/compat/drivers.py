@@ -67,6 +67,23 @@ DRIVERS: dict[str, Driver] = {
     "kafkajs": Driver("kafkajs", ("node", "driver.js"), "npm ci --no-audit --no-fund", ("node", "npm")),
 }
 
+_JARS = "mvn -B -q -f pom.xml dependency:copy-dependencies -DoutputDirectory=lib"
+_JVM = ("java", "-XX:TieredStopAtLevel=1", "-cp", ".:lib/*")
+# Those of Kafka 0.7 are asked otherwise (test_legacy_clients.py).
+LEGACY_DRIVERS: dict[str, Driver] = {
+    "jafka": Driver("jafka", (*_JVM, "Member"), f"{_JARS}; javac -nowarn -cp 'lib/*' Member.java", ("java", "mvn")),
+    "brod": Driver(
+        "brod",
+        (*_JVM, "-Dpython.path=brod-0.4.3", "org.python.util.jython", "driver.jy"),
+        f"{_JARS}; {sys.executable} -m pip download -q --no-deps --no-binary :all: --require-hashes "
+        "-r requirements.txt; tar xzf brod-0.4.3.tar.gz",
+        ("java", "mvn"),
+    ),
+    "node_07": Driver(
+        "node_07", ("node", "driver.js"), "npm ci --no-audit --no-fund --ignore-scripts", ("node", "npm")
+    ),
+}
+
 
 class DriverError(Exception):
     """The client's answer: Kafka's name of the error, or the client's words."""
@@ -78,7 +95,7 @@ class Unsupported(DriverError):
 
 def command(name: str, *arguments: str) -> tuple[list[str], Path]:
     """The command that runs a driver, and the directory to run it in; built if it is not yet."""
-    driver = DRIVERS[name]
+    driver = (DRIVERS | LEGACY_DRIVERS)[name]
     for tool in driver.needs:
         if shutil.which(tool) is None:
             missing(f"{tool} is not installed on this machine")
@@ -105,7 +122,7 @@ def _built(name: str, driver: Driver) -> Path:
 
 def build_all() -> None:
     """Build every driver that can be built here: what it takes on a busy machine would be more than a test's time."""
-    for name in DRIVERS:
+    for name in (*DRIVERS, *LEGACY_DRIVERS):
         try:
             command(name)
         except (pytest.skip.Exception, pytest.fail.Exception) as error:

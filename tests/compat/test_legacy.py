@@ -1,4 +1,4 @@
-"""A topic of Kafka 0.7's format through both doors: old messages to real clients of today, and theirs to 0.7."""
+"""A topic of Kafka 0.7's format through both listeners: old messages to real clients of today, and theirs to 0.7."""
 
 from collections.abc import Callable, Iterator
 
@@ -13,12 +13,12 @@ from korvet_reference.legacy_client import LegacyClient, encode_message, read_me
 from redis_server import RedisServer, find_program, free_port
 
 PATIENCE = 60.0
-Reading = Callable[["BothDoors", str, int], list[tuple[int, bytes]]]
+Reading = Callable[["TwoListeners", str, int], list[tuple[int, bytes]]]
 VALUES = [b"value %d" % number for number in range(40)]
 
 
-class BothDoors:
-    """A broker with both doors."""
+class TwoListeners:
+    """A broker with both listeners."""
 
     def __init__(self, process: BrokerProcess, port: int) -> None:
         self.process = process
@@ -30,24 +30,24 @@ class BothDoors:
 
 
 @pytest.fixture(scope="module", params=["files", "redis"])
-def doors(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BothDoors]:
-    directory, port = tmp_path_factory.mktemp("doors"), free_port()
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoListeners]:
+    directory, port = tmp_path_factory.mktemp("broker"), free_port()
     arguments = ("--listen", f"legacy://127.0.0.1:{port}")
     if request.param == "files":
         with BrokerProcess(directory / "data", arguments=arguments) as process:
-            yield BothDoors(process, port)
+            yield TwoListeners(process, port)
     else:
         with (
             RedisServer(find_program("redis-server"), directory / "redis") as server,
             BrokerProcess(directory / "unused", store=server.url, arguments=arguments) as process,
         ):
-            yield BothDoors(process, port)
+            yield TwoListeners(process, port)
 
 
-def write_old(doors: BothDoors, topic: str) -> list[tuple[int, bytes]]:
+def write_old(broker: TwoListeners, topic: str) -> list[tuple[int, bytes]]:
     """Single messages, then wrappers; the offset that each has for clients of today."""
     wanted, at = [], 0
-    with doors.old() as client:
+    with broker.old() as client:
         for number, value in enumerate(VALUES):
             message = encode_message(value, magic=number % 2)
             wanted.append((at, value))
@@ -63,8 +63,8 @@ def write_old(doors: BothDoors, topic: str) -> list[tuple[int, bytes]]:
     return wanted
 
 
-def read_confluent(doors: BothDoors, topic: str, many: int) -> list[tuple[int, bytes]]:
-    consumer = Consumer({"bootstrap.servers": doors.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"})
+def read_confluent(broker: TwoListeners, topic: str, many: int) -> list[tuple[int, bytes]]:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"})
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         found = []
@@ -77,8 +77,8 @@ def read_confluent(doors: BothDoors, topic: str, many: int) -> list[tuple[int, b
         consumer.close()
 
 
-def read_kafka_python(doors: BothDoors, topic: str, many: int) -> list[tuple[int, bytes]]:
-    consumer = KafkaConsumer(bootstrap_servers=doors.bootstrap)
+def read_kafka_python(broker: TwoListeners, topic: str, many: int) -> list[tuple[int, bytes]]:
+    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap)
     try:
         partition = KafkaPartition(topic, 0)
         consumer.assign([partition])
@@ -94,17 +94,17 @@ def read_kafka_python(doors: BothDoors, topic: str, many: int) -> list[tuple[int
 
 
 @pytest.mark.parametrize("read", [read_confluent, read_kafka_python])
-def test_clients_of_today_read_what_0_7_wrote(doors: BothDoors, read: Reading) -> None:
+def test_clients_of_today_read_what_0_7_wrote(broker: TwoListeners, read: Reading) -> None:
     topic = f"old-{read.__name__}"
-    wanted = write_old(doors, topic)
-    assert read(doors, topic, len(wanted)) == wanted
+    wanted = write_old(broker, topic)
+    assert read(broker, topic, len(wanted)) == wanted
 
 
-def test_0_7_reads_what_confluent_kafka_wrote(doors: BothDoors) -> None:
-    write_old(doors, "new-confluent")
-    with doors.old() as client:
+def test_0_7_reads_what_confluent_kafka_wrote(broker: TwoListeners) -> None:
+    write_old(broker, "new-confluent")
+    with broker.old() as client:
         (before,) = client.offsets("new-confluent", 0)
-        producer = Producer({"bootstrap.servers": doors.bootstrap, "enable.idempotence": True, "linger.ms": 0})
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True, "linger.ms": 0})
         for value in VALUES:
             producer.produce("new-confluent", value, partition=0)
         assert producer.flush(PATIENCE) == 0
@@ -112,14 +112,14 @@ def test_0_7_reads_what_confluent_kafka_wrote(doors: BothDoors) -> None:
         assert [message.payload for message in read_messages(data, before)] == VALUES
         (end,) = client.offsets("new-confluent", 0)
     assert end == before + len(data)
-    found = read_confluent(doors, "new-confluent", 4 * len(VALUES))
+    found = read_confluent(broker, "new-confluent", 4 * len(VALUES))
     assert found[-1][0] + len(encode_message(VALUES[-1])) == end
 
 
-def test_0_7_reads_what_kafka_python_wrote(doors: BothDoors) -> None:
-    with doors.old() as client:
+def test_0_7_reads_what_kafka_python_wrote(broker: TwoListeners) -> None:
+    with broker.old() as client:
         client.produce("new-python", 0, b"")
-        producer = KafkaProducer(bootstrap_servers=doors.bootstrap, compression_type="gzip", linger_ms=50)
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap, compression_type="gzip", linger_ms=50)
         for value in VALUES:
             producer.send("new-python", value, partition=0)
         producer.flush(PATIENCE)

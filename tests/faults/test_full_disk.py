@@ -1,7 +1,6 @@
 """A disk that fills up (a small tmpfs, mounted for the test): no false acknowledgement, service once there is room."""
 
 import asyncio
-import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from broker_process import BrokerProcess
+from faults.full_disk import fill, make_room
 from kafka_server import RawClient, make_batch, run
 from korvet_fast.wire.kafka.errors import CODES
 from raw_connection import connect, read_log, start_producer
@@ -35,23 +35,6 @@ def filler(small_disk: Path) -> Path:
 def broker(small_disk: Path, filler: Path) -> Iterator[BrokerProcess]:
     with BrokerProcess(small_disk / "data", *SETTINGS) as running:
         yield running
-
-
-def fill(place: Path) -> None:
-    """Take the last byte of the disk."""
-    descriptor = os.open(place.with_name("rest"), os.O_WRONLY | os.O_CREAT)
-    for size in (100_000, 4096, 1):
-        try:
-            while True:
-                os.write(descriptor, bytes(size))
-        except OSError as error:
-            assert error.errno == 28  # ENOSPC
-    os.close(descriptor)
-
-
-def make_room(filler: Path) -> None:
-    filler.unlink()
-    filler.with_name("rest").unlink(missing_ok=True)
 
 
 async def produce_until_full(client: RawClient, topic: str, producer: tuple[int, int]) -> int:

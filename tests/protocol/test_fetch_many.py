@@ -11,8 +11,7 @@ from batches import make_batch
 from core_world import put, run_broker, run_shared, settle
 from kafka_server import FETCH, kafka_server, run
 from korvet_fast.core.fair_queue import FairQueue, Pace, Turns
-from korvet_fast.core.fetch.budget import read_all
-from korvet_fast.core.fetch.service import PartitionFetch
+from korvet_fast.core.fetch.service import PartitionFetch, read_all
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.wire.kafka.errors import CODES
 from shared_store import Server

@@ -53,7 +53,7 @@ async def heartbeat(client: RawClient, joined: dict[str, Any], version: int = 4,
     return error_of(await client.ask(HEARTBEAT, version, **given | values))
 
 
-async def parked(server: KafkaServer, count: int) -> None:
+async def delayed(server: KafkaServer, count: int) -> None:
     """Until so many joins wait."""
     while (
         sum(one.joining is not None for _, group in server.broker.groups.groups.list()[1] for one in group.members)
@@ -125,7 +125,7 @@ def test_three_members_join_and_one_goes(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_answers_behind_a_parked_join_wait_for_it(tmp_path: Path) -> None:
+def test_answers_behind_a_delayed_join_wait_for_it(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with kafka_server(tmp_path, "group.initial.rebalance.delay.ms=100") as server:
             client = await server.connect()
@@ -137,16 +137,16 @@ def test_answers_behind_a_parked_join_wait_for_it(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_a_closed_connection_ends_its_parked_join(tmp_path: Path) -> None:
+def test_a_closed_connection_ends_its_delayed_join(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with kafka_server(tmp_path, "group.initial.rebalance.delay.ms=600000") as server:
             staying, leaving = await server.connect(), await server.connect()
             ask_to_join(staying, 3)
-            await parked(server, 1)
+            await delayed(server, 1)
             ask_to_join(leaving, 3)
-            await parked(server, 2)
+            await delayed(server, 2)
             leaving.writer.close()
-            await parked(server, 1)
+            await delayed(server, 1)
             (_, group), *_ = server.broker.groups.groups.list()[1]
             assert len(group.members) == 1
 
@@ -158,25 +158,25 @@ def test_a_half_closed_connection_gets_its_answer_at_once(tmp_path: Path) -> Non
         async with kafka_server(tmp_path, "group.initial.rebalance.delay.ms=600000") as server:
             client = await server.connect()
             ask_to_join(client, 3)
-            await parked(server, 1)
+            await delayed(server, 1)
             client.writer.write_eof()
             assert error_of(await client.reply()) == "COORDINATOR_LOAD_IN_PROGRESS"
 
     run(scenario)
 
 
-def test_short_of_memory_parked_joins_and_syncs_are_sent_back(tmp_path: Path) -> None:
+def test_short_of_memory_delayed_joins_and_syncs_are_sent_back(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with kafka_server(tmp_path, QUICK) as server:
             leader, follower = await server.connect(), await server.connect()
             first = await join(leader)
             ask_to_join(follower, 3)
-            await parked(server, 1)
+            await delayed(server, 1)
             for connection in server.server.connections:
                 connection.release_memory()
             assert error_of(await follower.reply()) == "COORDINATOR_LOAD_IN_PROGRESS"
             ask_to_join(follower, 3)
-            await parked(server, 1)
+            await delayed(server, 1)
             again = await join(leader, 9, first["member_id"])
             joined = await follower.reply()
             assert again["generation_id"] == joined["generation_id"] == 2

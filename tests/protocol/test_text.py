@@ -3,6 +3,7 @@
 import asyncio
 import re
 import socket
+import subprocess
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from kafka_server import (
 )
 from raw_connection import connect
 from redis_server import RedisServer, find_program, free_port
+from requirement import require
 from text_client import PATIENCE, TextClient
 from text_exchanges import PARTITIONS, partition_of, read_script, scripts
 
@@ -117,6 +119,40 @@ def test_the_examples_of_the_protocol_work_as_they_are(text: TextBroker) -> None
     first, *others = said.decode().splitlines()
     assert re.fullmatch(rf"V1\|42\|OK\|partition={place} offset=0 hw=\d", first)
     assert others == [f"V1|43|OK|partition={place} offset=1 hw=2", "V1|99|OK|pong"]
+
+
+def test_the_seeds_examples_work_with_nc(tmp_path: Path) -> None:
+    """Piped in as the protocol's page has them: `nc -N` closes its half behind them, and ends when the broker does."""
+    lines = "V1|42|PRODUCE|orders user1:created\nV1|43|PRODUCE|orders user1:created acks=all\nV1|99|PING|\n"
+    port = free_port()
+    command = [require("nc"), "-N", "127.0.0.1", str(port)]
+    with BrokerProcess(tmp_path / "data", *SETTINGS, arguments=("--listen", f"text://127.0.0.1:{port}")):
+        done = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    place = partition_of("user1")
+    first, *others = done.stdout.splitlines()
+    assert re.fullmatch(rf"V1\|42\|OK\|partition={place} offset=0 hw=\d", first)
+    assert others == [f"V1|43|OK|partition={place} offset=1 hw=2", "V1|99|OK|pong"]
+
+
+def test_a_session_can_be_typed_into_nc(text: TextBroker) -> None:
+    """A line, its answer, the next line: as a person works."""
+    command = [require("nc"), "-N", "127.0.0.1", str(text.port)]
+    exchanges = [
+        ("V1|1|PRODUCE|nc :v acks=all", "V1|1|OK|partition=0 offset=0 hw=1"),
+        ("V1|2|CONSUME|nc 0 0", "V1|2|OK|messages=0:v hw=1"),
+        ("V1|3|JOIN|nc nc worker-1", "V1|3|OK|generation=1 assigned=[0,1,2]"),
+        ("V1|4|COMMIT|nc nc worker-1 1 0 1", "V1|4|OK|committed=true"),
+        ("V1|5|OFFSET|nc nc 0", "V1|5|OK|offset=1"),
+        ("V1|6|LEAVE|nc nc worker-1 1", "V1|6|OK|left=true"),
+    ]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as nc:
+        assert nc.stdin is not None
+        assert nc.stdout is not None
+        for line, answer in exchanges:
+            nc.stdin.write(f"{line}\n")
+            assert nc.stdout.readline() == f"{answer}\n"
+        nc.stdin.close()
+        assert nc.stdout.read() == ""
 
 
 def test_many_lines_at_once_are_answered_in_order(text: TextBroker) -> None:

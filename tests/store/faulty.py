@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
 from korvet_fast.errors import StoreError
-from korvet_fast.store.interface import SharedStore, Store
+from korvet_fast.store.interface import OpenedLog, SharedStore, Store
 from korvet_fast.store.types import (
     LARGE,
     Appending,
@@ -100,9 +101,14 @@ class Faulty:
     def durability_error(self, log: str | None, sync: bool, copies: int) -> str | None:
         return self._inner.durability_error(log, sync, copies)
 
-    def append(
+    def open_log(self, log: str) -> OpenedLog:
+        opened = self._inner.open_log(log)
+        return OpenedLog(partial(self._append, log, opened), partial(self._read, opened))
+
+    def _append(
         self,
         log: str,
+        opened: OpenedLog,
         batches: Sequence[RecordBatch],
         at: int,
         sync: bool,
@@ -110,7 +116,7 @@ class Faulty:
         segment_limits: SegmentLimits = LARGE,
     ) -> Appending:
         self._plan.fail(self._plan.before, "before the append")
-        appending = self._inner.append(log, batches, at, sync=sync, copies=copies, segment_limits=segment_limits)
+        appending = opened.append(batches, at, sync=sync, copies=copies, segment_limits=segment_limits)
         self._plan.fail(self._plan.after, "after the append")
         task = asyncio.get_running_loop().create_task(self._be_late(self._late.get(log), appending.durable))
         self._late[log] = task
@@ -132,8 +138,10 @@ class Faulty:
         await self._plan.wait()
         return result
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
-        return await self._call(lambda: self._inner.read(log, start, max_bytes, limit, copy=copy))
+    async def _read(
+        self, opened: OpenedLog, start: int, max_bytes: int, limit: int, *, copy: bool = False
+    ) -> ReadResult:
+        return await self._call(lambda: opened.read(start, max_bytes, limit, copy=copy))
 
     async def bounds(self, log: str) -> Bounds:
         return await self._call(lambda: self._inner.bounds(log))

@@ -48,7 +48,7 @@ async def fill(
     durable = None
     for count in counts:
         batch = make_record_batch(end, count, time=time, size=size)
-        durable = store.append(log, [batch], end, sync=sync, segment_limits=segment_limits).durable
+        durable = store.open_log(log).append([batch], end, sync=sync, segment_limits=segment_limits).durable
         end += count
         time += count
     if durable is not None:
@@ -60,7 +60,7 @@ async def read_all(store: Store, log: str, start: int = 0, max_bytes: int = 1 <<
     """All offsets from `start` on, page by page."""
     found: list[int] = []
     while True:
-        page = await store.read(log, start, max_bytes, LIMIT)
+        page = await store.open_log(log).read(start, max_bytes, LIMIT)
         if not page.data:
             return found
         found += [offset for offset in offsets(page) if offset >= start]

@@ -46,7 +46,7 @@ class Scene:
         bounds = granted.bounds
         self._ends[log] = bounds.end
         if bounds.durable < bounds.end:
-            await self.store.append(log, (), bounds.end, sync=True).durable
+            await self.store.open_log(log).append((), bounds.end, sync=True).durable
             bounds = await self.store.bounds(log)
         return granted._replace(bounds=self._relate(bounds), last_record_end=self.relate(granted.last_record_end))
 
@@ -72,15 +72,14 @@ class Scene:
             first, time = first + count, time + count
         really = self._ends.get(log, self.origin)
         try:
-            appending = self.store.append(
-                log,
+            appending = self.store.open_log(log).append(
                 batches,
                 really if at == 0 and really < self.origin else at + self.origin,
                 sync=sync,
                 segment_limits=segment_limits,
             )
-        except OffsetConflict as stale:
-            raise OffsetConflict(self.relate(stale.end), stale.fenced) from stale
+        except OffsetConflict as conflict:
+            raise OffsetConflict(self.relate(conflict.end), conflict.fenced) from conflict
         if batches:
             self._ends.pop(log, None)
         return appending
@@ -101,7 +100,7 @@ class Scene:
 
     async def read(self, log: str, start: int, max_bytes: int, limit: int = LIMIT) -> ReadResult:
         """As `LogStore.read`."""
-        page = await self.store.read(log, start + self.origin, max_bytes, limit + self.origin)
+        page = await self.store.open_log(log).read(start + self.origin, max_bytes, limit + self.origin)
         return page._replace(next=self.relate(page.next))
 
     def offsets(self, page: ReadResult) -> list[int]:

@@ -14,7 +14,7 @@ async def test_unknown_log(engine: Engine) -> None:
     async with engine.scene() as scene:
         store = scene.store
         assert await store.bounds(LOG) == Bounds(0, 0, 0, 0, -1)
-        assert await store.read(LOG, 5, 100, 1000) == ReadResult([], 5)
+        assert await store.open_log(LOG).read(5, 100, 1000) == ReadResult([], 5)
         assert (await store.find_time(LOG, 0)).data == []
         assert await store.apply_retention(LOG, older_than=5, larger_than=5) == Bounds(0, 0, 0, 0, -1)
         await store.drop(LOG)
@@ -43,7 +43,7 @@ async def test_append_and_read(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("at", [0, 1, 3, 4])
-async def test_stale_append(engine: Engine, at: int) -> None:
+async def test_append_at_another_offset_than_the_end(engine: Engine, at: int) -> None:
     async with engine.scene() as scene:
         before = await scene.fill(LOG, 2)
         with pytest.raises(OffsetConflict) as refused:
@@ -63,8 +63,8 @@ async def test_two_writers(engine: Engine) -> None:
             while len(won) < 40:
                 try:
                     durable = scene.append(LOG, end, 1, sync=True).durable
-                except OffsetConflict as stale:
-                    end = stale.end
+                except OffsetConflict as conflict:
+                    end = conflict.end
                 else:
                     assert end not in won
                     won[end] = name

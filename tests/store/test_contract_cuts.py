@@ -8,7 +8,7 @@ import pytest
 from korvet_fast.errors import KorvetError, StoreError
 from korvet_fast.store.types import LARGE
 from store.engines import Engine
-from store.record_batches import make_record_batch, up_to
+from store.record_batches import LIMIT, make_record_batch, up_to
 
 LOG = "orders:0"
 
@@ -190,6 +190,20 @@ async def test_drop(engine: Engine) -> None:
         await scene.acquire("orders:1")
         assert await scene.read_all(LOG) == [0]
         assert await scene.read_all("orders:1") == [0, 1]
+
+
+async def test_what_was_opened_before_a_drop_takes_and_gives_nothing(engine: Engine) -> None:
+    """Not even when there is a log of that name again."""
+    async with engine.scene() as scene:
+        await scene.fill(LOG, 3, sync=True)
+        opened = scene.store.open_log(LOG)
+        for made_anew in (0, 1):
+            await scene.drop(LOG)
+            await scene.fill(LOG, *[1] * made_anew)
+            with pytest.raises(StoreError):
+                opened.append([scene.make(made_anew)], scene.origin + made_anew, sync=False)
+            assert (await opened.read(0, 1000, LIMIT)).data == []
+            assert await scene.read_all(LOG) == [0] * made_anew
 
 
 @pytest.mark.parametrize("crash", [False, True])

@@ -17,7 +17,7 @@ async def test_a_log_begins_above_0(tmp_path: Path) -> None:
     await store.restart(LOG, 70)
     assert (await store.bounds(LOG))[:3] == (70, 70, 70)
     assert await read_all(store, LOG) == []
-    await store.append(LOG, [make_record_batch(70, 4)], 70, sync=True).durable
+    await store.open_log(LOG).append([make_record_batch(70, 4)], 70, sync=True).durable
     engine.crash(store)
     store = engine.make()
     await store.open()
@@ -30,7 +30,7 @@ async def test_an_empty_log_that_begins_above_0_is_found_again(tmp_path: Path) -
     store = EmbeddedStore(tmp_path)
     await store.open()
     await store.restart(LOG, 5)
-    await store.append(LOG, (), 5, sync=True).durable
+    await store.open_log(LOG).append((), 5, sync=True).durable
     await store.close()
     store = EmbeddedStore(tmp_path)
     await store.open()

@@ -50,7 +50,7 @@ async def fill_up(store: EmbeddedStore, count: int) -> list[int]:
         end = (await store.bounds(LOG)).end
         batches = [make_record_batch(end + number, size=7000) for number in range(count)]
         try:
-            await store.append(LOG, batches, end, sync=True).durable
+            await store.open_log(LOG).append(batches, end, sync=True).durable
         except StoreError as error:
             assert "nothing was appended" in error.detail
             return acked
@@ -185,9 +185,9 @@ async def test_append_that_cannot_be_undone(
         broken.setattr(os, "pwritev", failing(errno.ENOSPC))  # with which the rest is written
         broken.setattr(os, call, failing(errno.EIO))
         with pytest.raises(StoreError, match="nothing was appended"):
-            store.append(LOG, [make_record_batch(2)], 2, sync=True)
+            store.open_log(LOG).append([make_record_batch(2)], 2, sync=True)
     with pytest.raises(StoreError, match="could not be undone"):
-        store.append(LOG, [make_record_batch(2)], 2, sync=True)
+        store.open_log(LOG).append([make_record_batch(2)], 2, sync=True)
     assert await read_all(store, LOG) == [0, 1]
     with pytest.raises(StoreError, match="could not be undone"):
         await store.close()
@@ -205,8 +205,8 @@ async def test_short_writes(embedded: EmbeddedEngine, monkeypatch: pytest.Monkey
     one, many = os.pwrite, os.pwritev
     monkeypatch.setattr(os, "pwrite", lambda fd, data, position: one(fd, memoryview(data)[:7], position))
     monkeypatch.setattr(os, "pwritev", lambda fd, parts, position: many(fd, [memoryview(parts[0])[:7]], position))
-    store.append(LOG, [make_record_batch(0), make_record_batch(1, 3), make_record_batch(4)], 0, sync=False)
-    store.append(LOG, [make_record_batch(5, 2)], 5, sync=False)
+    store.open_log(LOG).append([make_record_batch(0), make_record_batch(1, 3), make_record_batch(4)], 0, sync=False)
+    store.open_log(LOG).append([make_record_batch(5, 2)], 5, sync=False)
     monkeypatch.undo()
     assert await read_all(store, LOG) == [0, 1, 2, 3, 4, 5, 6]
     await store.close()
@@ -221,7 +221,7 @@ async def test_a_full_disk_says_what_to_do(
     with monkeypatch.context() as broken:
         broken.setattr(os, "pwrite", failing(number))
         with pytest.raises(StoreError, match=r"nothing was appended: .*; make room, appends then go on by themselves"):
-            store.append(LOG, [make_record_batch(0)], 0, sync=False)
+            store.open_log(LOG).append([make_record_batch(0)], 0, sync=False)
     await fill(store, LOG, 1)
     await store.close()
 
@@ -234,9 +234,9 @@ async def test_no_new_segment(embedded: EmbeddedEngine, monkeypatch: pytest.Monk
     with monkeypatch.context() as broken:
         broken.setattr(os, "open", failing(errno.EMFILE))
         with pytest.raises(StoreError, match="Too many open files"):
-            store.append(LOG, [make_record_batch(1)], 1, sync=False, segment_limits=up_to(10))
+            store.open_log(LOG).append([make_record_batch(1)], 1, sync=False, segment_limits=up_to(10))
         with pytest.raises(StoreError, match="Too many open files"):
-            store.append("new:0", [make_record_batch(0)], 0, sync=False)
+            store.open_log("new:0").append([make_record_batch(0)], 0, sync=False)
     for log in (LOG, "new:0"):
         await fill(store, log, 1, segment_limits=up_to(10))
     assert await read_all(store, LOG) == [0, 1]
@@ -266,7 +266,7 @@ async def test_end_before_the_flush(embedded: EmbeddedEngine) -> None:
     """Who waits for a flush that will not come any more is told so."""
     store = embedded.make()
     await store.open()
-    first, second = (store.append(LOG, [make_record_batch(at)], at, sync=True).durable for at in (0, 1))
+    first, second = (store.open_log(LOG).append([make_record_batch(at)], at, sync=True).durable for at in (0, 1))
     embedded.crash(store)
     await first  # under way already
     with pytest.raises(StoreError, match="closed before"):
@@ -287,7 +287,7 @@ async def test_cut_that_fails(embedded: EmbeddedEngine, monkeypatch: pytest.Monk
         with pytest.raises(StoreError, match="could not be cut"):
             await store.truncate(LOG, 2)
     with pytest.raises(StoreError, match="restarted"):
-        store.append(LOG, [make_record_batch(4)], 4, sync=True)
+        store.open_log(LOG).append([make_record_batch(4)], 4, sync=True)
     with pytest.raises(StoreError, match="could not be cut"):
         await store.close()
 
@@ -363,7 +363,7 @@ async def test_nothing_is_written_after_the_close(embedded: EmbeddedEngine) -> N
     await store.close()
     for log, at in ((LOG, 1), ("new:0", 0)):
         with pytest.raises(StoreError, match="the store is closed"):
-            store.append(log, [make_record_batch(at)], at, sync=False)
+            store.open_log(log).append([make_record_batch(at)], at, sync=False)
     with pytest.raises(StoreError, match="the store is closed"):
         await store.save("key", b"value", None)
     assert not (embedded.directory / "new-0").exists()

@@ -18,7 +18,7 @@ async def test_appends(engine: Engine, seed: int) -> None:
     acked: list[int] = []
     async with engine.scene(plan=plan) as scene:
 
-        async def attach() -> None:
+        async def acquire() -> None:
             while True:
                 try:
                     await scene.acquire(LOG)
@@ -33,11 +33,11 @@ async def test_appends(engine: Engine, seed: int) -> None:
                     await asyncio.shield(scene.append(LOG, end, 1, sync=True).durable)
                     acked.append(end)
                 except NotLeader:
-                    await attach()
+                    await acquire()
                 except (StoreError, OffsetConflict):
                     continue
 
-        await attach()
+        await acquire()
         await asyncio.gather(*(write() for _ in range(3)))
         assert plan.failures > 0, f"seed {seed}"
     async with engine.scene() as scene:

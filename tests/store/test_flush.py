@@ -20,13 +20,13 @@ async def test_failing_flush(embedded: EmbeddedEngine, monkeypatch: pytest.Monke
     await fill(store, LOG, 2, sync=True)
     await fill(store, "orders:1", 1, sync=True)
     flushes.broken = True
-    waiting = [store.append(LOG, [make_record_batch(end)], end, sync=True).durable for end in (2, 3, 4)]
+    waiting = [store.open_log(LOG).append([make_record_batch(end)], end, sync=True).durable for end in (2, 3, 4)]
     results = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(result) for result in results] == [StoreError] * 3
     flushes.broken = False
     for sync in (True, False):
         with pytest.raises(StoreError, match="restarted"):
-            store.append(LOG, [make_record_batch(5)], 5, sync=sync)
+            store.open_log(LOG).append([make_record_batch(5)], 5, sync=sync)
     with pytest.raises(StoreError):
         await store.truncate(LOG, 0)
     assert (await store.bounds(LOG)).durable == 2
@@ -86,6 +86,6 @@ async def test_append_of_nothing_flushes_what_was_not(
     flushes.files.clear()
     await fill(store, LOG, 1, sync=False)
     assert flushes.files == []
-    await store.append(LOG, (), 2, sync=True).durable
+    await store.open_log(LOG).append((), 2, sync=True).durable
     assert flushes.files == [embedded.directory / "orders-0" / f"{0:020}.log"]
     await store.close()

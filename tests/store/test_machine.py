@@ -80,7 +80,7 @@ class StoreMachine(RuleBasedStateMachine):
             end += count
 
         async def append() -> None:
-            await self.store.append(log, batches, model.end, sync=sync, segment_limits=segment_limits).durable
+            await self.store.open_log(log).append(batches, model.end, sync=sync, segment_limits=segment_limits).durable
 
         self.run(append())
         model.end = end
@@ -157,7 +157,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(log=LOGS, start=st.integers(0, 60), max_bytes=st.integers(1, 1000), limit=st.integers(0, 60))
     def read(self, log: str, start: int, max_bytes: int, limit: int) -> None:
         batches = self.logs[log].batches if log in self.logs else []
-        page = self.run(self.store.read(log, start, max_bytes, limit))
+        page = self.run(self.store.open_log(log).read(start, max_bytes, limit))
         first = next((batch for batch in batches if batch[0] + batch[1] > start), None)
         if start >= limit or first is None or first[0] + first[1] > limit:
             assert page.data == []

@@ -33,12 +33,12 @@ def is_mapped(piece: object) -> bool:
 
 async def test_no_copy_is_made(embedded: EmbeddedEngine) -> None:
     store = await open_filled(embedded)
-    page = await store.read(LOG, 3, 5 * PIECE, LIMIT)
+    page = await store.open_log(LOG).read(3, 5 * PIECE, LIMIT)
     assert [is_mapped(piece) for piece in page.data] == [True]
     assert offsets(page) == [3, 4, 5, 6, 7]
     # What comes behind the mapping's first sight of the file is seen through it.
     await fill(store, LOG, *[1] * MANY, size=LARGE)
-    assert offsets(await store.read(LOG, MANY, 5 * PIECE, LIMIT)) == [20, 21, 22, 23, 24]
+    assert offsets(await store.open_log(LOG).read(MANY, 5 * PIECE, LIMIT)) == [20, 21, 22, 23, 24]
     await store.close()
 
 
@@ -55,8 +55,8 @@ async def test_what_is_lent_are_whole_batches(embedded: EmbeddedEngine) -> None:
     for _ in range(500):
         start, room = chance.randrange(end), chance.choice((1 << 16, 100_000, 300_000, 1 << 20, 8 << 20))
         limit = chance.choice((LIMIT, end, chance.randint(start, end)))
-        page = await store.read(LOG, start, room, limit)
-        copied = await store.read(LOG, start, room, limit, copy=True)
+        page = await store.open_log(LOG).read(start, room, limit)
+        copied = await store.open_log(LOG).read(start, room, limit, copy=True)
         lent += any(map(is_mapped, page.data))
         assert not any(map(is_mapped, copied.data))
         assert bool(page.data) == bool(copied.data)
@@ -75,7 +75,7 @@ async def test_a_small_read_is_a_copy(embedded: EmbeddedEngine) -> None:
     store = embedded.make()
     await store.open()
     await fill(store, LOG, 1)
-    (piece,) = (await store.read(LOG, 0, 100, LIMIT)).data
+    (piece,) = (await store.open_log(LOG).read(0, 100, LIMIT)).data
     assert not is_mapped(piece)
     await store.close()
 
@@ -83,8 +83,8 @@ async def test_a_small_read_is_a_copy(embedded: EmbeddedEngine) -> None:
 async def test_views_outlive_the_log(embedded: EmbeddedEngine) -> None:
     """A reply may still be on its way to a slow consumer."""
     store = await open_filled(embedded, segment_bytes=4 * PIECE)
-    first = await store.read(LOG, 0, 4 * PIECE, LIMIT)
-    last = await store.read(LOG, MANY - 3, 3 * PIECE, LIMIT)
+    first = await store.open_log(LOG).read(0, 4 * PIECE, LIMIT)
+    last = await store.open_log(LOG).read(MANY - 3, 3 * PIECE, LIMIT)
     await store.apply_retention(LOG, older_than=8)
     await store.drop(LOG)
     await store.close()
@@ -112,7 +112,7 @@ async def test_what_is_not_cached_is_read_in_a_thread(embedded: EmbeddedEngine) 
     size = os.fstat(descriptor).st_size
     evicted = FileMapping(descriptor, 0, size).cached(0, size) is None
     os.close(descriptor)
-    page = await store.read(LOG, 0, MANY * PIECE, LIMIT)
+    page = await store.open_log(LOG).read(0, MANY * PIECE, LIMIT)
     assert not (evicted and is_mapped(page.data[0]))  # a file system in memory keeps what it has
     assert offsets(page) == list(range(MANY))
     await store.close()
@@ -123,10 +123,10 @@ async def test_a_file_cut_short_under_us(embedded: EmbeddedEngine) -> None:
     store = await open_filled(embedded)
     assert await read_all(store, LOG, max_bytes=5 * PIECE) == list(range(MANY))
     os.truncate(embedded.directory / "orders-0" / f"{0:020d}.log", 10 * PIECE)
-    assert offsets(await store.read(LOG, 3, 5 * PIECE, LIMIT)) == [3, 4, 5, 6, 7]
+    assert offsets(await store.open_log(LOG).read(3, 5 * PIECE, LIMIT)) == [3, 4, 5, 6, 7]
     for start in (8, 12):
         with pytest.raises(StoreError, match="the file ends before"):
-            await store.read(LOG, start, 5 * PIECE, LIMIT)
+            await store.open_log(LOG).read(start, 5 * PIECE, LIMIT)
     embedded.crash(store)
 
 
@@ -136,7 +136,7 @@ async def test_few_mappings_for_many_logs(embedded: EmbeddedEngine) -> None:
     for number in range(40):
         await fill(store, f"many:{number}", 1, size=LARGE)
     for number in range(40):
-        page = await store.read(f"many:{number}", 0, PIECE, LIMIT)
+        page = await store.open_log(f"many:{number}").read(0, PIECE, LIMIT)
         assert is_mapped(page.data[0])
         assert offsets(page) == [0]
     del page
@@ -153,7 +153,7 @@ async def test_no_address_space_left(embedded: EmbeddedEngine) -> None:
     limits = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (used + (24 << 20), limits[1]))
     try:
-        page = await store.read(LOG, 0, MANY * PIECE, LIMIT)
+        page = await store.open_log(LOG).read(0, MANY * PIECE, LIMIT)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)
     assert not is_mapped(page.data[0])
@@ -166,8 +166,8 @@ async def test_a_read_larger_than_a_window(embedded: EmbeddedEngine) -> None:
     await store.open()
     await fill(store, LOG, *[1] * 40, size=1 << 20)
     for start in (0, 14, 15, 16, 31):  # within a window, and over the place where the next one starts
-        assert offsets(await store.read(LOG, start, 3 << 20, LIMIT)) == [start, start + 1]
-    page = await store.read(LOG, 0, 64 << 20, LIMIT)
+        assert offsets(await store.open_log(LOG).read(start, 3 << 20, LIMIT)) == [start, start + 1]
+    page = await store.open_log(LOG).read(0, 64 << 20, LIMIT)
     assert offsets(page) == list(range(40))
     await store.close()
 

@@ -74,7 +74,7 @@ async def test_a_slow_read_does_not_stop_others(embedded: EmbeddedEngine, cold: 
     store = embedded.make()
     await store.open()
     await fill(store, LOG, 1)
-    reading = asyncio.create_task(store.read(LOG, 0, 100, LIMIT))
+    reading = asyncio.create_task(store.open_log(LOG).read(0, 100, LIMIT))
     await asyncio.sleep(0)
     assert not reading.done()
     await fill(store, LOG, 1, sync=True)
@@ -106,7 +106,7 @@ async def read_while(embedded: EmbeddedEngine, change: Callable[[EmbeddedStore],
     await store.open()
     await fill(store, LOG, *[1] * 12, sync=True, segment_limits=up_to(4 * PIECE))
     pool = store._reader._pool = HeldPool(store._readers)
-    reading = asyncio.create_task(store.read(LOG, 0, 20 * PIECE, LIMIT))
+    reading = asyncio.create_task(store.open_log(LOG).read(0, 20 * PIECE, LIMIT))
     await pool.asked.wait()
     await change(store)
     pool.go.set()
@@ -149,7 +149,7 @@ async def test_read_error(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPa
     with monkeypatch.context() as broken:
         broken.setattr(os, "preadv", fail)
         with pytest.raises(StoreError, match="Input/output error"):
-            await store.read(LOG, 0, 100, LIMIT)
+            await store.open_log(LOG).read(0, 100, LIMIT)
     assert await read_all(store, LOG) == [0]
     await store.close()
 
@@ -163,7 +163,7 @@ async def test_file_changed_under_us(embedded: EmbeddedEngine, change: Callable[
     path = embedded.directory / "orders-0" / f"{0:020d}.log"
     path.write_bytes(change(path.read_bytes()))
     with pytest.raises(StoreError):
-        await store.read(LOG, 1, 100, LIMIT)
+        await store.open_log(LOG).read(1, 100, LIMIT)
     with pytest.raises(StoreError):
         await store.find_time(LOG, 2)
     embedded.crash(store)
@@ -178,16 +178,18 @@ async def test_few_files_for_many_logs(embedded: EmbeddedEngine) -> None:
     store = embedded.make(open_files=8)
     await store.open()
     logs = [f"many:{number}" for number in range(100)]
+    opened = [store.open_log(log) for log in logs]
     before = count_open_files()
     for offset in range(5):
         waiting = [
-            store.append(log, [make_record_batch(offset)], offset, sync=True, segment_limits=up_to(2 * PIECE)).durable
-            for log in logs
+            log.append([make_record_batch(offset)], offset, sync=True, segment_limits=up_to(2 * PIECE)).durable
+            for log in opened
         ]
         assert count_open_files() <= before + 8 + 16  # those of flushes under way besides
         await asyncio.gather(*waiting)
     pages = await asyncio.gather(*(read_all(store, log) for log in logs))
     assert pages == [[0, 1, 2, 3, 4]] * 100
+    assert [offsets(await log.read(4, 1, LIMIT)) for log in opened] == [[4]] * 100
     assert count_open_files() <= before + 8
     await store.close()
 

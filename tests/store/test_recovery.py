@@ -179,7 +179,7 @@ async def test_damaged_index(embedded: EmbeddedEngine, damage: str) -> None:
     store = embedded.make(**options)
     await store.open()
     for offset in range(30):
-        assert offsets(await store.read(LOG, offset, 1, LIMIT)) == [offset]
+        assert offsets(await store.open_log(LOG).read(offset, 1, LIMIT)) == [offset]
         assert offsets(await store.find_time(LOG, offset)) == [offset]
     await store.close()
     assert await reopened(embedded, **options) == list(range(30))
@@ -321,7 +321,7 @@ async def test_names_that_are_none(embedded: EmbeddedEngine, name: str) -> None:
     store: EmbeddedStore = embedded.make()
     await store.open()
     with pytest.raises(ValueError, match="not the name of a log"):
-        store.append(name, [make_record_batch(0)], 0, sync=False)
+        store.open_log(name).append([make_record_batch(0)], 0, sync=False)
     await store.close()
 
 

@@ -13,7 +13,9 @@ async def write_log(store: EmbeddedStore, log: str, size: int) -> None:
     end = (await store.bounds(log)).end
     waiting: list[tuple[int, asyncio.Future[None]]] = []
     while True:
-        appending = store.append(log, [make_record_batch(end, size=size)], end, sync=True, segment_limits=up_to(50_000))
+        appending = store.open_log(log).append(
+            [make_record_batch(end, size=size)], end, sync=True, segment_limits=up_to(50_000)
+        )
         waiting.append((end, appending.durable))
         end += 1
         if len(waiting) == 4:

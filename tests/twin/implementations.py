@@ -12,7 +12,7 @@ from korvet_fast.errors import CodecError
 
 IMPLEMENTATIONS: dict[str, ModuleType] = {"native": native, "reference": reference}
 
-BATCH_FIELDS = [*reference.Batch.__dataclass_fields__, "numbers"]
+BATCH_FIELDS = [*reference.Batch.__dataclass_fields__, "producer_sequence"]
 
 Outcome = tuple[str, Any]  # ("value", plain value) or ("error", code)
 

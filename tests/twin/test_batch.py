@@ -48,7 +48,7 @@ def test_span(data: bytes, start: int, limit: int, max_bytes: int) -> None:
 
 @given(one, int64s, int32s, maybe_times, maybe_times)
 @examples(200)
-def test_restamp(data: bytes, offset: int, epoch: int, latest: int | None, appended: int | None) -> None:
+def test_assign_offsets(data: bytes, offset: int, epoch: int, latest: int | None, appended: int | None) -> None:
     def call(impl: ModuleType) -> bytearray:
         batch = bytearray(data)
         impl.assign_offsets(batch, offset, epoch, latest, appended)

@@ -90,7 +90,7 @@ def test_there_and_back(batch: bytes, base: int, bits: int, compression: int, si
     limits,
 )
 @examples(300)
-def test_blobs(
+def test_batches(
     made: list[tuple[bytes, int, int]], others: list[list[bytes]], bits: int, start: int, limit: int
 ) -> None:
     """Batches at the offsets of their ids, but for some, between other programs' entries."""
@@ -108,7 +108,7 @@ def test_blobs(
 
 @given(st.one_of(damaged(foreign_replies), noise), st.integers(0, 64))
 @examples(200)
-def test_blobs_of_anything(reply: bytes, bits: int) -> None:
+def test_batches_of_anything(reply: bytes, bits: int) -> None:
     agree(lambda impl: impl.decode_batches(reply, bits, 0, LIMIT))
 
 

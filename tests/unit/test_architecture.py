@@ -80,3 +80,13 @@ def test_where_names_what_the_files_have() -> None:
         sources = "\n".join((ROOT / file).read_text() for file in files)
         missing = [word for word in words if not exists(word) and not re.search(rf"\b{re.escape(word)}\b", sources)]
         assert missing == [], question
+
+
+@pytest.mark.parametrize("request_kind", ["produce", "fetch"])
+def test_a_walk_is_six_files(request_kind: str) -> None:
+    """Each step is one file; a request over the embedded store passes through no other on its way down."""
+    title = f"## One {request_kind}, from socket to disk, in six files\n"
+    section = TEXT.split(title, 1)[1].split("\n## ", 1)[0]
+    steps = re.findall(r"^\d+\. `([\w./]+\.py)`", section, re.MULTILINE)
+    assert len(set(steps)) == len(steps) == 6
+    assert all(f"korvet_fast/{step}" in FILES for step in steps)

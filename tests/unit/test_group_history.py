@@ -2,7 +2,7 @@
 
 import pytest
 
-from group_history import Answer, check, count_tenures
+from group_history import Answer, check, count_ownerships
 
 G = "g"
 
@@ -31,14 +31,14 @@ GOOD = [
 
 def test_a_good_history_is_good() -> None:
     check(GOOD, {G: 3})
-    assert count_tenures(GOOD) == 3
-    assert count_tenures([]) == 0
+    assert count_ownerships(GOOD) == 3
+    assert count_ownerships([]) == 0
 
 
 @pytest.mark.parametrize(
     ("more", "rule"),
     [
-        (said("b", "fetch", 15, offset=50), "4 tenures"),
+        (said("b", "fetch", 15, offset=50), "4 ownerships"),
         (said("a", "beat", 15, generation=1), "comes after"),
         (said("a", "join", 10, 12, generation=2, leader="z"), "one generation"),
         (said("a", "fetch", 15, offset=60), "nobody has committed"),

@@ -5,6 +5,7 @@ is a common one elsewhere is forbidden in the folders only where it had the priv
 """
 
 import io
+import re
 import tokenize
 from collections.abc import Mapping
 from functools import cache
@@ -16,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "korvet_fast"
-EVERYWHERE = ("korvet_fast", "tests", "benchmarks", "examples", "python")
+EVERYWHERE = ("korvet_fast", "tests", "benchmarks", "examples", "python", "rust")
 CORE, STORE, REDIS = "korvet_fast/core", "korvet_fast/store", "korvet_fast/store/redis"
 NET, WIRE, SPARK = "korvet_fast/net", "korvet_fast/wire", "korvet_fast/spark"
 
@@ -33,11 +34,12 @@ class Rule(NamedTuple):
 RULES = (
     # core
     Rule("Extent", "PartitionLog", EVERYWHERE),
-    Rule("Tenure tenure", "Leadership", EVERYWHERE),
+    Rule("Tenure tenure tenures", "Leadership", EVERYWHERE),
     Rule("Host", "PartitionCollaborators, and nothing that holds everything", EVERYWHERE),
     Rule("Single", "layout `entries`", EVERYWHERE),
     Rule("single", "entries_layout", (CORE, STORE)),
     Rule("Facts", "BatchSummary", EVERYWHERE),
+    Rule("Numbers numbers", "ProducerSequence, producer_sequence", (f"{PACKAGE}/_native.pyi",)),
     Rule("Numbers", "ProducerSequence", EVERYWHERE),
     Rule("Stored", "BatchMetadata", (CORE, STORE, WIRE)),
     Rule("Placed Appended", "AppendResult", EVERYWHERE),
@@ -146,6 +148,9 @@ EXEMPT = {"tests/unit/test_names.py", "benchmarks/check/renamed.py"}
 
 @cache
 def identifiers(path: Path) -> frozenset[str]:
+    if path.suffix == ".rs":
+        code = re.sub(r"//[^\n]*|\"(?:[^\"\\]|\\.)*\"", "", path.read_text())
+        return frozenset(re.findall(r"\b[A-Za-z_]\w*", code))
     tokens = tokenize.generate_tokens(io.StringIO(path.read_text()).readline)
     return frozenset(token.string for token in tokens if token.type == tokenize.NAME)
 
@@ -156,7 +161,7 @@ def find(rule: Rule) -> list[str]:
     found = []
     for place in rule.within:
         path = ROOT / place
-        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
+        for file in [path] if path.is_file() else sorted([*path.rglob("*.py"), *path.rglob("*.rs")]):
             name = file.relative_to(ROOT).as_posix()
             if name not in EXEMPT and name not in rule.but:
                 found += [f"{name}: {word}" for word in sorted(words & identifiers(file))]

@@ -6,25 +6,26 @@ import time
 from collections.abc import Sequence
 from time import time_ns
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
+from weakref import WeakValueDictionary
 
 from korvet_fast.client.producer.column_sender import ColumnSender
 from korvet_fast.client.producer.config import NO_RESPONSE, read_config
-from korvet_fast.client.producer.delivery import Delivery, failure_of, wake
+from korvet_fast.client.producer.delivery import Delivery, wake
 from korvet_fast.client.producer.driver import Driver
 from korvet_fast.client.producer.input import Input, InputRun
 from korvet_fast.client.producer.interceptors import Interceptors
 from korvet_fast.client.producer.message import (
-    BATCH_HEADER,
     DeliveryFailed,
     Headers,
     Message,
     Outcome,
     QueuedRecords,
     RecordMetadata,
-    encoded_size,
+    failure_of,
 )
 from korvet_fast.client.producer.message_run import MessageRun
+from korvet_fast.client.producer.message_sender import MessageSender
 from korvet_fast.client.producer.metrics import ProducerMetrics
 from korvet_fast.client.producer.result_stream import ProducerError, ResultStream, Success
 from korvet_fast.client.producer.rows import ColumnMetadata, Rows
@@ -32,7 +33,6 @@ from korvet_fast.endpoint import Address, read_bootstrap
 from korvet_fast.rate_limited_log import RateLimitedLog
 
 _log = logging.getLogger(__name__)
-Run = TypeVar("Run", bound=MessageRun)
 
 
 class AsyncProducer:
@@ -56,6 +56,8 @@ class AsyncProducer:
         self._interceptors = Interceptors(self.config.interceptors)
         # The short way of most messages: into the open run of their partition. Interceptors see messages.
         self._topics = {} if self._interceptors else self._driver.pipeline.dispatcher.topics
+        self._sender = MessageSender(self._driver.pipeline.dispatcher, self.config, self._withdraw)
+        self._turns: WeakValueDictionary[tuple[str, int | None], asyncio.Lock] = WeakValueDictionary()  # of columns
         self.input = Input(self._put)
         self.successes: ResultStream[Success] = ResultStream(self._release)
         self.errors: ResultStream[ProducerError] = ResultStream(self._release)
@@ -112,7 +114,7 @@ class AsyncProducer:
 
     async def send_when_room(self, message: Message) -> Delivery:
         """As `send`, but returns when the message has been accepted. Raises `BufferFull` after `max.block.ms`."""
-        run = self._make(MessageRun, self._intercept(message))
+        run = self._sender.make(MessageRun, self._intercept(message))
         await self._offer_when_room(run)
         return Delivery(run, 0)
 
@@ -128,9 +130,11 @@ class AsyncProducer:
         """Send a column of values, with a column of keys or None: lists, NumPy or Arrow arrays of bytes.
 
         Takes rows as fast as there is memory, and returns when all are delivered: partitions and offsets in the order
-        of the rows. Raises `RowsFailed`, which says what became of which row. Interceptors do not see rows.
+        of the rows. Raises `RowsFailed`, which says what became of which row. Interceptors do not see rows. Columns
+        that are sent at the same time with the same `partition`, or with none, keep their order.
         """
-        sender = ColumnSender(self._driver, topic, partition, _present() if timestamp is None else timestamp)
+        turn = self._turns.setdefault((topic, partition), asyncio.Lock())
+        sender = ColumnSender(self._driver, topic, partition, _present() if timestamp is None else timestamp, turn)
         return await sender.send(keys, values)
 
     async def flush(self) -> None:
@@ -170,33 +174,23 @@ class AsyncProducer:
 
     async def _put(self, message: Message) -> None:
         sent = self._intercept(message)
-        run = self._make(InputRun, sent)
+        run = self._sender.make(InputRun, sent)
         run.message, run.returns = message, (self.config.return_successes, self.config.return_errors)
         await self._offer_when_room(run)
 
     def _send(self, message: Message, wait: bool) -> Delivery:
         sent = self._intercept(message)
-        dispatcher = self._driver.pipeline.dispatcher
-        topic = dispatcher.topics.get(sent.topic)
-        run = topic.open_run(sent.key, sent.partition) if topic is not None else None
-        if run is not None:
-            index = dispatcher.join(run, sent.value, sent.key, sent.headers, _time(sent))
-            if index > 0:
-                return Delivery(run, index)
-        run = self._make(MessageRun, sent)
         try:
-            self._check_size(run)
-            dispatcher.offer(run, self._driver.now(), wait)
+            run, index = self._sender.send(sent, self._driver.now(), wait)
         except DeliveryFailed as error:
             self._interceptors.end(None, error)
             raise
-        dispatcher.open(run, sent.partition is None)
         self._driver.schedule()
-        return Delivery(run, 0)
+        return Delivery(run, index)
 
     async def _offer_when_room(self, run: MessageRun) -> None:
         try:
-            self._check_size(run)
+            self._sender.check_size(run)
             await self._driver.offer(run)
         except DeliveryFailed as error:
             self._interceptors.end(None, error)
@@ -206,19 +200,6 @@ class AsyncProducer:
         sent = self._interceptors.send(message) if self._interceptors else message
         _check(sent)
         return sent
-
-    def _make(self, kind: type[Run], message: Message) -> Run:
-        topic, value, key, headers, partition, _, _ = message
-        index = -1 if partition is None else partition
-        return kind(topic, value, key, headers, index, _time(message), self._withdraw)
-
-    def _check_size(self, run: MessageRun) -> None:
-        """The exact size matters only where the upper limit is above what may be sent."""
-        most = self.config.message_bytes
-        if run.size + BATCH_HEADER > most:
-            size = encoded_size(run.value_cells[0], run.key_cells[0], run.header_rows[0])
-            if size > most:
-                raise DeliveryFailed(f"a message of {size:,} bytes is above max.request.size={most:,}; raise it")
 
     def _withdraw(self, run: MessageRun, index: int) -> MessageRun | None:
         taken = self._driver.pipeline.dispatcher.withdraw_message(run, index)
@@ -269,10 +250,6 @@ class AsyncProducer:
 
 def _present() -> int:
     return time_ns() // 1_000_000
-
-
-def _time(message: Message) -> int:
-    return _present() if message.timestamp is None else message.timestamp
 
 
 def _check(message: Message) -> None:

@@ -1,9 +1,10 @@
 """`send_many`: a column becomes runs of rows, and these are offered as fast as there is memory."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from typing import Any
 
+from korvet_fast._native import ColumnRows, RowRun
 from korvet_fast.client.producer.driver import Driver
 from korvet_fast.client.producer.message import (
     BATCH_HEADER,
@@ -12,31 +13,38 @@ from korvet_fast.client.producer.message import (
     ProducerClosed,
     encoded_size,
 )
-from korvet_fast.client.producer.rows import Column, ColumnMetadata, Rows, cut_runs, group_rows, read_column
+from korvet_fast.client.producer.rows import Column, ColumnMetadata, Rows, read_column
 
-Cells = list[bytes | None]
+MOST_ROWS = 10_000  # of one run: so many are encoded at a time
 
 
 class ColumnSender:
-    """Sends one column. `partition`: for all rows, None for the partitioner's choice; `timestamp`: in ms, of all."""
+    """Sends one column. `partition`: for all rows, None for the partitioner's choice; `timestamp`: in ms, of all.
 
-    def __init__(self, driver: Driver, topic: str, partition: int | None, timestamp: int) -> None:
+    `turn`: held while rows wait for memory, so that those of the next column do not pass them.
+    """
+
+    def __init__(self, driver: Driver, topic: str, partition: int | None, timestamp: int, turn: asyncio.Lock) -> None:
         self._driver = driver
         self._config = driver.pipeline.config
         self._topic = topic
         self._partition = partition
         self._timestamp = timestamp
+        self._turn = turn
 
     async def send(self, keys: Any, values: Any) -> ColumnMetadata:
         """Send all rows and wait for their ends. Raises `RowsFailed`; `DeliveryFailed` if the topic is not found."""
-        cells = read_column("values", values)
-        key_cells = None if keys is None else read_column("keys", keys)
+        key_cells = None if keys is None else read_column(keys)
+        cells = read_column(values)
         if key_cells is not None and len(key_cells) != len(cells):
             raise ValueError(f"{len(key_cells):,} keys for {len(cells):,} values; give one for each, or None")
-        column = Column(self._topic, len(cells))
-        await self._find_partitions()
-        for rows in self._cut(column, cells, key_cells):
-            await self._offer(column, rows)
+        rows = ColumnRows(key_cells, cells)
+        column = Column(self._topic, len(rows))
+        async with self._turn:
+            await self._find_partitions()
+            for run in self._cut(rows, key_cells):
+                partition = run.partition if self._partition is None else self._partition
+                await self._offer(column, Rows(column, run, self._topic, partition, self._timestamp))
         await self._driver.wait(lambda: not column.open)
         return column.result()
 
@@ -54,18 +62,11 @@ class ColumnSender:
         if ledger.closing:
             raise ProducerClosed("the producer is closed; it takes no more messages")
 
-    def _cut(self, column: Column, values: Cells, keys: Cells | None) -> Iterator[Rows]:
-        topic = self._driver.pipeline.dispatcher.topic(self._topic)
-        if self._partition is not None or keys is None:
-            groups: dict[int, Sequence[int]] = {-1 if self._partition is None else self._partition: range(len(values))}
-        else:
-            groups = {**group_rows(keys, lambda key: topic.choose_index(key, 0))}
-        for partition, rows in groups.items():
-            own = values if len(rows) == len(values) else [values[row] for row in rows]
-            own_keys = None if keys is None else [keys[row] for row in rows]
-            for run in cut_runs(own, own_keys, self._config.batch_limit):
-                part = own_keys[run] if own_keys is not None else None
-                yield Rows(column, rows[run], self._topic, own[run], part, partition, self._timestamp)
+    def _cut(self, rows: ColumnRows, keys: Iterable[bytes | None] | None) -> list[RowRun]:
+        chosen = None
+        if self._partition is None and keys is not None:
+            chosen = self._driver.pipeline.dispatcher.topic(self._topic).choose_rows(rows, keys)
+        return rows.runs(chosen, self._config.batch_limit, MOST_ROWS)
 
     async def _offer(self, column: Column, rows: Rows) -> None:
         """Wait for memory. What cannot be accepted fails in the result."""
@@ -79,8 +80,7 @@ class ColumnSender:
         most = self._config.message_bytes
         if rows.size + BATCH_HEADER <= most:
             return
-        for at, value in enumerate(rows.values):
-            size = encoded_size(value, rows.keys[at] if rows.keys else None, ())
+        for row, key, value in zip(rows.rows.rows(), rows.row_keys(), rows.row_values(), strict=True):
+            size = encoded_size(value, key, ())
             if size > most:
-                row = rows.rows[at]
                 raise DeliveryFailed(f"row {row} of {size:,} bytes is above max.request.size={most:,}; raise it")

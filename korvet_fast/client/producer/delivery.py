@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Generator
 from typing import Any
 
-from korvet_fast.client.producer.message import DeliveryFailed, Outcome, QueuedRecords, RecordMetadata
+from korvet_fast.client.producer.message import DeliveryFailed, Outcome, RecordMetadata, failure_of
 from korvet_fast.client.producer.message_run import MessageRun
 
 
@@ -39,14 +39,16 @@ class Delivery:
 
     def result(self) -> RecordMetadata:
         """Where the message is. Raises `DeliveryFailed` if it is not delivered; only when `done`."""
+        run = self._run
+        if run.outcome is Outcome.DELIVERED:  # most messages
+            return run.metadata(run.position(self._index))
         if self.outcome is None:
             raise asyncio.InvalidStateError("the message has not ended; await it")
-        run = self._run
-        if run.outcome is not Outcome.DELIVERED:
-            error = failure_of(run)
-            assert error is not None, "whatever fails has a reason"
-            raise error
-        return run.metadata(run.position(self._index))
+        if self._run is not run:
+            return self.result()
+        error = failure_of(run)
+        assert error is not None, "whatever fails has a reason"
+        raise error
 
     def exception(self) -> DeliveryFailed | None:
         """Why the message was not delivered, as an error of its own; None if it was. Only when `done`."""
@@ -92,14 +94,3 @@ def wake(run: MessageRun) -> None:
             if not future.done():
                 future.set_result(None)
     run.waiters = {}
-
-
-def failure_of(records: QueuedRecords) -> DeliveryFailed | None:
-    """Why records were not delivered: an error of their own, since a batch's is shared; None if they were."""
-    if records.outcome is None or records.outcome is Outcome.DELIVERED:
-        return None
-    shared = records.error
-    assert shared is not None, "whatever fails has a reason"
-    own = type(shared)(str(shared), records.outcome, shared.cause)
-    own.__cause__ = shared.cause
-    return own

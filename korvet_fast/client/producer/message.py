@@ -130,6 +130,14 @@ class QueuedRecords:
         self.outcome: Outcome | None = None
         self.error: DeliveryFailed | None = None
 
+    def row_values(self) -> Sequence[bytes | None]:
+        """The value of each record."""
+        return self.values
+
+    def row_keys(self) -> Sequence[bytes | None]:
+        """The key of each record."""
+        return self.keys if self.keys is not None else (None,) * self.count
+
     def rows_of_headers(self) -> Sequence[Headers]:
         """The headers of each record."""
         return (self.headers,) * self.count
@@ -149,6 +157,17 @@ class QueuedRecords:
     def halves(self) -> tuple["QueuedRecords", "QueuedRecords"]:
         """The first and the second half of several rows, for a batch that was too large."""
         raise AssertionError("one message alone has no halves")
+
+
+def failure_of(records: QueuedRecords) -> DeliveryFailed | None:
+    """Why records were not delivered: an error of their own, since a batch's is shared; None if they were."""
+    if records.outcome is None or records.outcome is Outcome.DELIVERED:
+        return None
+    shared = records.error
+    assert shared is not None, "whatever fails has a reason"
+    own = type(shared)(str(shared), records.outcome, shared.cause)
+    own.__cause__ = shared.cause
+    return own
 
 
 class RecordState(StrEnum):

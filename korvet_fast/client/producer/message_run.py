@@ -135,7 +135,7 @@ class MessageRun(QueuedRecords):
 
     def position(self, index: int) -> int:
         """The place of a message among those that were not withdrawn."""
-        return index - bisect_left(self.gone, index)
+        return index - bisect_left(self.gone, index) if self.gone else index
 
     def take_out(self, index: int) -> "MessageRun":
         """One message as a run of its own. Its share of the charge, and those who wait for it, go with it."""

@@ -1,13 +1,16 @@
 """Which partition a message goes to, when it does not name one. Sarama's and Java's rules."""
 
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from random import Random
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
+from korvet_fast._native import Column, ColumnRows
 from korvet_fast.client.producer.hashing import crc_hash, murmur2_hash, sarama_hash, sarama_reference_hash
 
 KeyHash = Callable[[bytes, int], int]
+Chosen: TypeAlias = "Column | array[int] | None"  # a partition for each row, or none at all
 
 # The name of a partitioner -> how it places keys; None: it does not look at them.
 PARTITIONERS: Final[dict[str, KeyHash | None]] = {
@@ -126,3 +129,11 @@ class Partitioner:
         chosen = self.sticky.choose(topic)
         self.sticky.add(size)
         return chosen
+
+    def choose_rows(self, rows: ColumnRows, keys: Iterable[bytes | None], topic: TopicView) -> Chosen:
+        """As `choose` for each row; None, or -1, where rows are spread by runs. Java's hash is computed natively."""
+        if self.place is murmur2_hash:
+            return rows.choose(topic.count)
+        if self.place is None and self._name not in ("random", "round_robin"):
+            return None
+        return array("i", [self.choose(key, 0, topic) for key in keys])

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain
 from typing import Protocol
 
-from korvet_fast._native import build_batch
+from korvet_fast._native import build_batch, build_rows
 from korvet_fast.client.producer.message import DeliveryFailed, Headers, Outcome, QueuedRecords
 from korvet_fast.client.producer.retry_handler import Answer
+from korvet_fast.client.producer.rows import Rows
 
 
 class Stages(Protocol):
@@ -76,19 +77,22 @@ class ProducerBatch:
 
 def encode(records: Sequence[QueuedRecords], compression: int, producer: tuple[int, int], sequence: int) -> bytes:
     """Records as one batch. `producer`: id and epoch, (-1, -1) without idempotence."""
-    columns: dict[str, bytes | memoryview] = {}
+    first = records[0]
+    if isinstance(first, Rows) and len(records) == 1:
+        return first.rows.build(first.timestamp, compression, *producer, sequence)
     times = array("q")
     for each in records:
         times.extend(each.row_times())
-    columns["timestamp"] = memoryview(times)
-    _add_cells(columns, "value", [value for each in records for value in each.values])
-    if any(each.keys is not None for each in records):
-        _add_cells(columns, "key", [key for each in records for key in (each.keys or (None,) * each.count)])
+    keys = list(chain.from_iterable(each.row_keys() for each in records))
+    values = list(chain.from_iterable(each.row_values() for each in records))
     headers = [row for each in records for row in each.rows_of_headers()]
-    if any(headers):
-        _add_headers(columns, headers)
-    producer_id, epoch = producer
-    return bytes(build_batch(columns, compression, 0, producer_id, epoch, sequence))
+    if not any(headers):
+        return build_rows(keys, values, times, compression, *producer, sequence)
+    columns: dict[str, bytes | memoryview] = {"timestamp": memoryview(times)}
+    _add_cells(columns, "value", values)
+    _add_cells(columns, "key", keys)
+    _add_headers(columns, headers)
+    return bytes(build_batch(columns, compression, 0, *producer, sequence))
 
 
 def _add_cells(columns: dict[str, bytes | memoryview], name: str, cells: Sequence[bytes | None]) -> None:

@@ -1,14 +1,15 @@
 """The stage of one topic (Sarama's topicProducer): chooses partitions, and holds what comes before they are known."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
+from korvet_fast._native import ColumnRows
 from korvet_fast.client.producer.config import ProducerConfig
 from korvet_fast.client.producer.message import BATCH_HEADER, DeliveryFailed, QueuedRecords, RecordState
 from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.partition_producer import PartitionProducer
-from korvet_fast.client.producer.partitioners import Partitioner, StickyPartitioner
+from korvet_fast.client.producer.partitioners import Chosen, Partitioner, StickyPartitioner
 
 
 class TopicProducer:
@@ -63,6 +64,10 @@ class TopicProducer:
     def choose_index(self, key: bytes | None, size: int) -> int:
         """The partition for a key, or for a message without one. Only when the partitions are known."""
         return self._partitioner.choose(key, size, self)
+
+    def choose_rows(self, rows: ColumnRows, keys: Iterable[bytes | None]) -> Chosen:
+        """The partition of each row by its key, -1 for the sticky one; None if keys do not matter."""
+        return self._partitioner.choose_rows(rows, keys, self)
 
     def open_run(self, key: bytes | None, partition: int | None) -> MessageRun | None:
         """The run that a message joins, if its partition has an open one."""

@@ -52,7 +52,7 @@ class DelayedFetch:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         for log in self._logs:
-            del log.delayed_fetches[self]
+            log.delayed_fetches.pop(self, None)  # a log that is named twice is there once
 
     async def wait(self, seconds: float) -> bool:
         """Wait until `min_bytes` are readable, or something else happened (deleted, draining).

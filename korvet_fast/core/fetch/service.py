@@ -1,17 +1,22 @@
-"""Fetch: record batches as they lie in the log, waiting for more if there are too few."""
+"""Fetch: record batches as they lie in the log, waiting for more if there are too few.
+
+The bytes of the answer are dealt out among the partitions (`read_all`).
+"""
 
 from collections.abc import Sequence
+from operator import gt
 from typing import Final, TypeAlias
 
 from korvet_fast.core.client_session import ClientSession, Refuse
-from korvet_fast.core.eager import gather_paced
-from korvet_fast.core.fetch.budget import read_all
+from korvet_fast.core.eager import gather, gather_paced
+from korvet_fast.core.fair_queue import Pace
 from korvet_fast.core.fetch.delayed_fetch import DelayedFetch
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.errors import KorvetError, forget_frames
 from korvet_fast.types import Buffer
 
 _MANY: Final = 200  # partitions between two looks at the clock
+_AT_ONCE: Final = 64  # partitions read side by side
 
 # Index of a partition, offset, most bytes, and the leader epoch that the client knows (-1: none).
 FetchPosition: TypeAlias = tuple[int, int, int, int]
@@ -173,3 +178,59 @@ async def _wait(session: ClientSession, parts: list[PartitionFetch], min_bytes: 
             await delayed.wait(max_wait_ms / 1000)
         finally:
             session.delayed.discard(delayed)
+
+
+async def read_all(parts: Sequence[PartitionFetch], left: int, pace: Pace | None) -> None:
+    """Deal out `left` bytes among the partitions, one after the other (KIP-74).
+
+    All together give `left` bytes at most, and each what its own limit allows. Only the first partition that has
+    anything gives one batch however large that is, also if its limit is 0. Those whose limits fit into what is left
+    together are read side by side: what comes is the same, or less where a batch was read that turned out to be larger
+    than its partition's limit.
+    """
+    done, first = 0, True  # first: nothing has been read yet
+    while done < len(parts) and (first or left > 0):
+        wave = _plan(parts, done, left)
+        if first or wave[0].max_bytes > 0 or len(wave) > 1:
+            sizes = await gather([part.read(left) for part in wave])
+            size = sum(sizes)
+            if size > left or any(map(gt, sizes, [part.max_bytes for part in wave])):
+                size = _trim(wave, sizes, left, first)
+            left -= size
+            first = first and size == 0
+        done += len(wave)
+        if pace is not None and done < len(parts) and pace.due():
+            await pace.turn()
+
+
+def _plan(parts: Sequence[PartitionFetch], done: int, left: int) -> list[PartitionFetch]:
+    """The next partitions to be read side by side: one at least, and no more than their limits leave room for."""
+    wave: list[PartitionFetch] = []
+    for part in parts[done : done + _AT_ONCE]:
+        assert part.partition is not None
+        if part.offset < part.partition.high_watermark.offset:
+            left -= part.max_bytes
+            if wave and (left < 0 or part.max_bytes <= 0):
+                break
+            if part.max_bytes <= 0:
+                return [part]
+        wave.append(part)
+    return wave
+
+
+def _trim(wave: list[PartitionFetch], sizes: list[int], left: int, first: bool) -> int:
+    """Drop batches beyond the limits, and from `wave` the partitions to read again; returns the bytes read.
+
+    The bytes dropped count as read: the answer may be short. `first`: the first batch may be as large as it is.
+    """
+    used = 0
+    for at, (part, size) in enumerate(zip(wave, sizes, strict=True)):
+        if at and size > left - used:  # a batch before it was larger than planned
+            for later in wave[at:]:
+                later.records = []
+            del wave[at:]
+            return used
+        if size > min(part.max_bytes, left - used) and not (first and used == 0):
+            part.records = []
+        used += size
+    return used

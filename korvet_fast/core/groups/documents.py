@@ -10,6 +10,7 @@ change all of its keys.
 
 import json
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import crc32
 
@@ -115,25 +116,6 @@ def is_newer(key: str, document: bytes, other: bytes | None) -> bool:
     return bool(json.loads(document)[order] > json.loads(other)[order])
 
 
-def pack_group(group: AnyGroup, since: int) -> bytes:
-    """The document of a group. `since`: wall time in ms when the group became empty."""
-    if isinstance(group, ConsumerGroup):
-        values = pack_consumer(group)
-    else:
-        values = text.pack_text(group) if isinstance(group, TextGroup) else _pack_classic(group)
-    return json.dumps(values | {"since": since}).encode()
-
-
-def unpack_group(document: bytes, config: GroupConfig) -> tuple[AnyGroup, int]:
-    """The group in a document of `pack_group`, and `since`. Call the group's `resume` before anything else."""
-    values: dict[str, Any] = json.loads(document)
-    if values.get("type") == TYPE:
-        return unpack_consumer(values, config.consumer), values["since"]
-    if values.get("type") == text.TYPE:
-        return text.unpack_text(values, config.text), values["since"]
-    return _unpack_classic(values, config), values["since"]
-
-
 def _pack_classic(group: ClassicGroup) -> dict[str, Any]:
     return {
         "state": group.state.value,
@@ -172,3 +154,27 @@ def _unpack_classic(values: dict[str, Any], config: GroupConfig) -> ClassicGroup
         member.assignment = b64decode(row["assignment"])
         group.members.add(member)
     return group
+
+
+_PACK: Final[dict[type, Callable[[Any], dict[str, Any]]]] = {
+    ClassicGroup: _pack_classic,
+    ConsumerGroup: pack_consumer,
+    TextGroup: text.pack_text,
+}
+# By the `type` of the document, which the classic protocol's do not have.
+_UNPACK: Final[dict[str | None, Callable[[dict[str, Any], GroupConfig], AnyGroup]]] = {
+    None: _unpack_classic,
+    TYPE: lambda values, config: unpack_consumer(values, config.consumer),
+    text.TYPE: lambda values, config: text.unpack_text(values, config.text),
+}
+
+
+def pack_group(group: AnyGroup, since: int) -> bytes:
+    """The document of a group. `since`: wall time in ms when the group became empty."""
+    return json.dumps(_PACK[type(group)](group) | {"since": since}).encode()
+
+
+def unpack_group(document: bytes, config: GroupConfig) -> tuple[AnyGroup, int]:
+    """The group in a document of `pack_group`, and `since`. Call the group's `resume` before anything else."""
+    values: dict[str, Any] = json.loads(document)
+    return _UNPACK[values.get("type")](values, config), values["since"]

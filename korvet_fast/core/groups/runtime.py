@@ -5,7 +5,7 @@ from typing import Protocol, TypeAlias
 
 from korvet_fast.core.groups.budget import GROUP, GroupBudget
 from korvet_fast.core.groups.classic.group import ClassicGroup
-from korvet_fast.core.groups.classic.requests import JoinResult, SyncResult, refuse_sync
+from korvet_fast.core.groups.classic.requests import JoinResult, SyncResult
 from korvet_fast.core.groups.collaborators import GroupCollaborators
 from korvet_fast.core.groups.committed_offsets import CommittedOffsets
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
@@ -172,7 +172,7 @@ class GroupRuntime:
         if self._timer is not None:
             self._timer.cancel()
         for waiting in (self._answers_saving, self._answers_unsaved):
-            waiting[:] = [(waiter, _refuse(answer, error)) for waiter, answer in waiting]
+            waiting[:] = [(waiter, answer.refuse(error)) for waiter, answer in waiting]
             self._tell(waiting)
         if isinstance(self.group, ClassicGroup):
             self.group.waiters.refuse_all(self.group.members, error)
@@ -255,11 +255,3 @@ def _give(answers: Answers) -> None:
         assert isinstance(waiter, asyncio.Future)
         if not waiter.done():
             waiter.set_result(answer)
-
-
-def _refuse(answer: Answer, error: Errors) -> Answer:
-    if isinstance(answer, HeartbeatResult):
-        return HeartbeatResult(error)
-    if isinstance(answer, TextResult):
-        return TextResult(error)
-    return JoinResult(error, answer.member_id) if isinstance(answer, JoinResult) else refuse_sync(error)

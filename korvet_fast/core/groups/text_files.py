@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 from korvet_fast.core.background import BackgroundTasks
 from korvet_fast.core.groups.config import GroupConfig
 from korvet_fast.core.groups.documents import (
+    OffsetAndMetadata,
     TopicPartition,
     group_key,
     offset_key,
@@ -39,7 +40,7 @@ class _JsonFile:
 
     def __init__(self, files: PlainFiles, name: str) -> None:
         self.name = name
-        self.lines: dict[str, bytes] = {}  # by group id: the JSON that is on the disk, as far as is known
+        self.lines: dict[str, bytes] = {}  # by group id, each with its name: what is on the disk, as far as is known
         self._files = files
         self._uncertain = False  # a write failed: the file may hold what it was to hold
 
@@ -50,7 +51,7 @@ class _JsonFile:
             return {}
         try:
             values = json.loads(data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise StoreError(_damaged(self.name, str(error))) from error
         if not isinstance(values, dict):
             raise StoreError(_damaged(self.name, "it is not a JSON object"))
@@ -61,8 +62,7 @@ class _JsonFile:
         if lines == self.lines and not self._uncertain:
             return
         self._uncertain = True
-        rows = [json.dumps(group_id).encode() + b": " + line for group_id, line in lines.items()]
-        await self._files.write(self.name, b"{\n" + b",\n".join(rows) + b"\n}\n")
+        await self._files.write(self.name, b"{\n" + b",\n".join(lines.values()) + b"\n}\n")
         self.lines, self._uncertain = lines, False
 
 
@@ -88,10 +88,10 @@ class TextGroupFiles:
                 for group_id, value in values.items():
                     self._learn(group_id, self._unpack(name, group_id, value))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise StoreError(_damaged(name, f"{group_id}: {error!r}")) from error
+                raise StoreError(_damaged(name, f"what it says of {group_id!r} is no group's")) from error
         self._groups.lines = {group_id: _group_line(group_id, self.find(group_id)) for group_id in groups}
         # Lines of groups that are none are still there: the next write of the file takes them out.
-        self._offsets.lines = {group_id: _offset_lines(self.find(group_id)) for group_id in offsets}
+        self._offsets.lines = {group_id: _offset_lines(group_id, self.find(group_id)) for group_id in offsets}
         self._opened = True
 
     def _unpack(self, name: str, group_id: str, value: dict[str, Any]) -> dict[str, bytes]:
@@ -104,7 +104,7 @@ class TextGroupFiles:
         for topic, partitions in value.items():
             for index, offset in partitions.items():
                 document = json.dumps(offset).encode()
-                unpack_offset(document)
+                _check_offset(unpack_offset(document))
                 found[offset_key(group_id, TopicPartition(topic, int(index)))] = document
         return found
 
@@ -160,7 +160,7 @@ class TextGroupFiles:
         offsets = {one: line for one, line in self._offsets.lines.items() if one in self._groups.lines}
         for group_id, found in kept.items():
             groups[group_id] = _group_line(group_id, found)
-            offsets[group_id] = _offset_lines(found)
+            offsets[group_id] = _offset_lines(group_id, found)
         await self._offsets.write(offsets)
         await self._groups.write(groups)
         await self._offsets.write({one: line for one, line in offsets.items() if one not in gone})
@@ -181,10 +181,14 @@ class TextGroupFiles:
 
 
 def _group_line(group_id: str, documents: Mapping[str, bytes]) -> bytes:
-    return documents[group_key(group_id)]
+    return _name(group_id) + documents[group_key(group_id)]
 
 
-def _offset_lines(documents: Mapping[str, bytes]) -> bytes:
+def _name(group_id: str) -> bytes:
+    return json.dumps(group_id).encode() + b": "
+
+
+def _offset_lines(group_id: str, documents: Mapping[str, bytes]) -> bytes:
     """The offsets of a group by topic and partition, a line for each."""
     topics: dict[str, list[tuple[int, bytes]]] = {}
     for key, document in documents.items():
@@ -195,7 +199,14 @@ def _offset_lines(documents: Mapping[str, bytes]) -> bytes:
     for topic, rows in sorted(topics.items()):
         lines = [b'  "%d": %s' % row for row in sorted(rows)]
         parts.append(b' "%s": {\n%s\n }' % (topic.encode(), b",\n".join(lines)))  # its name needs no escapes
-    return b"{\n" + b",\n".join(parts) + b"\n}" if parts else b"{}"
+    return _name(group_id) + (b"{\n" + b",\n".join(parts) + b"\n}" if parts else b"{}")
+
+
+def _check_offset(committed: OffsetAndMetadata) -> None:
+    """Raises `TypeError` where a person has written a word, or a fraction, for a number."""
+    numbers = (committed.offset, committed.leader_epoch, committed.committed_at, committed.expires_at)
+    if {type(number) for number in numbers} != {int} or type(committed.metadata) is not str:
+        raise TypeError
 
 
 def _damaged(name: str, why: str) -> str:

@@ -78,6 +78,7 @@ class LogAcquisition:
     async def _acquire_log(self, floor: int, durable: int) -> LeadershipGrant:
         log, shared = self._log, self._store.shared
         self._acquired_in = _NEVER
+        log.opened = self._store.open_log(log.name)
         if shared is None:  # no other program can acquire the log: epochs count the starts of the broker
             bounds = await self._store.bounds(log.name)
             return LeadershipGrant(bounds, max(self._generation.lowest_epoch, 0), bounds.end)
@@ -111,7 +112,7 @@ class LogAcquisition:
             snapshot.replace_producers(headers.recent_headers(log.name), self._clock.monotonic())
         elif known < records_end:
             start, now = max(known, bounds.start), self._clock.monotonic()
-            self._saver.unsaved = await snapshot.catch_up(self._store, start, records_end, now)
+            self._saver.unsaved = await snapshot.catch_up(log.opened, start, records_end, now)
         if log.entries_layout:
             log.epochs.replace(epochs)  # records of layout `entries` carry no epoch
         else:

@@ -146,7 +146,7 @@ class PartitionLeader:
         if copies == 1:
             return
         try:
-            await self._store.append(log.name, (), log.end, sync=sync, copies=copies).durable
+            await log.opened.append((), log.end, sync=sync, copies=copies).durable
         except (OffsetConflict, StoreError) as failure:
             why = self.explain(failure).detail
             raise KorvetError(_NOT_LEADER, f"it is not certain that {log.name} is led here: {why}") from None
@@ -218,19 +218,29 @@ class PartitionLeader:
     def _report(self, error: StoreError) -> None:
         """Log the reason once, unless the store has; again if it is another one, or some time after a recovery.
 
-        On a full disk each append fails, and all seems well until the next.
+        On a full disk each append fails, and all seems well until the next. Of all partitions that have the reason, one
+        tells it in a while.
         """
         if error.logged:
             return
         reason = error.detail
         before, until = self._reported
         if reason != before or self._clock.monotonic() >= until:
-            logger.error("%s", reason if reason.startswith(self._log.name) else f"{self._log.name}: {reason}")
+            text = reason if reason.startswith(self._log.name) else f"{self._log.name}: {reason}"
+            self._given.log.fail(f"append {reason.rpartition(': ')[2]}", text)
             self._reported = (reason, inf)
 
     def tell_refusal(self, why: str) -> None:
         """Log why acks=all is refused; of all partitions, one line in a while."""
         self._given.log.warn("copies", f"{self._log.name}: acks=all is refused: {why}")
+
+    def tell_timestamp(self, why: str) -> None:
+        """Log why a batch's timestamp is refused; of all partitions, one line in a while."""
+        self._given.log.warn(
+            "timestamp",
+            f"{self._log.name}: a batch is refused, its timestamp {why} (message.timestamp.after.max.ms). Where many "
+            "producers are refused, look at this machine's clock",
+        )
 
     # -- recovery ------------------------------------------------------------------------------------------------
 
@@ -255,8 +265,8 @@ class PartitionLeader:
                     if isinstance(error, TooFewCopies):
                         leadership.on(Event.COPIES_MISSING, error.detail, _name_error(error))
                     return
-                except OffsetConflict as stale:
-                    self._on_failure(stale)
+                except OffsetConflict as conflict:
+                    self._on_failure(conflict)
                     return
                 if steps == leadership.steps:
                     leadership.on(Event.RECOVERED)

@@ -5,6 +5,7 @@ Clients of 0.7 read those bytes. Everybody else reads the payloads, wrappers ope
 """
 
 import asyncio
+import struct
 from typing import Any, Final, TypeAlias
 
 from korvet_fast._native import down_convert, to_values
@@ -15,7 +16,7 @@ from korvet_fast.core.partition.time_lookup import run_in_thread
 from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.errors import CodecError, Errors, KorvetError
 from korvet_fast.store.types import ReadResult, SegmentLimits
-from korvet_fast.types import INLINE_EXPANDED, Buffer
+from korvet_fast.types import INLINE_EXPANDED, UNPACKS_TO_MUCH, Buffer
 
 _EXPANDED: Final = 1 << 30  # bytes that wrappers may decompress to; on their way in they were bounded more tightly
 _PAGE: Final = 8 << 20  # bytes of batches read at a time for an answer of 0.7
@@ -23,6 +24,8 @@ _SPARE: Final = 4096  # bytes read beyond what is asked for: batches and records
 _BEGIN: Final = SegmentLimits(0, 1 << 62)  # the store begins a new segment with this append, and
 _GO_ON: Final = SegmentLimits(1 << 62, 1 << 62)  # with this one not
 _ALL: Final = -1  # acks: clients see what is durable
+_FILLED: Final = 1 << 31  # offsets that one batch can take
+_EMPTY: Final = struct.Struct(">qiibIhiqqqhii")  # a batch's header, with no record behind it
 
 OffsetBatches: TypeAlias = list[tuple[bytearray, int]]  # batches, and how many offsets each takes
 
@@ -47,12 +50,15 @@ class LegacyPartition(Partition):
         """See `Partition.append`; `summary` counts the offsets that the batch takes, not its records."""
         return self._append(data, summary, acks, now, self.segments.is_full(now, self.config.segment_limits))
 
-    def append_messages(self, batches: OffsetBatches, now: int) -> list["asyncio.Future[Any]"]:
+    def append_messages(
+        self, batches: OffsetBatches, now: int, begins: bool | None = None
+    ) -> list["asyncio.Future[Any]"]:
         """Append the batches of one set, which no segment divides; the futures that end when they are durable.
 
-        Raises as `append`.
+        `begins`: in a new segment; None: if the last one is full. Raises as `append`.
         """
-        begins = self.segments.is_full(now, self.config.segment_limits)
+        if begins is None:
+            begins = self.segments.is_full(now, self.config.segment_limits)
         waiting = []
         for data, many in batches:
             *_, done = self._append(data, (len(data), many, now, 0, None), _ALL, now, begins)
@@ -60,6 +66,19 @@ class LegacyPartition(Partition):
             if done is not None:
                 waiting.append(done)
         return waiting
+
+    async def begin_at(self, offset: int, now: int) -> None:
+        """Let a log without messages start at `offset`: the positions below it were taken by messages that are gone.
+
+        Raises as `append` and `delete_records`, and `StoreError`.
+        """
+        waiting: list[asyncio.Future[Any]] = []
+        while (end := self.log.end) < offset:
+            many = min(offset - end, _FILLED)
+            waiting += self.append_messages([(_fill(many), many)], now)
+        await asyncio.gather(*waiting)
+        await self.log.flush()
+        await self.log.delete_records(offset)
 
     def _append(
         self, data: bytearray | memoryview, summary: BatchSummary, acks: int, now: int, begins: bool
@@ -99,7 +118,7 @@ class LegacyPartition(Partition):
             try:
                 return to_values(batches, offset, max_bytes, INLINE_EXPANDED)
             except CodecError as error:
-                if error.code != "DECOMPRESSION_LIMIT":
+                if error.code != UNPACKS_TO_MUCH:
                     raise
             async with self._opening:
                 opened: tuple[bytearray, int] = await run_in_thread(to_values, batches, offset, max_bytes, _EXPANDED)
@@ -129,3 +148,8 @@ class LegacyPartition(Partition):
 
 def _join(parts: list[Buffer]) -> Buffer:
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _fill(many: int) -> bytearray:
+    """A batch of no record that takes so many offsets; its checksum is made with the time of append."""
+    return bytearray(_EMPTY.pack(0, _EMPTY.size - 12, 0, 2, 0, 0, many - 1, 0, 0, -1, -1, -1, 0))

@@ -16,6 +16,7 @@ from korvet_fast.core.partition.leadership import Leadership
 from korvet_fast.core.partition.time_lookup import Found, Offload, run_in_thread
 from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.errors import StoreError
+from korvet_fast.store.interface import OpenedLog
 from korvet_fast.store.types import Bounds
 
 logger = logging.getLogger(__name__)
@@ -29,8 +30,11 @@ class PartitionLog:
 
     Below `start`, offsets from `removed` on may be read too: nothing ever was there, so nothing is missed. From
     `gap_start` to `gap_end` there are no records. `inherited_end`: where the log ended when this broker acquired it.
-    `entries_layout`: every record is an entry of its own, and other programs may write too.
+    `entries_layout`: every record is an entry of its own, and other programs may write too. `opened`: the log in the
+    store, from the first acquisition on.
     """
+
+    opened: OpenedLog
 
     __slots__ = (
         "_clock",
@@ -50,6 +54,7 @@ class PartitionLog:
         "high_watermark",
         "inherited_end",
         "name",
+        "opened",
         "removed",
         "size",
         "start",
@@ -176,7 +181,7 @@ class PartitionLog:
         Raises `OffsetConflict` or `NotLeader`.
         """
         sync, copies = self.config.sync, self.config.copies
-        durable = self._store.append(self.name, (), self.end, sync=sync, copies=copies).durable
+        durable = self.opened.append((), self.end, sync=sync, copies=copies).durable
         self.high_watermark.add(self.end, self.end, 0, durable)
         return durable
 

@@ -174,11 +174,12 @@ class Partition:
         elif time <= now + config.after_max_ms:
             assign_offsets(data, base, leadership.epoch, time, None)
         else:
-            raise KorvetError(Errors.INVALID_TIMESTAMP, f"{time} is more than {config.after_max_ms} ms ahead of {now}")
+            why = f"{time} is more than {config.after_max_ms} ms ahead of {now}"
+            self.leader.tell_timestamp(why)
+            raise KorvetError(Errors.INVALID_TIMESTAMP, why)
         high_watermark = self.high_watermark
         try:
-            appending = self._store.append(
-                self.name,
+            appending = log.opened.append(
                 (_make(RecordBatch, (data, base, end - 1, time)),),
                 at,
                 config.sync,
@@ -295,7 +296,7 @@ class Partition:
         limit = self.high_watermark.offset
         if offset >= limit:
             return ReadResult([], offset)
-        page = await self._store.read(self.name, offset, max_bytes if max_bytes > 0 else 1, limit)
+        page = await log.opened.read(offset, max_bytes if max_bytes > 0 else 1, limit)
         if not page.data:
             log.gap_start, log.gap_end = offset, limit
         return page
@@ -309,7 +310,7 @@ class Partition:
         limit = self.high_watermark.offset
         if offset >= limit:
             return ReadResult([], offset)
-        return await self._store.read(self.name, offset, max_bytes, limit, copy=True)
+        return await self.log.opened.read(offset, max_bytes, limit, copy=True)
 
     def _refuse_offset(self, offset: int) -> NoReturn:
         if self.leadership.state is State.DELETED:

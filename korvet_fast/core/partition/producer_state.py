@@ -21,7 +21,7 @@ _ROOM: Final = 512  # bytes that a table may take for each of its entries: four 
 _SMALL: Final = 4096  # bytes of a table that are not worth the trouble
 _COUNTABLE = 1 << 30  # half of the numbers: beyond it, before and after cannot be told apart
 
-# Of a batch (`_native.Batch.numbers`): producer id, its epoch, the first sequence number, how many records.
+# Of a batch (`_native.Batch.producer_sequence`): producer id, its epoch, the first sequence number, how many records.
 ProducerSequence: TypeAlias = tuple[int, int, int, int]
 
 

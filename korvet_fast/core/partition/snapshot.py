@@ -11,7 +11,7 @@ from korvet_fast.core.partition.leader_epochs import LeaderEpochCache
 from korvet_fast.core.partition.producer_state import ProducerLimit, ProducerState
 from korvet_fast.core.partition.segments import Segments
 from korvet_fast.errors import StoreError
-from korvet_fast.store.interface import Store
+from korvet_fast.store.interface import OpenedLog, Store
 from korvet_fast.store.types import ABSENT
 
 _HEAD = struct.Struct("<iqi")  # layout version, end, number of epochs
@@ -75,14 +75,14 @@ class PartitionSnapshot:
         """Replace all producers by those that wrote the batches with these headers (61 bytes each)."""
         self.producers.clear()
         for batch in _native.batch_headers(headers, False):
-            if batch.numbers is not None:
-                self.producers.add(batch.numbers, batch.base_offset, batch.max_timestamp, seen)
+            if batch.producer_sequence is not None:
+                self.producers.add(batch.producer_sequence, batch.base_offset, batch.max_timestamp, seen)
 
-    async def catch_up(self, store: Store, start: int, end: int, seen: float) -> int:
+    async def catch_up(self, log: OpenedLog, start: int, end: int, seen: float) -> int:
         """Add producers and epochs of the batches from `start` to `end`; the bytes read. Raises `StoreError`."""
         offset, size = start, 0
         while offset < end:
-            page = await store.read(self._log, offset, _PAGE, end, copy=True)
+            page = await log.read(offset, _PAGE, end, copy=True)
             if not page.data:
                 raise StoreError(f"{self._log}: nothing can be read at offset {offset}, below the end {end}")
             for part in page.data:
@@ -91,8 +91,8 @@ class PartitionSnapshot:
                     self.epochs.add(batch.leader_epoch, batch.base_offset)
                     if self.segments is not None:
                         self.segments.note(batch.base_offset, batch.last_offset + 1, batch.max_timestamp)
-                    if batch.numbers is not None:
-                        self.producers.add(batch.numbers, batch.base_offset, batch.max_timestamp, seen)
+                    if batch.producer_sequence is not None:
+                        self.producers.add(batch.producer_sequence, batch.base_offset, batch.max_timestamp, seen)
             offset = page.next
         return size
 

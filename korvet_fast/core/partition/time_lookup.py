@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from korvet_fast import _native
-from korvet_fast.core.fair_executor import Longer, do_at_length
+from korvet_fast.core.fair_executor import do_at_length, unpack_shortly
 from korvet_fast.errors import CodecError
 from korvet_fast.store.interface import LogStore
-from korvet_fast.types import INLINE_EXPANDED, SHORT_EXPANDED, Buffer
+from korvet_fast.types import INLINE_EXPANDED, UNPACKS_TO_MUCH, Buffer
 
 EXPANDED = 1 << 30  # bytes that a batch may decompress to; on its way in it was bounded more tightly
 
@@ -64,21 +64,12 @@ async def _search(batch: Buffer, ms: int, start: int, offload: Offload) -> Found
         try:
             return _find_in(batch, ms, start, INLINE_EXPANDED)
         except CodecError as error:
-            if error.code != "DECOMPRESSION_LIMIT":
+            if error.code != UNPACKS_TO_MUCH:
                 raise
-    found: Found | None = await offload(_find_beside, batch, ms, start)
+    found: Found | None = await offload(unpack_shortly, _find_in, EXPANDED, batch, ms, start)
     return found
 
 
 def _find_in(batch: Buffer, ms: int, start: int, expanded: int) -> Found | None:
     found = _native.find_time(batch, ms, expanded, start)
     return None if found is None else Found(*found)
-
-
-def _find_beside(batch: Buffer, ms: int, start: int) -> Found | None:
-    try:
-        return _find_in(batch, ms, start, SHORT_EXPANDED)
-    except CodecError as error:
-        if error.code != "DECOMPRESSION_LIMIT":
-            raise
-        raise Longer(_find_in, batch, ms, start, EXPANDED) from None

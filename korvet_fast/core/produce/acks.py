@@ -6,9 +6,9 @@ from typing import Final, Literal, TypeAlias
 
 from korvet_fast.core.client_session import ClientSession
 from korvet_fast.core.partition.partition import AppendResult, Partition
-from korvet_fast.core.produce.check import Checked, Records
+from korvet_fast.core.produce.check import Checked, Records, blame_records
 from korvet_fast.core.produce.order import remember_refusal
-from korvet_fast.errors import KorvetError, forget_frames
+from korvet_fast.errors import CodecError, KorvetError, forget_frames
 
 NO_ERROR: Final = 0
 _MANY = 200  # partitions between two looks at the clock
@@ -49,6 +49,8 @@ class PendingAppend:
             if session.refused:
                 session.refused.check(self.partition.name, self.partition.producers, summary[4])
             self.appended = self.partition.append(data, summary, acks, now)
+        except CodecError as error:
+            self._outcomes[self._at] = self._index, blame_records(error), -1, -1, -1
         except KorvetError as error:
             remember_refusal(session, self.partition.topic, self.partition.index, data, error)
             self._outcomes[self._at] = self._index, forget_frames(error), -1, -1, -1

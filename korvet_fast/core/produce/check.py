@@ -8,16 +8,15 @@ from typing import Final, TypeAlias
 
 from korvet_fast._native import assign_offsets, recompress, to_messages, validate_batch
 from korvet_fast.core.client_session import ClientSession
-from korvet_fast.core.fair_executor import Longer
+from korvet_fast.core.fair_executor import unpack_shortly
 from korvet_fast.core.partition.partition import BatchSummary, Partition
 from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.errors import CodecError, Errors, KorvetError
-from korvet_fast.types import INLINE_EXPANDED, SHORT_EXPANDED
+from korvet_fast.types import INLINE_EXPANDED, UNPACKS_TO_MUCH
 
 EXPANDED: Final = 1 << 28  # bytes a batch may decompress to; the codec's 64 x compressed + 1 MiB is mostly less
 HEAVY: Final = 1536 * 1024  # from this size on a batch is checked on another thread
 HEAVY_COMPRESSED: Final = 16 * 1024  # and from this size if it is compressed; the codec lets go of the GIL above it too
-UNPACKS_TO_MUCH: Final = "DECOMPRESSION_LIMIT"  # an error of the codec
 _ATTRIBUTES = 22  # where in a batch the low byte of the attributes is
 _ZSTD = 4
 
@@ -33,7 +32,7 @@ CODEC_ERRORS: Final[dict[str, Errors]] = {
     "CORRUPT_COMPRESSION": Errors.CORRUPT_MESSAGE,
     "BAD_MAGIC": Errors.INVALID_RECORD,  # as Kafka calls older formats in version 3 and up of Produce
     "UNKNOWN_COMPRESSION": Errors.UNSUPPORTED_COMPRESSION_TYPE,
-    "DECOMPRESSION_LIMIT": Errors.MESSAGE_TOO_LARGE,
+    UNPACKS_TO_MUCH: Errors.MESSAGE_TOO_LARGE,
     "OVERSIZE": Errors.MESSAGE_TOO_LARGE,
     "NEGATIVE_LENGTH": Errors.INVALID_RECORD,
     "VARINT_OVERFLOW": Errors.INVALID_RECORD,
@@ -105,24 +104,14 @@ def check(data: Records, partition: Partition, expanded: int = INLINE_EXPANDED) 
 def begin_check(
     session: ClientSession, data: Records, partition: Partition, heavy: bool
 ) -> "Checked | asyncio.Future[Checked]":
-    """Check what is to be appended in its turn: now, or on another thread. Raises `CodecError`."""
+    """Check what is to be appended in its turn: now, or on another thread. Raises `CodecError`; so does the future."""
     if not heavy:
         try:
             return check(data, partition)
         except CodecError as error:
             if error.code != UNPACKS_TO_MUCH:
                 raise
-    return session.offload(_check_beside, data, partition, SHORT_EXPANDED)
-
-
-def _check_beside(data: Records, partition: Partition, expanded: int) -> Checked:
-    """As `check`, in the end whatever it unpacks to. Raises `KorvetError`, or `Longer`."""
-    try:
-        return check(data, partition, expanded)
-    except CodecError as error:
-        if error.code == UNPACKS_TO_MUCH and expanded < EXPANDED:
-            raise Longer(_check_beside, data, partition, EXPANDED) from None
-        raise blame_records(error) from None
+    return session.offload(unpack_shortly, check, EXPANDED, data, partition)
 
 
 def _read_compression(data: Records) -> int:

@@ -4,11 +4,11 @@ from typing import Final
 
 from korvet_fast._native import up_convert
 from korvet_fast.core.client_session import ClientSession
-from korvet_fast.core.fair_executor import Longer
+from korvet_fast.core.fair_executor import unpack_shortly
 from korvet_fast.core.partition.legacy_partition import OffsetBatches
-from korvet_fast.core.produce.check import EXPANDED, HEAVY, UNPACKS_TO_MUCH
+from korvet_fast.core.produce.check import EXPANDED, HEAVY
 from korvet_fast.errors import CodecError
-from korvet_fast.types import INLINE_EXPANDED, SHORT_EXPANDED, Buffer
+from korvet_fast.types import INLINE_EXPANDED, UNPACKS_TO_MUCH, Buffer
 
 _SIZE: Final = 64 * 1024  # bytes of a batch: a client reads from any position, and each time the whole batch is read
 
@@ -20,17 +20,12 @@ async def check_messages(session: ClientSession, messages: Buffer, largest: int)
     """
     if len(messages) <= HEAVY:
         try:
-            return up_convert(messages, largest, INLINE_EXPANDED, _SIZE)
+            return _convert(messages, largest, INLINE_EXPANDED)
         except CodecError as error:
             if error.code != UNPACKS_TO_MUCH:
                 raise
-    return await session.offload(_check_beside, messages, largest, SHORT_EXPANDED)
+    return await session.offload(unpack_shortly, _convert, EXPANDED, messages, largest)
 
 
-def _check_beside(messages: Buffer, largest: int, expanded: int) -> OffsetBatches:
-    try:
-        return up_convert(messages, largest, expanded, _SIZE)
-    except CodecError as error:
-        if error.code == UNPACKS_TO_MUCH and expanded < EXPANDED:
-            raise Longer(_check_beside, messages, largest, EXPANDED) from None
-        raise
+def _convert(messages: Buffer, largest: int, expanded: int) -> OffsetBatches:
+    return up_convert(messages, largest, expanded, _SIZE)

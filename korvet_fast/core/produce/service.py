@@ -14,7 +14,6 @@ from korvet_fast.core.client_session import ClientSession, Refuse
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.produce.acks import NO_ERROR, Outcome, PendingAppend, settle_all, settle_one
 from korvet_fast.core.produce.check import (
-    UNPACKS_TO_MUCH,
     Records,
     begin_check,
     blame_records,
@@ -25,7 +24,7 @@ from korvet_fast.core.produce.check import (
 )
 from korvet_fast.core.produce.order import ProduceTurn, remember_refusal
 from korvet_fast.errors import CodecError, Errors, KorvetError, forget_frames
-from korvet_fast.types import INLINE_EXPANDED
+from korvet_fast.types import INLINE_EXPANDED, UNPACKS_TO_MUCH
 
 ACKS: Final = (-1, 0, 1)
 _OFTEN: Final = 16  # batches between two looks at the clock

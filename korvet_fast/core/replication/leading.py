@@ -118,7 +118,7 @@ class LeaderSide:
             return FetchedLog(position.log, error.error, leader=error.leader, epoch=error.epoch)
         records: Sequence[bytes | bytearray | memoryview] = ()
         if room > 0 and position.offset < replica.end:
-            records = (await self._store.read(replica.name, position.offset, room, replica.end)).data
+            records = (await replica.opened.read(position.offset, room, replica.end)).data
         if replica.name == METADATA_LOG:
             self._told[follower] = replica.high_watermark
         return FetchedLog(replica.name, high_watermark=replica.high_watermark, start=replica.start, records=records)

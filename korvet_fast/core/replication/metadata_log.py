@@ -58,7 +58,7 @@ class MetadataLog(LogListener):
         await replica.open()
         offset = replica.start
         while offset < replica.end:
-            page = await self._store.read(METADATA_LOG, offset, _PAGE, replica.end, copy=True)
+            page = await replica.opened.read(offset, _PAGE, replica.end, copy=True)
             for records in page.data:
                 data = memoryview(records)
                 for batch in batch_headers(data, False):

@@ -16,7 +16,7 @@ from korvet_fast.core.replication.follower import FollowerState
 from korvet_fast.core.replication.leader_progress import LeaderProgress
 from korvet_fast.core.replication.quorum_progress import QuorumProgress
 from korvet_fast.errors import StoreError
-from korvet_fast.store.interface import CopyStore
+from korvet_fast.store.interface import CopyStore, OpenedLog
 from korvet_fast.store.shared_future import SharedFuture
 from korvet_fast.store.types import LARGE, Appending, OffsetConflict, RecordBatch, SegmentLimits
 from korvet_fast.types import Buffer
@@ -51,10 +51,12 @@ class OutOfRange(Exception):
 class Replica:
     """`open`, then either `begin_leading` and `append`, or `copy` what was fetched.
 
-    `start`, `end`: of the log in the store. `topic`: which topic of this name it is of, as hex. `progress`: of the
-    followers, while this broker leads. `state`: as a follower; it is kept, and waits, while this broker leads.
-    `is_new`: this broker never had all that is safe.
+    `opened`: the log in the store; `start`, `end`: of it. `topic`: which topic of this name it is of, as hex.
+    `progress`: of the followers, while this broker leads. `state`: as a follower; it is kept, and waits, while this
+    broker leads. `is_new`: this broker never had all that is safe.
     """
+
+    opened: OpenedLog
 
     __slots__ = (
         "_ahead",
@@ -68,6 +70,7 @@ class Replica:
         "epochs",
         "is_new",
         "name",
+        "opened",
         "progress",
         "segment_limits",
         "start",
@@ -101,6 +104,7 @@ class Replica:
             await store.drop(self.name)
             known = {"epochs": [], "new": True}
         self.is_new = known["new"]
+        self.opened = store.open_log(self.name)
         bounds = await store.bounds(self.name)
         self.start, self.end = bounds.start, bounds.end
         self.epochs.replace((epoch, first) for epoch, first in known["epochs"] if first < bounds.end)
@@ -119,7 +123,7 @@ class Replica:
         self._saved = packed
 
     async def _flush(self) -> None:
-        durable = self._store.append(self.name, (), self.end, True).durable
+        durable = self.opened.append((), self.end, True).durable
         await asyncio.wait([durable])
         durable.result()
 
@@ -158,11 +162,11 @@ class Replica:
         self.wake()
 
     def append(self, batches: Sequence[RecordBatch], at: int) -> Appending:
-        """As `LogStore.append`; `durable` ends when the watermark is there. Raises `OffsetConflict`, `StoreError`."""
+        """As `store.interface.Append`, but `durable` ends when the watermark is there."""
         progress = self.progress
         if progress is None:
             raise OffsetConflict(-1, fenced=True)
-        local = self._store.append(self.name, batches, at, True, 1, self.segment_limits)
+        local = self.opened.append(batches, at, True, 1, self.segment_limits)
         durable = SharedFuture(loop=asyncio.get_running_loop())
         end = at
         if batches:
@@ -268,6 +272,7 @@ class Replica:
             if self.progress is not None:
                 return
             await self._store.restart(self.name, start)
+            self.opened = self._store.open_log(self.name)
             self.start = self.end = start
             self.state.restart(start)
             self._listener.restarted()
@@ -297,7 +302,7 @@ class Replica:
                 )
                 for each in batches
             ]
-            durable = self._store.append(self.name, rows, offset, True, 1, self.segment_limits).durable
+            durable = self.opened.append(rows, offset, True, 1, self.segment_limits).durable
             self.end = batches[-1].last_offset + 1
             for row in rows:
                 self._listener.appended(row.data, row.last + 1)

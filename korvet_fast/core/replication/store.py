@@ -1,12 +1,14 @@
 """Files that several brokers keep copies of, as one store: each has its own, and they agree on who leads what."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from korvet_fast.core.replication.leader_progress import LeaderProgress
 from korvet_fast.core.replication.partition_state import PREFIX
 from korvet_fast.core.replication.replica import Replica
 from korvet_fast.core.replication.replication import Replication
 from korvet_fast.errors import Errors, KorvetError
+from korvet_fast.store.interface import OpenedLog
 from korvet_fast.store.types import (
     BATCHES,
     LARGE,
@@ -50,7 +52,11 @@ class ReplicatedStore:
 
     # -- logs --------------------------------------------------------------------------------------------------------
 
-    def append(
+    def open_log(self, log: str) -> OpenedLog:
+        """See `LogStore.open_log`: this broker's copy, if it has one at that time."""
+        return OpenedLog(partial(self._append, log), partial(self._read, log))
+
+    def _append(
         self,
         log: str,
         batches: Sequence[RecordBatch],
@@ -59,16 +65,18 @@ class ReplicatedStore:
         copies: int = 1,
         segment_limits: SegmentLimits = LARGE,
     ) -> Appending:
-        """See `LogStore.append`. All is flushed, and on its way to the followers, whatever `sync` and `copies` say."""
+        """See `Append`. All is flushed, and on its way to the followers, whatever `sync` and `copies` say."""
         replica = self._logs.get(log)
         if replica is None:
             raise OffsetConflict(-1, fenced=True)
         replica.segment_limits = segment_limits
         return replica.append(batches, at)
 
-    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
-        """See `LogStore.read`: of this broker's copy."""
-        return await self._local.read(log, start, max_bytes, limit, copy=copy)
+    async def _read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
+        replica = self._logs.get(log)
+        if replica is None:
+            return ReadResult([], start)
+        return await replica.opened.read(start, max_bytes, limit, copy=copy)
 
     async def bounds(self, log: str) -> Bounds:
         """See `LogStore.bounds`: of this broker's copy."""

@@ -139,12 +139,14 @@ class GroupCommit:
         before = log.indexing
 
         async def write() -> None:
-            if before is not None:
-                await asyncio.wait([before])
-            for segment in await self._loop.run_in_executor(self._pool, _write_indexes, full):
-                segment.index = None  # it is on disk now
-            if log.indexing is mine:
-                log.indexing = None
+            try:
+                if before is not None:
+                    await asyncio.wait([before])
+                for segment in await self._loop.run_in_executor(self._pool, _write_indexes, full):
+                    segment.index = None  # it is on disk now
+            finally:
+                if log.indexing is mine:
+                    log.indexing = None
 
         mine = log.indexing = self._loop.create_task(write())
 

@@ -9,14 +9,15 @@ import errno
 import logging
 import os
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.files import Files, Handle
 from korvet_fast.store.embedded.segment import Segment
 from korvet_fast.store.shared_future import SharedFuture
-from korvet_fast.store.types import Bounds, OffsetConflict, RecordBatch, SegmentLimits
+from korvet_fast.store.types import LARGE, Appending, Bounds, OffsetConflict, RecordBatch, SegmentLimits
 from korvet_fast.types import Buffer
 
 _PARTS = 1024  # buffers that one system call takes (IOV_MAX)
@@ -25,13 +26,25 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class LogCollaborators:
+    """What all logs of a store work with. `flush` is `GroupCommit.ask`; `at_once` is an append that has ended well."""
+
+    interval: int  # bytes of a segment between two rows of its index
+    files: Files
+    flush: "Callable[[Log], asyncio.Future[None]]"
+    at_once: Appending
+
+
 class Log:
-    """The state of one log. `directory` holds its segments and nothing of other logs."""
+    """The state of one log. `directory` holds its segments and nothing of other logs; the first append makes it."""
 
     __slots__ = (
+        "_given",
         "directory",
         "dirty",
         "durable",
+        "exists",
         "failed",
         "flushing",
         "fresh",
@@ -47,13 +60,17 @@ class Log:
         "waiting",
     )
 
-    def __init__(self, name: str, directory: Path, interval: int, segments: list[Segment], start: int) -> None:
+    def __init__(
+        self, name: str, directory: Path, given: LogCollaborators, segments: Sequence[Segment] = (), start: int = 0
+    ) -> None:
         self.name = name
         self.directory = directory
-        self.interval = interval  # bytes of a segment between two rows of its index
-        self.segments = segments  # never empty; only the last one grows
+        self._given = given
+        self.interval = given.interval
+        self.exists = bool(segments)  # in the directory
+        self.segments = list(segments) or [Segment(directory, start)]  # never empty; only the last one grows
         self.start = start
-        self.durable = segments[-1].end
+        self.durable = self.end
         self.failed = ""  # why nothing can be written any more
         self.gone = False  # dropped: nothing can be read any more
         self.version = 0  # counts the cuts: reads under way begin anew
@@ -67,13 +84,16 @@ class Log:
         self.paused = False  # none may be handed over
 
     @classmethod
-    def create(cls, name: str, directory: Path, interval: int, base: int = 0) -> "Log":
-        """A new and empty log. Raises `OSError`."""
-        directory.mkdir(exist_ok=True)
-        segment = Segment.create(directory, base)
-        log = cls(name, directory, interval, [segment], base)
-        log.dirty = log.fresh = True
+    def create(cls, name: str, directory: Path, given: LogCollaborators, base: int = 0) -> "Log":
+        """A new and empty log, in its directory. Raises `OSError`."""
+        log = cls(name, directory, given, start=base)
+        log._make_files()
         return log
+
+    def _make_files(self) -> None:
+        self.directory.mkdir(exist_ok=True)
+        self.segments = [Segment.create(self.directory, self.start)]
+        self.exists = self.dirty = self.fresh = True
 
     @property
     def end(self) -> int:
@@ -92,7 +112,28 @@ class Log:
         """Which of the segments holds the offset, or would."""
         return max(0, bisect_right(self.segments, offset, key=_base) - 1)
 
-    def append(self, batches: Sequence[RecordBatch], at: int, segment_limits: SegmentLimits, files: Files) -> int:
+    def append(
+        self,
+        batches: Sequence[RecordBatch],
+        at: int,
+        sync: bool,
+        copies: int = 1,
+        segment_limits: SegmentLimits = LARGE,
+    ) -> Appending:
+        """See `store.interface.Append`."""
+        given = self._given
+        end = self.write(batches, at, segment_limits)
+        if not sync and self.durable == at:
+            self.durable = end
+        if self.durable == end and not (sync and (self.dirty or self.flushing)):
+            if self.unflushed:  # full segments: once they are flushed, recovery need not read them
+                given.flush(self)
+            return given.at_once
+        # Without `sync` too, where an earlier append waits for its flush: durability has no holes.
+        durable = given.flush(self)
+        return Appending(given.at_once.stored, durable) if sync else given.at_once
+
+    def write(self, batches: Sequence[RecordBatch], at: int, segment_limits: SegmentLimits) -> int:
         """Write the batches behind the end, all or none, into the page cache; returns the new end.
 
         Raises `OffsetConflict` and `StoreError`.
@@ -102,6 +143,12 @@ class Log:
         segment = self.segments[-1]
         if at != segment.end:
             raise OffsetConflict(segment.end)
+        if not self.exists:
+            try:
+                self._make_files()
+            except OSError as error:
+                raise StoreError(f"{self.directory} cannot be made: {error.strerror}") from error
+            segment = self.segments[-1]
         if not batches:
             return at
         data, first, last, timestamp = batches[0]
@@ -115,12 +162,12 @@ class Log:
         try:
             if segment.index is None:
                 segment.grow(self.interval)
-            handle = segment.handle() or segment.open(files)
+            handle = segment.handle() or segment.open(self._given.files)
             written = os.pwrite(handle.fd, data, position) if alone else 0
         except OSError as error:
             raise _refusal(segment.path, error) from error
         if written < size:
-            self._write(handle, segment, [batch.data for batch in batches], size, written)
+            self._write_rest(handle, segment, [batch.data for batch in batches], size, written)
         self.dirty = True
         if alone:
             segment.note(first, last, timestamp, size, self.interval)
@@ -129,7 +176,7 @@ class Log:
             segment.note(first, last, timestamp, len(data), self.interval)
         return segment.end
 
-    def _write(self, handle: Handle, segment: Segment, parts: list[Buffer], size: int, written: int) -> None:
+    def _write_rest(self, handle: Handle, segment: Segment, parts: list[Buffer], size: int, written: int) -> None:
         """Write what is missing behind the first `written` bytes."""
         try:
             while written < size:  # a nearly full disk, a signal, or more parts than one call takes

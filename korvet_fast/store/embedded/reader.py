@@ -48,8 +48,8 @@ class Reader:
         self._indexes: OrderedDict[Segment, tuple[int, Index]] = OrderedDict()  # with the size they are of
         self._rows = 0  # that all of these weigh as much as
 
-    async def read(self, log: Log, start: int, max_bytes: int, limit: int, *, copy: bool) -> ReadResult:
-        """See `Store.read`."""
+    async def read(self, log: Log, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
+        """See `store.interface.Read`."""
         while True:
             try:
                 return await self._read(log, start, max_bytes, limit, copy)
@@ -57,7 +57,7 @@ class Reader:
                 continue
 
     async def find_time(self, log: Log, ms: int, start: int) -> ReadResult:
-        """See `Store.find_time`."""
+        """See `LogStore.find_time`."""
         while True:
             try:
                 return await self._find_time(log, ms, start)

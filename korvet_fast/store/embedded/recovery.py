@@ -19,7 +19,7 @@ from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.files import Handle, replace_file, sync_directory
 from korvet_fast.store.embedded.group_commit import write_index
 from korvet_fast.store.embedded.index import Index, Summary, read_summary
-from korvet_fast.store.embedded.log import Log
+from korvet_fast.store.embedded.log import Log, LogCollaborators
 from korvet_fast.store.embedded.names import REMOVED, log_name
 from korvet_fast.store.embedded.registry import NAME
 from korvet_fast.store.embedded.retention import read_start
@@ -34,7 +34,7 @@ _SECTOR = 512  # bytes: no file system has smaller blocks
 _logger = logging.getLogger(__name__)
 
 
-def open_logs(directory: Path, interval: int, pool: Executor) -> dict[str, Log]:
+def open_logs(directory: Path, given: LogCollaborators, pool: Executor) -> dict[str, Log]:
     """All logs of a store, ready to use. Takes the checkpoint away: from now on it would be wrong.
 
     Raises `StoreError` and `OSError`.
@@ -45,15 +45,15 @@ def open_logs(directory: Path, interval: int, pool: Executor) -> dict[str, Log]:
     with os.scandir(directory) as entries:
         names = {entry.name: log_name(entry.name) for entry in entries if entry.is_dir()}
     logs = {}
-    uncertain: list[tuple[str, Path, int]] = []
+    uncertain: list[tuple[str, Path, LogCollaborators]] = []
     for place, name in names.items():
         if name is None:
             continue  # not ours
-        log = _reopen(name, directory / place, interval, kept.get(place))
+        log = _reopen(name, directory / place, given, kept.get(place))
         if log is not None:
             logs[name] = log
         else:
-            uncertain.append((name, directory / place, interval))
+            uncertain.append((name, directory / place, given))
     recovered = list(pool.map(lambda found: _recover(*found), uncertain))
     logs.update((one.log.name, one.log) for one in recovered)
     _tell_of_recovery(directory, len(logs), recovered)
@@ -133,7 +133,7 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
     return logs
 
 
-def _reopen(name: str, directory: Path, interval: int, kept: Any) -> Log | None:
+def _reopen(name: str, directory: Path, given: LogCollaborators, kept: Any) -> Log | None:
     """A log as its row of the checkpoint has it; None without a row, or if the log is not as it was left."""
     if kept is None:
         return None
@@ -146,7 +146,7 @@ def _reopen(name: str, directory: Path, interval: int, kept: Any) -> Log | None:
     if size != segments[-1].size:
         _logger.warning("%s: not as the last shutdown left it, looked at in full", name)
         return None
-    return Log(name, directory, interval, segments, start)
+    return Log(name, directory, given, segments, start)
 
 
 def _rows(segment: Segment) -> int:
@@ -157,7 +157,7 @@ def _from_checkpoint(directory: Path, base: int, rows: int, *summary: int) -> Se
     return Segment(directory, base, Summary(*summary), None if rows else Index())
 
 
-def _recover(name: str, directory: Path, interval: int) -> _Recovered:
+def _recover(name: str, directory: Path, given: LogCollaborators) -> _Recovered:
     start = read_start(directory)
     for leftover in directory.glob("*.new"):
         leftover.unlink()
@@ -165,7 +165,7 @@ def _recover(name: str, directory: Path, interval: int) -> _Recovered:
     segments: list[Segment] = []
     read = truncated = 0
     for number, base in enumerate(bases):
-        looked = _recover_segment(name, directory, base, interval)
+        looked = _recover_segment(name, directory, base, given.interval)
         segments.append(looked.segment)
         read += looked.read
         truncated += looked.truncated
@@ -175,14 +175,14 @@ def _recover(name: str, directory: Path, interval: int) -> _Recovered:
             break
     if not segments or segments[-1].end < start:
         truncated += _remove_segments(name, directory, [segment.base for segment in segments])
-        return _Recovered(Log.create(name, directory, interval, start), read, truncated)
+        return _Recovered(Log.create(name, directory, given, start), read, truncated)
     if _is_blank_at_end(segments[-1]):
         segments.append(Segment.create(directory, segments[-1].end))
     for segment in segments[:-1]:
         if write_index(segment):
             segment.index = None  # it does not grow any more
     sync_directory(directory)
-    return _Recovered(Log(name, directory, interval, segments, max(start, segments[0].base)), read, truncated)
+    return _Recovered(Log(name, directory, given, segments, max(start, segments[0].base)), read, truncated)
 
 
 def _recover_segment(name: str, directory: Path, base: int, interval: int) -> _Looked:

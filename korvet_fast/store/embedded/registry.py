@@ -11,7 +11,6 @@ from pathlib import Path
 
 from korvet_fast._native import batch_headers
 from korvet_fast.errors import CodecError, StoreError
-from korvet_fast.store.embedded.files import Files
 from korvet_fast.store.embedded.group_commit import GroupCommit
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.reader import Reader
@@ -34,9 +33,8 @@ _logger = logging.getLogger(__name__)
 class Registry:
     """The keys of a store."""
 
-    def __init__(self, log: Log, files: Files, commit: GroupCommit, retention: Retention) -> None:
+    def __init__(self, log: Log, commit: GroupCommit, retention: Retention) -> None:
         self._log = log
-        self._files = files
         self._commit = commit
         self._retention = retention
         self._values: dict[str, bytes] = {}
@@ -122,7 +120,7 @@ class Registry:
     def _append(self, changes: Sequence[KeyChange]) -> None:
         first = self._log.end
         entry = RecordBatch(pack_changes(changes, first), first, first + len(changes) - 1, 0)
-        self._log.append([entry], first, LARGE, self._files)
+        self._log.write([entry], first, LARGE)
 
     def _note(self, key: str, value: bytes | None) -> None:
         before = self._values.get(key)

@@ -13,8 +13,8 @@ data/groups.json, data/offsets.json          what core keeps where people can re
 
 import asyncio
 import shutil
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from korvet_fast.errors import Errors, KorvetError, StoreError
@@ -22,25 +22,16 @@ from korvet_fast.store.embedded.copies import find_missing_copies
 from korvet_fast.store.embedded.files import Files, default_limit, make_directory, sync_directory
 from korvet_fast.store.embedded.group_commit import GroupCommit, write_index
 from korvet_fast.store.embedded.lock import Lock
-from korvet_fast.store.embedded.log import Log
+from korvet_fast.store.embedded.log import Log, LogCollaborators
 from korvet_fast.store.embedded.names import REMOVED, directory_name
 from korvet_fast.store.embedded.plain_files import EmbeddedPlainFiles
 from korvet_fast.store.embedded.reader import Reader
 from korvet_fast.store.embedded.recovery import open_logs, write_checkpoint
 from korvet_fast.store.embedded.registry import NAME, Registry
 from korvet_fast.store.embedded.retention import Retention
+from korvet_fast.store.interface import OpenedLog
 from korvet_fast.store.shared_future import SharedFuture
-from korvet_fast.store.types import (
-    BATCHES,
-    LARGE,
-    Appending,
-    Bounds,
-    CompareAndSet,
-    OffsetConflict,
-    ReadResult,
-    RecordBatch,
-    SegmentLimits,
-)
+from korvet_fast.store.types import BATCHES, Appending, Bounds, CompareAndSet, ReadResult
 
 _FLUSHERS = 8  # threads; the file system's journal joins flushes that run side by side
 _READERS = 4
@@ -90,6 +81,10 @@ class EmbeddedStore:
         self._writers = ThreadPoolExecutor(_WRITERS, "write")
         self.plain_files.pool = self._writers
         self._commit = GroupCommit(_FLUSHERS, self._writers)
+        stored = SharedFuture(loop=asyncio.get_running_loop())
+        stored.set_result(None)
+        at_once = Appending(stored, stored, at_once=True)
+        self._given = LogCollaborators(self._interval, self._files, self._commit.ask, at_once)
         self._reader = Reader(self._files, self._readers)
         self._retention = Retention(self._files, self._writers, self._commit)
         self._cutting = asyncio.Lock()
@@ -104,13 +99,10 @@ class EmbeddedStore:
 
     async def _recover(self) -> None:
         loop = asyncio.get_running_loop()
-        self._logs = await loop.run_in_executor(None, open_logs, self._directory, self._interval, self._readers)
-        changes = self._logs.pop(NAME, None) or Log.create(NAME, self._directory / NAME, self._interval)
+        self._logs = await loop.run_in_executor(None, open_logs, self._directory, self._given, self._readers)
+        changes = self._logs.pop(NAME, None) or Log.create(NAME, self._directory / NAME, self._given)
         self._changes = changes
-        self._registry = Registry(changes, self._files, self._commit, self._retention)
-        self._stored: asyncio.Future[None] = SharedFuture(loop=loop)
-        self._stored.set_result(None)
-        self._at_once = Appending(self._stored, self._stored, at_once=True)
+        self._registry = Registry(changes, self._commit, self._retention)
         await self._registry.open(self._reader)
 
     async def close(self) -> None:
@@ -119,7 +111,7 @@ class EmbeddedStore:
             await self._registry.close()
             try:
                 logs = await self._flush()
-                clean = [log for log in logs if not log.failed]
+                clean = [log for log in logs if log.exists and not log.failed]
                 failed = [f"{log.name}: {log.failed}" for log in logs if log.failed]
                 for log in logs:
                     log.failed = log.failed or _CLOSED  # a late append would be missing in the checkpoint
@@ -151,6 +143,9 @@ class EmbeddedStore:
 
     def _let_go(self) -> None:
         self._ready = False
+        for log in self._logs.values():
+            if not log.exists:
+                log.failed = _CLOSED  # a late append would make files where another program may work by now
         self.plain_files.pool = None
         self._commit.close()
         self._readers.shutdown()
@@ -162,48 +157,14 @@ class EmbeddedStore:
         """See `LogStore.durability_error`."""
         return find_missing_copies(copies) or None
 
-    def append(
-        self,
-        log: str,
-        batches: Sequence[RecordBatch],
-        at: int,
-        sync: bool,
-        copies: int = 1,
-        segment_limits: SegmentLimits = LARGE,
-    ) -> Appending:
-        """See `LogStore.append`."""
+    def open_log(self, log: str) -> OpenedLog:
+        """See `LogStore.open_log`."""
         state = self._logs.get(log)
         if state is None:
-            if at != 0:
-                raise OffsetConflict(0)
-            state = self._create(log)
-        end = state.append(batches, at, segment_limits, self._files)
-        if not sync and state.durable == at:
-            state.durable = end
-        if state.durable == end and not (sync and (state.dirty or state.flushing)):
-            if state.unflushed:  # full segments: once they are flushed, recovery need not read them
-                self._commit.ask(state)
-            return self._at_once
-        # Without `sync` too, where an earlier append waits for its flush: durability has no holes.
-        durable = self._commit.ask(state)
-        return Appending(self._stored, durable) if sync else self._at_once
-
-    def _create(self, name: str, start: int = 0) -> Log:
-        directory = self._directory / directory_name(name)
-        if not self._ready:
-            raise StoreError(_CLOSED)
-        try:
-            log = self._logs[name] = Log.create(name, directory, self._interval, start)
-        except OSError as error:
-            raise StoreError(f"{directory} cannot be made: {error.strerror}") from error
-        return log
-
-    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
-        """See `LogStore.read`."""
-        state = self._logs.get(log)
-        if state is None:
-            return ReadResult([], start)
-        return await self._reader.read(state, start, max_bytes, limit, copy=copy)
+            if not self._ready:
+                raise StoreError(_CLOSED)
+            state = self._logs[log] = Log(log, self._directory / directory_name(log), self._given)
+        return OpenedLog(state.append, partial(self._reader.read, state))
 
     async def bounds(self, log: str) -> Bounds:
         """See `LogStore.bounds`."""
@@ -243,7 +204,7 @@ class EmbeddedStore:
     ) -> Bounds:
         """See `LogStore.apply_retention`."""
         async with self._cutting:
-            state = self._logs.get(log)
+            state = self._find(log, 0)
             if state is None:
                 return _NOTHING
             if older_than is not None or larger_than is not None:
@@ -253,9 +214,11 @@ class EmbeddedStore:
     def _find(self, log: str, offset: int) -> Log | None:
         """A log; None if there is none yet. Raises `KorvetError` OFFSET_OUT_OF_RANGE if it then lacks the offset."""
         state = self._logs.get(log)
-        if state is None and offset:
+        if state is not None and state.exists:
+            return state
+        if offset:
             raise KorvetError(Errors.OFFSET_OUT_OF_RANGE, f"{log} is empty")
-        return state
+        return None
 
     async def drop(self, log: str) -> None:
         """See `LogStore.drop`."""
@@ -264,6 +227,9 @@ class EmbeddedStore:
             if state is None:
                 return
             async with self._commit.pause(state):
+                if not state.exists:
+                    self._let_go_of(state)
+                    return
                 try:
                     removed = self._put_aside(state)
                 except OSError as error:
@@ -276,7 +242,13 @@ class EmbeddedStore:
     async def restart(self, log: str, start: int) -> None:
         """See `CopyStore.restart`."""
         await self.drop(log)
-        self._create(log, start)
+        directory = self._directory / directory_name(log)
+        if not self._ready:
+            raise StoreError(_CLOSED)
+        try:
+            self._logs[log] = Log.create(log, directory, self._given, start)
+        except OSError as error:
+            raise StoreError(f"{directory} cannot be made: {error.strerror}") from error
 
     def _put_aside(self, log: Log) -> Path:
         """Take a log out of sight in one step, so that a new one of its name can be made at once."""
@@ -284,15 +256,19 @@ class EmbeddedStore:
         place.mkdir(exist_ok=True)
         removed = place / str(log.directory.stat().st_ino)
         log.directory.rename(removed)
-        del self._logs[log.name]
-        log.gone = True
-        log.version += 1
+        self._let_go_of(log)
         for segment in log.segments:
             self._files.forget(segment.path)
         if log.waiting is not None:
-            log.waiting.fail(StoreError(f"{log.name} was dropped"))
+            log.waiting.fail(StoreError(log.failed))
             log.waiting = None
         return removed
+
+    def _let_go_of(self, log: Log) -> None:
+        del self._logs[log.name]
+        log.gone = True
+        log.failed = f"{log.name} was dropped"
+        log.version += 1
 
     def _remove(self, directory: Path) -> None:
         sync_directory(self._directory)

@@ -6,10 +6,12 @@ korvet:@registry…            keys and values (registry.py)
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 
 from korvet_fast._native import encode_commands, parse_reply
 from korvet_fast.errors import Errors, KorvetError
+from korvet_fast.store.interface import OpenedLog
 from korvet_fast.store.redis.connection.calls import IdempotentCalls
 from korvet_fast.store.redis.connection.topology import Topology
 from korvet_fast.store.redis.connection.url import RedisUrl
@@ -26,17 +28,12 @@ from korvet_fast.store.redis.registry import Registry
 from korvet_fast.store.types import (
     BATCHES,
     ENTRIES,
-    LARGE,
     WHOLE,
-    Appending,
     Bounds,
     CompareAndSet,
     LeadershipGrant,
     LogFormat,
-    NotLeader,
     ReadResult,
-    RecordBatch,
-    SegmentLimits,
 )
 
 
@@ -159,27 +156,12 @@ class RedisStore:
         key = None if log is None else f"{self.url.namespace}:{log}"
         return self.durability.durability_error(key, sync, copies) or None
 
-    def append(
-        self,
-        log: str,
-        batches: Sequence[RecordBatch],
-        at: int,
-        sync: bool,
-        copies: int = 1,
-        segment_limits: SegmentLimits = LARGE,
-    ) -> Appending:
-        """See `LogStore.append`. Raises `KorvetError` INVALID_RECORD too, for a record that a stream cannot hold."""
+    def open_log(self, log: str) -> OpenedLog:
+        """See `LogStore.open_log`."""
         state = self._logs.get(log)
         if state is None:
-            raise NotLeader(f"{log} is not acquired")
-        return self._writer.append(state, batches, at, (sync, copies), segment_limits)
-
-    async def read(self, log: str, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
-        """See `LogStore.read`. Always a copy."""
-        state = self._logs.get(log)
-        if state is None:
-            return ReadResult([], start)
-        return await self._reader.read(state, start, max_bytes, limit)
+            state = self._logs[log] = Log(log, self.url.namespace, WHOLE)
+        return OpenedLog(partial(self._writer.append, state), partial(self._reader.read, state))
 
     async def bounds(self, log: str) -> Bounds:
         """See `LogStore.bounds`."""
@@ -223,6 +205,7 @@ class RedisStore:
     async def drop(self, log: str) -> None:
         """See `LogStore.drop`."""
         state = self._logs.pop(log, None) or Log(log, self.url.namespace, WHOLE)
+        state.dropped = True
         self._writer.recovery.break_off(state, f"{log} was dropped")
         await self._calls.ask(state.key, encode_commands([["UNLINK", state.key, state.state_key]]))
 

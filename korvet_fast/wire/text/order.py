@@ -5,18 +5,19 @@ of PRODUCE lines go side by side, as long as nothing else stands between them: t
 """
 
 import asyncio
+from collections import deque
 from types import TracebackType
 
 
 class CommandOrder:
     """`async with order.alone():` for a command, `async with order.beside():` for a run of PRODUCE lines."""
 
-    __slots__ = ("_idle", "_last", "_running")
+    __slots__ = ("_lonely", "_running", "_waiting")
 
     def __init__(self) -> None:
-        self._last: asyncio.Future[None] | None = None  # ends when those that came so far let the next one begin
-        self._idle: asyncio.Future[None] | None = None  # somebody waits for the runs that are at work
-        self._running = 0
+        self._lonely = False  # a command is at work
+        self._running = 0  # runs are
+        self._waiting: deque[tuple[bool, asyncio.Future[None]]] = deque()
 
     def alone(self) -> "_Turn":
         """Nothing else of the connection is at work meanwhile."""
@@ -26,54 +27,51 @@ class CommandOrder:
         """Others of this kind may be at work meanwhile."""
         return _Turn(self, alone=False)
 
-    async def begin(self, turn: "_Turn", alone: bool) -> None:
-        """Wait for what came before."""
-        before = self._last
-        if alone or before is not None:
-            turn.mine = self._last = asyncio.get_running_loop().create_future()
-        if before is not None:
-            await before
-        if alone:
-            if self._running:
-                self._idle = asyncio.get_running_loop().create_future()
-                await self._idle
-            return
-        self._running += 1
-        self._pass_on(turn)
+    def begin(self, alone: bool) -> asyncio.Future[None] | None:
+        """Take a turn; the future, if there is one, ends when what came before lets it begin."""
+        if not self._waiting and self._is_free(alone):
+            self._take(alone)
+            return None
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append((alone, turn))
+        return turn
 
-    def end(self, turn: "_Turn", alone: bool) -> None:
+    def end(self, alone: bool) -> None:
         """The command has ended."""
         if alone:
-            self._pass_on(turn)
-            return
-        self._running -= 1
-        if not self._running and self._idle is not None:
-            self._idle.set_result(None)
-            self._idle = None
+            self._lonely = False
+        else:
+            self._running -= 1
+        while self._waiting and self._is_free(self._waiting[0][0]):
+            next_alone, turn = self._waiting.popleft()
+            self._take(next_alone)
+            turn.set_result(None)
 
-    def _pass_on(self, turn: "_Turn") -> None:
-        """Whoever came next may begin."""
-        mine = turn.mine
-        if mine is not None:
-            mine.set_result(None)
-            if self._last is mine:
-                self._last = None
+    def _is_free(self, alone: bool) -> bool:
+        return not (self._lonely or (alone and self._running))
+
+    def _take(self, alone: bool) -> None:
+        if alone:
+            self._lonely = True
+        else:
+            self._running += 1
 
 
 class _Turn:
-    """One command's turn. `mine`: what the next one waits for."""
+    """One command's turn."""
 
-    __slots__ = ("_alone", "_order", "mine")
+    __slots__ = ("_alone", "_order")
 
     def __init__(self, order: CommandOrder, *, alone: bool) -> None:
         self._order = order
         self._alone = alone
-        self.mine: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> None:
-        await self._order.begin(self, self._alone)
+        turn = self._order.begin(self._alone)
+        if turn is not None:
+            await turn
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._order.end(self, self._alone)
+        self._order.end(self._alone)

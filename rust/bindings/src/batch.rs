@@ -110,7 +110,7 @@ impl From<batch::Batch> for Batch {
 }
 
 /// Producer id, its epoch, its sequence number for the first record, how many records.
-type Numbers = (i64, i16, i32, i32);
+type ProducerSequence = (i64, i16, i32, i32);
 
 /// The flags for time of append, transactions and control records.
 const SPECIAL: i16 = 0b11_1000;
@@ -119,7 +119,7 @@ const SPECIAL: i16 = 0b11_1000;
 impl Batch {
     /// (producer id, its epoch, its sequence number for the first record, how many records); None for no producer.
     #[getter]
-    fn numbers(&self) -> Option<Numbers> {
+    fn producer_sequence(&self) -> Option<ProducerSequence> {
         (self.producer_id >= 0).then_some((
             self.producer_id,
             self.producer_epoch,
@@ -149,7 +149,7 @@ pub(crate) fn validate_batches(py: Python<'_>, records: Input, limit: usize) -> 
 }
 
 /// As `validate_batches`, of data that must be one batch. The result is what an append needs to know: (size, count,
-/// largest time in ms, flags, `numbers` as of a `Batch`).
+/// largest time in ms, flags, `producer_sequence` as of a `Batch`).
 ///
 /// `flags`: the attributes that only brokers and transactions set: 8 time of append, 16 transactional, 32 control; 0 for
 /// most batches. `DECOMPRESSION_LIMIT` is raised after no more work than `limit` bytes are, so that a caller may
@@ -160,11 +160,11 @@ pub(crate) fn validate_batch(
     py: Python<'_>,
     records: Input,
     limit: usize,
-) -> PyResult<(usize, i32, i64, i16, Option<Numbers>)> {
+) -> PyResult<(usize, i32, i64, i16, Option<ProducerSequence>)> {
     let data = records.as_slice();
     let batch = unpack(py, data.len(), limit, |limit| batch::validate_batch(data, limit)).or_raise(py)?;
     let batch = Batch::from(batch);
-    Ok((batch.size, batch.count, batch.max_timestamp, batch.attributes & SPECIAL, batch.numbers()))
+    Ok((batch.size, batch.count, batch.max_timestamp, batch.attributes & SPECIAL, batch.producer_sequence()))
 }
 
 /// The headers of the whole version 2 batches at the front of `data`.

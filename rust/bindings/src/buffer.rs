@@ -127,7 +127,7 @@ pub(crate) fn cut<'py>(view: &Bound<'py, PyAny>, place: Range<usize>) -> PyResul
 
 const READ_ONLY: &str = "a column is read-only";
 
-enum Numbers {
+enum Elements {
     Longs(Vec<i64>),
     Ints(Vec<i32>),
     Bytes(Vec<u8>),
@@ -136,18 +136,18 @@ enum Numbers {
 /// A buffer of numbers or bytes, readable by `NumPy` and Arrow without a copy (format `q`, `i` or `B`).
 #[pyclass(frozen, module = "korvet_fast._native")]
 pub(crate) struct Column {
-    numbers: Numbers,
+    numbers: Elements,
     /// Lent to the views as their `shape` and `strides`, so it lives here.
     shape: [ffi::Py_ssize_t; 1],
     strides: [ffi::Py_ssize_t; 1],
 }
 
 impl Column {
-    fn new(numbers: Numbers) -> Self {
+    fn new(numbers: Elements) -> Self {
         let (length, width) = match &numbers {
-            Numbers::Longs(items) => (items.len(), 8),
-            Numbers::Ints(items) => (items.len(), 4),
-            Numbers::Bytes(items) => (items.len(), 1),
+            Elements::Longs(items) => (items.len(), 8),
+            Elements::Ints(items) => (items.len(), 4),
+            Elements::Bytes(items) => (items.len(), 1),
         };
         Self { numbers, shape: [length as ffi::Py_ssize_t], strides: [width] }
     }
@@ -155,19 +155,19 @@ impl Column {
 
 impl From<Vec<i64>> for Column {
     fn from(items: Vec<i64>) -> Self {
-        Self::new(Numbers::Longs(items))
+        Self::new(Elements::Longs(items))
     }
 }
 
 impl From<Vec<i32>> for Column {
     fn from(items: Vec<i32>) -> Self {
-        Self::new(Numbers::Ints(items))
+        Self::new(Elements::Ints(items))
     }
 }
 
 impl From<Vec<u8>> for Column {
     fn from(items: Vec<u8>) -> Self {
-        Self::new(Numbers::Bytes(items))
+        Self::new(Elements::Bytes(items))
     }
 }
 
@@ -199,9 +199,9 @@ impl Column {
         }
         let this = slf.get();
         let (data, format): (*const c_void, &CStr) = match &this.numbers {
-            Numbers::Longs(items) => (items.as_ptr().cast(), c"q"),
-            Numbers::Ints(items) => (items.as_ptr().cast(), c"i"),
-            Numbers::Bytes(items) => (items.as_ptr().cast(), c"B"),
+            Elements::Longs(items) => (items.as_ptr().cast(), c"q"),
+            Elements::Ints(items) => (items.as_ptr().cast(), c"i"),
+            Elements::Bytes(items) => (items.as_ptr().cast(), c"B"),
         };
         let asked = |bit: c_int| flags & bit == bit;
         // SAFETY: the pointers lead into `this`, which is frozen and kept alive by `obj` until the view is released.

@@ -16,6 +16,7 @@ mod legacy;
 mod mapping;
 mod names;
 mod resp;
+mod rows;
 mod schema;
 mod stream;
 mod text;
@@ -52,6 +53,8 @@ mod _native {
     use crate::names::match_names;
     #[pymodule_export]
     use crate::resp::{Replies, ReplyError, parse_replies, parse_reply};
+    #[pymodule_export]
+    use crate::rows::{ColumnRows, RowRun, build_rows, row_places};
     #[pymodule_export]
     use crate::schema::Schema;
     #[pymodule_export]

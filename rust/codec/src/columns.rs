@@ -2,8 +2,10 @@
 //! it, and nulls are zeros in a run of n bytes.
 
 mod build;
+mod rows;
 
 pub use build::build_batch;
+pub use rows::{RECORD_MOST, RowRun, build_rows, group_rows};
 
 use crate::batch::{Record, Records, payload, whole};
 use crate::compression::Compression;

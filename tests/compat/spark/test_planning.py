@@ -1,7 +1,5 @@
 """The readers against real brokers, without Spark: plans that hold over layouts, restarts and long silences."""
 
-import os
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,13 +96,13 @@ def test_a_broker_that_says_nothing_any_more(world: World) -> None:
     (task,) = reader.partitions()
     batches = reader.read(task)
     offset = topics.rows_of(next(batches))[-1].offset
-    os.kill(world.broker.pid, signal.SIGSTOP)
+    world.broker.pause()
     try:
         with pytest.raises(ClientError) as failure:
             for batch in batches:  # one more may be there already
                 offset = topics.rows_of(batch)[-1].offset
     finally:
-        os.kill(world.broker.pid, signal.SIGCONT)
+        world.broker.resume()
     place, _, why = str(failure.value).partition(
         " on: nothing came within 1 s (option 'kafkaConsumer.pollTimeoutMs'); "
     )

@@ -3,18 +3,17 @@
 import asyncio
 import itertools
 import json
-import signal
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 
 from broker_process import BrokerProcess
 from faults.groups.talk import TOPIC, Member, Talk, talk
-from group_history import NOTHING, Answer, check, count_tenures
+from group_history import NOTHING, Answer, check, count_ownerships
 from kafka_server import FIND_COORDINATOR
 from korvet_fast.core.groups.documents import partition_for
 from korvet_fast.core.groups.ownership import owner_key
 from raw_connection import connect
-from redis_server import RedisServer, stand_still
+from redis_server import RedisServer
 
 QUICK = (
     # They look at each other eight times in an interval: time enough for two to believe that they have a group.
@@ -60,7 +59,7 @@ class Life:
         assert self.member.generation == before + 1
 
     def ask_in_vain(self, talks: list[Talk]) -> list[tuple[Talk, Member]]:
-        """Everything a member can ask for, without waiting for the answers. A join and a sync may be parked."""
+        """Everything a member can ask for, without waiting for the answers. A join and a sync may wait."""
         first, second, third, fourth = talks
         newcomer = self.member._replace(id="new", generation=-1)
         asked = [(first, self.member, kind) for kind in ("beat", "commit", "fetch", "commit", "beat")]
@@ -131,7 +130,7 @@ class Pair:
         """Every group was obeying one broker, then the other, then the former one again; never two."""
         for life in self.lives:
             check(life.said, {life.name: takings(self.redis_server, life.name) - self._before[life.name]})
-            assert count_tenures(life.said) == 3
+            assert count_ownerships(life.said) == 3
 
 
 async def find(port: int, names: Sequence[str] = NAMES) -> dict[str, int]:
@@ -139,18 +138,6 @@ async def find(port: int, names: Sequence[str] = NAMES) -> dict[str, int]:
     async with connect(port) as client:
         rows = (await client.ask(FIND_COORDINATOR, 4, key_type=0, coordinator_keys=names))["coordinators"]
     return {row["key"]: row["port"] for row in rows}
-
-
-def fall_asleep(broker: BrokerProcess) -> None:
-    """SIGSTOP, and until it has really stopped."""
-    assert broker.process is not None
-    stand_still(broker.process)
-
-
-def wake(broker: BrokerProcess) -> None:
-    """SIGCONT."""
-    assert broker.process is not None
-    broker.process.send_signal(signal.SIGCONT)
 
 
 def takings(redis_server: RedisServer, group: str) -> int:

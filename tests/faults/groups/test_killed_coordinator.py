@@ -14,7 +14,7 @@ from raw_connection import connect
 from redis_server import RedisServer
 
 QUICK = ("group.initial.rebalance.delay.ms=0", "group.min.session.timeout.ms=1000", "broker.session.timeout.ms=4000")
-SESSION = 10_000  # ms; nobody beats while others come
+SESSION = 10_000  # ms; nobody sends a heartbeat while others come
 G = "g"
 
 
@@ -96,7 +96,7 @@ def broker(request: pytest.FixtureRequest, serve: Callable[..., BrokerProcess]) 
     return serve(request.getfixturevalue("redis_server").url if request.param == "redis" else None, *QUICK)
 
 
-def test_while_a_join_is_parked(broker: BrokerProcess) -> None:
+def test_while_a_join_is_delayed(broker: BrokerProcess) -> None:
     async def scenario() -> None:
         async with play(broker) as (scene, _, member):
             newcomer = await scene.talk()
@@ -115,7 +115,7 @@ def test_while_a_join_is_parked(broker: BrokerProcess) -> None:
     run(scenario)
 
 
-def test_while_a_sync_is_parked(broker: BrokerProcess) -> None:
+def test_while_a_sync_is_delayed(broker: BrokerProcess) -> None:
     async def scenario() -> None:
         async with play(broker) as (scene, first, member):
             newcomer = await scene.talk()

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from broker_process import BrokerProcess
 from compat.group_scene import play
-from faults.groups.lives import QUICK, fall_asleep, find, wake
+from faults.groups.lives import QUICK, find
 from kafka_server import run
 from member_history import check_members
 from redis_server import RedisServer
@@ -55,9 +55,9 @@ def test_groups_go_on_without_it_and_with_it(serve: Callable[..., BrokerProcess]
         before = [[one.changes for one in scene.members] for scene in scenes]
         for scene in scenes:
             scene.send(300)
-        fall_asleep(sleeper)  # in the middle of reading and committing
+        sleeper.pause()  # in the middle of reading and committing
         wait_for_coordinators([other], other)
-        wake(sleeper)
+        sleeper.resume()
         wait_for_coordinators(brokers, *brokers)
         for scene in scenes:
             scene.send()

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from broker_process import BrokerProcess
-from faults.groups.lives import QUICK, Pair, fall_asleep, wake
+from faults.groups.lives import QUICK, Pair
 from faults.redis.proxy import RedisProxy
 from kafka_server import run
 from redis_server import RedisServer
@@ -24,14 +24,14 @@ def test_a_coordinator_that_slept_says_nothing_any_more(
             under_way = [(await pair.talk(life, "former"), life) for life in pair.lives]
             for at, life in under_way:
                 at.send("commit", life.member, life.offset_for("commit"))
-            fall_asleep(sleeper)
+            sleeper.pause()
             vain = []
             for life in pair.lives:
                 vain += life.ask_in_vain([await pair.talk(life, "former") for _ in range(4)])
             await pair.take_over()
 
             awake, enough = time.monotonic(), asyncio.Event()
-            wake(sleeper)
+            sleeper.resume()
             probes = [
                 asyncio.create_task(life.keep_asking(await pair.talk(life, broker), enough))
                 for life in pair.lives

@@ -1,7 +1,6 @@
 """Several brokers over one Redis (reliability F12, F18, F38): one leads, the fence decides, restarts cost nothing."""
 
 import os
-import signal
 import time
 from collections.abc import Callable
 
@@ -63,12 +62,11 @@ def test_a_broker_that_slept_too_long_leads_no_more(brokers: list[BrokerProcess]
     load = Load(bootstrap(brokers), partitions=PARTITIONS)
     with load.running():
         load.wait_for(100)
-        assert sleeper.process is not None
-        sleeper.process.send_signal(signal.SIGSTOP)
+        sleeper.pause()
         for other in others:
             wait_for_leaders(other, others)
         load.wait_for(100)
-        sleeper.process.send_signal(signal.SIGCONT)
+        sleeper.resume()
         wait_for_leaders(others[0], brokers)
         load.wait_for(100)
     for broker in brokers:

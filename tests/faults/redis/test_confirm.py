@@ -28,8 +28,8 @@ def test_a_broker_that_finds_no_replica_denies_nothing(serve: Serve, start_redis
     master, *replicas = (start_redis(appendonly="yes") for _ in range(3))
     for replica in replicas:
         replica.follow(master)
-    with RedisProxy(master.port) as door:
-        broker = serve(door.url)
+    with RedisProxy(master.port) as proxy:
+        broker = serve(proxy.url)
 
         async def scenario() -> None:
             async with connect(broker.port) as client:
@@ -41,11 +41,11 @@ def test_a_broker_that_finds_no_replica_denies_nothing(serve: Serve, start_redis
 
                 while refused := await produce(0):
                     assert refused in ("NOT_LEADER_OR_FOLLOWER", "NOT_ENOUGH_REPLICAS")
-                lost = door.lose_reply(b"WAIT")
+                lost = proxy.lose_reply(b"WAIT")
                 assert await produce(5) == "NOT_LEADER_OR_FOLLOWER"
                 assert lost.is_set()
                 assert await produce(5) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
-                lost = door.lose_reply(b"WAIT")
+                lost = proxy.lose_reply(b"WAIT")
                 code, _, _ = await ask_for_epoch(client, 7)
                 assert code == CODES["NOT_LEADER_OR_FOLLOWER"]
                 assert lost.is_set()

@@ -152,9 +152,9 @@ async def read_errors(client: RawClient, places: list[tuple[int, bytes]]) -> set
 def test_an_empty_replica_takes_the_masters_place(serve: Serve, start_redis: StartRedis) -> None:
     """F21."""
     master, empty = (start_redis(appendonly="yes") for _ in range(2))
-    with RedisProxy(master.port) as door:
-        records = Records(serve(door.url))
+    with RedisProxy(master.port) as proxy:
+        records = Records(serve(proxy.url))
         master.kill()
-        door.target = empty.port
-        door.reset_all()
+        proxy.target = empty.port
+        proxy.reset_all()
         records.check()

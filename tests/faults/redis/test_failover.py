@@ -33,9 +33,9 @@ def reported(broker: BrokerProcess) -> set[Place]:
 def test_two_copies_survive_a_stalled_link(serve: Serve, start_redis: StartRedis) -> None:
     """F15 with min.insync.replicas=2: what the replica does not have is not acknowledged."""
     master, replica, spare = (start_redis(appendonly="yes") for _ in range(3))
-    with RedisProxy(master.port, frames=False) as link, RedisProxy(master.port) as door:
+    with RedisProxy(master.port, frames=False) as link, RedisProxy(master.port) as proxy:
         attach(replica, master, link.port)
-        broker = serve(door.url)
+        broker = serve(proxy.url)
         create_topic(broker.bootstrap, "load", 2, min_insync_replicas="2")
         load = Load(broker.bootstrap)
         with load.running():
@@ -47,8 +47,8 @@ def test_two_copies_survive_a_stalled_link(serve: Serve, start_redis: StartRedis
             replica.promote()
             spare.follow(replica)
             copied = read_lengths(replica)
-            door.target = replica.port
-            door.reset_all()
+            proxy.target = replica.port
+            proxy.reset_all()
             wait_for_more(replica, copied)
             load.wait_for(100)
         assert load.check(broker.port) == set()
@@ -57,9 +57,9 @@ def test_two_copies_survive_a_stalled_link(serve: Serve, start_redis: StartRedis
 def test_one_copy_is_lost_and_told(serve: Serve, start_redis: StartRedis) -> None:
     """F15 without it: what was acknowledged and never copied is gone, and the broker says exactly what."""
     master, replica = (start_redis(appendonly="yes") for _ in range(2))
-    with RedisProxy(master.port, frames=False) as link, RedisProxy(master.port) as door:
+    with RedisProxy(master.port, frames=False) as link, RedisProxy(master.port) as proxy:
         attach(replica, master, link.port)
-        broker = serve(door.url)
+        broker = serve(proxy.url)
         create_topic(broker.bootstrap, "load", 2)
         load = Load(broker.bootstrap)
         with load.running():
@@ -71,8 +71,8 @@ def test_one_copy_is_lost_and_told(serve: Serve, start_redis: StartRedis) -> Non
             master.kill()
             replica.promote()
             copied = read_lengths(replica)
-            door.target = replica.port
-            door.reset_all()
+            proxy.target = replica.port
+            proxy.reset_all()
             wait_for_more(replica, copied)
             load.wait_for(100)
         lost = load.check(broker.port, may_lose=partial(reported, broker))

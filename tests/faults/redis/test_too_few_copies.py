@@ -17,8 +17,8 @@ def test_what_the_only_replica_missed_is_shown_when_another_one_has_it(serve: Se
     """F15 with min.insync.replicas=2, and nobody to take the replica's place at first."""
     master, replica, spare = (start_redis(appendonly="yes") for _ in range(3))
     replica.follow(master)
-    with RedisProxy(master.port) as door:
-        broker = serve(door.url)
+    with RedisProxy(master.port) as proxy:
+        broker = serve(proxy.url)
 
         async def scenario() -> None:
             async with connect(broker.port) as client:

@@ -41,10 +41,10 @@ class Sender:
         return [(row["base_offset"] + at, value) for at, value in enumerate(values)]
 
 
-async def tear(sender: Sender, door: RedisProxy, server: RedisServer, cut: int) -> None:
+async def tear(sender: Sender, proxy: RedisProxy, server: RedisServer, cut: int) -> None:
     """An append that Redis carries out, and whose last bytes it does not get into its file. Redis starts again."""
-    door.target = free_port()  # nobody comes back before Redis is dead
-    lost = door.lose_reply(b"EXEC")
+    proxy.target = free_port()  # nobody comes back before Redis is dead
+    lost = proxy.lose_reply(b"EXEC")
     sender.client.send_produce("t", sender.make(*TORN))
     assert await asyncio.to_thread(lost.wait, 10)
     server.kill()
@@ -53,7 +53,7 @@ async def tear(sender: Sender, door: RedisProxy, server: RedisServer, cut: int) 
     assert whole.endswith(b"EXEC\r\n")
     file.write_bytes(whole[:-cut])
     server.start()
-    door.target = server.port
+    proxy.target = server.port
     row = (await sender.client.reply())["responses"][0]["partition_responses"][0]
     assert row["error_code"] in AGAIN, row
 
@@ -69,7 +69,7 @@ def test_what_was_torn_does_not_come_back(
             await client.create("t")
             sender, other = [Sender(client, await start_producer(client)) for _ in range(2)]
             stored = await sender.send(b"before")
-            await tear(sender, door, redis_server, cut)
+            await tear(sender, proxy, redis_server, cut)
             if early:
                 stored += await sender.send(*TORN)
             stored += await other.send(b"between")
@@ -83,6 +83,6 @@ def test_what_was_torn_does_not_come_back(
             stored += await sender.send(b"last")
             assert await read_places(client, "t") == stored
 
-    with RedisProxy(redis_server.port) as door:
-        broker = serve(door.url)
+    with RedisProxy(redis_server.port) as proxy:
+        broker = serve(proxy.url)
         run(scenario)

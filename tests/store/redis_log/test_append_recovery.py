@@ -117,7 +117,7 @@ async def test_paused_server(own_place: Place) -> None:
         assert own_place.call("XLEN", own_place.key) == 5
 
 
-async def test_taken_over_while_in_doubt(own_place: Place, proxy: RedisProxy) -> None:
+async def test_taken_over_while_its_end_is_uncertain(own_place: Place, proxy: RedisProxy) -> None:
     """Nobody knows what became of what was sent; what was not sent is refused."""
     async with own_place.scene(proxy.url) as scene, own_place.scene() as other:
         await scene.acquire(LOG)
@@ -252,7 +252,7 @@ async def test_reply_that_is_too_large(own_place: Place, monkeypatch: pytest.Mon
 
 
 async def test_restarted_server(own_place: Place) -> None:
-    """Its history is another one, as far as we can know: nothing is attached any more, and nothing was lost."""
+    """Its history is another one, as far as we can know: nothing is acquired any more, and nothing was lost."""
     async with own_place.scene() as scene:
         told: list[str] = []
         scene.store.shared.on_data_loss(told.append)

@@ -14,7 +14,7 @@ from store.redis_log.place import LOG, Place, log_of
 from store.scene import Scene
 
 
-async def test_not_attached(place: Place) -> None:
+async def test_not_acquired(place: Place) -> None:
     async with place.scene() as scene:
         with pytest.raises(NotLeader):
             scene.append(LOG, 0, 1)
@@ -96,7 +96,7 @@ async def test_same_program_takes_it_again(place: Place) -> None:
         assert (await scene.acquire(LOG, floor=3)).last_record_end == 8
 
 
-async def test_attach_waits_for_what_is_under_way(place: Place) -> None:
+async def test_acquire_waits_for_what_is_under_way(place: Place) -> None:
     async with place.scene() as scene:
         await scene.acquire(LOG)
         futures = [scene.append(LOG, number, 1).stored for number in range(20)]

@@ -94,11 +94,11 @@ async def test_both_write(entries: Place, seed: int) -> None:
                 for number, appending in enumerate(appendings):
                     await appending.stored
                     ours += range(end + 10 * number, end + 10 * number + 10)
-            except OffsetConflict as stale:
-                assert not stale.fenced
+            except OffsetConflict as conflict:
+                assert not conflict.fenced
         there: list[int] = []
         start = 0
-        while (page := await scene.store.read(LOG, start + scene.origin, 1 << 20, 1 << 62)).data:
+        while (page := await scene.store.open_log(LOG).read(start + scene.origin, 1 << 20, 1 << 62)).data:
             start = page.next - scene.origin
             for data in page.data:
                 there += [int(value[-20:]) - scene.origin for value in read_values(data) if value.isdigit()]

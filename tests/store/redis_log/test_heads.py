@@ -25,7 +25,7 @@ def send(scene: Scene, at: int, producer: tuple[int, int, int], compression: int
     first = at + scene.origin
     data = make_batch([b"x", b"y"], producer=producer, base_offset=first, compression=compression)
     really = first if at else 0
-    scene.store.append(LOG, [RecordBatch(data, first, first + 1, 1000)], really, sync=False)
+    scene.store.open_log(LOG).append([RecordBatch(data, first, first + 1, 1000)], really, sync=False)
 
 
 async def acquire(scene: Scene) -> bytes:

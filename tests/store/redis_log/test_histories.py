@@ -15,7 +15,7 @@ from store.redis_log.place import LOG, Place
 from store.scene import Scene
 
 
-async def attach_again(scene: Scene, told: list[str], floor: int) -> LeadershipGrant:
+async def acquire_again(scene: Scene, told: list[str], floor: int) -> LeadershipGrant:
     """After another history was told of."""
     while not told:
         await asyncio.sleep(0.01)
@@ -47,13 +47,13 @@ async def test_a_master_that_comes_back_has_what_nobody_was_answered(
             with pytest.raises(OutcomeUnknown):
                 await scene.append(LOG, 2, 3).stored
             assert lost.is_set()
-            there = await attach_again(scene, told, 2)
+            there = await acquire_again(scene, told, 2)
             assert (there.last_record_end, there.bounds.end) == (2, 5)
             end = (await scene.fill(LOG, 1)).end
             assert (end, await scene.read_all(LOG)) == (6, [0, 1, 5])
             proxy.target = old.port
             proxy.reset_all()
-            back = await attach_again(scene, told, end)
+            back = await acquire_again(scene, told, end)
             assert (back.last_record_end, back.bounds.end) == (5, 6)
             await scene.fill(LOG, 1)
             assert await scene.read_all(LOG) == [0, 1, 2, 3, 4, 6]

@@ -46,7 +46,7 @@ async def test_finding_4_9_the_first_offset_is_0(batches: Place) -> None:
         assert (granted.bounds[:3], granted.last_record_end) == ((0, 0, 0), 0)
         end = 0
         for count in (3, 1, 1020, 5):
-            await scene.store.append(LOG, [make_record_batch(end, count)], end, sync=False).durable
+            await scene.store.open_log(LOG).append([make_record_batch(end, count)], end, sync=False).durable
             end += count
         assert ids(batches) == ["0-1", "3-1", "4-1", "1024-1"]
         assert await read_all(scene.store, LOG) == list(range(1029))
@@ -77,7 +77,7 @@ async def test_a_log_of_an_older_broker_keeps_its_ids(batches: Place) -> None:
         assert (granted.epoch, granted.last_record_end) == (4, end)
         assert granted.bounds[:2] == (1, end)
         assert await read_all(scene.store, LOG) == list(range(1, end))
-        await scene.store.append(LOG, [make_record_batch(end, 2, time=3000)], end, sync=False).durable
+        await scene.store.open_log(LOG).append([make_record_batch(end, 2, time=3000)], end, sync=False).durable
         assert ids(batches) == ["0-1", "0-2", "0-1002", "1-8"]
         assert batches.call("HGET", batches.state_key, "form") == b"batches:10"
         assert (await scene.store.delete_records(LOG, 500)).start == 500
@@ -86,7 +86,7 @@ async def test_a_log_of_an_older_broker_keeps_its_ids(batches: Place) -> None:
         assert ids(batches) == ["1-8"]
         await scene.drop(LOG)
         await scene.store.shared.acquire(LOG, batches.log_format, epoch=0, floor=0)
-        await scene.store.append(LOG, [make_record_batch(0)], 0, sync=False).durable
+        await scene.store.open_log(LOG).append([make_record_batch(0)], 0, sync=False).durable
         assert ids(batches) == ["0-1"]
 
 

@@ -33,7 +33,7 @@ async def test_position_and_lag(place: Place) -> None:
         assert groups(place) == {"g": (place.id(3), 6)}
         await show(scene, "g", 10)
         assert groups(place) == {"g": (place.id(9), 0)}
-        scene.store.append(LOG, [scene.make(10)], scene.origin + 10, sync=False)
+        scene.store.open_log(LOG).append([scene.make(10)], scene.origin + 10, sync=False)
         await show(scene, "g", 7)
         assert groups(place) == {"g": (place.id(6), 4)}
         await show(scene, "behind", 0)

@@ -75,7 +75,7 @@ def test_grow() -> None:
     assert known.find_unknown(0, 1) == (0, 1)
 
 
-def test_doubt() -> None:
+def test_distrust() -> None:
     """What was appended since the last look is forgotten, and nothing else."""
     known = Segments()
     known.grow(row(0, 5), LIMIT)

@@ -73,7 +73,7 @@ async def test_there_before_the_first_read(entries: Place) -> None:
     async with entries.scene() as scene:
         await scene.acquire(LOG)
         entries.xadd("value", "a", at=entries.id(0))
-        await scene.store.read(LOG, 0, 1 << 20, 1)
+        await scene.store.open_log(LOG).read(0, 1 << 20, 1)
         appended = asyncio.Event()
         scene.store.shared.notify(LOG, 0, appended.set)
         await asyncio.wait_for(appended.wait(), 5)

@@ -18,7 +18,7 @@ async def put(scene: Scene, at: int, *times: int) -> int:
     data = make_batch([b"%020d" % (first + number) for number in range(len(times))], times=times, base_offset=first)
     entry = RecordBatch(data, first, first + len(times) - 1, max(times))
     bounds = await scene.store.bounds(LOG)
-    await scene.store.append(LOG, [entry], bounds.end, sync=False).durable
+    await scene.store.open_log(LOG).append([entry], bounds.end, sync=False).durable
     return at + len(times)
 
 

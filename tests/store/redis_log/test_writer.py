@@ -38,7 +38,7 @@ async def flow(scene: Scene, proxy: RedisProxy, at: int, count: int, size: int) 
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     proxy.release()
-    await scene.store.append(LOG, (), log_of(scene).end, sync=False).durable
+    await scene.store.open_log(LOG).append((), log_of(scene).end, sync=False).durable
     return together(futures), sent
 
 

@@ -91,13 +91,13 @@ def test_the_store_discards_all_but_the_first_batch_and_where_a_log_ends() -> No
     async def scenario() -> None:
         store = Discard()
         await store.open()
-        store.append("t:0", [RecordBatch(b"first", 0, 4, 7)], 0, sync=True)
-        appending = store.append("t:0", [RecordBatch(b"second", 5, 5, 8)], 5, sync=False)
+        store.open_log("t:0").append([RecordBatch(b"first", 0, 4, 7)], 0, sync=True)
+        appending = store.open_log("t:0").append([RecordBatch(b"second", 5, 5, 8)], 5, sync=False)
         assert appending.stored.done() and appending.durable.done()
-        assert (await store.read("t:0", 0, 1, 6)) == ReadResult([b"first"], 6)
+        assert (await store.open_log("t:0").read(0, 1, 6)) == ReadResult([b"first"], 6)
         assert (await store.bounds("t:0")).end == 6
         with pytest.raises(OffsetConflict):
-            store.append("t:0", [RecordBatch(b"third", 5, 5, 9)], 5, sync=False)
+            store.open_log("t:0").append([RecordBatch(b"third", 5, 5, 9)], 5, sync=False)
         assert await store.save("a/b", b"1", None)
         assert not await store.save("a/b", b"2", None)
         assert await store.scan("a/") == {"a/b": b"1"}

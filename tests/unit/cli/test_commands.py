@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 from broker_process import BrokerProcess
 from korvet_fast.cli import root
 from korvet_fast.cli.table import draw_table
+from korvet_fast.client.producer.hashing import murmur2_hash
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +142,25 @@ def test_a_batch_that_is_refused_ends_it_with_the_number_stored(broker: BrokerPr
     assert said.startswith("Error: partition 0 of topic 'small': ")
     assert "(MESSAGE_TOO_LARGE)\nacknowledged: 1 record\n" in said
     assert said.count("\n") == 2  # and no complaint about the other batches that were under way
+
+
+def test_a_key_is_that_of_every_record(broker: BrokerProcess, tmp_path: Path) -> None:
+    call(broker, "topic", "create", "keyed", "--partitions", "6")
+    file = tmp_path / "lines"
+    file.write_bytes(b"one\ntwo\n")
+    call(broker, "produce", "keyed", str(file), "--key", "foobar")
+    said = call(broker, "consume", "keyed", "--from", "earliest", "--count", "2", "--output", "json")
+    found = [json.loads(line) for line in said.splitlines()]
+    assert [(each["key"], each["value"]) for each in found] == [("foobar", "one"), ("foobar", "two")]
+    assert {each["partition"] for each in found} == {murmur2_hash(b"foobar", 6)}
+
+
+def test_a_rate_is_not_exceeded(broker: BrokerProcess, tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(b"line\n" * 30)
+    began = time.monotonic()
+    assert call(broker, "produce", "paced", str(file), "--rate", "40") == "30 records stored in topic paced\n"
+    assert time.monotonic() - began >= 28 / 40, "the last two of 30 lines may not begin before"
 
 
 def test_a_line_without_end_is_refused(broker: BrokerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,6 +175,7 @@ def test_a_store_in_the_environment_is_refused_by_its_name(store: str, words: st
         (["consume", "t", "--count", "0"], "0 is not in the range"),
         (["produce", "t", "missing.txt"], "No such file"),
         (["produce", "t", "--acks", "0"], "'0' is not one of"),
+        (["produce", "t", "--rate", "0"], "0.0 is not in the range"),
         (["produce", "t", "--bootstrap", "host"], "write HOST:PORT"),
     ],
 )

@@ -11,6 +11,7 @@ from korvet_fast.client.connection import Connection, connect
 from korvet_fast.client.protocol.errors import ClientError, ConnectionLost, Unreachable
 from korvet_fast.endpoint import Address
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS, METADATA
+from korvet_fast.wire.kafka.shapes.produce import PRODUCE
 from scripted_broker import NODES, SPOKEN, Script, ask, frame, introduce
 
 
@@ -201,3 +202,75 @@ def test_a_cluster_without_a_leader_or_controller(method: str) -> None:
 
     with pytest.raises(ClientError, match=f"has no {method} now"):
         ask(script, work)
+
+
+def test_two_callers_at_once_share_one_connection_to_a_broker() -> None:
+    introductions = 0
+    ports: list[int] = []
+
+    def script(*asked: int) -> bytes:
+        nonlocal introductions
+        if asked[0] == API_VERSIONS.key:
+            introductions += 1
+            return introduce(*asked)
+        return frame(*asked, NODES | {"brokers": [{"node_id": 1, "host": "127.0.0.1", "port": ports[0]}]})
+
+    async def work(endpoint: Address) -> None:
+        ports.append(endpoint.port)
+        async with Cluster([Address("localhost", endpoint.port)]) as cluster:
+            (one,), (other,) = await asyncio.gather(cluster.brokers(), cluster.brokers())
+            assert one is other
+
+    ask(script, work)
+    assert introductions == 2  # to the bootstrap address, and to the broker
+
+
+def test_a_broker_that_stops_reading_is_given_up_by_a_request_without_an_answer() -> None:
+    spoken = [*SPOKEN, {"api_key": PRODUCE.key, "min_version": 9, "max_version": 9}]
+
+    async def introduce_and_stall(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+        version, correlation = int.from_bytes(request[2:4], "big"), int.from_bytes(request[4:8], "big")
+        writer.write(frame(API_VERSIONS.key, version, correlation, {"error_code": 0, "api_keys": spoken}))
+        await over.wait()
+        writer.transport.abort()
+
+    over = asyncio.Event()
+
+    async def scenario() -> None:
+        rows = [{"index": 0, "records": bytes(32 << 20)}]
+        request = {"acks": 0, "timeout_ms": 1, "topic_data": [{"name": "t", "partition_data": rows}]}
+        server = await asyncio.start_server(introduce_and_stall, "127.0.0.1", 0)
+        async with server:
+            connection = await connect(Address("127.0.0.1", server.sockets[0].getsockname()[1]), 0.5)
+            with pytest.raises(ClientError, match=r"0\.5 s"):
+                await connection.notify(PRODUCE, request)
+            assert connection.failure is not None
+            await connection.close()
+            over.set()
+            await asyncio.sleep(0)
+
+    asyncio.run(scenario())
+
+
+def test_a_connection_that_failed_is_made_anew() -> None:
+    async def work(endpoint: Address) -> None:
+        async with Cluster([endpoint]) as cluster:
+            (connection,) = await cluster.brokers()
+            await connection.close()
+            assert (await cluster.metadata([]))["cluster_id"] == "c"
+            (again,) = await cluster.brokers()
+            assert again is not connection
+
+    def script(key: int, version: int, correlation: int) -> bytes:
+        if key == API_VERSIONS.key:
+            return introduce(key, version, correlation)
+        return frame(key, version, correlation, NODES | {"brokers": here})
+
+    here: list[dict[str, Any]] = []
+
+    async def scenario(endpoint: Address) -> None:
+        here.append({"node_id": 1, "host": endpoint.host, "port": endpoint.port, "rack": None})
+        await work(endpoint)
+
+    ask(script, scenario)

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korvet_fast._native import build_batch, to_columns, validate_batches
+from korvet_fast._native import assign_offsets, build_batch, build_rows, to_columns, validate_batches
 from korvet_fast.client.consumer import unpack
 from korvet_fast.client.protocol.errors import ClientError, explain
 from korvet_fast.client.protocol.errors import check_error_code as check_code
-from korvet_fast.client.sender import value_columns
 
 LIMIT = 1 << 20
 
 
 @given(st.lists(st.binary(max_size=50), min_size=1, max_size=50), st.integers(0, 60), st.integers(0, 4))
 def test_values_come_back_from_the_offset_asked_for(values: list[bytes], first: int, compression: int) -> None:
-    batch = build_batch(value_columns(values), compression, 7, -1, -1, -1)
+    batch = bytearray(build_rows(None, values, array("q", [5]) * len(values), compression, -1, -1, -1))
+    assign_offsets(batch, 7, 0, None, None)
     (summary,) = validate_batches(batch, LIMIT)
     assert (summary.count, summary.base_offset, summary.compression) == (len(values), 7, compression)
     records = list(unpack(3, to_columns(batch, LIMIT), first))

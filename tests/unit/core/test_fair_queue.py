@@ -49,6 +49,30 @@ def test_long_works_of_two_clients_take_turns() -> None:
     asyncio.run(scenario())
 
 
+class Freed:
+    """Takes a while to be freed, as a long answer does."""
+
+    def __del__(self) -> None:
+        burn(SLICE / 100)
+
+
+def test_others_go_first_while_a_long_list_is_freed() -> None:
+    async def discard(turns: Turns, items: list[Freed]) -> None:
+        await Pace(turns).discard(items)
+
+    async def scenario() -> None:
+        queue, done = FairQueue(), []
+        items = [Freed() for _ in range(2000)]
+        freeing = asyncio.ensure_future(discard(Turns(queue), items))
+        await asyncio.sleep(0)
+        await start(Turns(queue), 1, done, "a")
+        assert 0 < len(items) < 2000
+        await freeing
+        assert not items
+
+    asyncio.run(scenario())
+
+
 def test_a_pace_works_in_a_task_too() -> None:
     async def scenario() -> None:
         done: list[str] = []

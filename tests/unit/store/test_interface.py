@@ -10,7 +10,7 @@ from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.interface import GroupOffsetMirror, KeyStore, LogStore, ProducerHeaders, SharedStore
 from korvet_fast.store.redis.store import RedisStore
 
-NUMBERS = {"one": 1, "three": 3, "six": 6, "nine": 9}
+NUMBERS = {"one": 1, "three": 3, "six": 6, "eight": 8}
 
 
 def find_verbs(protocol: type) -> set[str]:

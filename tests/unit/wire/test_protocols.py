@@ -25,6 +25,12 @@ def test_each_is_foreign_to_all_but_its_own(protocol: str) -> None:
     assert detect_protocol(FIRST[protocol], protocol, "a toy listener") is None
 
 
+@pytest.mark.parametrize("verb", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"])
+def test_every_verb_of_http_is_known(verb: str) -> None:
+    said = detect_protocol(f"{verb} /topics HTTP/1.1"[:16].encode(), "text", "a text listener")
+    assert said == "this is a text listener, and the first bytes look like an HTTP request"
+
+
 def test_a_client_of_kafka_is_known_by_its_api_versions() -> None:
     for key, version in EVERY:
         request = request_of(key, version)

@@ -68,6 +68,10 @@ class JoinResult(NamedTuple):
     members: tuple[tuple[str, str | None, bytes], ...] = ()
     skip_assignment: bool = False
 
+    def refuse(self, error: Errors) -> "JoinResult":
+        """The answer instead of this one, which is not given any more."""
+        return JoinResult(error, self.member_id)
+
     def keep_assignment(self, former_id: str, *, can_skip: bool) -> "JoinResult":
         """The answer to a leader that returns under another id while the assignment stays (KIP-814).
 
@@ -83,6 +87,10 @@ class SyncResult(NamedTuple):
     protocol_type: str | None = None
     protocol: str | None = None
     assignment: bytes = b""
+
+    def refuse(self, error: Errors) -> "SyncResult":
+        """The answer instead of this one, which is not given any more."""
+        return refuse_sync(error)
 
 
 def refuse_sync(error: Errors) -> SyncResult:

@@ -62,6 +62,10 @@ class HeartbeatResult(NamedTuple):
     epoch: int = 0
     assigned: Partitions | None = None
 
+    def refuse(self, error: Errors) -> "HeartbeatResult":
+        """The answer instead of this one, which is not given any more."""
+        return HeartbeatResult(error)
+
 
 class TopicView(NamedTuple):
     """A topic as a group sees it: its id, and how many partitions it has."""

@@ -50,6 +50,10 @@ class TextResult(NamedTuple):
     assigned: Iterable[int] = ()
     reason: str = ""
 
+    def refuse(self, error: Errors) -> "TextResult":
+        """The answer instead of this one, which is not given any more."""
+        return TextResult(error)
+
 
 class TextGroup:
     """All times are seconds of one monotonic clock. `members`: by their ids. `memory`: bytes, without the offsets.

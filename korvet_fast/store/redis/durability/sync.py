@@ -224,12 +224,12 @@ class _Queue:
     async def _work(self) -> None:
         while (future := self._next) is not None:
             self._next = None
-            try:
-                await self._round(self._key, self._history)
-            except StoreError as error:
-                future.set_exception(error)
-            else:
+            # Any error goes to those who wait, also that of an answer which nobody foresaw.
+            (failure,) = await asyncio.gather(self._round(self._key, self._history), return_exceptions=True)
+            if failure is None:
                 future.set_result(None)
+            else:
+                future.set_exception(failure)
 
     async def _round(self, key: str, history: ReplicationHistory | None) -> None:
         pipeline = await self._connect()

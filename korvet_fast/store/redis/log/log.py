@@ -56,6 +56,7 @@ class Log:
         "deadline",
         "densest",
         "density",
+        "dropped",
         "durable",
         "end",
         "end_field",
@@ -89,6 +90,7 @@ class Log:
         self.state_key = f"{{{self.key}}}:@state"
         self.lay_out(log_format)
         self.fencing_token = ""
+        self.dropped = False  # nothing can be read any more
         self.epochs: list[tuple[int, int]] = []  # see `LeadershipGrant.epochs`
         self.end = 0  # where the next append goes
         self.end_field = b""  # the field `end` of the state

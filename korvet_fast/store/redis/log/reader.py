@@ -39,13 +39,13 @@ class Reader:
     def __init__(self, calls: IdempotentCalls) -> None:
         self._calls = calls
 
-    async def read(self, log: Log, start: int, max_bytes: int, limit: int) -> ReadResult:
-        """See `Store.read`."""
+    async def read(self, log: Log, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
+        """See `store.interface.Read`. Always a copy."""
         if not (log.density or log.average):
             await measure(self._calls, log)
         data: list[Buffer] = []
         offset, room = start, min(max(max_bytes, 1), MOST_BYTES)
-        while offset < limit and room > 0:
+        while offset < limit and room > 0 and not log.dropped:
             count = _count(log, offset, room)
             epoch, upto = log.find_epoch(offset)
             answer = await self._fetch(log, log.log_format, offset, min(limit, upto), count, room, epoch)
@@ -67,7 +67,7 @@ class Reader:
         return ReadResult(data, offset if data else start)
 
     async def find_time(self, log: Log, ms: int, start: int) -> ReadResult:
-        """See `Store.find_time`."""
+        """See `LogStore.find_time`."""
         bounds = await read_bounds(self._calls, log)
         start = max(start, bounds.start)
         row = log.segments.find(start)

@@ -54,15 +54,22 @@ class Writer:
         self.recovery = AppendRecovery(topology, calls, fencing_tokens, self._settle, self._send)
 
     def append(
-        self, log: Log, batches: Sequence[RecordBatch], at: int, need: tuple[bool, int], segment_limits: SegmentLimits
+        self,
+        log: Log,
+        batches: Sequence[RecordBatch],
+        at: int,
+        sync: bool,
+        copies: int = 1,
+        segment_limits: SegmentLimits = LARGE,
     ) -> Appending:
-        """See `Store.append`. `need`: (sync, copies). Raises `KorvetError` INVALID_RECORD too, for too many headers."""
+        """See `store.interface.Append`. Raises `KorvetError` INVALID_RECORD too, for what a stream cannot hold."""
         if not log.fencing_token:
             raise NotLeader(f"{log.name} is not acquired")
         if self._durability.unfit and (why := self._durability.durability_error(log.key, sync=False, copies=1)):
             raise StoreError(f"{log.name}: {why}")
         if at != log.end:
             raise OffsetConflict(log.end)
+        need = sync, copies
         if not batches:
             return self._append_nothing(log, need)
         transaction = log.open

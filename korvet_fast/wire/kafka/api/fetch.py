@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Final
 
 from korvet_fast.core.fetch import service
-from korvet_fast.core.fetch.service import PartitionFetch
+from korvet_fast.core.fetch.service import FetchPosition, PartitionFetch
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.kafka.api.repeated import find_refusal
 from korvet_fast.wire.kafka.errors import FETCH_SESSION_ID_NOT_FOUND, translate
@@ -37,14 +37,21 @@ async def fetch(session: Session, request: Values, version: int) -> Values:
         part = await service.fetch_one(session, name, _POSITION(row), *limits)
         return {"responses": [{"topic": name, "partitions": [_translate(aborted, part)]}]}
     refuse = _refuse_replica if replica else find_refusal(topics, "topic", "partitions", "partition")
-    positions = [(topic["topic"], list(map(_POSITION, topic["partitions"]))) for topic in topics]
-    results = await service.fetch(session, positions, *limits, refuse)
     pace = session.pace()
+    positions = await pace.map(_positions, topics)
+    results = await service.fetch(session, positions, *limits, refuse)
     responses = [
         {"topic": topic["topic"], "partitions": await pace.map(partial(_translate, aborted), parts)}
         for topic, parts in zip(topics, results, strict=True)
     ]
+    for done in (positions, results, topics):
+        await pace.discard(done)
     return {"responses": responses}
+
+
+def _positions(topic: Values) -> tuple[str, list[FetchPosition]]:
+    """What is asked for of one topic."""
+    return topic["topic"], list(map(_POSITION, topic["partitions"]))
 
 
 def _translate(aborted: list[Values] | None, part: PartitionFetch) -> Values:

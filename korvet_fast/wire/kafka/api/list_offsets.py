@@ -6,6 +6,7 @@ the earliest, nothing is tiered here); 9 the last tiered record (-5: none).
 
 A partition named more than once is refused with INVALID_REQUEST, as Kafka does. Batches are searched for a time beside
 the loop, a few at a time for each connection.
+Missing on purpose: the leader epochs of earliest offsets and of those found by time (-1: not known).
 """
 
 from collections.abc import Collection

@@ -8,9 +8,9 @@ from typing import Final
 
 from korvet_fast._native import write_messages
 from korvet_fast.core.partition.partition import Partition
-from korvet_fast.core.produce.check import EXPANDED, UNPACKS_TO_MUCH
+from korvet_fast.core.produce.check import EXPANDED
 from korvet_fast.errors import CodecError, Errors, KorvetError
-from korvet_fast.types import INLINE_EXPANDED, Buffer
+from korvet_fast.types import INLINE_EXPANDED, UNPACKS_TO_MUCH, Buffer
 from korvet_fast.wire.text.api.topics import find_topic
 from korvet_fast.wire.text.arguments import Arguments
 from korvet_fast.wire.text.costs import DEFAULT_MAX, MOST_BYTES

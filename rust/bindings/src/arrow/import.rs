@@ -12,7 +12,7 @@ use super::abi::{ARRAY, ArrowArray, ArrowSchema, SCHEMA};
 use crate::error::bad_value;
 
 /// An array and its type, ours until they are dropped.
-pub(super) struct Lent {
+pub(crate) struct Lent {
     schema: ArrowSchema,
     array: ArrowArray,
 }
@@ -23,7 +23,7 @@ unsafe impl Sync for Lent {}
 impl Lent {
     /// What an object with `__arrow_c_array__` has. `TypeError` or `AttributeError` for another, `BAD_VALUE` if its
     /// capsules are used up.
-    pub(super) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) =
             object.call_method0("__arrow_c_array__")?.extract()?;
         let from = schema.pointer_checked(Some(SCHEMA))?.cast::<ArrowSchema>();
@@ -43,7 +43,7 @@ impl Lent {
     }
 
     /// It, to be read.
-    pub(super) fn array(&self) -> Array<'_> {
+    pub(crate) fn array(&self) -> Array<'_> {
         // SAFETY: neither was released, and their producer promises that they belong together.
         unsafe { view(&self.schema, &self.array, 0, self.array.length as usize) }
     }

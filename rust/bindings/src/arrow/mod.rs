@@ -4,7 +4,7 @@
 
 mod abi;
 mod export;
-mod import;
+pub(crate) mod import;
 mod rows;
 
 pub(crate) use rows::ArrowRecords;

@@ -90,6 +90,17 @@ impl<'a> Array<'a> {
         }
     }
 
+    /// Each cell's bytes, None for null. `BAD_COLUMNS` for an array that is not of binary.
+    pub fn binary(&self, name: &str) -> Result<Vec<Option<&'a [u8]>>> {
+        match (&self.cells, self.strings(name)?) {
+            (Cells::Binary(..), Some(strings)) => Ok((0..self.length).map(|at| strings.get(at)).collect()),
+            _ => Error::fail(
+                Code::BadColumns,
+                format!("the column {name} is {}, and has to be binary", self.kind()),
+            ),
+        }
+    }
+
     /// These as byte strings, which are null or inside the data. `BAD_COLUMNS`.
     pub(super) fn strings(&self, name: &str) -> Result<Option<Strings<'a>>> {
         let (Cells::Binary(offsets, data) | Cells::Text(offsets, data)) = &self.cells else {

@@ -13,6 +13,7 @@ mod rows;
 
 pub use column::{Cells, Column, Headers, Nulls};
 pub use page::{Name, Page, Wanted};
+pub use partitioner::partition_for;
 pub use producer_run::{PartitionBatch, ProducerRun};
 pub use rows::ArrowRecords;
 

@@ -2,7 +2,8 @@
 
 /// The partition, out of `many`, for a key: murmur2 of it without the sign. Source: `BuiltInPartitioner` and
 /// `Utils.murmur2` of Apache Kafka.
-pub(super) fn partition_for(key: &[u8], many: usize) -> usize {
+#[must_use]
+pub fn partition_for(key: &[u8], many: usize) -> usize {
     (murmur2(key) & 0x7fff_ffff) as usize % many
 }
 

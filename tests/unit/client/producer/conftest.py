@@ -1,40 +1,16 @@
-"""What every test of the producer's asyncio side is checked for: that it leaves nothing behind."""
+"""Every test of this folder that uses sockets runs so that it leaves nothing behind."""
 
-import asyncio
-import gc
-import threading
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-import psutil
 import pytest
 
-
-def leftovers(before: set[str]) -> list[str]:
-    """Threads of producers and sockets that were not there before."""
-    gc.collect()
-    return sorted(_resources() - before)
-
-
-def _resources() -> set[str]:
-    threads = {f"thread {each.name}" for each in threading.enumerate() if each.name.startswith("korvet-fast producer")}
-    sockets = {f"socket {each.fd} {each.laddr} {each.raddr}" for each in psutil.Process().net_connections()}
-    return threads | sockets
+from producer_leftovers import leftovers, resources, run_clean
 
 
 @pytest.fixture
 def run() -> Iterator[Callable[[Callable[[], Awaitable[Any]]], Any]]:
-    """Runs a coroutine function; afterwards there may be no task, no timer that will run, no socket, and no thread."""
-    before = _resources()
-
-    async def checked(work: Callable[[], Awaitable[Any]]) -> Any:
-        result = await work()
-        await asyncio.sleep(0)  # a connection that was aborted is told so in the next turn
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-        timers = [each for each in asyncio.get_running_loop()._scheduled if not each.cancelled()]  # type: ignore[attr-defined]
-        assert timers == []
-        assert leftovers(before) == []
-        return result
-
-    yield lambda work: asyncio.run(checked(work))
+    """Runs a coroutine function as `run_clean`; at the end of the test nothing may be left either."""
+    before = resources()
+    yield run_clean
     assert leftovers(before) == []

@@ -153,6 +153,19 @@ def test_columns_may_be_larger_than_the_memory(run: Run, broker: BrokerProcess, 
     run(work)
 
 
+def test_columns_keep_their_order_while_they_wait_for_memory(run: Run, broker: BrokerProcess, topic: str) -> None:
+    """The rows of a later column took the memory that an earlier one waited for, and were stored before it."""
+
+    async def work() -> None:
+        async with AsyncProducer(broker.bootstrap, buffer_memory=4_200_000, max_request_size=1_000_000) as p:
+            sizes = [400_000, 10] * 8
+            columns = [p.send_many(topic, None, [bytes(size)] * 4, partition=0) for size in sizes]
+            found = await asyncio.gather(*columns)
+        assert [offset for each in found for offset in each.offsets] == list(range(64))
+
+    run(work)
+
+
 def test_a_row_that_is_too_large_fails_alone(run: Run, broker: BrokerProcess, topic: str) -> None:
     async def work() -> None:
         async with AsyncProducer(broker.bootstrap, max_request_size=1000) as p:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from korvet_fast._native import ColumnRows
 from korvet_fast.client.producer.broker_producer import Connect
 from korvet_fast.client.producer.memory_budget import MemoryBudget
 from korvet_fast.client.producer.message import BufferFull, DeliveryFailed, Outcome, QueuedRecords, encoded_size
@@ -141,7 +142,8 @@ def test_rows_that_are_too_large_together_are_halved_too() -> None:
     world.cluster.max_batch = 300
     column = Column("t", 50)
     values = [b"row %d" % row for row in range(50)]
-    rows = Rows(column, range(50), "t", values, None, 0, 1)
+    (run,) = ColumnRows(None, values).runs(None, 1 << 20, 100)
+    rows = Rows(column, run, "t", 0, 1)
     world.pipeline.dispatcher.offer(rows, world.now, wait=False)
     world.pump()
     world.run_until_ended(LONG)

@@ -6,16 +6,15 @@ it runs again.
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from random import Random
 from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from korvet_fast.client.producer.message import DeliveryFailed
 from producer_cluster import SimulatedCluster
 from producer_invariants import check
+from producer_messages import SentMessage, withdraw
 from producer_world import Fault, ProducerWorld
 
 LONG = os.environ.get("KORVET_TEST_SIMULATIONS")
@@ -105,9 +104,9 @@ def test_every_promise_is_kept(seed: int, config: dict[str, Any], weights: dict[
 def _do(world: ProducerWorld, step: str, *arguments: Any) -> None:
     match step, arguments:
         case "send", (topic, partition, times):
-            for _ in range(times):
-                with suppress(DeliveryFailed):  # no memory, or the partition is stopped: it was not accepted
-                    world.send(topic, partition, wait=world.random.random() < 0.5)
+            world.send_together(topic, partition, times)
+            if world.random.random() < 0.7:  # else the next step comes in the same turn of the loop
+                world.pump()
         case "run" | "long", (seconds,):
             world.run(seconds)
         case "fault", (faults,):
@@ -130,8 +129,9 @@ def _do(world: ProducerWorld, step: str, *arguments: Any) -> None:
             world.cluster.max_batch = size
         case "withdraw", (index,):
             if world.sent:
-                world.pipeline.dispatcher.withdraw(world.sent[-1 - index % min(20, len(world.sent))])
-                world.pump()
+                sent = world.sent[-1 - index % min(20, len(world.sent))]
+                assert isinstance(sent, SentMessage)
+                withdraw(sent, world.pump)
         case _:
             world.pipeline.flush()
             world.pump()

@@ -108,7 +108,7 @@ def test_a_claim_of_which_the_answer_was_lost_is_found_again() -> None:
     play(scenario)
 
 
-def test_beats_of_which_the_answers_were_lost_do_not_lose_the_record() -> None:
+def test_heartbeats_of_which_the_answers_were_lost_do_not_lose_the_record() -> None:
     async def scenario(scene: Scene) -> None:
         first, second = await scene.start(), await scene.start()
         scene.registry.forgetful = True

@@ -12,7 +12,7 @@ from core_world import BLIND, StillClock, read_all, send
 from kafka_server import METADATA, kafka_server, run
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
-from korvet_fast.core.cluster.leader_directory import PREFIX as CLAIMS
+from korvet_fast.core.cluster.leader_directory import PREFIX as LEADERS
 from korvet_fast.endpoint import Address
 from korvet_fast.errors import KorvetError
 from korvet_fast.wire.kafka.dialect import KafkaDialect
@@ -278,7 +278,7 @@ def test_what_is_seen_while_something_else_is_followed_is_followed_too() -> None
             known, held, go = store.version, asyncio.Event(), asyncio.Event()
 
             async def version(prefix: str) -> int:
-                if prefix == CLAIMS and not go.is_set():
+                if prefix == LEADERS and not go.is_set():
                     held.set()
                     await go.wait()
                 return await known(prefix)

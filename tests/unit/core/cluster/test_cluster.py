@@ -41,7 +41,7 @@ def test_a_broker_that_starts_is_not_counted_on_before_it_serves() -> None:
     play(scenario)
 
 
-def test_a_silent_broker_is_buried_after_its_lease_and_its_partitions_move() -> None:
+def test_a_silent_broker_is_expired_after_its_lease_and_its_partitions_move() -> None:
     async def scenario(scene: Scene) -> None:
         first, second, third = [await scene.start() for _ in range(3)]
         await scene.step()
@@ -150,7 +150,7 @@ def test_the_last_broker_has_nobody_to_wait_for() -> None:
 
 
 @pytest.mark.parametrize("fault", ["down", "refusing"])
-def test_nobody_is_buried_because_the_registry_failed(fault: str) -> None:
+def test_nobody_is_expired_because_the_registry_failed(fault: str) -> None:
     async def scenario(scene: Scene) -> None:
         ones = [await scene.start() for _ in range(3)]
         await scene.step(INTERVAL)
@@ -213,7 +213,7 @@ def test_the_loop_looks_when_it_is_asked_to() -> None:
     asyncio.run(run())
 
 
-def test_a_lease_shorter_than_two_beats_is_refused() -> None:
+def test_a_lease_shorter_than_two_heartbeats_is_refused() -> None:
     flags = ("broker.session.timeout.ms=3000", "broker.heartbeat.interval.ms=2000")
     with pytest.raises(SettingError, match="at least twice"):
         One(Registry(), TurningClock(), 9001, *flags)

@@ -142,14 +142,14 @@ def test_a_group_that_cannot_be_stored_is_loaded_again(tmp_path: Path, failure: 
             setattr(groups.store, failure, True if failure == "blind" else "the disk is gone")
             groups.store.unreadable = True
             joining = groups.join(joined.member_id)
-            parked = groups.join()
+            delayed = groups.join()
             assert (await joining).error == error
             assert groups.coordinator.classic.heartbeat(GROUP, joined.member_id, None, 1) == ""
             assert (await groups.join(joined.member_id)).error == "COORDINATOR_LOAD_IN_PROGRESS"
             assert (await groups.sync(joined)).error == "REBALANCE_IN_PROGRESS"
             assert await groups.commit(1, joined) == "COORDINATOR_LOAD_IN_PROGRESS"
             assert groups.coordinator.groups.list() == ("COORDINATOR_LOAD_IN_PROGRESS", [])
-            assert (await parked).error == error
+            assert (await delayed).error == error
             groups.store.unreadable = False
             setattr(groups.store, failure, False if failure == "blind" else "")
             await until(lambda: groups.coordinator.groups.describe(GROUP)[1] is not None)
@@ -289,9 +289,9 @@ def test_whoever_stops_waiting_is_answered_and_may_come_back(tmp_path: Path) -> 
     async def run() -> None:
         async with run_groups(tmp_path) as groups:
             one = await groups.form()
-            parked = groups.join()
-            groups.coordinator.classic.withdraw(GROUP, parked)
-            assert (await parked).error == "COORDINATOR_LOAD_IN_PROGRESS"
+            delayed = groups.join()
+            groups.coordinator.classic.withdraw(GROUP, delayed)
+            assert (await delayed).error == "COORDINATOR_LOAD_IN_PROGRESS"
             assert describe(groups) == (State.PREPARING, 1)
             assert (await groups.join(one.member_id)).generation == 2
 

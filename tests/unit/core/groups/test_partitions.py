@@ -115,10 +115,10 @@ def test_groups_move_when_a_broker_comes_and_nobody_rebalances() -> None:
         async with start(server, 2) as two:
             await two.broker.topics.refresh()
             moving = next(name for name in joined if two.broker.groups.partitions.find(name) == 2)
-            parked = asyncio.ensure_future(join(one, moving))
+            delayed = asyncio.ensure_future(join(one, moving))
             await asyncio.sleep(0)
             await refresh(one, two)
-            assert (await parked).error == "NOT_COORDINATOR"
+            assert (await delayed).error == "NOT_COORDINATOR"
             for name, member in joined.items():
                 here, there = (two, one) if two.broker.groups.partitions.find(name) == 2 else (one, two)
                 assert heartbeat(there, name, member) == "NOT_COORDINATOR"

@@ -143,6 +143,18 @@ def test_what_a_topic_does_not_take(tmp_path: Path) -> None:
     over(tmp_path, body, max_message_bytes="150", message_timestamp_after_max_ms="10")
 
 
+def test_a_refused_timestamp_is_told_with_the_clock_to_look_at(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body(world: World, partition: Partition) -> None:
+        for _ in range(5):  # the broker's clock is a day behind those of its producers
+            assert refuse(partition, make_batch(times=[NOW + 86_400_000])) == "INVALID_TIMESTAMP"
+        assert caplog.text.count("look at this machine's clock") == 1
+        assert "message.timestamp.after.max.ms" in caplog.text
+
+    over(tmp_path, body)
+
+
 def test_acks_all_is_refused_where_more_copies_are_asked_for_than_are_kept(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

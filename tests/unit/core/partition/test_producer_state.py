@@ -35,7 +35,7 @@ class Batch:
         return (self.base_sequence + self.count - 1) % (LAST + 1)
 
     @property
-    def numbers(self) -> ProducerSequence:
+    def producer_sequence(self) -> ProducerSequence:
         return self.producer_id, self.producer_epoch, self.base_sequence, self.count
 
 
@@ -49,11 +49,11 @@ def unpack(packed: bytes) -> ProducerState:
 def send(producers: ProducerState, batch: Batch, offset: int) -> int | str:
     """The offset answered, or the error's name."""
     try:
-        stored = producers.check(batch.numbers)
+        stored = producers.check(batch.producer_sequence)
     except KorvetError as error:
         return error.error
     if stored is None:
-        producers.add(batch.numbers, offset, 1000 + offset, 0.0)
+        producers.add(batch.producer_sequence, offset, 1000 + offset, 0.0)
         return offset
     return stored.base_offset
 
@@ -64,7 +64,7 @@ def test_batches_in_sequence_are_stored_and_repetitions_keep_their_offset() -> N
         assert send(producers, Batch(number * 10, 10), 100 + number * 10) == 100 + number * 10
     for number in range(KEPT):
         assert send(producers, Batch(number * 10, 10), 999) == 100 + number * 10
-    assert producers.check(Batch(0, 10).numbers) == BatchMetadata(0, 9, 100, 109, 1100)
+    assert producers.check(Batch(0, 10).producer_sequence) == BatchMetadata(0, 9, 100, 109, 1100)
 
 
 def test_batches_that_are_not_in_the_log_after_all_may_be_sent_again() -> None:
@@ -131,8 +131,8 @@ def test_a_producer_id_needs_epoch_and_sequence(batch: Batch) -> None:
 
 def test_silent_producers_are_forgotten() -> None:
     producers = ProducerState()
-    producers.add(Batch(0, producer_id=1).numbers, 0, 0, 10.0)
-    producers.add(Batch(0, producer_id=2).numbers, 1, 0, 20.0)
+    producers.add(Batch(0, producer_id=1).producer_sequence, 0, 0, 10.0)
+    producers.add(Batch(0, producer_id=2).producer_sequence, 1, 0, 20.0)
     producers.expire(15.0)
     assert len(producers) == 1
     assert send(producers, Batch(50, producer_id=1), 2) == 2
@@ -143,12 +143,12 @@ def test_no_more_producers_are_known_than_the_limit() -> None:
     """Whoever names a new id with every batch displaces those silent longest, and never fills the memory."""
     producers = ProducerState()
     for number in range(MOST):
-        producers.add(Batch(0, producer_id=number).numbers, number, 0, float(number))
-    producers.add(Batch(1, producer_id=0).numbers, MOST, 0, float(MOST))
-    producers.add(Batch(0, producer_id=MOST).numbers, MOST + 1, 0, float(MOST))
+        producers.add(Batch(0, producer_id=number).producer_sequence, number, 0, float(number))
+    producers.add(Batch(1, producer_id=0).producer_sequence, MOST, 0, float(MOST))
+    producers.add(Batch(0, producer_id=MOST).producer_sequence, MOST + 1, 0, float(MOST))
     assert len(producers) == MOST
     assert send(producers, Batch(9, producer_id=0), -1) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
-    assert producers.check(Batch(9, producer_id=1).numbers) is None
+    assert producers.check(Batch(9, producer_id=1).producer_sequence) is None
     producers.expire(float(MOST))
     assert len(producers) == 2
 
@@ -279,7 +279,7 @@ class Model(RuleBasedStateMachine):
         last = self.sent_by(data.draw(st.sampled_from(self.log))[0].producer_id)[-1][0]
         ahead = [replace(last, base_sequence=(last.last + 1 + each) % (LAST + 1), count=1) for each in range(many)]
         for each, batch in enumerate(ahead):
-            self.producers.add(batch.numbers, self.end + each, 0, 0.0)
+            self.producers.add(batch.producer_sequence, self.end + each, 0, 0.0)
         self.producers.forget(self.end)
         for batch in ahead[1:]:
             assert self.deliver(batch) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
@@ -290,10 +290,10 @@ class Model(RuleBasedStateMachine):
         """A snapshot from any moment and the batches after it give the same state."""
         before = ProducerState()
         for batch, offset in self.log[:saved_at]:
-            before.add(batch.numbers, offset, 1000 + offset, 0.0)
+            before.add(batch.producer_sequence, offset, 1000 + offset, 0.0)
         self.producers = unpack(before.pack())
         for batch, offset in self.log[saved_at:]:
-            self.producers.add(batch.numbers, offset, 1000 + offset, 0.0)
+            self.producers.add(batch.producer_sequence, offset, 1000 + offset, 0.0)
 
     @invariant()
     def nothing_is_stored_twice(self) -> None:

@@ -275,6 +275,26 @@ def test_appends_that_fail_one_after_the_other_are_told_once_in_a_while(
     asyncio.run(run())
 
 
+def test_a_reason_that_many_partitions_have_is_told_once_in_a_while(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        async with run_broker(tmp_path) as world:
+            partitions = (await world.broker.topics.create("t", 30, {"durability": "fsync"})).partitions
+            for seconds, told in [(0, 1), (9, 1), (2, 2)]:
+                world.clock.seconds += seconds
+                for partition in partitions:
+                    world.store.refuse = StoreError(f"/data/{partition.name}: no room")
+                    assert await send(partition, 0) == "KAFKA_STORAGE_ERROR"
+                    world.store.refuse = None
+                    await partition.leader.recover()
+                assert caplog.text.count("no room") == told
+            assert "t:0: no room" in caplog.text
+            assert "more like it since the last line" in caplog.text
+
+    asyncio.run(run())
+
+
 def test_earlier_versions_read_the_log_anew_where_they_cannot_read_the_saved_state() -> None:
     state = PartitionSnapshot("t:0")
     state.producers.add((7, 1, 0, 2), 0, 0, 0.0)

@@ -28,7 +28,7 @@ async def test_who_is_not_named_does_not_become_the_leader(tmp_path: Path) -> No
         with pytest.raises(NotLeader, match="is to be led by broker 1"):
             await scene.acquire(log, 2)
         with pytest.raises(OffsetConflict):
-            scene.stores[2].append(log, (), 0, sync=True)
+            scene.stores[2].open_log(log).append((), 0, sync=True)
 
 
 async def test_a_follower_that_is_away_is_in_sync_no_more_and_comes_back(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the first bytes of a connection are taken for, and what weighs how much."""
+"""What the first bytes of a connection are taken for, and what costs how much."""
 
 import asyncio
 from dataclasses import replace
@@ -37,7 +37,7 @@ def test_other_protocols_are_known_by_their_first_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("key", "factor"), [(PRODUCE, 1), (API_VERSIONS, 32)])
-def test_records_weigh_what_they_are_and_structure_more(tmp_path: Path, key: int, factor: int) -> None:
+def test_records_cost_what_they_are_and_structure_more(tmp_path: Path, key: int, factor: int) -> None:
     async def scenario() -> None:
         async with kafka_server(tmp_path) as server:
             dialect = server.dialect

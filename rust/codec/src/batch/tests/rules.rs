@@ -107,7 +107,7 @@ fn the_true_max_timestamp_is_found_and_mended() {
 }
 
 #[test]
-fn restamp_leaves_the_checksum_alone_unless_it_must() {
+fn assign_offsets_leaves_the_checksum_alone_unless_it_must() {
     let mut batch = three(Compression::Lz4);
     let before = batch.clone();
     assign_offsets(&mut batch, 1 << 40, 7, None, None).unwrap();

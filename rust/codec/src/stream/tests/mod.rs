@@ -1,7 +1,7 @@
 //! Records into streams and back.
 
 mod append;
-mod blobs;
+mod batches;
 mod json;
 mod page;
 

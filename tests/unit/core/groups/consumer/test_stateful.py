@@ -47,7 +47,7 @@ class ConsumerGroups(RuleBasedStateMachine):
             self.world.heartbeat(client)
 
     @rule(times=st.integers(1, 3))
-    def everybody_beats(self, times: int) -> None:
+    def everybody_sends_heartbeats(self, times: int) -> None:
         """Everybody heartbeats, and hears of it, but stops reading nothing yet."""
         for _ in range(times):
             for client in self.world.living():
@@ -170,7 +170,7 @@ class ConsumerGroups(RuleBasedStateMachine):
         world.store_all()
         old, forgot = world.load(), world.document
         self.pass_time(data.draw(st.floats(0.0, SESSION)))
-        self.everybody_beats(1)
+        self.everybody_sends_heartbeats(1)
         if forgot is None:
             return
         ahead, lost = {one.member_id: one.epoch for one in world.living()}, world.group.epoch

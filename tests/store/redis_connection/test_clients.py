@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from faults.redis.proxy import RedisProxy
 from korvet_fast.errors import StoreError
-from store.redis_lane.scene import scene
+from store.redis_connection.scene import scene
 
 
 async def test_connections_that_are_gone_are_made_anew(proxy: RedisProxy) -> None:

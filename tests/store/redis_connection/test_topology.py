@@ -14,7 +14,7 @@ from korvet_fast.store.redis.connection.topology import is_retriable
 from redis_cluster import Cluster
 from redis_sentinels import Sentinels
 from redis_server import RedisServer
-from store.redis_lane.scene import scene
+from store.redis_connection.scene import scene
 
 
 async def test_a_server_is_used(redis_server: RedisServer) -> None:
@@ -179,7 +179,7 @@ async def test_a_dead_sentinel_is_no_matter_and_a_wrong_name_is(redis_sentinels:
             raise AssertionError("it opened")
 
 
-async def test_a_cluster_has_a_lane_for_every_node(redis_cluster: Cluster) -> None:
+async def test_a_cluster_has_a_pipeline_for_every_node(redis_cluster: Cluster) -> None:
     first = redis_cluster.nodes[0]
     async with scene(f"redis+cluster://127.0.0.1:{first.port}") as there:
         assert sorted(master.port for master in there.topology.masters()) == sorted(n.port for n in redis_cluster.nodes)

@@ -13,7 +13,7 @@ from korvet_fast.store.redis.durability import sync
 from korvet_fast.store.redis.durability.sync import Durability
 from redis_cluster import Cluster
 from redis_server import RedisServer, find_program
-from store.redis_lane.scene import Scene, scene
+from store.redis_connection.scene import Scene, scene
 
 KEY = "korvet:orders:0"
 
@@ -249,3 +249,15 @@ async def test_every_node_of_a_cluster_is_waited_for_by_its_own_key(
             assert each is not None
             with pytest.raises(StoreError, match=r"no replicas of 127"):
                 await each
+
+
+async def test_who_waits_is_told_of_an_answer_that_nobody_foresaw(
+    lazy: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with durability_of(lazy.url) as (durability, there):
+        await there.ask(KEY, "SET", KEY, "v")
+        with monkeypatch.context() as patch:
+            patch.setattr(sync, "read_replication_history", {}.__getitem__)
+            with pytest.raises(TypeError):
+                await wait(durability, sync=True, copies=1)
+        await wait(durability, sync=True, copies=1)

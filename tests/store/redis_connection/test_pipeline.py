@@ -23,7 +23,7 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @asynccontextmanager
 async def pipeline_to(port: int, timeout: float = 5.0) -> AsyncIterator[Pipeline]:
-    """A lane, closed at the end."""
+    """A pipeline, closed at the end."""
     url = parse_url(f"redis://127.0.0.1:{port}?socket_timeout={timeout}")
     pipeline = await connect(url, url.nodes[0], None)
     try:
@@ -34,7 +34,7 @@ async def pipeline_to(port: int, timeout: float = 5.0) -> AsyncIterator[Pipeline
 
 @asynccontextmanager
 async def fake(talk: Talk) -> AsyncIterator[Pipeline]:
-    """A lane to a server that takes the introduction and goes on as `talk` says."""
+    """A pipeline to a server that takes the introduction and goes on as `talk` says."""
     over, gone = asyncio.Event(), asyncio.Event()
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -15,7 +15,7 @@ from korvet_fast.store.types import LogFormat
 from redis_tls import USER, TlsServer, make_certificates
 from store import scene as store_scene
 from store.engines import NOW
-from store.redis_lane.scene import scene
+from store.redis_connection.scene import scene
 
 KEY = "korvet:orders:0"
 

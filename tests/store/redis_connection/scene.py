@@ -21,7 +21,7 @@ class Scene:
         topology.on_history_change(self.told.append)
 
     async def ask(self, key: str, *command: bytes | str | int) -> Any:
-        """One command on the lane of a key."""
+        """One command on the pipeline of a key."""
         (raw,) = await self.topology.pipeline(key).send(encode_commands([command]))
         return parse_reply(raw)
 

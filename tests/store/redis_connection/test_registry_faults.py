@@ -11,7 +11,7 @@ from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.registry import Registry
 from redis_cluster import Cluster
 from redis_server import RedisServer
-from store.redis_lane.scene import Scene, scene
+from store.redis_connection.scene import Scene, scene
 
 
 @asynccontextmanager

@@ -1,0 +1,65 @@
+"""What `send` does with one message: it joins the open run of its partition, or becomes a run of its own."""
+
+from collections.abc import Callable
+from time import time_ns
+from typing import TypeVar
+
+from korvet_fast.client.producer.config import ProducerConfig
+from korvet_fast.client.producer.dispatcher import Dispatcher
+from korvet_fast.client.producer.message import BATCH_HEADER, DeliveryFailed, Message, encoded_size
+from korvet_fast.client.producer.message_run import MessageRun
+
+Run = TypeVar("Run", bound=MessageRun)
+
+
+class MessageSender:
+    """`withdraw`: takes one message of a run back, when its caller cancels it."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        config: ProducerConfig,
+        withdraw: Callable[[MessageRun, int], MessageRun | None],
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._config = config
+        self._withdraw = withdraw
+
+    def send(self, message: Message, now: float, wait: bool) -> tuple[MessageRun, int]:
+        """The run that the message is in now, and its index there.
+
+        Raises `DeliveryFailed` as `Dispatcher.offer`, and for a message that is too large.
+        """
+        topic = self._dispatcher.topics.get(message.topic)
+        run = topic.open_run(message.key, message.partition) if topic is not None else None
+        if run is not None:
+            cells = message.value, message.key, message.headers, time_of(message)
+            index = run.add(*cells)
+            if index < 0:
+                index = self._dispatcher.join(run, *cells)
+            if index > 0:
+                return run, index
+        run = self.make(MessageRun, message)
+        self.check_size(run)
+        self._dispatcher.offer(run, now, wait)
+        self._dispatcher.open(run, message.partition is None)
+        return run, 0
+
+    def make(self, kind: type[Run], message: Message) -> Run:
+        """A run of the one message."""
+        topic, value, key, headers, partition, _, _ = message
+        index = -1 if partition is None else partition
+        return kind(topic, value, key, headers, index, time_of(message), self._withdraw)
+
+    def check_size(self, run: MessageRun) -> None:
+        """Raise `DeliveryFailed` if a batch of the first message alone is above `max.request.size`."""
+        most = self._config.message_bytes
+        if run.size + BATCH_HEADER > most:  # the exact size matters only where the upper limit is above
+            size = encoded_size(run.value_cells[0], run.key_cells[0], run.header_rows[0])
+            if size > most:
+                raise DeliveryFailed(f"a message of {size:,} bytes is above max.request.size={most:,}; raise it")
+
+
+def time_of(message: Message) -> int:
+    """The time of a message in ms since 1970: its own, or the present."""
+    return time_ns() // 1_000_000 if message.timestamp is None else message.timestamp

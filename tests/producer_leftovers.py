@@ -1,0 +1,37 @@
+"""What every test of the producer's asyncio side is checked for: that it leaves nothing behind."""
+
+import asyncio
+import gc
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import psutil
+
+
+def leftovers(before: set[str]) -> list[str]:
+    """Threads of producers and sockets that were not there before."""
+    gc.collect()
+    return sorted(resources() - before)
+
+
+def resources() -> set[str]:
+    threads = {f"thread {each.name}" for each in threading.enumerate() if each.name.startswith("korvet-fast producer")}
+    sockets = {f"socket {each.fd} {each.laddr} {each.raddr}" for each in psutil.Process().net_connections()}
+    return threads | sockets
+
+
+def run_clean(work: Callable[[], Awaitable[Any]]) -> Any:
+    """Run a coroutine function; afterwards there may be no task, no timer that will run, no socket, and no thread."""
+    before = resources()
+
+    async def checked() -> Any:
+        result = await work()
+        await asyncio.sleep(0)  # a connection that was aborted is told so in the next turn
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        timers = [each for each in asyncio.get_running_loop()._scheduled if not each.cancelled()]  # type: ignore[attr-defined]
+        assert timers == []
+        assert leftovers(before) == []
+        return result
+
+    return asyncio.run(checked())
