@@ -11,10 +11,10 @@ from korvet_fast.wire.legacy.dialect import LegacyDialect
 from korvet_fast.wire.replica.dialect import ReplicaDialect
 from korvet_fast.wire.text.dialect import TextDialect
 
-# By the scheme of a listener's endpoint. Each takes the broker, the number of the listener among all of the broker's,
-# from 0, and the threads for work that is too long for the loop.
 PEERS: Final = "replica"  # the scheme that other brokers use: they wait for each other when they open
 
+# By the scheme of a listener's endpoint. Each takes the broker, the number of the listener among all of the broker's,
+# from 0, and the threads for work that is too long for the loop.
 DIALECTS: Final[Mapping[str, Callable[[Broker, int, FairExecutor], Dialect]]] = {
     "kafka": KafkaDialect,
     "text": TextDialect,

@@ -7,7 +7,6 @@ from korvet_fast.core.clock import Clock
 from korvet_fast.core.replication.peers import METADATA_LOG, EpochEnd, EpochRequest, FetchedLog, FetchPosition
 from korvet_fast.core.replication.replica import OutOfRange, Replica
 from korvet_fast.errors import Errors
-from korvet_fast.store.interface import LogStore
 
 _LOG_BYTES = 1 << 20  # of one log in an answer, about
 _ANSWER_BYTES = 8 << 20
@@ -32,13 +31,11 @@ class LeaderSide:
     def __init__(
         self,
         find: Callable[[str], Replica | None],
-        store: LogStore,
         clock: Clock,
         find_leader: Callable[[str], tuple[int, int]],
         on_fetch: Callable[[Replica], None],
     ) -> None:
         self._find_replica = find
-        self._store = store
         self._clock = clock
         self._find_leader = find_leader
         self._on_fetch = on_fetch

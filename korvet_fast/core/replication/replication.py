@@ -58,7 +58,7 @@ class Replication:
         self.replicas = Replicas(own, local, self.registry, settings, clock, start, self._change)
         self._log = MetadataLog(own, local, self.replicas.note_change)
         self.election = Election(own, self.brokers, self._log, local, peers)
-        self.leading = LeaderSide(self._find_replica, local, clock, self._find_leader, self.replicas.change_isr)
+        self.leading = LeaderSide(self._find_replica, clock, self._find_leader, self.replicas.change_isr)
         # Who waits for more keeps up: each fetch says so.
         wait_ms = min(LONGEST_WAIT_MS, settings.number("replica.lag.timeout") // 4)
         others = [broker for broker in self.brokers if broker != own]

@@ -1,12 +1,13 @@
 """Leaders are killed, moved, paused while idempotent producers write with acks=all: nothing is lost or doubled.
 
-Ten rounds in the suite; KORVET_TEST_ROUNDS says how many, KORVET_TEST_SEED which.
+Two rounds in the suite, one of which kills; KORVET_TEST_ROUNDS says how many, KORVET_TEST_SEED which.
 """
 
 import os
 import random
 import signal
 import time
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from faults.redis.load import Load
 from faults.replication.trio import Trio
 
-ROUNDS = int(os.environ.get("KORVET_TEST_ROUNDS", "10"))
+ROUNDS = int(os.environ.get("KORVET_TEST_ROUNDS", "2"))
 SEED = int(os.environ.get("KORVET_TEST_SEED", "20260101"))
 PARTITIONS = 3
 LONGER = 2.5  # seconds: than the lag timeout
@@ -73,10 +74,11 @@ def test_nothing_that_was_acknowledged_is_lost(tmp_path: Path) -> None:
         load = Load(trio.bootstrap, partitions=PARTITIONS)
         with load.running():
             chaos = Chaos(trio, load, chance)
+            kinds = cycle((chaos.kill, chaos.pause, chaos.move))
+            print(f"seed {SEED}")
             for number in range(ROUNDS):
                 load.wait_for(20)
-                what = chance.choice((chaos.kill, chaos.pause, chaos.move))
-                broker = chance.choice((1, 2, 3))
+                what, broker = next(kinds), chance.choice((1, 2, 3))
                 print(f"round {number}: {what.__name__} {broker}", flush=True)
                 what(broker)
                 trio.wait_for("load", lambda one: one.leader > 0 and len(one.isrs) == 3)
