@@ -6,7 +6,8 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from korvet_fast.core.broker import Broker
@@ -53,20 +54,31 @@ async def serve(
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_report)
     stop = _catch_signals(loop)
-    with BoundListeners(listeners) as bound, FairExecutor(WORKERS, "check") as workers:
-        # A server of its own: it serves while the broker is opened, and while it is closed.
-        wanted, limits = read_limits(broker.settings)
-        peers = Server(leave_room(wanted, _raise_file_limit()), limits)
-        _listen(peers, broker, bound, workers, of_peers=True)
-        try:
+    with BoundListeners(listeners) as bound:
+        async with _serve_peers(broker, bound):
             if not await _open(broker, bound, stop):
                 return
             try:
-                await _serve(broker, bound, workers, ready, stop, registration)
+                with FairExecutor(WORKERS, "check") as workers:
+                    await _serve(broker, bound, workers, ready, stop, registration)
             finally:
                 await broker.close()
+
+
+@asynccontextmanager
+async def _serve_peers(broker: Broker, bound: BoundListeners) -> AsyncIterator[None]:
+    """Answer the brokers that keep copies, if any: while this one opens and closes too, as they wait for each other."""
+    if broker.replication is None:
+        yield
+        return
+    wanted, limits = read_limits(broker.settings)
+    with FairExecutor(WORKERS, "peers") as workers:
+        server = Server(leave_room(wanted, _raise_file_limit()), limits)
+        _listen(server, broker, bound, workers, of_peers=True)
+        try:
+            yield
         finally:
-            await peers.drain(GRACE_OF_PEERS)
+            await server.drain(GRACE_OF_PEERS)
 
 
 def _listen(server: Server, broker: Broker, bound: BoundListeners, workers: FairExecutor, *, of_peers: bool) -> None:
@@ -77,8 +89,12 @@ def _listen(server: Server, broker: Broker, bound: BoundListeners, workers: Fair
 
 
 async def _open(broker: Broker, bound: BoundListeners, stop: asyncio.Event) -> bool:
-    """Open the broker, which may wait for others; False if it is told to stop meanwhile. Raises as `Broker.open`."""
-    opening = asyncio.ensure_future(broker.open([endpoint.address for endpoint in bound.advertised]))
+    """Open the broker. Where that waits for peers: False if it is told to stop meanwhile. Raises as `Broker.open`."""
+    addresses = [endpoint.address for endpoint in bound.advertised]
+    if broker.replication is None:
+        await broker.open(addresses)
+        return True
+    opening = asyncio.ensure_future(broker.open(addresses))
     stopping = asyncio.ensure_future(stop.wait())
     await asyncio.wait([opening, stopping], return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
