@@ -9,7 +9,7 @@ PY := $(BIN)/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-rust test-python test-spark test-bench lint checks format stubs diagrams develop native wheel wheel-install tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate replication-model
+.PHONY: help demo demo-spark test test-rust test-python test-spark test-bench lint checks format stubs diagrams develop native wheel wheel-install tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate replication-model replication-rounds
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -192,6 +192,9 @@ kill-loop: develop  ## fifty times kill -9 under four idempotent producers, with
 
 rolling-restarts: develop  ## twenty rolling restarts of three brokers over one Redis: nothing lost or doubled, no group rebalances
 	KORVET_TEST_ROLLS=20 $(PY) -m pytest -p no:benchmark -n 2 tests/faults/redis/test_brokers.py tests/compat/test_groups_redis.py -k "rolling or in_turn"
+
+replication-rounds: develop  ## twenty rounds of three brokers over files: leaders killed, paused, moved; nothing lost or doubled
+	KORVET_TEST_ROUNDS=20 $(PY) -m pytest -s -p no:benchmark tests/faults/replication/test_rounds.py
 
 matrix: develop tools  ## every foreign client in every scenario over both stores; prints and writes docs/compatibility.md
 	KORVET_TEST_MATRIX=full $(PY) -m pytest -q -n 4 tests/compat/test_matrix.py

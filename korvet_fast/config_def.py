@@ -115,6 +115,43 @@ SETTINGS = _table(
         "A broker silent this long is taken for dead: the others lead its partitions.",
         100,
     ),
+    Setting(
+        "replication.peers",
+        Kind.LIST,
+        "",
+        "All brokers that keep copies of each other's files, this one included: id, host and port of each replica://"
+        " listener. The same on every broker.",
+        choices=("1@10.0.0.1:9192,2@10.0.0.2:9192,3@10.0.0.3:9192",),
+        pattern=r"([0-9]{1,9}@[^@,]+:[0-9]{1,5}(,[0-9]{1,9}@[^@,]+:[0-9]{1,5})*)?",
+    ),
+    Setting(
+        "replication.secret.file",
+        Kind.STRING,
+        "",
+        "A file with the secret that all of replication.peers share: who does not know it is no peer.",
+        choices=("/etc/korvet/secret",),
+        pattern=r"[^\0]*",
+    ),
+    Setting(
+        "default.replication.factor",
+        Kind.INT,
+        3,
+        "Copies of a topic whose creator names no number, where replication.peers are set; at most as many as brokers.",
+        1,
+    ),
+    Setting(
+        "replica.max.lag",
+        Kind.INT,
+        0,
+        "How many records a follower may be behind and still be in sync.",
+    ),
+    Setting(
+        "replica.lag.timeout",
+        Kind.INT,
+        10_000,
+        "How long, in ms, a follower may not keep up before it is in sync no more.",
+        100,
+    ),
     Setting("num.partitions", Kind.INT, 1, "Partitions of a topic whose creator names no number.", 1),
     Setting(
         "topic.partition.count.map",

@@ -166,6 +166,17 @@ class Errors(StrEnum):
     )
     GROUP_SUBSCRIBED_TO_TOPIC = "GROUP_SUBSCRIBED_TO_TOPIC", False, "Members of the group read this topic."
     INVALID_TIMESTAMP = "INVALID_TIMESTAMP", False, "A record's timestamp is outside the range the topic accepts."
+    PREFERRED_LEADER_NOT_AVAILABLE = (
+        "PREFERRED_LEADER_NOT_AVAILABLE",
+        True,
+        "The first replica cannot lead the partition now.",
+    )
+    ELECTION_NOT_NEEDED = "ELECTION_NOT_NEEDED", True, "The first replica leads the partition already."
+    NO_REASSIGNMENT_IN_PROGRESS = (
+        "NO_REASSIGNMENT_IN_PROGRESS",
+        False,
+        "Nothing is being moved from one broker to another.",
+    )
     UNKNOWN_TOPIC_ID = "UNKNOWN_TOPIC_ID", True, "There is no topic with this id here."
     COORDINATOR_NOT_AVAILABLE = "COORDINATOR_NOT_AVAILABLE", True, "The coordinator is not available."
     UNKNOWN_SERVER_ERROR = (

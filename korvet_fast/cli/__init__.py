@@ -13,6 +13,7 @@ from korvet_fast.printable import printable
 COMMANDS = {
     "serve": "Run a broker.",
     "topic": "Create, list, describe, alter and delete topics.",
+    "partition": "Name the leader of a partition.",
     "group": "List, describe, reset and delete consumer groups.",
     "produce": "Send lines to a topic.",
     "consume": "Print the records of a topic.",

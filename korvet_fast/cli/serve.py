@@ -11,6 +11,7 @@ from korvet_fast.cli.exposure import find_exposures
 from korvet_fast.cli.log import start_log
 from korvet_fast.cli.memory import keep_freed
 from korvet_fast.cli.registration import make_registration
+from korvet_fast.cli.replication import make_replication
 from korvet_fast.cli.store import make_store
 from korvet_fast.core.broker import Broker
 from korvet_fast.endpoint import Endpoint
@@ -44,7 +45,6 @@ def command(options: BrokerOptions) -> None:
     keep_freed()
     settings = options.settings
     exposures = list(find_exposures(options))
-    store, check = make_store(options.place, settings)
     listeners = list(map(Listener, options.listeners, options.advertised))
 
     def ready(endpoints: list[Endpoint]) -> None:
@@ -55,7 +55,9 @@ def command(options: BrokerOptions) -> None:
             log.warning("%s", exposure.sentence)
 
     try:
-        broker = Broker(store, settings)
+        replication = make_replication(options)
+        store, check = make_store(options.place, settings, replication)
+        broker = Broker(store, settings, replication=replication)
         registration = make_registration(broker, options.zookeeper) if options.zookeeper is not None else None
         uvloop.run(serve(broker, listeners, ready, registration))
     except StoreError as error:

@@ -12,6 +12,8 @@ import uvloop
 from korvet_fast.cli.broker_options import read_store, settings_options, store_option
 from korvet_fast.config import Settings
 from korvet_fast.core.broker import Broker
+from korvet_fast.core.replication.replication import Replication
+from korvet_fast.core.replication.store import ReplicatedStore
 from korvet_fast.errors import KorvetError, SettingError, StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.interface import Store
@@ -24,12 +26,21 @@ _LOOK: Final = 100  # ms between two looks at whether another broker is register
 Offline: TypeAlias = tuple[Path | RedisUrl, Settings]  # a store that no broker has, and the settings
 
 
-def make_store(place: Path | RedisUrl, settings: Settings) -> tuple[Store, Callable[[], None]]:
-    """Make the store, and a check for when it is open, which logs what it promises or raises `StoreError`."""
+def make_files(directory: Path, settings: Settings) -> EmbeddedStore:
+    """Make the store of files in a directory."""
+    return EmbeddedStore(directory, index_interval_bytes=settings.number("log.index.interval.bytes"))
+
+
+def make_store(
+    place: Path | RedisUrl, settings: Settings, replication: Replication | None = None
+) -> tuple[Store, Callable[[], None]]:
+    """Make the store, and a check for when it is open, which logs what it promises or raises `StoreError`.
+
+    `replication`: of the files, where brokers keep copies of each other's.
+    """
     sync, copies = settings.text("durability") == "fsync", settings.number("min.insync.replicas")
     if isinstance(place, Path):
-        interval = settings.number("log.index.interval.bytes")
-        files = EmbeddedStore(place, index_interval_bytes=interval)
+        files = make_files(place, settings) if replication is None else ReplicatedStore(replication)
 
         def check_copies() -> None:
             if why := files.durability_error(None, sync, copies):
@@ -67,6 +78,10 @@ def offline_options(function: Callable[..., None]) -> Callable[..., None]:
 def run_offline(offline: Offline, work: Callable[[Broker], Awaitable[None]]) -> None:
     """Open the store as a broker does, run `work`, close it. Raises `click.ClickException`, also if a broker runs."""
     place, settings = offline
+    if settings.text("replication.peers"):
+        raise click.ClickException(
+            "brokers with replication.peers keep one another's files: start them, and do it there"
+        )
     store, _ = make_store(place, settings)
 
     async def opened() -> None:

@@ -57,6 +57,13 @@ def _config_option(sentence: str) -> Callable[[F], F]:
 @click.argument("name")
 @click.option("--partitions", type=click.IntRange(min=1), help="How many; the broker's num.partitions if not given.")
 @click.option(
+    "--replication-factor",
+    "factor",
+    type=click.IntRange(1, 32767),
+    metavar="N",
+    help="Brokers that keep a copy; default.replication.factor if not given, and 1 where brokers have no peers.",
+)
+@click.option(
     "--layout",
     type=click.Choice(LAYOUTS),
     help="How a store in Redis keeps the records: every one an entry that other programs can read and write, or in the"
@@ -65,7 +72,12 @@ def _config_option(sentence: str) -> Callable[[F], F]:
 @_config_option("A setting of the topic, for example retention.ms=86400000. May be given more than once.")
 @bootstrap_option
 def create(
-    name: str, partitions: int | None, layout: str | None, configs: list[tuple[str, str]], bootstrap: Bootstrap
+    name: str,
+    partitions: int | None,
+    factor: int | None,
+    layout: str | None,
+    configs: list[tuple[str, str]],
+    bootstrap: Bootstrap,
 ) -> None:
     """Create a topic."""
     if layout is not None:
@@ -73,7 +85,7 @@ def create(
     topic = {
         "name": name,
         "num_partitions": partitions or -1,
-        "replication_factor": -1,
+        "replication_factor": factor or -1,
         "configs": [{"name": key, "value": value} for key, value in configs],
     }
 

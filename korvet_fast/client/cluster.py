@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from korvet_fast.client.connection import Connection, connect
-from korvet_fast.client.protocol.errors import ClientError, Unreachable, check_error_code
+from korvet_fast.client.protocol.errors import ClientError, ConnectionLost, Unreachable, check_error_code
 from korvet_fast.client.protocol.metadata import ClusterMetadata, metadata_request
 from korvet_fast.client.protocol.requests import find_coordinator_request, read_coordinator
 from korvet_fast.endpoint import Address
@@ -71,6 +71,15 @@ class Cluster:
         answer = await (await self._any_broker()).request(FIND_COORDINATOR, find_coordinator_request(group))
         return await self._connection(read_coordinator(group, answer))
 
+    async def broker(self, identity: int) -> Connection:
+        """A connection to the broker with this id."""
+        await self.metadata([])
+        endpoint = self._metadata.brokers.get(identity)
+        if endpoint is None:
+            known = ", ".join(map(str, sorted(self._metadata.brokers)))
+            raise ClientError(f"there is no broker {identity} at this moment; there are {known}")
+        return await self._connection(endpoint)
+
     async def brokers(self) -> list[Connection]:
         """A connection to every broker."""
         await self.metadata([])
@@ -82,7 +91,7 @@ class Cluster:
         for endpoint in self._bootstrap:
             try:
                 return await self._connection(endpoint)
-            except Unreachable as error:
+            except (Unreachable, ConnectionLost) as error:
                 failures.append(str(error))
         raise Unreachable("; ".join(failures))
 

@@ -20,6 +20,8 @@ from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.loss_journal import Loss, LossJournal
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.partition.producer_state import ProducerLimit
+from korvet_fast.core.replication.placement import Placement
+from korvet_fast.core.replication.replication import Replication
 from korvet_fast.core.topic_config import check_store
 from korvet_fast.core.topics.topic import Topic
 from korvet_fast.core.topics.topics import Topics
@@ -39,8 +41,16 @@ _SKIPPED_EPOCHS = 1000  # leader epochs left out when the server's history broke
 class Broker:
     """`open`, then use, then `leave` and `close`. Raises `SettingError` for settings that contradict each other."""
 
-    def __init__(self, store: Store, settings: Settings, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        clock: Clock | None = None,
+        replication: Replication | None = None,
+    ) -> None:
+        """`replication`: where the store is files that several brokers keep copies of."""
         self.settings = settings
+        self.replication = replication
         self._store = store
         self.clock = clock = clock or Clock()
         self.log = log = RateLimitedLog(clock.monotonic)
@@ -64,8 +74,12 @@ class Broker:
         )
         self.recovery_queue = self._collaborators.recovery_queue
         self._directory = LeaderDirectory(store, metadata)
-        self._leaders = LeaderReconciler(self.cluster, self._directory)
-        self.topics = Topics(self._collaborators, settings, self._leaders.reconcile, self.cluster.forget)
+        find_leader = replication.replicas.find_leader if replication is not None else None
+        self._leaders = LeaderReconciler(self.cluster, self._directory, find_leader)
+        placement = Placement(replication.brokers, settings) if replication is not None else None
+        self.topics = Topics(self._collaborators, settings, self._leaders.reconcile, self.cluster.forget, placement)
+        if replication is not None:
+            replication.on_change = self.cluster.refresh_soon
         groups = GroupCollaborators(store, clock, self.tasks, self.generation, log)
         self.groups = GroupCoordinator(groups, settings, self.cluster, self.topics)
         self.metadata_sync = MetadataSync(
@@ -133,7 +147,8 @@ class Broker:
             await self.topics.refresh()  # nothing is to be saved of what was deleted
             await self.topics.save()  # who takes over has little to read then
             await self.cluster.leave()
-            while self._find_led() and not self.cluster.alone:
+            # Where an operator names the leaders, nobody takes over unasked.
+            while self.replication is None and self._find_led() and not self.cluster.alone:
                 await self.clock.sleep(_HAND_OVER_INTERVAL)
         except StoreError as error:
             logger.warning("the other brokers have to find out that this one stops: %s", error.detail)
@@ -201,6 +216,11 @@ class Broker:
         if leadership.leads and self._leaders.is_valid and (broker < 0 or leadership.epoch > epoch):
             return self.node_id, leadership.epoch
         return broker, epoch if broker >= 0 else max(epoch, leadership.epoch)
+
+    def find_replicas(self, topic: Topic, index: int) -> tuple[Sequence[int], Sequence[int]]:
+        """The ids of the brokers that have copies of a partition, and of those in sync; none where nobody says."""
+        state = self.replication.replicas.find_state(f"{topic.name}:{index}") if self.replication is not None else None
+        return (topic.replicas[index], state.isr) if state is not None else ((), ())
 
     async def new_producer(self) -> tuple[int, int]:
         """A producer id never given out before, and its epoch 0."""

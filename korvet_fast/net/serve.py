@@ -6,7 +6,8 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from korvet_fast.core.broker import Broker
@@ -16,11 +17,12 @@ from korvet_fast.net.limits import leave_room, read_limits
 from korvet_fast.net.listeners import BoundListeners, Listener
 from korvet_fast.net.memory import Memory
 from korvet_fast.net.server import Server
-from korvet_fast.wire.dialects import DIALECTS
+from korvet_fast.wire.dialects import DIALECTS, PEERS
 
 log = logging.getLogger(__name__)
 
 GRACE = 20.0  # seconds that requests under way have when the broker is told to stop
+GRACE_OF_PEERS = 1.0  # the same for other brokers, whose fetches wait no longer
 WORKERS = 2  # threads that check large batches; more would only take turns with the loop
 
 
@@ -53,12 +55,55 @@ async def serve(
     loop.set_exception_handler(_report)
     stop = _catch_signals(loop)
     with BoundListeners(listeners) as bound:
-        await broker.open([endpoint.address for endpoint in bound.advertised])
+        async with _serve_peers(broker, bound):
+            if not await _open(broker, bound, stop):
+                return
+            try:
+                with FairExecutor(WORKERS, "check") as workers:
+                    await _serve(broker, bound, workers, ready, stop, registration)
+            finally:
+                await broker.close()
+
+
+@asynccontextmanager
+async def _serve_peers(broker: Broker, bound: BoundListeners) -> AsyncIterator[None]:
+    """Answer the brokers that keep copies, if any: while this one opens and closes too, as they wait for each other."""
+    if broker.replication is None:
+        yield
+        return
+    wanted, limits = read_limits(broker.settings)
+    with FairExecutor(WORKERS, "peers") as workers:
+        server = Server(leave_room(wanted, _raise_file_limit()), limits)
+        _listen(server, broker, bound, workers, of_peers=True)
         try:
-            with FairExecutor(WORKERS, "check") as workers:
-                await _serve(broker, bound, workers, ready, stop, registration)
+            yield
         finally:
-            await broker.close()
+            await server.drain(GRACE_OF_PEERS)
+
+
+def _listen(server: Server, broker: Broker, bound: BoundListeners, workers: FairExecutor, *, of_peers: bool) -> None:
+    """Accept connections of clients, or those of other brokers."""
+    for number, (listening, endpoint) in enumerate(zip(bound.sockets, bound.endpoints, strict=True)):
+        if (endpoint.scheme == PEERS) is of_peers:
+            server.listen(listening, DIALECTS[endpoint.scheme](broker, number, workers))
+
+
+async def _open(broker: Broker, bound: BoundListeners, stop: asyncio.Event) -> bool:
+    """Open the broker. Where that waits for peers: False if it is told to stop meanwhile. Raises as `Broker.open`."""
+    addresses = [endpoint.address for endpoint in bound.advertised]
+    if broker.replication is None:
+        await broker.open(addresses)
+        return True
+    opening = asyncio.ensure_future(broker.open(addresses))
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait([opening, stopping], return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not opening.done():
+        opening.cancel()
+        await asyncio.wait([opening])
+        return False
+    opening.result()
+    return True
 
 
 async def _serve(
@@ -74,8 +119,7 @@ async def _serve(
     server = Server(server_limits, limits)
     if registration is not None:
         await registration.open(bound.advertised)
-    for number, (listening, endpoint) in enumerate(zip(bound.sockets, bound.endpoints, strict=True)):
-        server.listen(listening, DIALECTS[endpoint.scheme](broker, number, workers))
+    _listen(server, broker, bound, workers, of_peers=False)
     memory = Memory()
     memory.start()
     try:

@@ -250,3 +250,13 @@ class Store(LogStore, KeyStore, Protocol):
 
     async def close(self) -> None:
         """Flush everything, mark the shutdown as clean, let go of the store."""
+
+
+class CopyStore(Store, Protocol):
+    """An engine whose logs can be copies of logs elsewhere: they begin where those do (`core.replication`)."""
+
+    async def restart(self, log: str, start: int) -> None:
+        """Remove what the log holds, if anything; the next append goes to `start`. Raises `StoreError`.
+
+        A crash in between may leave no log of that name.
+        """

@@ -1,7 +1,7 @@
 """Taking over the partitions that fall to this broker, and giving up those that fall to another one."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.cluster.leader_directory import LeaderDirectory
@@ -18,23 +18,27 @@ class LeaderReconciler:
     hardly a moment without a leader.
     """
 
-    def __init__(self, cluster: Cluster, directory: LeaderDirectory) -> None:
+    def __init__(
+        self, cluster: Cluster, directory: LeaderDirectory, find_leader: Callable[[str], int] | None = None
+    ) -> None:
+        """`find_leader`: the id of the broker that is to lead a log, where an operator names it."""
         self._cluster = cluster
         self._directory = directory
+        self._find_leader = find_leader
         self._lease = Lease(cluster)
         self._reconciling = asyncio.Lock()
 
     @property
     def is_valid(self) -> bool:
-        """Whether this broker may rely on what it leads."""
-        return self._lease.is_valid
+        """Whether this broker may rely on what it leads: nobody takes it over from one that is silent, or not yet."""
+        return self._find_leader is not None or self._lease.is_valid
 
     def renounce(self, topics: Iterable[Topic]) -> bool:
         """If the other brokers took this one for dead, resign from all partitions. Returns whether they did.
 
         `topics`: all topics of the cluster.
         """
-        if not self._lease.renew():
+        if not self._lease.renew() or self._find_leader is not None:
             return False
         for partition in (one for topic in topics for one in topic.partitions if one.leadership.leads):
             partition.leader.resign("the other brokers took this one for gone")
@@ -48,6 +52,8 @@ class LeaderReconciler:
 
     def _compare(self, topic: Topic) -> list[Partition]:
         """Resign from what others lead; returns the partitions to acquire."""
+        if self._find_leader is not None:
+            return self._compare_named(topic, self._find_leader)
         own, is_member = self._cluster.id, self._cluster.is_member
         targets = self._cluster.preferred_leaders(topic.id, len(topic.partitions))
         missing = []
@@ -61,4 +67,15 @@ class LeaderReconciler:
                     partition.leader.resign("the other brokers take this one for gone")
             if target == own and not partition.leadership.leads:
                 missing.append(partition)  # also where a broker that should not lead has just led
+        return missing
+
+    def _compare_named(self, topic: Topic, find_leader: Callable[[str], int]) -> list[Partition]:
+        """As `_compare`, where an operator names the leaders."""
+        missing = []
+        for partition in topic.partitions:
+            leader = find_leader(partition.name)
+            if leader == self._cluster.id and not partition.leadership.leads:
+                missing.append(partition)
+            elif leader != self._cluster.id and partition.leadership.leads:
+                partition.leader.resign(f"{partition.name} is led by broker {leader} now")
         return missing

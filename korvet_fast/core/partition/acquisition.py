@@ -98,8 +98,8 @@ class LogAcquisition:
             self._losses.report(log.name, first, stored)
         if known < bounds.start:
             producers.clear()  # the records between were deleted, and their producers are unknown
-        if records_end < known and self._store.shared is None:
-            producers.forget(records_end)
+        if bounds.end < known:
+            producers.forget(records_end)  # offsets from there on are given out again
         # Otherwise no offset is used again. A batch that was acknowledged counts for its producer even if it is lost:
         # the producer goes on with the next one.
         self._leadership.epoch = epoch

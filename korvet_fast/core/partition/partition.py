@@ -230,6 +230,14 @@ class Partition:
             self.leader.tell_refusal(why)
             raise KorvetError(Errors.NOT_ENOUGH_REPLICAS, why)
 
+    def explain_delay(self, base: int, timeout_ms: int) -> KorvetError:
+        """The error of the append at `base` that has not reached what acks asks for within so many ms; it may yet."""
+        late = f"stored, but not as acks asks for within {timeout_ms} ms"
+        why = self._store.durability_error(self.name, self.config.sync, self.config.copies)
+        if why is not None and base < self.high_watermark.stored:
+            return KorvetError(Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND, f"{late}: {why}")
+        return KorvetError(Errors.REQUEST_TIMED_OUT, late)
+
     def _verify_refusal(self, error: KorvetError) -> "asyncio.Future[Any]":
         """A future that ends with `error` once this broker is known to lead, or with the reason why that is not known.
 

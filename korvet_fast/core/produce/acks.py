@@ -8,7 +8,7 @@ from korvet_fast.core.client_session import ClientSession
 from korvet_fast.core.partition.partition import AppendResult, Partition
 from korvet_fast.core.produce.check import Checked, Records, blame_records
 from korvet_fast.core.produce.order import remember_refusal
-from korvet_fast.errors import CodecError, Errors, KorvetError, forget_frames
+from korvet_fast.errors import CodecError, KorvetError, forget_frames
 
 NO_ERROR: Final = 0
 _MANY = 200  # partitions between two looks at the clock
@@ -72,8 +72,7 @@ def find_outcome(index: int, partition: Partition, appended: "AppendResult", tim
     if done is None:
         return index, NO_ERROR, base, time, start
     if not done.done():
-        late = KorvetError(Errors.REQUEST_TIMED_OUT, f"stored, but not as acks asks for within {timeout_ms} ms")
-        return index, late, -1, -1, -1
+        return index, partition.explain_delay(base, timeout_ms), -1, -1, -1
     if (failure := done.exception()) is not None:
         return index, partition.leader.explain(failure), -1, -1, -1
     base, time = done.result() or (base, time)

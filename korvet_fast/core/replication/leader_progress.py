@@ -96,6 +96,10 @@ class LeaderProgress:
         follower.fetched_at, follower.end_then = now, self.end
         return self._advance()
 
+    def knows(self, replica: int) -> bool:
+        """Whether this broker is a follower of the log."""
+        return replica in self._followers
+
     def find_end(self, replica: int) -> int:
         """How far a replica is; -1 while that is not known."""
         return self.end if replica == self._own else self._followers[replica].end

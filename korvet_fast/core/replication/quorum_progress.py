@@ -23,12 +23,17 @@ class QuorumProgress:
         self._ends = dict.fromkeys(voters, _UNKNOWN)
         self._ends[own] = end
 
+    @property
+    def end(self) -> int:
+        """The leader's disk has everything below."""
+        return self._ends[self._own]
+
     def appended(self, end: int) -> bool:
         """The leader's disk has everything below `end`; returns whether the watermark moved."""
         return self.fetched(self._own, end)
 
-    def fetched(self, voter: int, offset: int) -> bool:
-        """A broker has everything below `offset`; returns whether the watermark moved."""
+    def fetched(self, voter: int, offset: int, _: float = 0.0) -> bool:
+        """A broker has everything below `offset`; returns whether the watermark moved. When that was, matters not."""
         if voter not in self._ends or (voter != self._own and offset > self._ends[self._own]):
             return False
         self._ends[voter] = offset
@@ -38,6 +43,10 @@ class QuorumProgress:
             return False
         self.high_watermark = common
         return True
+
+    def knows(self, voter: int) -> bool:
+        """Whether this broker is another one of those who vote."""
+        return voter in self._ends and voter != self._own
 
     def find_end(self, voter: int) -> int:
         """How far a broker is; -1 while that is not known."""

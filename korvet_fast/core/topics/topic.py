@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from korvet_fast.config import Settings
@@ -25,9 +25,12 @@ class Document(NamedTuple):
     fixed: Mapping[str, str] = ONLY
     deleting: bool = False  # its records are being removed, and it is not to be seen any more
     version: int = 0
+    replicas: Sequence[Sequence[int]] = ()  # by partition: the brokers that have copies; of files that are copied only
 
     def pack(self) -> bytes:
         values = self._asdict() | {"id": self.id.hex(), "configs": dict(self.configs), "fixed": dict(self.fixed)}
+        if not self.replicas:
+            del values["replicas"]
         return json.dumps(values, sort_keys=True).encode()
 
     @classmethod
@@ -36,16 +39,18 @@ class Document(NamedTuple):
         identity = bytes.fromhex(values["id"])
         # Documents of before there was a choice have no fixed settings.
         fixed, version = values.get("fixed", ONLY), values.get("version", 0)
-        return cls(identity, values["partitions"], values["configs"], fixed, values.get("deleting", False), version)
+        deleting, replicas = values.get("deleting", False), values.get("replicas", ())
+        return cls(identity, values["partitions"], values["configs"], fixed, deleting, version, replicas)
 
 
 class Topic:
     """A topic and its partitions. `packed`: its document, as it is in the registry.
 
-    `made`: how many partitions it begins with, if that is fewer than the document says; `grow` makes the others.
+    `replicas`: see `Document`. `made`: how many partitions it begins with, if that is fewer than the document says;
+    `grow` makes the others.
     """
 
-    __slots__ = ("config", "id", "name", "packed", "partitions", "version")
+    __slots__ = ("config", "id", "name", "packed", "partitions", "replicas", "version")
 
     def __init__(
         self, given: PartitionCollaborators, name: str, packed: bytes, settings: Settings, made: int | None = None
@@ -55,6 +60,7 @@ class Topic:
         self.packed = packed
         self.id = document.id
         self.version = document.version
+        self.replicas = document.replicas
         self.config = TopicConfig(settings, document.configs, document.fixed, syncs=given.store.syncs)
         self.partitions: list[Partition] = []
         self.grow(given, document.partitions if made is None else made)
@@ -70,7 +76,8 @@ class Topic:
 
     def describe(self) -> Document:
         """The document that tells of the topic as it is."""
-        return Document(self.id, len(self.partitions), self.config.overrides, self.config.fixed, version=self.version)
+        overrides, fixed = self.config.overrides, self.config.fixed
+        return Document(self.id, len(self.partitions), overrides, fixed, False, self.version, self.replicas)
 
     def configure(self, config: TopicConfig) -> None:
         """It has these settings from now on."""

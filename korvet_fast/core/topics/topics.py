@@ -6,8 +6,9 @@ Where the store is shared, other brokers change them as well: `refresh` follows 
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import Protocol
 
 from korvet_fast.config import Settings
 from korvet_fast.core.eager import gather_bounded
@@ -24,6 +25,17 @@ from korvet_fast.store.types import ABSENT
 
 logger = logging.getLogger(__name__)
 
+
+class Placement(Protocol):
+    """Says which brokers get copies of partitions (`core/replication/placement.py`)."""
+
+    def place(self, partitions: int, factor: int, begin: int) -> Sequence[Sequence[int]]: ...
+
+    def place_more(self, present: Sequence[Sequence[int]], total: int) -> Sequence[Sequence[int]]: ...
+
+    def complete(self, configs: Mapping[str, str | None], factor: int) -> Mapping[str, str | None]: ...
+
+
 _PREFIX = "topics/"
 _STEP = 256  # partitions made before others have their turn
 
@@ -33,6 +45,7 @@ class Topics(TopicIndex):
 
     `reconcile` acquires the partitions of these topics that this broker is to lead, and resigns from the others.
     `forget` drops what is remembered of the topic with this id: it is gone.
+    `placement`: where copies go; None: the store keeps what it keeps.
     `quota`: how fast clients of this broker may create and delete.
     """
 
@@ -42,6 +55,7 @@ class Topics(TopicIndex):
         settings: Settings,
         reconcile: Callable[[Iterable[Topic]], Awaitable[None]],
         forget: Callable[[bytes], None],
+        placement: Placement | None = None,
     ) -> None:
         super().__init__(given)
         number = settings.number
@@ -49,6 +63,7 @@ class Topics(TopicIndex):
         self.quota = MutationQuota(rate, burst, given.clock.monotonic)
         self._reconcile = reconcile
         self._forget = forget
+        self._placement = placement
         self._settings = settings
         self.changing = ChangeLock()  # reading never waits
         self._own = self.changing.open(self)  # for what no client asked for
@@ -155,7 +170,7 @@ class Topics(TopicIndex):
             for partition in topic.partitions:
                 partition.leader.delete()
             return
-        topic.packed, topic.version = packed, document.version
+        topic.packed, topic.version, topic.replicas = packed, document.version, document.replicas
         syncs = self._given.store.syncs
         topic.configure(TopicConfig(self._settings, document.configs, topic.config.fixed, syncs=syncs))
         self._add_partitions(topic, document.partitions)
@@ -179,15 +194,17 @@ class Topics(TopicIndex):
         changer: Changer | None = None,
         *,
         validate_only: bool = False,
+        factor: int = -1,
     ) -> Topic:
         """A new topic; -1 partitions: `num.partitions`. With `validate_only` nothing is kept.
 
-        Raises `KorvetError` INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS, POLICY_VIOLATION (more
-        than `max.partitions`), INVALID_CONFIG, THROTTLING_QUOTA_EXCEEDED; or `StoreError`.
+        `factor`: of replication; -1: `default.replication.factor`. Raises `KorvetError` INVALID_TOPIC_EXCEPTION,
+        TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, POLICY_VIOLATION (more than
+        `max.partitions`), INVALID_CONFIG, THROTTLING_QUOTA_EXCEEDED; or `StoreError`.
         """
         async with (changer or self._own).turn():
             await self._refresh()
-            return await self._create(name, partitions, configs, validate_only)
+            return await self._create(name, partitions, configs, validate_only, factor)
 
     async def auto_create(
         self,
@@ -218,14 +235,16 @@ class Topics(TopicIndex):
             if name in self._by_name:
                 return self._by_name[name]
             try:
-                return await self._create(name, partitions, configs, False)
+                return await self._create(name, partitions, configs, False, -1)
             except KorvetError:
                 await self._refresh()  # another broker may have been faster
                 if name not in self._by_name:
                     raise
                 return self._by_name[name]
 
-    async def _create(self, name: str, partitions: int, configs: Mapping[str, str | None], validate: bool) -> Topic:
+    async def _create(
+        self, name: str, partitions: int, configs: Mapping[str, str | None], validate: bool, factor: int
+    ) -> Topic:
         check_name(name)
         if name in self._by_name:
             raise KorvetError(Errors.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
@@ -236,9 +255,12 @@ class Topics(TopicIndex):
             )
         total = self._settings.number("num.partitions") if partitions == -1 else partitions
         self._check_total(total, total)
+        replicas = self._place(total, factor)
+        if self._placement is not None:
+            configs = self._placement.complete(configs, len(replicas[0]))
         fixed, own = fix(self._settings, configs, self._given.store)
         overrides = TopicConfig(self._settings, own, fixed).overrides
-        packed = Document(secrets.token_bytes(16), total, overrides, fixed).pack()
+        packed = Document(secrets.token_bytes(16), total, overrides, fixed, replicas=replicas).pack()
         topic = Topic(self._given, name, packed, self._settings, made=1)
         if validate:
             topic.partitions *= total  # one stands for all: to make 20,000 that nobody uses takes long
@@ -254,6 +276,14 @@ class Topics(TopicIndex):
             self._add(topic)
             await self._reconcile([topic])
         return topic
+
+    def _place(self, partitions: int, factor: int) -> Sequence[Sequence[int]]:
+        """The replicas of a new topic's partitions; none where the store keeps what it keeps."""
+        if self._placement is not None:
+            return self._placement.place(partitions, factor, self.partition_count)
+        if factor not in (-1, 1):
+            raise KorvetError(Errors.INVALID_REPLICATION_FACTOR, f"one copy is kept, {factor} are asked for")
+        return ()
 
     async def grow(
         self, topic: Topic, total: int, changer: Changer | None = None, *, validate_only: bool = False
@@ -272,11 +302,33 @@ class Topics(TopicIndex):
                 )
             self._check_total(total, total - have)
             if not validate_only:
-                await self._rewrite(topic, topic.describe()._replace(partitions=total), total - have)
+                replicas = topic.replicas
+                if self._placement is not None:
+                    replicas = self._placement.place_more(replicas, total)
+                document = topic.describe()._replace(partitions=total, replicas=replicas)
+                await self._rewrite(topic, document, total - have)
+                topic.replicas = replicas
                 for end in range(have + _STEP, total + _STEP, _STEP):
                     self._add_partitions(topic, min(end, total))
                     await asyncio.sleep(0)
                 await self._reconcile([topic])
+
+    async def arrange(self, topic: Topic, index: int, replicas: Sequence[int], changer: Changer | None = None) -> None:
+        """Have the replicas of a partition stand in this order: the first one leads when leaders are elected.
+
+        Raises `KorvetError` INVALID_REPLICA_ASSIGNMENT if they are others, UNKNOWN_TOPIC_OR_PARTITION if it is gone.
+        """
+        async with (changer or self._own).turn():
+            await self._refresh()
+            present = topic.replicas[index] if topic.replicas else ()
+            if sorted(present) != sorted(replicas):
+                raise KorvetError(
+                    Errors.INVALID_REPLICA_ASSIGNMENT,
+                    f"the copies of {topic.name}:{index} stay where they are: {present}",
+                )
+            arranged = [*topic.replicas[:index], list(replicas), *topic.replicas[index + 1 :]]
+            await self._rewrite(topic, topic.describe()._replace(replicas=arranged))
+            topic.replicas = arranged
 
     async def alter(
         self,

@@ -3,8 +3,8 @@
 import re
 
 REMOVED = "@removed"  # where dropped logs wait to be deleted
-_LOG = re.compile(r"[A-Za-z0-9._-]{1,249}:\d{1,5}", re.ASCII)
-_DIRECTORY = re.compile(r"@registry|[A-Za-z0-9._-]{1,249}-\d{1,5}", re.ASCII)
+_LOG = re.compile(r"@registry:0|[A-Za-z0-9._-]{1,249}:\d{1,5}", re.ASCII)
+_DIRECTORY = re.compile(r"@registry|@registry-0|[A-Za-z0-9._-]{1,249}-\d{1,5}", re.ASCII)
 
 
 def directory_name(log: str) -> str:
@@ -18,4 +18,4 @@ def log_name(directory: str) -> str | None:
     """The log a directory belongs to; None if it is not one of ours."""
     if _DIRECTORY.fullmatch(directory) is None:
         return None
-    return directory if directory.startswith("@") else ":".join(directory.rsplit("-", 1))
+    return directory if directory == "@registry" else ":".join(directory.rsplit("-", 1))

@@ -6,17 +6,16 @@ to start there. That happens in the background, in slices, each flushed before t
 
 import asyncio
 import logging
-from array import array
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from korvet_fast._native import Column, batch_headers, build_batch, to_columns
+from korvet_fast._native import batch_headers
 from korvet_fast.errors import CodecError, StoreError
 from korvet_fast.store.embedded.group_commit import GroupCommit
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.reader import Reader
 from korvet_fast.store.embedded.retention import Retention
+from korvet_fast.store.key_changes import KeyChange, pack_changes, unpack_changes
 from korvet_fast.store.types import LARGE, CompareAndSet, RecordBatch
 from korvet_fast.types import Buffer
 
@@ -27,9 +26,6 @@ _SLICE = 256 << 10  # bytes of values written again at once; a larger value is a
 _ROWS = 1000  # changes in one slice
 _ROW = 16  # bytes that a change takes besides its key and its value, about
 _PAGE = 1 << 20
-_LIMIT = 1 << 30  # bytes that one page may unpack to; these batches are not compressed
-
-_Change = tuple[str, bytes | None]
 
 _logger = logging.getLogger(__name__)
 
@@ -107,9 +103,9 @@ class Registry:
         finally:
             self._compacting = None
 
-    def _take_slice(self, keys: Iterator[str]) -> list[_Change]:
+    def _take_slice(self, keys: Iterator[str]) -> list[KeyChange]:
         """The next of these keys with the values they have now. What is set later comes behind them in the log."""
-        rows: list[_Change] = []
+        rows: list[KeyChange] = []
         size = 0
         while size < _SLICE and len(rows) < _ROWS and (key := next(keys, None)) is not None:
             if (value := self._values.get(key)) is not None:
@@ -121,9 +117,9 @@ class Registry:
         if self._log.failed:  # what is in memory may be newer than what survives
             raise StoreError(self._log.failed, logged=True)
 
-    def _append(self, changes: Sequence[_Change]) -> None:
+    def _append(self, changes: Sequence[KeyChange]) -> None:
         first = self._log.end
-        entry = RecordBatch(_pack(changes, first), first, first + len(changes) - 1, 0)
+        entry = RecordBatch(pack_changes(changes, first), first, first + len(changes) - 1, 0)
         self._log.write([entry], first, LARGE)
 
     def _note(self, key: str, value: bytes | None) -> None:
@@ -146,11 +142,10 @@ class Registry:
                 f"stands before that, delete {place.parent}/checkpoint and {place}/*.index"
             )
         try:
-            changes = to_columns(page, _LIMIT)
+            for key, value in unpack_changes(page):
+                self._note(key, value)
         except CodecError as error:
             raise StoreError(f"{self._log.directory} cannot be read: {error}") from error
-        for key, value in zip(_strings(changes, "key"), _strings(changes, "value"), strict=True):
-            self._note((key or b"").decode(), value)
 
 
 def read_key(directory: Path, wanted: str) -> bytes | None:
@@ -167,31 +162,7 @@ def read_key(directory: Path, wanted: str) -> bytes | None:
         batches = batch_headers(page, verify=True)
         if not batches:
             continue
-        changes = to_columns(page[: batches[-1].start + batches[-1].size], _LIMIT)
-        for key, value in zip(_strings(changes, "key"), _strings(changes, "value"), strict=True):
-            if key == wanted.encode():
+        for key, value in unpack_changes(page[: batches[-1].start + batches[-1].size]):
+            if key == wanted:
                 found = value
     return found
-
-
-def _pack(changes: Sequence[_Change], offset: int) -> bytearray:
-    keys = [key.encode() for key, _ in changes]
-    values = [value or b"" for _, value in changes]
-    columns_of = {
-        "timestamp": array("q", bytes(8 * len(changes))),
-        "key_offsets": array("i", accumulate(map(len, keys), initial=0)),
-        "key": b"".join(keys),
-        "key_valid": b"\1" * len(changes),
-        "value_offsets": array("i", accumulate(map(len, values), initial=0)),
-        "value": b"".join(values),
-        "value_valid": bytes(value is not None for _, value in changes),
-    }
-    return build_batch(columns_of, 0, offset, -1, -1, -1)  # type: ignore[arg-type]  # arrays are buffers, from 3.12 on by name
-
-
-def _strings(changes: Mapping[str, Column], name: str) -> Iterator[bytes | None]:
-    data = bytes(memoryview(changes[name]))
-    ends = memoryview(changes[f"{name}_offsets"])
-    valid = memoryview(changes[f"{name}_valid"])
-    for number, there in enumerate(valid):
-        yield data[ends[number] : ends[number + 1]] if there else None

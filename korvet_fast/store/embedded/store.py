@@ -239,6 +239,17 @@ class EmbeddedStore:
         except OSError as error:
             raise StoreError(f"{log} is dropped, but {removed} cannot be removed: {error}") from error
 
+    async def restart(self, log: str, start: int) -> None:
+        """See `CopyStore.restart`."""
+        await self.drop(log)
+        directory = self._directory / directory_name(log)
+        if not self._ready:
+            raise StoreError(_CLOSED)
+        try:
+            self._logs[log] = Log.create(log, directory, self._given, start)
+        except OSError as error:
+            raise StoreError(f"{directory} cannot be made: {error.strerror}") from error
+
     def _put_aside(self, log: Log) -> Path:
         """Take a log out of sight in one step, so that a new one of its name can be made at once."""
         place = self._directory / REMOVED

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from korvet_fast.wire.kafka.api.alter_configs import alter_configs, incremental_alter_configs
+from korvet_fast.wire.kafka.api.alter_partition_reassignments import alter_partition_reassignments
 from korvet_fast.wire.kafka.api.api_versions import api_versions
 from korvet_fast.wire.kafka.api.consumer_group_describe import consumer_group_describe
 from korvet_fast.wire.kafka.api.consumer_group_heartbeat import consumer_group_heartbeat
@@ -16,6 +17,7 @@ from korvet_fast.wire.kafka.api.describe_cluster import describe_cluster
 from korvet_fast.wire.kafka.api.describe_configs import describe_configs
 from korvet_fast.wire.kafka.api.describe_groups import describe_groups
 from korvet_fast.wire.kafka.api.describe_log_dirs import describe_log_dirs
+from korvet_fast.wire.kafka.api.elect_leaders import elect_leaders
 from korvet_fast.wire.kafka.api.fetch import fetch
 from korvet_fast.wire.kafka.api.find_coordinator import find_coordinator
 from korvet_fast.wire.kafka.api.heartbeat import heartbeat
@@ -100,6 +102,14 @@ ROUTES: Final[Mapping[int, Route]] = {
             1,
             incremental_alter_configs,
             cost=by_rows(500, 200, "resources", "configs"),
+        ),
+        Route(cluster.ELECT_LEADERS, 0, 2, elect_leaders, cost=by_rows(200, 200, "topic_partitions", "partitions")),
+        Route(
+            cluster.ALTER_PARTITION_REASSIGNMENTS,
+            0,
+            0,
+            alter_partition_reassignments,
+            cost=by_rows(200, 200, "topics", "partitions"),
         ),
         Route(cluster.LIST_PARTITION_REASSIGNMENTS, 0, 0, list_partition_reassignments),
         Route(group_admin.OFFSET_DELETE, 0, 0, offset_delete, cost=by_rows(500, 20, "topics", "partitions")),

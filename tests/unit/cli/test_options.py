@@ -41,7 +41,7 @@ def test_a_listener_is_read_and_written_alike(text: str, listener: Endpoint) -> 
         ("kafka://host:9092/topic", "is not an address"),
         ("kafka://[::1:9092", "is not an address"),
         ("kafka+tls://host:9092", r"kafka\+tls:// is not served by this version"),
-        ("replica://host:9092", "replica:// is not served by this version"),
+        ("http://host:9092", "http:// is not served by this version"),
         ("kafkas://host:9092", "kafkas:// is not served by this version; write kafka://HOST:PORT"),
     ],
 )

@@ -55,17 +55,16 @@ async def _create(session: Session, asked: Values, *, validate_only: bool) -> To
             raise KorvetError(Errors.INVALID_REPLICA_ASSIGNMENT, "partitions must be assigned from 0 on without a gap")
         for one in asked["assignments"]:
             check_assignment(one["broker_ids"], broker.cluster)
-    elif replicas not in (-1, 1):
-        raise KorvetError(Errors.INVALID_REPLICATION_FACTOR, f"one copy is kept, {replicas} are asked for")
     configs = {config["name"]: config["value"] for config in asked["configs"]}
     name, changer = asked["name"], session.changer
-    return await broker.topics.create(name, partitions, configs, changer, validate_only=validate_only)
+    only = validate_only
+    return await broker.topics.create(name, partitions, configs, changer, validate_only=only, factor=replicas)
 
 
 def _describe(topic: Topic) -> Values:
     return {
         "topic_id": topic.id,
         "num_partitions": len(topic.partitions),
-        "replication_factor": 1,
+        "replication_factor": len(topic.replicas[0]) if topic.replicas else 1,
         "configs": [config_entry(described) for described in topic.config.describe()],
     }

@@ -156,14 +156,24 @@ def _describe_partition(session: Session, topic: Topic, index: int, known: Colle
     leader, epoch = session.broker.find_leader(topic, index)
     if leader not in known:
         session.broker.cluster.refresh_soon()
-        return {"partition_index": index, "leader_id": -1, "leader_epoch": epoch, "error_code": _NO_LEADER}
+        replicas, isr = session.broker.find_replicas(topic, index)
+        return {
+            "partition_index": index,
+            "leader_id": -1,
+            "leader_epoch": epoch,
+            "error_code": _NO_LEADER,
+            "replica_nodes": list(replicas),
+            "isr_nodes": list(isr),
+        }
+    replicas, isr = session.broker.find_replicas(topic, index)
     alone = [leader]
     return {
         "partition_index": index,
         "leader_id": leader,
         "leader_epoch": epoch,
-        "replica_nodes": alone,
-        "isr_nodes": alone,
+        "replica_nodes": list(replicas) or alone,
+        "isr_nodes": list(isr) or alone,
+        "offline_replicas": [broker for broker in replicas if broker not in known],
     }
 
 

@@ -2,7 +2,14 @@
 
 from typing import Final
 
-from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS, DESCRIBE_CLUSTER, LIST_PARTITION_REASSIGNMENTS, METADATA
+from korvet_fast.wire.kafka.shapes.cluster import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    API_VERSIONS,
+    DESCRIBE_CLUSTER,
+    ELECT_LEADERS,
+    LIST_PARTITION_REASSIGNMENTS,
+    METADATA,
+)
 from korvet_fast.wire.kafka.shapes.commits import OFFSET_COMMIT, OFFSET_FETCH
 from korvet_fast.wire.kafka.shapes.configs import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from korvet_fast.wire.kafka.shapes.consumer_groups import CONSUMER_GROUP_DESCRIBE, CONSUMER_GROUP_HEARTBEAT
@@ -47,6 +54,8 @@ CATALOG: Final[dict[int, Message]] = {
         INCREMENTAL_ALTER_CONFIGS,
         OFFSET_DELETE,
         DESCRIBE_CLUSTER,
+        ELECT_LEADERS,
+        ALTER_PARTITION_REASSIGNMENTS,
         LIST_PARTITION_REASSIGNMENTS,
         CONSUMER_GROUP_HEARTBEAT,
         CONSUMER_GROUP_DESCRIBE,

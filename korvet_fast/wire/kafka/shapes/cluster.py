@@ -112,6 +112,65 @@ DESCRIBE_CLUSTER = message(
     ),
 )  # fmt: skip
 
+# 1 the kind of election (KIP-460); 2 flexible.
+ELECT_LEADERS = message(
+    "ElectLeaders",
+    43,
+    (0, 2),
+    2,
+    request=(
+        Field("election_type", "int8", 1),
+        Field("topic_partitions", "[]", nullable=0, fields=(
+            Field("topic", "string"),
+            Field("partitions", "[]int32"),
+        )),
+        Field("timeout_ms", "int32", default=60_000),
+    ),
+    response=(
+        Field("throttle_time_ms", "int32"),
+        Field("error_code", "int16", 1),
+        Field("replica_election_results", "[]", fields=(
+            Field("topic", "string"),
+            Field("partition_result", "[]", fields=(
+                Field("partition_id", "int32"),
+                Field("error_code", "int16"),
+                Field("error_message", "string", nullable=0, default=None),
+            )),
+        )),
+    ),
+)  # fmt: skip
+
+# Flexible from its only version on (KIP-455).
+ALTER_PARTITION_REASSIGNMENTS = message(
+    "AlterPartitionReassignments",
+    45,
+    (0, 0),
+    0,
+    request=(
+        Field("timeout_ms", "int32", default=60_000),
+        Field("topics", "[]", fields=(
+            Field("name", "string"),
+            Field("partitions", "[]", fields=(
+                Field("partition_index", "int32"),
+                Field("replicas", "[]int32", nullable=0, default=None),
+            )),
+        )),
+    ),
+    response=(
+        Field("throttle_time_ms", "int32"),
+        Field("error_code", "int16"),
+        Field("error_message", "string", nullable=0, default=None),
+        Field("responses", "[]", fields=(
+            Field("name", "string"),
+            Field("partitions", "[]", fields=(
+                Field("partition_index", "int32"),
+                Field("error_code", "int16"),
+                Field("error_message", "string", nullable=0, default=None),
+            )),
+        )),
+    ),
+)  # fmt: skip
+
 # Flexible from its only version on (KIP-455).
 LIST_PARTITION_REASSIGNMENTS = message(
     "ListPartitionReassignments",

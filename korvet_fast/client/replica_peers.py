@@ -1,0 +1,184 @@
+"""The other brokers over TCP: connections that both sides have proved to be who they are on."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from korvet_fast.client.connection import Connection, connect
+from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.core.replication.peers import (
+    METADATA_LOG,
+    EpochEnd,
+    EpochRequest,
+    FetchedLog,
+    FetchPosition,
+    KeyAnswer,
+    KeyRequest,
+    NotCarriedOut,
+    Vote,
+    VoteRequest,
+)
+from korvet_fast.core.replication.quorum import LogPosition, Promise
+from korvet_fast.core.replication.secret import make_nonce
+from korvet_fast.core.replication.static_peers import StaticPeers
+from korvet_fast.errors import Errors, OutcomeUnknown, StoreError
+from korvet_fast.wire.kafka.errors import CODES
+from korvet_fast.wire.kafka.shapes.fetch import FETCH
+from korvet_fast.wire.kafka.shapes.message import Message
+from korvet_fast.wire.kafka.shapes.offsets import OFFSET_FOR_LEADER_EPOCH
+from korvet_fast.wire.replica.shapes import CHALLENGE, KEYS, PROVE, VOTE
+
+_PATIENCE: Final = 5.0  # seconds for a connection, and for each answer
+_LARGEST: Final = 64 << 20  # bytes of an answer
+_ROOM: Final = 8 << 20  # bytes of records that a fetch asks for
+_ERRORS: Final = {code: error for error, code in CODES.items()}
+
+Values = dict[str, Any]
+
+
+class ReplicaPeers:
+    """See `core.replication.peers.Peers`. Fetches, which may wait, have connections of their own."""
+
+    def __init__(self, static: StaticPeers) -> None:
+        self._static = static
+        self._connections: dict[tuple[int, str], Connection] = {}
+        self._connecting: dict[tuple[int, str], asyncio.Lock] = {}
+
+    async def fetch(self, broker: int, positions: Sequence[FetchPosition], wait_ms: int) -> list[FetchedLog]:
+        """See `Peers.fetch`."""
+        topics: dict[str, list[Values]] = {}
+        for log, epoch, offset in positions:
+            topic, _, index = log.rpartition(":")
+            row = {
+                "partition": int(index),
+                "current_leader_epoch": epoch,
+                "fetch_offset": offset,
+                "partition_max_bytes": _ROOM,
+            }
+            topics.setdefault(topic, []).append(row)
+        request: Values = {
+            "replica_id": self._static.own,
+            "max_wait_ms": wait_ms,
+            "min_bytes": 1,
+            "max_bytes": _ROOM,
+            "topics": [{"topic": topic, "partitions": rows} for topic, rows in topics.items()],
+        }
+        purpose = "metadata log" if positions[0].log == METADATA_LOG else "logs"
+        answer = await self._request(broker, purpose, FETCH, request)
+        return [
+            FetchedLog(
+                f"{topic['topic']}:{row['partition_index']}",
+                _find_error(row),
+                row["high_watermark"],
+                row["log_start_offset"],
+                [row["records"]] if row["records"] else (),
+                row["current_leader"]["leader_id"],
+                row["current_leader"]["leader_epoch"],
+            )
+            for topic in answer["responses"]
+            for row in topic["partitions"]
+        ]
+
+    async def find_epoch_ends(self, broker: int, asked: Sequence[EpochRequest]) -> list[EpochEnd]:
+        """See `Peers.find_epoch_ends`."""
+        topics: dict[str, list[Values]] = {}
+        for log, leader_epoch, epoch in asked:
+            topic, _, index = log.rpartition(":")
+            row = {"partition": int(index), "current_leader_epoch": leader_epoch, "leader_epoch": epoch}
+            topics.setdefault(topic, []).append(row)
+        request = {
+            "replica_id": self._static.own,
+            "topics": [{"topic": topic, "partitions": rows} for topic, rows in topics.items()],
+        }
+        answer = await self._request(broker, "requests", OFFSET_FOR_LEADER_EPOCH, request)
+        return [
+            EpochEnd(f"{topic['topic']}:{row['partition']}", _find_error(row), (row["leader_epoch"], row["end_offset"]))
+            for topic in answer["topics"]
+            for row in topic["partitions"]
+        ]
+
+    async def ask_keys(self, broker: int, request: KeyRequest) -> KeyAnswer:
+        """See `Peers.ask_keys`."""
+        changes = [{"key": key, "value": value, "expected": expected} for key, value, expected in request.changes]
+        values = {"verb": int(request.verb), "key": request.key, "changes": changes}
+        answer = await self._request(broker, "requests", KEYS, values)
+        _check(answer)
+        return KeyAnswer(answer["done"], answer["number"], {row["key"]: row["value"] for row in answer["rows"]})
+
+    async def vote(self, broker: int, request: VoteRequest) -> Vote:
+        """See `Peers.vote`."""
+        last_epoch, end = request.position
+        values = {
+            "candidate": request.candidate,
+            "epoch": request.epoch,
+            "last_epoch": last_epoch,
+            "end_offset": end,
+            "trial": request.trial,
+            "unclean": request.unclean,
+        }
+        answer = await self._request(broker, "requests", VOTE, values)
+        _check(answer)
+        position = LogPosition(answer["last_epoch"], answer["end_offset"])
+        return Vote(Promise(answer["granted"], answer["epoch"], position), answer["leader_id"])
+
+    async def close(self) -> None:
+        """See `Peers.close`."""
+        for connection in self._connections.values():
+            await connection.close()
+
+    # -- connections -------------------------------------------------------------------------------------------------
+
+    def _request(
+        self, broker: int, purpose: str, message: Message, values: Mapping[str, Any]
+    ) -> "asyncio.Task[Values]":
+        """Ask a broker, in a task: who waits for an answer may be in none. Raises `StoreError`."""
+        return asyncio.get_running_loop().create_task(self._exchange(broker, purpose, message, values))
+
+    async def _exchange(self, broker: int, purpose: str, message: Message, values: Mapping[str, Any]) -> Values:
+        connection = await self._find(broker, purpose)
+        try:
+            return await connection.request(message, values)
+        except ClientError as error:
+            raise OutcomeUnknown(f"broker {broker}: {error}") from None
+
+    async def _find(self, broker: int, purpose: str) -> Connection:
+        """An open connection. Raises `NotCarriedOut`."""
+        key = broker, purpose
+        async with self._connecting.setdefault(key, asyncio.Lock()):
+            connection = self._connections.get(key)
+            if connection is None or connection.failure is not None:
+                try:
+                    connection = await connect(self._static.addresses[broker], _PATIENCE, _LARGEST)
+                    await self._introduce(broker, connection)
+                except ClientError as error:
+                    raise NotCarriedOut(f"broker {broker}: {error}") from None
+                self._connections[key] = connection
+            return connection
+
+    async def _introduce(self, broker: int, connection: Connection) -> None:
+        """Prove who this broker is, and have the other one do so. Raises `ClientError` and `NotCarriedOut`."""
+        own, secret, nonce = self._static.own, self._static.secret, make_nonce()
+        asked = {"broker_id": own, "expected_id": broker, "nonce": nonce}
+        answer = await connection.request(CHALLENGE, asked)
+        theirs = answer["nonce"]
+        if not secret.is_proof(answer["proof"], broker, own, nonce, theirs, accepts=True):
+            await connection.close()
+            raise NotCarriedOut(
+                f"broker {broker} at {connection.endpoint} does not know the secret of replication.peers"
+            )
+        await connection.request(PROVE, {"proof": secret.prove(own, broker, theirs, nonce, accepts=False)})
+
+
+def _find_error(row: Values) -> Errors:
+    return _ERRORS.get(row["error_code"], Errors.UNKNOWN_SERVER_ERROR)
+
+
+def _check(answer: Values) -> None:
+    """Raises what the other broker answered."""
+    error, message = _find_error(answer), answer["error_message"] or ""
+    if error == Errors.NOT_LEADER_OR_FOLLOWER:
+        raise NotCarriedOut(message)
+    if error == Errors.REQUEST_TIMED_OUT:
+        raise OutcomeUnknown(message)
+    if error:
+        raise StoreError(message or error.sentence)

@@ -1,0 +1,153 @@
+"""Who leads the metadata log: what this broker promised, and how it comes to lead when it was named.
+
+Nobody is elected without an operator's word. A broker only takes up again, under a new epoch, what it led last; the one
+that leads first is the one with the lowest id.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+
+from korvet_fast.core.replication.metadata_log import MetadataLog
+from korvet_fast.core.replication.peers import NotCarriedOut, Peers, Vote, VoteRequest
+from korvet_fast.core.replication.quorum import LogPosition, Promise, Voter, explain_defeat, is_elected
+from korvet_fast.errors import StoreError
+from korvet_fast.store.interface import KeyStore
+from korvet_fast.store.types import OffsetConflict
+
+logger = logging.getLogger(__name__)
+
+_KEY = "vote"  # in this broker's own store: the highest epoch that it knows of, and who leads under it
+
+
+class Election:
+    """`open`; then `leader` is whom this broker follows. `voters`: the ids of all brokers."""
+
+    def __init__(self, own: int, voters: Sequence[int], log: MetadataLog, store: KeyStore, peers: Peers) -> None:
+        self._own = own
+        self._voters = voters
+        self._log = log
+        self._store = store
+        self._peers = peers
+        self._voter = Voter(-1, min(voters))
+        self._saved: bytes | None = None
+        self._is_open = False
+        self._campaigning = asyncio.Lock()
+        self._saving = asyncio.Lock()  # held from a promise until it is on disk
+
+    @property
+    def leader(self) -> int:
+        """The id of the broker that leads, or is to."""
+        return self._voter.leader
+
+    @property
+    def epoch(self) -> int:
+        """The highest epoch that this broker knows of."""
+        return self._voter.epoch
+
+    @property
+    def position(self) -> LogPosition:
+        """How far this broker's copy is."""
+        return LogPosition(self._log.replica.epochs.last, self._log.replica.end)
+
+    async def open(self) -> None:
+        """Read what was promised; the log is open. Nobody gets a vote before that. Raises `StoreError`."""
+        self._saved = await self._store.load(_KEY)
+        if self._saved is not None:
+            self._voter = Voter(**json.loads(self._saved))
+        self._is_open = True
+
+    async def _save(self) -> None:
+        packed = json.dumps({"epoch": self._voter.epoch, "leader": self._voter.leader}).encode()
+        if packed != self._saved and await self._store.save(_KEY, packed, self._saved):
+            self._saved = packed
+
+    async def vote(self, request: VoteRequest) -> Vote:
+        """Answer a candidate; the promise is on disk. Raises `NotCarriedOut` and other `StoreError`s."""
+        if not self._is_open:
+            raise NotCarriedOut(f"broker {self._own} is starting")
+        async with self._saving:
+            voter = Voter(self._voter.epoch, self._voter.leader) if request.trial else self._voter
+            before = voter.epoch
+            promise = voter.vote(
+                request.candidate, request.epoch, request.position, self.position, unclean=request.unclean
+            )
+            if promise.granted and not request.trial:
+                self._log.stop_leading()
+                logger.info("broker %d leads the metadata log under epoch %d", request.candidate, request.epoch)
+                await self._save()
+            known = promise.epoch if promise.granted and not request.trial else before
+            return Vote(Promise(promise.granted, known, promise.position), self._voter.leader)
+
+    async def learn_leader(self, leader: int, epoch: int) -> None:
+        """A broker leads under this epoch, or did. Raises `StoreError`."""
+        if leader < 0 or (leader == self._own and epoch >= self._voter.epoch):
+            return  # this broker alone knows what it leads
+        async with self._saving:
+            if self._voter.learn(leader, epoch):
+                self._log.stop_leading()
+                await self._save()
+
+    async def ask_who_leads(self) -> None:
+        """Learn it from those who can be reached. Raises `StoreError`."""
+        await self._collect(VoteRequest(self._own, -1, self.position, trial=True))
+
+    async def become_leader(self, *, unclean: bool = False) -> str:
+        """Lead the metadata log if most brokers agree; returns why not, or "". Raises `StoreError`.
+
+        Returns when what was there before is settled.
+        """
+        async with self._campaigning:  # this broker may be trying already to take up what it led last
+            if self._is_leading:
+                await self.ask_who_leads()  # nobody tells a leader that was cut off of the next one
+            return "" if self._is_leading else await self._campaign(unclean=unclean)
+
+    @property
+    def _is_leading(self) -> bool:
+        return self._log.is_ready and self.leader == self._own
+
+    async def _campaign(self, *, unclean: bool) -> str:
+        request = VoteRequest(self._own, self.epoch + 1, self.position, trial=True, unclean=unclean)
+        votes = await self._collect(request)
+        known = max((vote.promise.epoch for vote in votes.values()), default=-1)
+        if known >= request.epoch:
+            request = request._replace(epoch=known + 1)
+            votes = await self._collect(request)
+        why = self._count(votes, request)
+        if why:
+            return why
+        async with self._saving:
+            if request.epoch <= self._voter.epoch:
+                return "another broker was named meanwhile: try again"
+            self._voter.learn(self._own, request.epoch)
+            await self._save()
+        why = self._count(await self._collect(request._replace(trial=False)), request)
+        if why or self.leader != self._own or self.epoch != request.epoch:
+            return why or "another broker was named meanwhile: try again"
+        try:
+            await self._log.begin_leading(request.epoch, self._voters)
+        except OffsetConflict:
+            return "another broker was named meanwhile: try again"
+        return ""
+
+    def _count(self, votes: dict[int, Vote], request: VoteRequest) -> str:
+        promises = {voter: vote.promise for voter, vote in votes.items()}
+        promises[self._own] = Promise(True, request.epoch, request.position)
+        if is_elected(promises, len(self._voters)):
+            return ""
+        return explain_defeat(promises, len(self._voters), request.position)
+
+    async def _collect(self, request: VoteRequest) -> dict[int, Vote]:
+        """The votes of all others that answer; who follows a later leader than this one is believed."""
+        others = [voter for voter in self._voters if voter != self._own]
+        answers = await asyncio.gather(*(self._peers.vote(voter, request) for voter in others), return_exceptions=True)
+        votes = {}
+        for voter, answer in zip(others, answers, strict=True):
+            if isinstance(answer, Vote):
+                votes[voter] = answer
+                if not answer.promise.granted and answer.promise.epoch > self._voter.epoch:
+                    await self.learn_leader(answer.leader, answer.promise.epoch)
+            elif not isinstance(answer, StoreError):
+                raise answer
+        return votes

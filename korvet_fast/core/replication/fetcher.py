@@ -1,0 +1,119 @@
+"""Copying what another broker leads: ask where epochs end, truncate, fetch, append, flush, and again.
+
+What is fetched is on this broker's disk before the next fetch says so.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from korvet_fast.core.clock import Clock
+from korvet_fast.core.eager import gather_bounded
+from korvet_fast.core.replication.peers import EpochRequest, FetchedLog, FetchPosition, Peers
+from korvet_fast.core.replication.replica import Replica
+from korvet_fast.errors import NONE, Errors, StoreError
+
+logger = logging.getLogger(__name__)
+
+LONGEST_WAIT_MS = 500  # that a leader may wait for more
+_AGAIN = 0.1  # seconds after a failure
+
+# Which broker is asked, and for which logs; an empty list: for nothing, at this moment.
+FindLogs = Callable[[], tuple[int, Sequence[Replica]]]
+
+
+class Fetcher:
+    """Copies logs from one broker until it is stopped. `wait_ms`: that the broker may wait for more.
+
+    `on_leader` is told of whom others say that they lead a log. `reached`: whether the broker answered the last time.
+    """
+
+    def __init__(
+        self,
+        peers: Peers,
+        clock: Clock,
+        find: FindLogs,
+        wait_ms: int = LONGEST_WAIT_MS,
+        on_leader: Callable[[FetchedLog], None] = lambda _: None,
+    ) -> None:
+        self.reached = False
+        self._peers = peers
+        self._clock = clock
+        self._find = find
+        self._wait_ms = wait_ms
+        self._on_leader = on_leader
+        self._changed = asyncio.Event()
+        self._complaint = ""
+
+    def change(self) -> None:
+        """There may be other logs to copy."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Copy until cancelled."""
+        while True:
+            self._changed.clear()
+            broker, replicas = self._find()
+            if not replicas:
+                await self._changed.wait()
+                continue
+            try:
+                moved = await self.fetch(broker, replicas)
+                self.reached, self._complaint = True, ""
+            except StoreError as error:
+                self.reached = moved = False
+                if error.detail != self._complaint:
+                    self._complaint = error.detail
+                    logger.warning("broker %d: %s", broker, error.detail)
+            if not moved:
+                await self._clock.sleep(_AGAIN)
+
+    async def fetch(self, broker: int, replicas: Sequence[Replica]) -> bool:
+        """Copy once. Returns whether the broker leads any of these logs. Raises `StoreError`."""
+        asking = [one for one in replicas if one.state.asking is not None]
+        if asking:
+            await self._settle(broker, asking)
+        ready = [one for one in replicas if one.state.asking is None and one.state.leader == broker]
+        if not ready:
+            return False
+        positions = [FetchPosition(one.name, one.state.epoch, one.state.end) for one in ready]
+        answers = await self._peers.fetch(broker, positions, self._wait_ms)
+        by_name = {one.log: one for one in answers}
+        rows = [
+            (replica, position, by_name[replica.name])
+            for replica, position in zip(ready, positions, strict=True)
+            if replica.name in by_name
+        ]
+        await gather_bounded(rows, self._take)
+        return any(answer.error is NONE for _, _, answer in rows)
+
+    async def _settle(self, broker: int, replicas: Sequence[Replica]) -> None:
+        """Truncate what the leader does not have."""
+        asked = [
+            EpochRequest(one.name, one.state.epoch, one.state.asking)
+            for one in replicas
+            if one.state.asking is not None
+        ]
+        answers = {one.log: one for one in await self._peers.find_epoch_ends(broker, asked)}
+        for replica, request in zip(replicas, asked, strict=True):
+            answer = answers.get(request.log)
+            if answer is not None and answer.error is NONE:
+                await replica.settle_divergence(request.leader_epoch, request.epoch, answer.end)
+
+    async def _take(self, row: tuple[Replica, FetchPosition, FetchedLog]) -> None:
+        replica, position, answer = row
+        if replica.progress is not None or replica.state.epoch != position.epoch:
+            return  # another leadership has begun meanwhile
+        if answer.error == Errors.OFFSET_OUT_OF_RANGE:
+            if answer.start > position.offset:
+                await replica.restart(answer.start)
+            elif replica.epochs.entries:
+                replica.state.asking = replica.epochs.last
+            else:
+                await replica.restart(answer.start)
+        elif answer.error is not NONE:
+            self._on_leader(answer)
+        else:
+            for records in answer.records:
+                await replica.copy(position.epoch, replica.state.end, records)
+            await replica.follow_leader_log(answer.start, answer.high_watermark)

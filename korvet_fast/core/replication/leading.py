@@ -1,0 +1,132 @@
+"""What the leader of logs does for its followers: it answers their fetches, and says where its epochs end."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from korvet_fast.core.clock import Clock
+from korvet_fast.core.replication.peers import METADATA_LOG, EpochEnd, EpochRequest, FetchedLog, FetchPosition
+from korvet_fast.core.replication.replica import OutOfRange, Replica
+from korvet_fast.errors import Errors
+
+_LOG_BYTES = 1 << 20  # of one log in an answer, about
+_ANSWER_BYTES = 8 << 20
+
+
+class NotLed(Exception):
+    """This broker does not lead the log under the epoch that was named; `leader` and `epoch`: who does, if known."""
+
+    def __init__(self, error: Errors, leader: int, epoch: int) -> None:
+        super().__init__(error)
+        self.error = error
+        self.leader = leader
+        self.epoch = epoch
+
+
+class LeaderSide:
+    """`find` gives this broker's copy of a log, if it has one; `find_leader` who leads it, and under which epoch.
+
+    `on_fetch` is told of a log's follower that has fetched.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[str], Replica | None],
+        clock: Clock,
+        find_leader: Callable[[str], tuple[int, int]],
+        on_fetch: Callable[[Replica], None],
+    ) -> None:
+        self._find_replica = find
+        self._clock = clock
+        self._find_leader = find_leader
+        self._on_fetch = on_fetch
+        self._told: dict[int, int] = {}  # by follower: the watermark of the metadata log that it was told last
+
+    async def fetch(self, follower: int, positions: Sequence[FetchPosition], wait_ms: int) -> list[FetchedLog]:
+        """Answer a fetch: at once if there is anything to tell, else when there is. Raises `StoreError`."""
+        until = self._clock.monotonic() + wait_ms / 1000
+        refused: dict[str, FetchedLog] = {}
+        led: list[tuple[Replica, FetchPosition]] = []
+        for position in positions:
+            try:
+                replica = self._note(follower, position)
+            except NotLed as error:
+                refused[position.log] = FetchedLog(position.log, error.error, leader=error.leader, epoch=error.epoch)
+            except OutOfRange as error:
+                refused[position.log] = FetchedLog(position.log, Errors.OFFSET_OUT_OF_RANGE, start=error.start)
+            else:
+                led.append((replica, position))
+        if not refused and not any(self._has_news(follower, replica, position) for replica, position in led):
+            await self._await_more([replica for replica, _ in led], until)
+        answers, room = list(refused.values()), _ANSWER_BYTES
+        for replica, position in led:
+            answer = await self._read(follower, replica, position, min(room, _LOG_BYTES))
+            room -= sum(len(records) for records in answer.records)
+            answers.append(answer)
+        return answers
+
+    def _note(self, follower: int, position: FetchPosition) -> Replica:
+        """Note how far a follower is. Raises `NotLed` and `OutOfRange`."""
+        replica = self._find(position.log, position.epoch)
+        progress = replica.progress
+        if progress is None or not progress.knows(follower):
+            raise NotLed(Errors.NOT_LEADER_OR_FOLLOWER, -1, -1)
+        replica.note_fetch(follower, position.offset, self._clock.monotonic())
+        self._on_fetch(replica)
+        return replica
+
+    def _find(self, log: str, epoch: int) -> Replica:
+        """The log, if this broker leads it under `epoch`. Raises `NotLed`."""
+        replica = self._find_replica(log)
+        if replica is None or replica.progress is None:
+            raise NotLed(Errors.NOT_LEADER_OR_FOLLOWER, *self._find_leader(log))
+        present = replica.progress.epoch
+        if epoch != present:
+            name = Errors.FENCED_LEADER_EPOCH if epoch < present else Errors.UNKNOWN_LEADER_EPOCH
+            raise NotLed(name, *self._find_leader(log))
+        return replica
+
+    def _has_news(self, follower: int, replica: Replica, position: FetchPosition) -> bool:
+        if replica.end > position.offset:
+            return True
+        return replica.name == METADATA_LOG and self._told.get(follower) != replica.high_watermark
+
+    async def _await_more(self, replicas: Sequence[Replica], until: float) -> None:
+        """Wait until one of these logs has more, or has another leader, or the time is over."""
+        more: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        for replica in replicas:
+            replica.await_more(more)
+
+        def end() -> None:
+            if not more.done():
+                more.set_result(None)
+
+        timer = self._clock.call_later(max(0.0, until - self._clock.monotonic()), end)
+        try:
+            await more
+        finally:
+            timer.cancel()
+            for replica in replicas:
+                replica.forget(more)
+
+    async def _read(self, follower: int, replica: Replica, position: FetchPosition, room: int) -> FetchedLog:
+        try:
+            self._find(position.log, position.epoch)  # while it waited, another broker may have become the leader
+        except NotLed as error:
+            return FetchedLog(position.log, error.error, leader=error.leader, epoch=error.epoch)
+        records: Sequence[bytes | bytearray | memoryview] = ()
+        if room > 0 and position.offset < replica.end:
+            records = (await replica.opened.read(position.offset, room, replica.end)).data
+        if replica.name == METADATA_LOG:
+            self._told[follower] = replica.high_watermark
+        return FetchedLog(replica.name, high_watermark=replica.high_watermark, start=replica.start, records=records)
+
+    def find_epoch_ends(self, asked: Sequence[EpochRequest]) -> list[EpochEnd]:
+        """Where epochs end in the logs that this broker leads."""
+        return [self._find_epoch_end(one) for one in asked]
+
+    def _find_epoch_end(self, asked: EpochRequest) -> EpochEnd:
+        try:
+            replica = self._find(asked.log, asked.leader_epoch)
+        except NotLed as error:
+            return EpochEnd(asked.log, error.error)
+        return EpochEnd(asked.log, Errors.NONE, replica.epochs.find_end(asked.epoch, replica.start, replica.end))

@@ -1,0 +1,211 @@
+"""The metadata log: keys and values that all brokers agree on, kept by one of them and copied by the others.
+
+The leader answers the verbs of `KeyStore` for everybody. A save is one batch of the log, and counts when most brokers
+have it on their disks; then it is applied, here as on the followers, and whoever has to know is told. When most of the
+log's bytes are out of date, the leader appends all that holds once more, and has the log start there.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+
+from korvet_fast._native import assign_offsets, batch_headers
+from korvet_fast.core.replication.peers import METADATA_LOG, KeyAnswer, KeyRequest, KeyVerb
+from korvet_fast.core.replication.quorum_progress import QuorumProgress
+from korvet_fast.core.replication.replica import LogListener, Replica
+from korvet_fast.errors import OutcomeUnknown, StoreError
+from korvet_fast.store.interface import CopyStore
+from korvet_fast.store.key_changes import KeyChange, pack_changes, unpack_changes
+from korvet_fast.store.types import CompareAndSet, OffsetConflict, RecordBatch, SegmentLimits
+from korvet_fast.types import Buffer
+
+logger = logging.getLogger(__name__)
+
+_PAGE = 1 << 20
+_SEGMENT = SegmentLimits(4 << 20, 1 << 62)  # whole segments are what compaction frees
+_GARBAGE = 1 << 20  # bytes that may always be out of date
+_PATIENCE = 5.0  # seconds until most brokers have to have a change
+_SLICE = 1000  # keys that are written again at once
+_ROW = 80  # bytes that a change takes besides its key and its value, about
+_LEADER = "leader"  # key: who leads; written first under each epoch, as only that makes what is older safe
+
+
+class MetadataLog(LogListener):
+    """`open`; then `serve` answers, while this broker leads. `on_change` is told of each key that is set.
+
+    `values` holds what most brokers have. `is_ready`: this broker leads, and knows all that ever counted.
+    """
+
+    def __init__(self, own: int, store: CopyStore, on_change: Callable[[str, bytes | None], None]) -> None:
+        self.values: dict[str, bytes] = {}
+        self.replica = Replica(METADATA_LOG, "", store, self)
+        self.replica.segment_limits = _SEGMENT
+        self.is_ready = False
+        self._own = own
+        self._store = store
+        self._on_change = on_change
+        self._uncommitted: deque[tuple[int, list[KeyChange]]] = deque()  # ends of batches, and what they change
+        self._latest: dict[str, bytes] = {}  # with what is not safe yet: the next save is compared with it
+        self._versions: dict[str, int] = {}
+        self._applied = 0
+        self._size = self._live = 0  # bytes of the log, and of what holds in it, about
+        self._compacting: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Read the log. Nothing is applied before a leader says what counts. Raises `StoreError`."""
+        replica = self.replica
+        await replica.open()
+        offset = replica.start
+        while offset < replica.end:
+            page = await replica.opened.read(offset, _PAGE, replica.end, copy=True)
+            for records in page.data:
+                data = memoryview(records)
+                for batch in batch_headers(data, False):
+                    self.appended(data[batch.start : batch.start + batch.size], batch.last_offset + 1)
+            offset = page.next
+
+    async def begin_leading(self, epoch: int, voters: Sequence[int]) -> None:
+        """Lead under `epoch`. Returns when that is settled. Raises `StoreError`, or `OffsetConflict` if it is not."""
+        replica = self.replica
+        await replica.begin_leading(epoch, lambda end, safe: QuorumProgress(self._own, epoch, voters, end, safe))
+        await self._append([(_LEADER, b"%d@%d" % (self._own, epoch))])
+        if replica.progress is not None and replica.progress.epoch == epoch:
+            self.is_ready = True
+
+    def stop_leading(self) -> None:
+        """Another broker leads."""
+        self.is_ready = False
+        self.replica.stop_leading()
+
+    # -- what becomes of the log ---------------------------------------------------------------------------------
+
+    def appended(self, records: Buffer, end: int) -> None:
+        """See `LogListener.appended`."""
+        changes = list(unpack_changes(records))
+        self._size += len(records)
+        self._uncommitted.append((end, changes))
+        for key, value in changes:
+            _set(self._latest, key, value)
+
+    def truncated(self, end: int) -> None:
+        """See `LogListener.truncated`."""
+        while self._uncommitted and self._uncommitted[-1][0] > end:
+            self._uncommitted.pop()
+        self._latest = dict(self.values)
+        for _, changes in self._uncommitted:
+            for key, value in changes:
+                _set(self._latest, key, value)
+
+    def restarted(self) -> None:
+        """See `LogListener.restarted`: what holds comes again, and what does not come is gone."""
+        self.values.clear()
+        self._latest.clear()
+        self._uncommitted.clear()
+        self._size = self._live = 0
+
+    def committed(self, high_watermark: int) -> None:
+        """See `LogListener.committed`."""
+        while self._uncommitted and self._uncommitted[0][0] <= high_watermark:
+            end, changes = self._uncommitted.popleft()
+            for key, value in changes:
+                self._apply(key, value, end)
+        self.replica.wake()  # followers learn of it at once
+
+    def _apply(self, key: str, value: bytes | None, end: int) -> None:
+        before = self.values.get(key)
+        self._live += _size(key, value) - _size(key, before)
+        _set(self.values, key, value)
+        self._versions[key[: key.find("/") + 1]] = end
+        if value != before:
+            self._on_change(key, value)
+
+    # -- the verbs -----------------------------------------------------------------------------------------------
+
+    async def serve(self, request: KeyRequest) -> KeyAnswer:
+        """Answer for a key. Raises `StoreError`."""
+        match request.verb:
+            case KeyVerb.LOAD:
+                found = self.values.get(request.key)
+                return KeyAnswer(rows={} if found is None else {request.key: found})
+            case KeyVerb.SCAN:
+                keys = sorted(key for key in self.values if key.startswith(request.key))
+                return KeyAnswer(rows={key: self.values[key] for key in keys})
+            case KeyVerb.VERSION:
+                return KeyAnswer(number=self._versions.get(request.key, 0))
+        return KeyAnswer(done=await self._save(request))
+
+    async def _save(self, request: KeyRequest) -> bool:
+        changes = [CompareAndSet(*each) for each in request.changes]
+        if any(self._latest.get(each.key) != each.expected for each in changes):
+            await self._wait(self._settle())  # what it was compared with may not be safe yet
+            return False
+        rows = [(each.key, each.value) for each in changes if each.value != each.expected]
+        await self._wait(self._append(rows) if rows else self._settle())
+        self._compact_soon()
+        return True
+
+    def _append(self, rows: Sequence[KeyChange]) -> "asyncio.Future[None]":
+        """Ends when these are safe. Raises `OffsetConflict` and `StoreError`."""
+        replica = self.replica
+        if replica.progress is None:
+            raise OffsetConflict(-1, fenced=True)
+        first = replica.end
+        data = pack_changes(rows, first)
+        assign_offsets(data, first, replica.progress.epoch, None, None)
+        return replica.append([RecordBatch(data, first, first + len(rows) - 1, 0)], first).durable
+
+    def _settle(self) -> "asyncio.Future[None]":
+        """Ends when all that is in the log is safe. Raises `OffsetConflict`."""
+        return self.replica.append((), self.replica.end).durable
+
+    async def _wait(self, safe: "asyncio.Future[None]") -> None:
+        """Raises `OutcomeUnknown` where most brokers do not have it in time, or another one leads by now."""
+        await asyncio.wait([safe], timeout=_PATIENCE)
+        if not safe.done():
+            raise OutcomeUnknown(f"most brokers do not answer within {_PATIENCE:g} s; the change may be made or not")
+        try:
+            safe.result()
+        except OffsetConflict:
+            raise OutcomeUnknown("the metadata log has another leader, who may have the change or not") from None
+
+    # -- compaction ----------------------------------------------------------------------------------------------
+
+    def _compact_soon(self) -> None:
+        if self._size > 2 * self._live + _GARBAGE and (self._compacting is None or self._compacting.done()):
+            self._compacting = asyncio.get_running_loop().create_task(self._compact())
+
+    async def _compact(self) -> None:
+        replica = self.replica
+        base, self._size = replica.end, 0
+        keys = iter(list(self._latest))
+        try:
+            while rows := list(self._take_slice(keys)):
+                await self._append(rows)
+            bounds = await self._store.delete_records(METADATA_LOG, base)
+            replica.start = bounds.start
+            replica.epochs.trim(bounds.start)
+        except (StoreError, OffsetConflict) as error:  # it is whole all the same, and longer
+            logger.warning("the metadata log is not compacted: %s", error)
+
+    def _take_slice(self, keys: Iterator[str]) -> Iterator[KeyChange]:
+        """The next keys, with the values they have now."""
+        for _, key in zip(range(_SLICE), keys, strict=False):
+            if (value := self._latest.get(key)) is not None:
+                yield key, value
+
+    async def close(self) -> None:
+        """Wait until nothing is done in the background."""
+        if self._compacting is not None:
+            await asyncio.wait([self._compacting])
+
+
+def _set(values: dict[str, bytes], key: str, value: bytes | None) -> None:
+    if value is None:
+        values.pop(key, None)
+    else:
+        values[key] = value
+
+
+def _size(key: str, value: bytes | None) -> int:
+    return 0 if value is None else len(key) + len(value) + _ROW

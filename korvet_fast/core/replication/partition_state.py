@@ -1,0 +1,54 @@
+"""What the metadata log says of a partition: who leads it under which epoch, and who is in sync."""
+
+import json
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+PREFIX: Final = "partitions/"  # key: this and the log's name
+
+
+class PartitionState(NamedTuple):
+    """`topic`: the topic's id, as hex. `leader` is to lead, and does so when it has an epoch of its own.
+
+    `version` counts the changes. Without a document in the metadata log, the first replica is to lead, and all are in
+    sync: nobody has anything.
+    """
+
+    topic: str
+    version: int
+    leader: int
+    epoch: int
+    isr: tuple[int, ...]
+
+    def pack(self) -> bytes:
+        """The document."""
+        return json.dumps(self._asdict()).encode()
+
+
+def begin_state(topic: str, replicas: Sequence[int]) -> PartitionState:
+    """The state of a new partition."""
+    return PartitionState(topic, 0, replicas[0], -1, tuple(sorted(replicas)))
+
+
+def read_state(document: bytes | None, topic: str, replicas: Sequence[int]) -> PartitionState:
+    """What `PartitionState.pack` wrote; of an earlier topic of this name, nothing counts."""
+    if document is not None:
+        values = json.loads(document)
+        if values["topic"] == topic:
+            return PartitionState(**values | {"isr": tuple(values["isr"])})
+    return begin_state(topic, replicas)
+
+
+def spread(partitions: int, factor: int, brokers: Sequence[int], begin: int) -> list[list[int]]:
+    """The replicas of each partition, the first to lead: every broker leads as many as any other, but for one.
+
+    `begin`: which broker has the first partition, counted round. The followers of the partitions that one broker leads
+    are spread over the others.
+    """
+    count = len(brokers)
+    rows = []
+    for index in range(partitions):
+        first, skipped = (begin + index) % count, (index // count) % max(1, count - 1)
+        others = [brokers[(first + 1 + (skipped + step) % (count - 1)) % count] for step in range(factor - 1)]
+        rows.append([brokers[first], *others])
+    return rows

@@ -1,0 +1,119 @@
+"""What brokers that copy each other's logs ask each other, as plain values; `Peers` carries it over."""
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+from korvet_fast.core.partition.leader_epochs import EpochOffset
+from korvet_fast.core.replication.quorum import LogPosition, Promise
+from korvet_fast.errors import NONE, Errors, StoreError
+from korvet_fast.types import Buffer
+
+METADATA_LOG = "@registry:0"  # the log of topics, settings, groups, and who leads what
+
+
+class NotCarriedOut(StoreError):
+    """The other broker was not reached, or refused: nothing was done."""
+
+
+class FetchPosition(NamedTuple):
+    """A follower has everything below `offset` on its disk, and follows the leader of `epoch`."""
+
+    log: str
+    epoch: int
+    offset: int
+
+
+class FetchedLog(NamedTuple):
+    """What a leader answers for one log: whole batches from the offset that was asked for.
+
+    `leader` and `epoch`: who leads by now, -1 where that is not known; only where there is an error.
+    """
+
+    log: str
+    error: Errors = NONE
+    high_watermark: int = -1
+    start: int = -1
+    records: Sequence[Buffer] = ()
+    leader: int = -1
+    epoch: int = -1
+
+
+class EpochRequest(NamedTuple):
+    """A follower of the leader of `leader_epoch` asks where `epoch` ends in the leader's log."""
+
+    log: str
+    leader_epoch: int
+    epoch: int
+
+
+class EpochEnd(NamedTuple):
+    """The answer; see `LeaderEpochCache.find_end`."""
+
+    log: str
+    error: Errors
+    end: EpochOffset = (-1, -1)
+
+
+class KeyVerb(IntEnum):
+    """A verb of `KeyStore`, or `SharedStore.version`."""
+
+    LOAD = 0
+    SCAN = 1
+    SAVE = 2
+    VERSION = 3
+
+
+class KeyRequest(NamedTuple):
+    """`key`: a key, or a prefix; `changes`: of a save, each a `CompareAndSet` or what makes one."""
+
+    verb: KeyVerb
+    key: str = ""
+    changes: Sequence[tuple[str, bytes | None, bytes | None]] = ()
+
+
+class KeyAnswer(NamedTuple):
+    """`done`: whether a save was one; `number`: a version; `rows`: keys with their values."""
+
+    done: bool = False
+    number: int = 0
+    rows: Mapping[str, bytes] = {}
+
+
+class VoteRequest(NamedTuple):
+    """`candidate` wants to lead the metadata log under `epoch`; its own log ends at `position`.
+
+    `trial`: nothing is promised yet, the candidate only asks what the answer would be. `unclean`: see `Voter.vote`.
+    """
+
+    candidate: int
+    epoch: int
+    position: LogPosition
+    trial: bool = False
+    unclean: bool = False
+
+
+class Vote(NamedTuple):
+    """The answer, and whom the voter follows."""
+
+    promise: Promise
+    leader: int
+
+
+class Peers(Protocol):
+    """The other brokers. Raises `NotCarriedOut`, or `OutcomeUnknown` where an answer was lost."""
+
+    async def fetch(self, broker: int, positions: Sequence[FetchPosition], wait_ms: int) -> list[FetchedLog]:
+        """What is behind these positions; waits so long where there is nothing."""
+
+    async def find_epoch_ends(self, broker: int, asked: Sequence[EpochRequest]) -> list[EpochEnd]:
+        """Where epochs end in the leader's logs."""
+
+    async def ask_keys(self, broker: int, request: KeyRequest) -> KeyAnswer:
+        """Carried out by the leader of the metadata log only."""
+
+    async def vote(self, broker: int, request: VoteRequest) -> Vote:
+        """Ask for a vote."""
+
+    async def close(self) -> None:
+        """Close all connections."""

@@ -1,0 +1,51 @@
+"""The verbs of `KeyStore` for every broker: the leader of the metadata log carries them out."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from korvet_fast.core.clock import Clock
+from korvet_fast.core.replication.peers import KeyAnswer, KeyRequest, KeyVerb, NotCarriedOut
+from korvet_fast.errors import StoreError
+from korvet_fast.store.types import CompareAndSet
+
+_PATIENCE = 5.0  # seconds without a leader, after which a request fails
+_AGAIN = 0.05
+
+
+class Registry:
+    """`ask` sends a request to whoever leads the metadata log at this moment, this broker included."""
+
+    def __init__(self, clock: Clock, ask: Callable[[KeyRequest], Awaitable[KeyAnswer]]) -> None:
+        self._clock = clock
+        self._ask = ask
+
+    async def load(self, key: str) -> bytes | None:
+        """See `KeyStore.load`."""
+        return (await self._send(KeyRequest(KeyVerb.LOAD, key))).rows.get(key)
+
+    async def scan(self, prefix: str) -> dict[str, bytes]:
+        """See `KeyStore.scan`."""
+        return dict((await self._send(KeyRequest(KeyVerb.SCAN, prefix))).rows)
+
+    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: CompareAndSet) -> bool:
+        """See `KeyStore.save`."""
+        request = KeyRequest(KeyVerb.SAVE, changes=(CompareAndSet(key, value, expected), *others))
+        return (await self._send(request)).done
+
+    async def version(self, prefix: str) -> int:
+        """See `SharedStore.version`."""
+        return (await self._send(KeyRequest(KeyVerb.VERSION, prefix))).number
+
+    async def _send(self, request: KeyRequest) -> KeyAnswer:
+        """Have it carried out, once. Raises `StoreError`."""
+        until = self._clock.monotonic() + _PATIENCE
+        while True:
+            try:
+                return await self._ask(request)
+            except NotCarriedOut as error:
+                if self._clock.monotonic() >= until:
+                    raise StoreError(
+                        f"the metadata log has no leader that can be reached ({error.detail}). If its broker is gone, "
+                        "name another one: korvet-fast partition lead @registry 0 --broker N"
+                    ) from None
+            await asyncio.sleep(_AGAIN)

@@ -1,0 +1,335 @@
+"""This broker's copy of one log: it appends there as the leader, or copies what the leader has.
+
+What is in the log is the store's; `Replica` knows under which epochs it was written, what the followers have of it, and
+who waits for the high watermark.
+"""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from korvet_fast._native import batch_headers
+from korvet_fast.core.partition.leader_epochs import EpochOffset, LeaderEpochCache
+from korvet_fast.core.replication.follower import FollowerState
+from korvet_fast.core.replication.leader_progress import LeaderProgress
+from korvet_fast.core.replication.quorum_progress import QuorumProgress
+from korvet_fast.errors import StoreError
+from korvet_fast.store.interface import CopyStore, OpenedLog
+from korvet_fast.store.shared_future import SharedFuture
+from korvet_fast.store.types import LARGE, Appending, OffsetConflict, RecordBatch, SegmentLimits
+from korvet_fast.types import Buffer
+
+PREFIX = "replica/"  # key in this broker's own store: this and the log's name
+
+
+class LogListener:
+    """Is told what becomes of a log. All of it happens in the order of the log."""
+
+    def appended(self, records: Buffer, end: int) -> None:
+        """These batches are behind what was there; the log ends at `end` now."""
+
+    def truncated(self, end: int) -> None:
+        """The log ends at `end` now."""
+
+    def restarted(self) -> None:
+        """The log is empty now."""
+
+    def committed(self, high_watermark: int) -> None:
+        """What is below the watermark stays."""
+
+
+class OutOfRange(Exception):
+    """A follower asks for an offset that the log does not have; `start`: where it starts."""
+
+    def __init__(self, start: int) -> None:
+        super().__init__(start)
+        self.start = start
+
+
+class Replica:
+    """`open`, then either `begin_leading` and `append`, or `copy` what was fetched.
+
+    `opened`: the log in the store; `start`, `end`: of it. `topic`: which topic of this name it is of, as hex.
+    `progress`: of the followers, while this broker leads. `state`: as a follower; it is kept, and waits, while this
+    broker leads. `is_new`: this broker never had all that is safe.
+    """
+
+    opened: OpenedLog
+
+    __slots__ = (
+        "_ahead",
+        "_listener",
+        "_saved",
+        "_store",
+        "_waiting",
+        "_waking",
+        "changing",
+        "end",
+        "epochs",
+        "is_new",
+        "name",
+        "opened",
+        "progress",
+        "segment_limits",
+        "start",
+        "state",
+        "topic",
+    )
+
+    def __init__(self, name: str, topic: str, store: CopyStore, listener: LogListener | None = None) -> None:
+        self.name = name
+        self.topic = topic
+        self.start = self.end = 0
+        self.is_new = True
+        self.epochs = LeaderEpochCache()
+        self.state = FollowerState(self.epochs, 0, 0)
+        self.progress: LeaderProgress | QuorumProgress | None = None
+        self.segment_limits: SegmentLimits = LARGE
+        self.changing = asyncio.Lock()  # held while the log is truncated, or its leadership begins
+        self._store = store
+        self._listener = listener or LogListener()
+        self._saved: bytes | None = None
+        self._waiting: deque[tuple[int, SharedFuture]] = deque()  # appends the watermark has not reached, ends rising
+        self._waking: set[asyncio.Future[None]] = set()  # fetches of followers that wait for more
+        self._ahead: dict[int, tuple[int, float]] = {}  # followers whose disks are faster than ours: how far, and when
+
+    async def open(self) -> None:
+        """See what the store has of the log; what is of another topic of this name is removed. Raises `StoreError`."""
+        store, key = self._store, PREFIX + self.name
+        self._saved = await store.load(key)
+        known = json.loads(self._saved) if self._saved is not None else None
+        if known is None or known["topic"] != self.topic:
+            await store.drop(self.name)
+            known = {"epochs": [], "new": True}
+        self.is_new = known["new"]
+        self.opened = store.open_log(self.name)
+        bounds = await store.bounds(self.name)
+        self.start, self.end = bounds.start, bounds.end
+        self.epochs.replace((epoch, first) for epoch, first in known["epochs"] if first < bounds.end)
+        await self._save_epochs()
+        if bounds.durable < bounds.end:
+            await self._flush()
+        self.state = FollowerState(self.epochs, bounds.end, bounds.start)
+
+    async def _save_epochs(self) -> None:
+        """Keep the epochs, durably: before the first batch of a new one is appended."""
+        packed = json.dumps({"topic": self.topic, "epochs": self.epochs.entries, "new": self.is_new}).encode()
+        if packed == self._saved:
+            return
+        if not await self._store.save(PREFIX + self.name, packed, self._saved):
+            raise StoreError(f"{PREFIX}{self.name} was changed by another writer")
+        self._saved = packed
+
+    async def _flush(self) -> None:
+        durable = self.opened.append((), self.end, True).durable
+        await asyncio.wait([durable])
+        durable.result()
+
+    async def drop(self) -> None:
+        """Remove the log. Raises `StoreError`."""
+        self.stop_leading()
+        async with self.changing:
+            await self._store.drop(self.name)
+            self.start = self.end = 0
+            if self._saved is not None and await self._store.save(PREFIX + self.name, None, self._saved):
+                self._saved = None
+
+    # -- as the leader -----------------------------------------------------------------------------------------------
+
+    async def begin_leading(self, epoch: int, make: Callable[[int, int], LeaderProgress | QuorumProgress]) -> None:
+        """Lead under `epoch` from now on. `make` gets the end of the log and the watermark. Raises `StoreError`."""
+        async with self.changing:
+            self.stop_leading()
+            self.state.forget_leader()
+            if self.end or self.start:
+                await self._flush()
+            self.epochs.add(epoch, self.end)
+            self.is_new = False
+            await self._save_epochs()
+            self.state.epoch = epoch
+            self.progress = make(self.end, min(self.state.high_watermark, self.end))
+
+    def stop_leading(self) -> None:
+        """Follow from now on; appends under way end with `OffsetConflict`, as another broker may have the log."""
+        progress, self.progress = self.progress, None
+        if progress is None:
+            return
+        self.state = FollowerState(self.epochs, self.end, min(progress.high_watermark, self.end), progress.epoch)
+        self._ahead.clear()
+        self._fail(OffsetConflict(-1, fenced=True))
+        self.wake()
+
+    def append(self, batches: Sequence[RecordBatch], at: int) -> Appending:
+        """As `store.interface.Append`, but `durable` ends when the watermark is there."""
+        progress = self.progress
+        if progress is None:
+            raise OffsetConflict(-1, fenced=True)
+        local = self.opened.append(batches, at, True, 1, self.segment_limits)
+        durable = SharedFuture(loop=asyncio.get_running_loop())
+        end = at
+        if batches:
+            end = self.end = batches[-1].last + 1
+            for batch in batches:
+                self._listener.appended(batch.data, batch.last + 1)
+        if end <= progress.high_watermark:
+            durable.set_result(None)
+        else:
+            self._waiting.append((end, durable))
+        if local.durable.done():
+            self._note_flush(progress, end, local.durable)
+        else:
+            local.durable.add_done_callback(partial(self._note_flush, progress, end))
+        self.wake()
+        return Appending(local.stored, durable)
+
+    def _note_flush(self, progress: LeaderProgress | QuorumProgress, end: int, flushed: "asyncio.Future[None]") -> None:
+        """This broker's disk has everything below `end`, or failed."""
+        if self.progress is not progress:
+            return
+        if (failure := flushed.exception()) is not None:
+            self._fail(failure)
+            return
+        moved = progress.appended(end)
+        for follower, (offset, when) in list(self._ahead.items()):
+            if offset <= progress.end:
+                del self._ahead[follower]
+                moved = progress.fetched(follower, offset, when) or moved
+        if moved:
+            self.advance()
+
+    def note_fetch(self, follower: int, offset: int, now: float) -> None:
+        """A follower has everything below `offset`. Raises `OutOfRange` for what this log never had, or has no more."""
+        progress = self.progress
+        assert progress is not None, "who leads is asked first"
+        if not self.start <= offset <= self.end:
+            raise OutOfRange(self.start)
+        if offset > progress.end:
+            self._ahead[follower] = offset, now
+            offset = progress.end
+        if progress.fetched(follower, offset, now):
+            self.advance()
+
+    def advance(self) -> None:
+        """The watermark moved: tell those who wait for it."""
+        assert self.progress is not None
+        reached = self.progress.high_watermark
+        while self._waiting and self._waiting[0][0] <= reached:
+            self._waiting.popleft()[1].set_result(None)
+        self._listener.committed(reached)
+
+    def _fail(self, failure: BaseException) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        for _, future in waiting:
+            future.set_exception(failure)
+            future.exception()
+
+    def wake(self) -> None:
+        """There is more to fetch, or another leader: fetches that wait are answered."""
+        waking, self._waking = self._waking, set()
+        for future in waking:
+            if not future.done():
+                future.set_result(None)
+
+    def await_more(self, future: "asyncio.Future[None]") -> None:
+        """Have this future end as soon as there is more to fetch."""
+        self._waking.add(future)
+
+    def forget(self, future: "asyncio.Future[None]") -> None:
+        """The fetch that waited is over."""
+        self._waking.discard(future)
+
+    @property
+    def high_watermark(self) -> int:
+        """As far as this broker knows it."""
+        return self.progress.high_watermark if self.progress is not None else self.state.high_watermark
+
+    # -- as a follower -----------------------------------------------------------------------------------------------
+
+    async def settle_divergence(self, epoch: int, asked: int, answer: EpochOffset) -> None:
+        """Truncate what the leader of `epoch` does not have, by its answer for `asked`. Raises `StoreError`."""
+        async with self.changing:
+            if self.progress is not None:
+                return
+            end = self.state.find_divergence(epoch, asked, answer)
+            if end is not None:
+                await self._truncate(max(end, self.start))
+
+    async def _truncate(self, end: int) -> None:
+        state = self.state
+        bounds = await self._store.truncate(self.name, end)
+        self.end = bounds.end
+        self.epochs.truncate(bounds.end)
+        state.appended(bounds.end)
+        state.high_watermark = min(state.high_watermark, bounds.end)
+        await self._save_epochs()
+        self._listener.truncated(bounds.end)
+
+    async def restart(self, start: int) -> None:
+        """Begin anew at `start`: the leader has nothing below. Raises `StoreError`."""
+        async with self.changing:
+            if self.progress is not None:
+                return
+            await self._store.restart(self.name, start)
+            self.opened = self._store.open_log(self.name)
+            self.start = self.end = start
+            self.state.restart(start)
+            self._listener.restarted()
+            await self._save_epochs()
+
+    async def copy(self, epoch: int, offset: int, records: Buffer) -> None:
+        """Append what was fetched at `offset` from the leader of `epoch`, and flush it. Raises `StoreError`."""
+        batches = batch_headers(records, True)
+        if not batches:
+            raise StoreError(f"{self.name}: the leader of epoch {epoch} sent no whole batch")
+        if batches[0].base_offset < offset and self.start == self.end == offset:
+            await self.restart(batches[0].base_offset)  # the leader's log starts within this batch
+            offset = batches[0].base_offset
+        async with self.changing:
+            if self.progress is not None or not self.state.accepts(epoch, offset):
+                return
+            self._check(epoch, offset, [(each.base_offset, each.last_offset, each.leader_epoch) for each in batches])
+            last = self.epochs.last
+            for each in batches:
+                self.epochs.add(each.leader_epoch, each.base_offset)
+            if self.epochs.last != last:
+                await self._save_epochs()
+            data = memoryview(records)
+            rows = [
+                RecordBatch(
+                    data[each.start : each.start + each.size], each.base_offset, each.last_offset, each.max_timestamp
+                )
+                for each in batches
+            ]
+            durable = self.opened.append(rows, offset, True, 1, self.segment_limits).durable
+            self.end = batches[-1].last_offset + 1
+            for row in rows:
+                self._listener.appended(row.data, row.last + 1)
+            await asyncio.wait([durable])
+            durable.result()
+            self.state.appended(self.end)
+
+    def _check(self, epoch: int, offset: int, batches: Sequence[tuple[int, int, int]]) -> None:
+        """Raises `StoreError` unless these batches (first, last, epoch) belong behind the log."""
+        known = self.epochs.last
+        for first, last, written_in in batches:
+            if first != offset or not known <= written_in <= epoch:
+                raise StoreError(
+                    f"{self.name}: the leader of epoch {epoch} sent offset {first} of epoch {written_in}, but the log "
+                    f"goes on at {offset} in epoch {known}"
+                )
+            offset, known = last + 1, written_in
+
+    async def follow_leader_log(self, start: int, high_watermark: int) -> None:
+        """Take over the leader's watermark, and where its log starts. Raises `StoreError`."""
+        if self.progress is None and self.state.learn_watermark(high_watermark):
+            self._listener.committed(self.state.high_watermark)
+        if self.is_new and self.end >= high_watermark:
+            self.is_new = False
+            await self._save_epochs()
+        if self.start < start <= self.end:
+            async with self.changing:
+                bounds = await self._store.delete_records(self.name, start)
+                self.start = bounds.start
+                self.epochs.trim(self.start)

@@ -1,0 +1,271 @@
+"""This broker's copies of partitions, as the metadata log wants them: made, led, followed, removed.
+
+Every broker sees the same changes in the same order. A change of who leads or is in sync is a document compared
+and set, so of two brokers that want different things one gets them.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from korvet_fast.config import Settings
+from korvet_fast.core.clock import Clock
+from korvet_fast.core.replication.leader_progress import LagLimits, LeaderProgress
+from korvet_fast.core.replication.partition_state import PREFIX, PartitionState, read_state
+from korvet_fast.core.replication.registry import Registry
+from korvet_fast.core.replication.replica import Replica
+from korvet_fast.core.topic_config import TopicConfig
+from korvet_fast.core.topics.topic import Document
+from korvet_fast.errors import StoreError
+from korvet_fast.store.interface import CopyStore
+from korvet_fast.store.types import NotLeader
+
+logger = logging.getLogger(__name__)
+
+_TOPICS = "topics/"
+_AGAIN = 0.2  # seconds after a failure
+
+
+class Replicas:
+    """`logs`: this broker's copies, by the log's name. `on_change` is called when somebody else is to lead a partition.
+
+    `note_change` is told what the metadata log has under each key; `run` makes and removes copies after it.
+    """
+
+    def __init__(
+        self,
+        own: int,
+        store: CopyStore,
+        registry: Registry,
+        settings: Settings,
+        clock: Clock,
+        start: Callable[[Coroutine[Any, Any, None]], object],
+        on_change: Callable[[], None],
+    ) -> None:
+        self.logs: dict[str, Replica] = {}
+        self._own = own
+        self._store = store
+        self._registry = registry
+        self._settings = settings
+        self._clock = clock
+        self._start = start
+        self._on_change = on_change
+        self._limits = LagLimits(settings.number("replica.max.lag"), settings.number("replica.lag.timeout") / 1000)
+        self._topics: dict[str, Document] = {}
+        self._documents: dict[str, bytes] = {}  # of partitions' states, by log, as they stand in the metadata log
+        self._taken: dict[str, int] = {}  # by log that is led here: the last version of its state that was followed
+        self._uncopied: dict[str, None] = {}  # topics whose copies are to be made or removed
+        self._wake = asyncio.Event()
+
+    # -- what the metadata log says ----------------------------------------------------------------------------------
+
+    def note_change(self, key: str, value: bytes | None) -> None:
+        """The metadata log has this value under a key from now on."""
+        if key.startswith(_TOPICS):
+            topic = key.removeprefix(_TOPICS)
+            if value is None or Document.unpack(value).deleting:
+                self._topics.pop(topic, None)
+            else:
+                self._topics[topic] = Document.unpack(value)
+            self._uncopied[topic] = None
+            self._wake.set()
+        elif key.startswith(PREFIX):
+            log = key.removeprefix(PREFIX)
+            if value is None:
+                self._documents.pop(log, None)
+            else:
+                self._documents[log] = value
+            self._follow_state(log)
+            self._on_change()
+
+    def find_replicas(self, log: str) -> Sequence[int]:
+        """The brokers that have copies, the first choice of a leader first; none where there is no such partition."""
+        topic, _, index = log.rpartition(":")
+        document = self._topics.get(topic)
+        return document.replicas[int(index)] if document is not None and int(index) < document.partitions else ()
+
+    def find_state(self, log: str) -> PartitionState | None:
+        """Who leads a partition, and who is in sync; None if there is no such partition."""
+        replicas = self.find_replicas(log)
+        if not replicas:
+            return None
+        topic = self._topics[log.rpartition(":")[0]]
+        return read_state(self._documents.get(log), topic.id.hex(), replicas)
+
+    def find_leader(self, log: str) -> int:
+        """The id of the broker that is to lead a partition; -1 while this broker has no copy, or does not know."""
+        state = self.find_state(log)
+        if state is None or (state.leader == self._own and log not in self.logs):
+            return -1
+        return state.leader
+
+    def _follow_state(self, log: str) -> None:
+        """Have the copy do what the state says."""
+        replica, state = self.logs.get(log), self.find_state(log)
+        if replica is None or state is None or state.topic != replica.topic:
+            return
+        progress = replica.progress
+        if state.leader == self._own:
+            if isinstance(progress, LeaderProgress) and progress.epoch == state.epoch:
+                progress.configure(self._find_minimum(log))
+                self._take_isr(replica, progress, state)
+            elif progress is not None and progress.epoch < state.epoch:
+                replica.stop_leading()
+            return
+        replica.stop_leading()
+        if state.epoch > replica.state.epoch:
+            replica.state.forget_leader()
+        if state.epoch >= 0:
+            replica.state.follow_leader(state.leader, state.epoch)
+
+    def _take_isr(self, replica: Replica, progress: LeaderProgress, state: PartitionState) -> None:
+        """The metadata log has these in sync. A version counts once: a later change may be under way."""
+        if state.version > self._taken[replica.name]:
+            self._taken[replica.name] = state.version
+            progress.end_change(state.isr)
+        replica.advance()
+
+    def _find_minimum(self, log: str) -> int:
+        """min.insync.replicas of a partition's topic."""
+        return self._configure(log).copies
+
+    def _configure(self, log: str) -> TopicConfig:
+        document = self._topics[log.rpartition(":")[0]]
+        return TopicConfig(self._settings, document.configs, document.fixed)
+
+    # -- copies ------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Make the copies that are to be there, remove those that are not, and see who keeps up; until cancelled."""
+        while True:
+            for topic in list(self._uncopied):
+                self._uncopied.pop(topic)
+                try:
+                    await self._copy_topic(topic)
+                except StoreError as error:
+                    logger.error("topic %s cannot be copied yet: %s", topic, error.detail)
+                    self._uncopied[topic] = None
+            for replica in list(self.logs.values()):
+                self.change_isr(replica)
+            try:
+                async with asyncio.timeout(max(_AGAIN, min(1.0, self._limits.seconds / 4))):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+            self._wake.clear()
+
+    async def _copy_topic(self, topic: str) -> None:
+        document = self._topics.get(topic)
+        wanted = document.id.hex() if document is not None else ""
+        for replica in [one for name, one in self.logs.items() if name.rpartition(":")[0] == topic]:
+            if replica.topic != wanted:
+                del self.logs[replica.name]
+                await replica.drop()
+        for index, brokers in enumerate(document.replicas[: document.partitions] if document is not None else ()):
+            log = f"{topic}:{index}"
+            if self._own in brokers and log not in self.logs:
+                replica = Replica(log, wanted, self._store)
+                await replica.open()
+                self.logs[log] = replica
+            if log in self.logs:
+                self.logs[log].segment_limits = self._configure(log).segment_limits
+                self._follow_state(log)
+        self._on_change()
+
+    # -- leading -----------------------------------------------------------------------------------------------------
+
+    async def acquire(self, log: str, epoch: int) -> Replica:
+        """Lead a partition, under `epoch` or a later one. Raises `NotLeader` and other `StoreError`s."""
+        replica = self.logs.get(log)
+        if replica is None:
+            raise NotLeader(f"{log} has no copy here yet")
+        while True:
+            document = await self._registry.load(PREFIX + log)
+            state = self._read(log, document)
+            if state.leader != self._own or self._own not in state.isr:
+                raise NotLeader(f"{log} is to be led by broker {state.leader}")
+            if replica.is_new and state.epoch >= 0:
+                raise StoreError(
+                    f"{log}: this broker's copy is gone, and others may have all of it. Name one of them: korvet-fast "
+                    f"partition lead {log.replace(':', ' ')} --broker N"
+                )
+            taken = state._replace(version=state.version + 1, epoch=max(state.epoch + 1, epoch))
+            packed = taken.pack()
+            if await self._registry.save(PREFIX + log, packed, document):
+                break
+        now, minimum = self._clock.monotonic(), self._find_minimum(log)
+        self._taken[log] = taken.version
+        await replica.begin_leading(
+            taken.epoch,
+            lambda end, safe: LeaderProgress(
+                self._own, taken.epoch, self.find_replicas(log), taken.isr, end, safe, minimum, self._limits, now
+            ),
+        )
+        present = self.find_state(log)
+        if present is not None and present.version > taken.version and present.leader != self._own:
+            replica.stop_leading()
+            raise NotLeader(f"{log} is to be led by broker {present.leader}")
+        return replica
+
+    async def is_leader(self, log: str) -> bool:
+        """Whether the metadata log says at this moment that this broker leads a partition. Raises `StoreError`."""
+        replica = self.logs.get(log)
+        if replica is None or replica.progress is None:
+            return False
+        state = self._read(log, await self._registry.load(PREFIX + log))
+        return replica.progress is not None and (state.leader, state.epoch) == (self._own, replica.progress.epoch)
+
+    def _read(self, log: str, document: bytes | None) -> PartitionState:
+        """Raises `NotLeader` if the partition is gone."""
+        replicas = self.find_replicas(log)
+        if not replicas:
+            raise NotLeader(f"{log} was deleted")
+        return read_state(document, self._topics[log.rpartition(":")[0]].id.hex(), replicas)
+
+    def change_isr(self, replica: Replica) -> None:
+        """Have the metadata log know who is in sync, if that is not who was."""
+        progress = replica.progress
+        if isinstance(progress, LeaderProgress) and (isr := progress.propose(self._clock.monotonic())) is not None:
+            progress.begin_change(isr)
+            self._start(self._change_isr(replica, progress, isr))
+
+    async def _change_isr(self, replica: Replica, progress: LeaderProgress, isr: frozenset[int]) -> None:
+        """Until the metadata log has answered, both the former and the new members are waited for."""
+        key = PREFIX + replica.name
+        while replica.progress is progress:
+            try:
+                document = await self._registry.load(key)
+                state = self._read(replica.name, document)
+                if (state.leader, state.epoch) != (self._own, progress.epoch):
+                    replica.stop_leading()
+                    return
+                changed = state._replace(version=state.version + 1, isr=tuple(sorted(isr)))
+                if await self._registry.save(key, changed.pack(), document):
+                    if replica.progress is progress:
+                        self._take_isr(replica, progress, changed)
+                    logger.info("%s: in sync are the brokers %s", replica.name, ", ".join(map(str, sorted(isr))))
+                    return
+            except StoreError as error:
+                logger.debug("%s: who is in sync cannot be told yet: %s", replica.name, error.detail)
+                await self._clock.sleep(_AGAIN)
+
+    async def appoint(self, log: str, broker: int, *, unclean: bool) -> str:
+        """Have this broker lead a partition from now on; returns why not, or "". Raises `StoreError`.
+
+        `unclean`: also if it is not in sync; what it does not have is lost.
+        """
+        while True:
+            document = await self._registry.load(PREFIX + log)
+            state, replicas = self._read(log, document), self.find_replicas(log)
+            if broker not in replicas:
+                return f"broker {broker} has no copy of {log}; brokers {', '.join(map(str, replicas))} have"
+            if broker not in state.isr and not unclean:
+                isr = ", ".join(map(str, state.isr))
+                return f"broker {broker} is not in sync, and would lose records; brokers {isr} are"
+            if broker == state.leader:
+                return ""
+            isr_then = state.isr if broker in state.isr else (broker,)
+            changed = state._replace(version=state.version + 1, leader=broker, isr=isr_then)
+            if await self._registry.save(PREFIX + log, changed.pack(), document):
+                return ""

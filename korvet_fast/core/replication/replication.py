@@ -1,0 +1,189 @@
+"""Brokers over files that keep each other's copies: everything one of them needs for that, put together.
+
+`Replication` is what a broker has one of. `ReplicatedStore` (`store.py`) is the same for who only wants a store.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from korvet_fast.config import Settings
+from korvet_fast.core.background import BackgroundTasks
+from korvet_fast.core.clock import Clock
+from korvet_fast.core.replication.election import Election
+from korvet_fast.core.replication.fetcher import LONGEST_WAIT_MS, Fetcher
+from korvet_fast.core.replication.leading import LeaderSide
+from korvet_fast.core.replication.metadata_log import MetadataLog
+from korvet_fast.core.replication.peers import (
+    METADATA_LOG,
+    FetchedLog,
+    KeyAnswer,
+    KeyRequest,
+    KeyVerb,
+    NotCarriedOut,
+    Peers,
+)
+from korvet_fast.core.replication.registry import Registry
+from korvet_fast.core.replication.replica import Replica
+from korvet_fast.core.replication.replicas import Replicas
+from korvet_fast.core.replication.static_peers import StaticPeers
+from korvet_fast.errors import StoreError
+from korvet_fast.rate_limited_log import RateLimitedLog
+from korvet_fast.store.interface import CopyStore
+
+logger = logging.getLogger(__name__)
+
+_KEEP_UP = 0.3  # seconds between two looks at whether the metadata log has a leader
+_SOON = 0.1
+
+
+class Replication:
+    """`open`, then use, then `close`. `brokers`: the ids of all, this one included; `secret`: what they share.
+
+    `on_change` is called when somebody else is to lead a partition; set it before `open`.
+    """
+
+    def __init__(self, static: StaticPeers, local: CopyStore, peers: Peers, settings: Settings) -> None:
+        self.own = own = static.own
+        self.brokers = tuple(sorted(static.addresses))
+        self.secret = static.secret
+        self.local = local
+        self.on_change: Callable[[], None] = lambda: None
+        self._peers = peers
+        self._clock = clock = Clock()
+        self._running: list[asyncio.Task[None]] = []
+        self._background = BackgroundTasks(RateLimitedLog(clock.monotonic))
+        self.registry = Registry(clock, self._ask)
+        start = self._background.start
+        self.replicas = Replicas(own, local, self.registry, settings, clock, start, self._change)
+        self._log = MetadataLog(own, local, self.replicas.note_change)
+        self.election = Election(own, self.brokers, self._log, local, peers)
+        self.leading = LeaderSide(self._find_replica, clock, self._find_leader, self.replicas.change_isr)
+        # Who waits for more keeps up: each fetch says so.
+        wait_ms = min(LONGEST_WAIT_MS, settings.number("replica.lag.timeout") // 4)
+        others = [broker for broker in self.brokers if broker != own]
+        self._fetchers = [Fetcher(peers, clock, self._finder(broker), wait_ms) for broker in others]
+        self._metadata_fetcher = Fetcher(peers, clock, self._find_metadata_log, wait_ms, self._learn_leader)
+
+    # -- coming and going --------------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Open this broker's own store, and wait for the other brokers until the metadata log has a leader.
+
+        Raises `StoreError`.
+        """
+        await self.local.open()
+        try:
+            if await self.local.scan("topics/"):
+                raise StoreError(
+                    "the directory has topics of a broker without replication.peers; start this broker with another one"
+                )
+            await self._log.open()
+            await self.election.open()
+        except BaseException:
+            await self.local.close()
+            raise
+        for work in (
+            self.replicas.run(),
+            self._metadata_fetcher.run(),
+            self._keep_leader(),
+            *(fetcher.run() for fetcher in self._fetchers),
+        ):
+            self._running.append(self._background.start(work))
+        try:
+            await self._await_registry()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _await_registry(self) -> None:
+        complaint = ""
+        while True:
+            try:
+                await self._ask(KeyRequest(KeyVerb.LOAD))
+            except StoreError as error:
+                if error.detail != complaint:
+                    complaint = error.detail
+                    logger.info("waiting for the other brokers: %s", complaint)
+                await self._clock.sleep(_SOON)
+            else:
+                return
+
+    async def close(self) -> None:
+        """Stop copying, and close this broker's own store. Raises `StoreError`."""
+        for task in self._running:
+            task.cancel()
+        for replica in self.replicas.logs.values():
+            replica.stop_leading()
+        self._log.stop_leading()
+        await self._log.close()
+        await self._background.wait()
+        await self._peers.close()
+        await self.local.close()
+
+    # -- who leads the metadata log ----------------------------------------------------------------------------------
+
+    async def _keep_leader(self) -> None:
+        """Take up again what this broker led; learn who leads where nobody answers."""
+        complaint = ""
+        while True:
+            try:
+                if self.election.leader == self.own:
+                    why = await self.election.become_leader()
+                    if why and why != complaint:
+                        logger.info("the metadata log is not led yet: %s", why)
+                    complaint = why
+                elif not self._metadata_fetcher.reached:
+                    await self.election.ask_who_leads()
+                self._metadata_fetcher.change()
+            except StoreError as error:
+                logger.error("the metadata log: %s", error.detail)
+            await self._clock.sleep(_KEEP_UP)
+
+    def _find_metadata_log(self) -> tuple[int, Sequence[Replica]]:
+        replica, leader, epoch = self._log.replica, self.election.leader, self.election.epoch
+        if leader == self.own or replica.progress is not None or epoch < 0:
+            return leader, ()
+        if (replica.state.leader, replica.state.epoch) != (leader, epoch):
+            replica.state.forget_leader()
+            replica.state.follow_leader(leader, epoch)
+        return leader, (replica,)
+
+    def _learn_leader(self, answer: FetchedLog) -> None:
+        self._background.start(self.election.learn_leader(answer.leader, answer.epoch))
+
+    async def _ask(self, request: KeyRequest) -> KeyAnswer:
+        leader = self.election.leader
+        if leader != self.own:
+            return await self._peers.ask_keys(leader, request)
+        return await self.serve_keys(request)
+
+    async def serve_keys(self, request: KeyRequest) -> KeyAnswer:
+        """Answer for a key if this broker leads the metadata log. Raises `NotCarriedOut` and other `StoreError`s."""
+        if not self._log.is_ready:
+            raise NotCarriedOut(f"broker {self.own} does not lead the metadata log")
+        return await self._log.serve(request)
+
+    # -- who leads partitions ----------------------------------------------------------------------------------------
+
+    def _find_replica(self, log: str) -> Replica | None:
+        return self._log.replica if log == METADATA_LOG else self.replicas.logs.get(log)
+
+    def _finder(self, broker: int) -> Callable[[], tuple[int, Sequence[Replica]]]:
+        def find() -> tuple[int, Sequence[Replica]]:
+            logs = self.replicas.logs.values()
+            return broker, [one for one in logs if one.progress is None and one.state.leader == broker]
+
+        return find
+
+    def _change(self) -> None:
+        for fetcher in self._fetchers:
+            fetcher.change()
+        self.on_change()
+
+    def _find_leader(self, log: str) -> tuple[int, int]:
+        """The id of who leads a log, and the epoch; -1 where that is not known."""
+        if log == METADATA_LOG:
+            return self.election.leader, self.election.epoch
+        state = self.replicas.find_state(log)
+        return (state.leader, state.epoch) if state is not None else (-1, -1)

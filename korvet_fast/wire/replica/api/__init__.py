@@ -1,0 +1,1 @@
+"""One file per request of a peer: translate, call core, translate back."""

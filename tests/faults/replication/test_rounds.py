@@ -1,0 +1,88 @@
+"""Leaders are killed, moved, paused while idempotent producers write with acks=all: nothing is lost or doubled.
+
+Two rounds in the suite, one of which kills; KORVET_TEST_ROUNDS says how many, KORVET_TEST_SEED which.
+"""
+
+import os
+import random
+import signal
+import time
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+
+from faults.redis.load import Load
+from faults.replication.trio import Trio
+
+ROUNDS = int(os.environ.get("KORVET_TEST_ROUNDS", "2"))
+SEED = int(os.environ.get("KORVET_TEST_SEED", "20260101"))
+PARTITIONS = 3
+LONGER = 2.5  # seconds: than the lag timeout
+
+
+class Chaos:
+    """What happens to the brokers. `registry`: who leads the metadata log."""
+
+    def __init__(self, trio: Trio, load: Load, chance: random.Random) -> None:
+        self.trio = trio
+        self.load = load
+        self.chance = chance
+        self.registry = 1
+
+    def kill(self, broker: int) -> None:
+        """kill -9; the others go on, and it comes back as a follower."""
+        self.trio.brokers[broker].kill()
+        self.replace(broker)
+        self.load.wait_for(20)
+        self.trio.start(broker)
+
+    def pause(self, broker: int) -> None:
+        """Stopped for longer than a follower may be silent; it does not know that when it wakes."""
+        process = self.trio.brokers[broker].process
+        assert process is not None
+        process.send_signal(signal.SIGSTOP)
+        try:
+            time.sleep(LONGER)
+            self.replace(broker)
+            self.load.wait_for(20)
+        finally:
+            process.send_signal(signal.SIGCONT)
+
+    def move(self, broker: int) -> None:
+        """Everything that the broker leads is led by others, while it lives."""
+        self.replace(broker)
+        self.load.wait_for(20)
+
+    def replace(self, broker: int) -> None:
+        """Have others lead what this one leads."""
+        self.trio.away = self.trio.brokers[broker]
+        others = [one for one in (1, 2, 3) if one != broker]
+        if self.registry == broker:
+            self.registry = self.chance.choice(others)
+            self.trio.appoint("@registry", 0, self.registry)
+        for index, found in self.trio.describe("load").items():
+            if found.leader in (broker, -1):
+                self.trio.appoint("load", index, self.chance.choice(others))
+
+
+@pytest.mark.timeout(300 + 60 * ROUNDS)
+def test_nothing_that_was_acknowledged_is_lost(tmp_path: Path) -> None:
+    chance = random.Random(SEED)
+    with Trio(tmp_path) as trio:
+        trio.create("load", PARTITIONS)
+        load = Load(trio.bootstrap, partitions=PARTITIONS)
+        with load.running():
+            chaos = Chaos(trio, load, chance)
+            kinds = cycle((chaos.kill, chaos.pause, chaos.move))
+            print(f"seed {SEED}")
+            for number in range(ROUNDS):
+                load.wait_for(20)
+                what, broker = next(kinds), chance.choice((1, 2, 3))
+                print(f"round {number}: {what.__name__} {broker}", flush=True)
+                what(broker)
+                trio.wait_for("load", lambda one: one.leader > 0 and len(one.isrs) == 3)
+            load.wait_for(20)
+        assert load.check(trio.brokers[1].port) == set()
+        total = sum(writer.sent for writer in load.writers)
+    print(f"{ROUNDS} rounds, {total:,} records")

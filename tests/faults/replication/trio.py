@@ -1,0 +1,115 @@
+"""Three brokers that keep each other's copies, as processes: they are killed, paused and moved while clients write."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, PartitionMetadata
+
+from broker_process import BrokerProcess
+from redis_server import free_port
+
+# Out of sync after a second and a half of silence: the machine that runs this may be slow, and a false alarm is no
+# error.
+QUICK = ("replica.lag.timeout=1500", "broker.heartbeat.interval.ms=300", "broker.session.timeout.ms=1500")
+PATIENCE = 240.0  # seconds
+
+
+class Trio:
+    """Brokers 1, 2 and 3. `with` starts them and ends them. `brokers` has them by id."""
+
+    def __init__(self, place: Path, *settings: str, more: Sequence[str] = QUICK) -> None:
+        self.away: BrokerProcess | None = None  # not to be asked
+        self.secret = place / "secret"
+        self.secret.write_text("what only the three of them know\n")
+        self.ports = {identity: free_port() for identity in (1, 2, 3)}
+        self.peers = ",".join(f"{identity}@127.0.0.1:{port}" for identity, port in self.ports.items())
+        self.brokers = {identity: self._make(place, identity, *more, *settings) for identity in (1, 2, 3)}
+
+    def _make(self, place: Path, identity: int, *settings: str) -> BrokerProcess:
+        return BrokerProcess(
+            place / f"broker-{identity}",
+            f"node.id={identity}",
+            f"replication.peers={self.peers}",
+            f"replication.secret.file={self.secret}",
+            *settings,
+            arguments=("--listen", f"replica://127.0.0.1:{self.ports[identity]}"),
+        )
+
+    def __enter__(self) -> "Trio":
+        self.start(1, 2, 3)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for broker in self.brokers.values():
+            broker.kill()
+
+    def start(self, *identities: int) -> None:
+        """Start these, side by side: one alone waits for another one."""
+        failures: list[BaseException] = []
+
+        def begin(broker: BrokerProcess) -> None:
+            try:
+                broker.start()
+            except BaseException as error:  # noqa: BLE001  (of a thread: told below)
+                failures.append(error)
+
+        threads = [threading.Thread(target=begin, args=(self.brokers[identity],)) for identity in identities]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
+
+    @property
+    def bootstrap(self) -> str:
+        """All three."""
+        return ",".join(broker.bootstrap for broker in self.brokers.values())
+
+    def create(self, topic: str, partitions: int, minimum: int = 2) -> None:
+        """A topic with three copies."""
+        self.run("topic", "create", topic, "--partitions", str(partitions), "--replication-factor", "3", "--config",
+                 f"min.insync.replicas={minimum}")  # fmt: skip
+        self.wait_for(topic, lambda one: one.leader > 0 and len(one.isrs) == 3)
+
+    def run(self, *arguments: str, within: float = PATIENCE) -> str:
+        """A command of ours, again and again until it succeeds: brokers come and go meanwhile."""
+        deadline = time.monotonic() + within
+        while True:
+            done = self.run_once(*arguments)
+            if done.returncode == 0:
+                return done.stdout
+            assert time.monotonic() < deadline, done.stdout + done.stderr + self.tell()
+            time.sleep(0.1)
+
+    def run_once(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        alive = ",".join(broker.bootstrap for broker in self.brokers.values() if broker is not self.away)
+        command = [sys.executable, "-m", "korvet_fast", *arguments, "--bootstrap", alive]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    def appoint(self, topic: str, partition: int, broker: int) -> None:
+        """Have a broker lead a partition, or `@registry`."""
+        self.run("partition", "lead", topic, str(partition), "--broker", str(broker))
+
+    def describe(self, topic: str) -> dict[int, PartitionMetadata]:
+        """The partitions of a topic as clients see them."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0, "socket.timeout.ms": 5_000})
+        return dict(admin.list_topics(topic, timeout=60).topics[topic].partitions)
+
+    def wait_for(self, topic: str, rule: "object", within: float = PATIENCE) -> None:
+        """Until the rule holds for every partition."""
+        deadline = time.monotonic() + within
+        while not all(map(rule, (found := self.describe(topic)).values())):  # type: ignore[call-overload]
+            seen = {one.id: (one.leader, one.isrs) for one in found.values()}
+            assert time.monotonic() < deadline, f"{seen}{self.tell()}"
+            time.sleep(0.05)
+
+    def tell(self) -> str:
+        """The last lines of all logs."""
+        return "".join(
+            f"\n-- broker {identity}\n" + "".join(broker.log[-20:]) for identity, broker in self.brokers.items()
+        )

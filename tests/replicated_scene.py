@@ -1,0 +1,179 @@
+"""Brokers that keep each other's copies, in one process: real files, and links between them that a test cuts."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from korvet_fast.config import read_settings
+from korvet_fast.core.replication.peers import (
+    EpochEnd,
+    EpochRequest,
+    FetchedLog,
+    FetchPosition,
+    KeyAnswer,
+    KeyRequest,
+    NotCarriedOut,
+    Vote,
+    VoteRequest,
+)
+from korvet_fast.core.replication.replica import Replica
+from korvet_fast.core.replication.replication import Replication
+from korvet_fast.core.replication.secret import Secret
+from korvet_fast.core.replication.static_peers import StaticPeers
+from korvet_fast.core.replication.store import ReplicatedStore
+from korvet_fast.core.topics.topic import Document
+from korvet_fast.endpoint import Address
+from korvet_fast.errors import OutcomeUnknown
+from korvet_fast.store.embedded.store import EmbeddedStore
+from korvet_fast.store.types import WHOLE
+from store.record_batches import make_record_batch, read_all
+
+T = TypeVar("T")
+PATIENCE = 240.0  # seconds
+
+
+class ScenePeers:
+    """What one broker asks the others, over links that may be cut."""
+
+    def __init__(self, scene: "ReplicatedScene", own: int) -> None:
+        self._scene = scene
+        self._own = own
+
+    async def _ask(self, broker: int, work: Callable[[Replication], Awaitable[T]]) -> T:
+        await asyncio.sleep(0)
+        asked, link = self._scene.brokers.get(broker), frozenset((self._own, broker))
+        if asked is None or link in self._scene.cut:
+            raise NotCarriedOut(f"broker {broker} is not there")
+        answer = await work(asked)
+        if link in self._scene.cut:
+            raise OutcomeUnknown(f"broker {broker} did not answer")
+        return answer
+
+    async def fetch(self, broker: int, positions: Sequence[FetchPosition], wait_ms: int) -> list[FetchedLog]:
+        asked = [one for one in positions if (self._own, one.log) not in self._scene.mute]
+        if not asked:
+            raise NotCarriedOut("this log is not copied now")
+        answers = await self._ask(broker, lambda there: there.leading.fetch(self._own, asked, wait_ms))
+        return [one for one in answers if (self._own, one.log) not in self._scene.mute]
+
+    async def find_epoch_ends(self, broker: int, asked: Sequence[EpochRequest]) -> list[EpochEnd]:
+        async def work(there: Replication) -> list[EpochEnd]:
+            return there.leading.find_epoch_ends(asked)
+
+        return await self._ask(broker, work)
+
+    async def ask_keys(self, broker: int, request: KeyRequest) -> KeyAnswer:
+        return await self._ask(broker, lambda asked: asked.serve_keys(request))
+
+    async def vote(self, broker: int, request: VoteRequest) -> Vote:
+        return await self._ask(broker, lambda asked: asked.election.vote(request))
+
+    async def close(self) -> None:
+        """There are no connections."""
+
+
+class ReplicatedScene:
+    """`async with` starts brokers 1, 2 and 3. `cut`: pairs that do not reach each other.
+
+    `mute`: brokers that do not copy a log, though they are there.
+    """
+
+    def __init__(self, place: Path, *settings: str, count: int = 3) -> None:
+        self.brokers: dict[int, Replication] = {}
+        self.stores: dict[int, ReplicatedStore] = {}
+        self.cut: set[frozenset[int]] = set()
+        self.mute: set[tuple[int, str]] = set()
+        self._place = place
+        self._settings = read_settings(["replica.lag.timeout=400", *settings])
+        self.ids = tuple(range(1, count + 1))
+
+    async def __aenter__(self) -> Self:
+        await self.start(*self.ids)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for identity in list(self.brokers):
+            await self.stop(identity)
+
+    async def start(self, *identities: int) -> None:
+        """Start these; it returns when the metadata log has a leader."""
+        opening = []
+        for identity in identities:
+            static = StaticPeers(identity, dict.fromkeys(self.ids, Address("", 0)), Secret(b"known to all"))
+            local = EmbeddedStore(self._place / str(identity))
+            broker = Replication(static, local, ScenePeers(self, identity), self._settings)
+            self.brokers[identity], self.stores[identity] = broker, ReplicatedStore(broker)
+            opening.append(broker.open())
+        await asyncio.gather(*opening)
+
+    async def stop(self, identity: int) -> None:
+        """The broker is gone."""
+        del self.stores[identity]
+        await self.brokers.pop(identity).close()
+
+    def isolate(self, identity: int) -> None:
+        """Nobody reaches this broker, and it reaches nobody."""
+        self.cut = {frozenset((identity, other)) for other in self.ids if other != identity}
+
+    async def create(self, topic: str = "orders", replicas: Sequence[int] = (1, 2, 3), **configs: Any) -> str:
+        """A topic of one partition; returns its log. A setting's dots are written as underscores."""
+        own = {name.replace("_", "."): str(value) for name, value in configs.items()}
+        document = Document(topic.encode().ljust(16, b"\0"), 1, own, replicas=[list(replicas)])
+        assert await self.stores[replicas[0]].save(f"topics/{topic}", document.pack(), None)
+        log = f"{topic}:0"
+        for identity in replicas:
+            if identity in self.brokers:
+                await self.until(lambda identity=identity: log in self.brokers[identity].replicas.logs)
+        return log
+
+    async def acquire(self, log: str, identity: int) -> int:
+        """Lead a log; returns the epoch."""
+        return (await self.stores[identity].acquire(log, WHOLE, epoch=0, floor=0)).epoch
+
+    async def appoint(self, log: str, identity: int, *, unclean: bool = False) -> str:
+        """Have this broker lead; why not, or ""."""
+        why = await self.brokers[identity].replicas.appoint(log, identity, unclean=unclean)
+        if not why:
+            await self.until(lambda: self.brokers[identity].replicas.find_leader(log) == identity)
+            await self.acquire(log, identity)
+        return why
+
+    async def appoint_metadata(self, identity: int, *, unclean: bool = False) -> None:
+        """Have this broker lead the metadata log; all who can know of it."""
+        while await self.brokers[identity].election.become_leader(unclean=unclean) != "":
+            await asyncio.sleep(0.01)  # it is still copying
+
+    def append(self, log: str, identity: int, count: int = 1) -> "asyncio.Future[None]":
+        """Append a batch; the future ends when it is safe."""
+        replica = self.replica(log, identity)
+        assert replica.progress is not None
+        batch = make_record_batch(replica.end, count)
+        batch.data[12:16] = replica.progress.epoch.to_bytes(4, "big")
+        return self.stores[identity].open_log(log).append([batch], replica.end, sync=True).durable
+
+    def replica(self, log: str, identity: int) -> Replica:
+        return self.brokers[identity].replicas.logs[log]
+
+    async def read(self, log: str, identity: int) -> list[int]:
+        """The offsets that a broker's own copy has."""
+        return await read_all(self.brokers[identity].local, log)
+
+    async def until(self, rule: Callable[[], object]) -> None:
+        """Wait until it holds."""
+        async with asyncio.timeout(PATIENCE):
+            while not rule():
+                await asyncio.sleep(0.01)
+
+    async def isr(self, log: str, identity: int, *members: int) -> None:
+        """Wait until this broker knows that these are in sync."""
+        state = self.brokers[identity].replicas.find_state
+
+        def settled() -> bool:
+            found = state(log)
+            return found is not None and found.isr == members
+
+        await self.until(settled)

@@ -1,0 +1,51 @@
+"""A log that is a copy of another one: it begins where that one does, and `@registry:0` is a log like others."""
+
+from pathlib import Path
+
+from korvet_fast.store.embedded.store import EmbeddedStore
+from store.engines import EmbeddedEngine
+from store.record_batches import fill, make_record_batch, read_all
+
+LOG = "orders:0"
+
+
+async def test_a_log_begins_above_0(tmp_path: Path) -> None:
+    engine = EmbeddedEngine(tmp_path)
+    store = engine.make()
+    await store.open()
+    await fill(store, LOG, 3, 3, sync=True)
+    await store.restart(LOG, 70)
+    assert (await store.bounds(LOG))[:3] == (70, 70, 70)
+    assert await read_all(store, LOG) == []
+    await store.open_log(LOG).append([make_record_batch(70, 4)], 70, sync=True).durable
+    engine.crash(store)
+    store = engine.make()
+    await store.open()
+    assert (await store.bounds(LOG))[:3] == (70, 74, 74)
+    assert await read_all(store, LOG) == [70, 71, 72, 73]
+    await store.close()
+
+
+async def test_an_empty_log_that_begins_above_0_is_found_again(tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path)
+    await store.open()
+    await store.restart(LOG, 5)
+    await store.open_log(LOG).append((), 5, sync=True).durable
+    await store.close()
+    store = EmbeddedStore(tmp_path)
+    await store.open()
+    assert (await store.bounds(LOG))[:3] == (5, 5, 5)
+    await store.close()
+
+
+async def test_the_metadata_log_is_a_log(tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path)
+    await store.open()
+    assert await store.save("a/b", b"1", None)
+    await fill(store, "@registry:0", 2, sync=True)
+    await store.close()
+    store = EmbeddedStore(tmp_path)
+    await store.open()
+    assert await store.load("a/b") == b"1"
+    assert await read_all(store, "@registry:0") == [0, 1]
+    await store.close()

@@ -1,0 +1,191 @@
+"""Three brokers over files: what is safe stays, whoever leads, and the copies become the same again."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from korvet_fast.core.replication.peers import EpochRequest, FetchPosition
+from korvet_fast.errors import KorvetError, StoreError
+from korvet_fast.store.types import NotLeader, OffsetConflict
+from replicated_scene import ReplicatedScene
+
+
+async def test_what_is_acknowledged_is_on_every_disk_in_sync(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create(min_insync_replicas=2)
+        await scene.acquire(log, 1)
+        await scene.append(log, 1, 3)
+        await scene.append(log, 1, 2)
+        for identity in scene.ids:
+            assert await scene.read(log, identity) == [0, 1, 2, 3, 4]
+        assert (await scene.stores[1].bounds(log)).durable == 5
+
+
+async def test_who_is_not_named_does_not_become_the_leader(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create()
+        with pytest.raises(NotLeader, match="is to be led by broker 1"):
+            await scene.acquire(log, 2)
+        with pytest.raises(OffsetConflict):
+            scene.stores[2].open_log(log).append((), 0, sync=True)
+
+
+async def test_a_follower_that_is_away_is_in_sync_no_more_and_comes_back(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create(min_insync_replicas=2)
+        await scene.acquire(log, 1)
+        await scene.append(log, 1)
+        await scene.stop(3)
+        await scene.append(log, 1)  # waits until broker 3 does not count
+        assert await scene.read(log, 2) == [0, 1]
+        await scene.isr(log, 2, 1, 2)
+        await scene.start(3)
+        await scene.isr(log, 1, 1, 2, 3)
+        assert await scene.read(log, 3) == [0, 1]
+
+
+async def test_alone_the_leader_acknowledges_nothing(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create(min_insync_replicas=2)
+        await scene.acquire(log, 1)
+        await scene.append(log, 1)
+        scene.mute = {(2, log), (3, log)}
+        waiting = scene.append(log, 1)
+        await scene.isr(log, 1, 1)
+        why = scene.stores[1].durability_error(log, True, 2)
+        assert why is not None
+        assert "only the brokers 1 are in sync" in why
+        assert not waiting.done()
+        assert scene.replica(log, 1).high_watermark == 1
+
+
+async def test_a_former_leader_truncates_what_nobody_else_has(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create(min_insync_replicas=2)
+        first = await scene.acquire(log, 1)
+        await scene.append(log, 1, 2)
+        await scene.appoint_metadata(2)
+        scene.isolate(1)
+        lost = scene.append(log, 1, 5)
+        assert await scene.appoint(log, 2) == ""
+        await scene.append(log, 2, 3)
+        assert not lost.done()
+        scene.cut.clear()
+        with pytest.raises(OffsetConflict):
+            await lost
+        await scene.isr(log, 2, 1, 2, 3)
+        for identity in scene.ids:
+            assert await scene.read(log, identity) == [0, 1, 2, 3, 4]
+        assert [entry[1] for entry in scene.replica(log, 1).epochs.entries] == [0, 2]
+        assert scene.replica(log, 1).epochs.last > first
+
+
+async def test_who_is_not_in_sync_is_named_only_uncleanly(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create(min_insync_replicas=2)
+        await scene.acquire(log, 1)
+        await scene.append(log, 1)
+        scene.mute = {(3, log)}
+        await scene.append(log, 1, 2)
+        assert await scene.appoint(log, 3) == "broker 3 is not in sync, and would lose records; brokers 1, 2 are"
+        assert await scene.appoint(log, 3, unclean=True) == ""
+        scene.mute.clear()
+        await scene.isr(log, 3, 1, 2, 3)
+        for identity in scene.ids:
+            assert await scene.read(log, identity) == [0]
+
+
+async def test_a_broker_whose_disk_is_gone_does_not_become_the_leader(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create(min_insync_replicas=2)
+        await scene.acquire(log, 1)
+        await scene.append(log, 1, 2)
+        await scene.appoint_metadata(2)
+        await scene.stop(1)
+        (tmp_path / "1").rename(tmp_path / "gone")
+        await scene.start(1)
+        await scene.until(lambda: log in scene.brokers[1].replicas.logs)
+        with pytest.raises(StoreError, match="this broker's copy is gone"):
+            await scene.acquire(log, 1)
+        assert await scene.appoint(log, 3) == ""
+        await scene.until(lambda: scene.replica(log, 1).state.end == 2)
+        assert await scene.read(log, 1) == [0, 1]
+
+
+async def test_retention_of_the_leader_is_followed(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create(min_insync_replicas=2)
+        await scene.acquire(log, 1)
+        for _ in range(4):
+            await scene.append(log, 1, 5)
+        assert (await scene.stores[1].delete_records(log, 10)).start == 10
+        await scene.append(log, 1)
+        await scene.until(lambda: scene.replica(log, 2).start == scene.replica(log, 3).start == 10)
+        with pytest.raises(KorvetError, match="OFFSET_OUT_OF_RANGE"):
+            await scene.stores[1].delete_records(log, 1000)
+
+
+async def test_a_follower_too_far_behind_begins_where_the_leader_does(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create(min_insync_replicas=2)
+        await scene.acquire(log, 1)
+        await scene.append(log, 1, 3)
+        await scene.stop(3)
+        for _ in range(3):
+            await scene.append(log, 1, 4)
+        await scene.stores[1].delete_records(log, 9)  # within a batch, which stays whole
+        await scene.start(3)
+        await scene.isr(log, 1, 1, 2, 3)
+        assert await scene.read(log, 3) == list(range(7, 15))
+        assert scene.replica(log, 3).start == 9
+
+
+async def test_a_deleted_topic_leaves_nothing(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create()
+        await scene.acquire(log, 1)
+        await scene.append(log, 1)
+        store = scene.stores[2]
+        await store.drop(log)
+        assert await store.save("topics/orders", None, await store.load("topics/orders"))
+        for identity in scene.ids:
+            await scene.until(lambda identity=identity: log not in scene.brokers[identity].replicas.logs)
+            await scene.until(lambda identity=identity: not (tmp_path / str(identity) / "orders-0").exists())
+
+
+async def test_a_peer_that_lies_harms_nobody(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create(min_insync_replicas=2)
+        epoch = await scene.acquire(log, 1)
+        await scene.append(log, 1, 3)
+        leading = scene.brokers[1].leading
+
+        async def ask(follower: int, epoch: int, offset: int, name: str = log) -> str:
+            (answer,) = await leading.fetch(follower, [FetchPosition(name, epoch, offset)], 0)
+            return str(answer.error)
+
+        assert await ask(2, epoch, 4) == "OFFSET_OUT_OF_RANGE"  # beyond the end
+        assert await ask(2, epoch - 1, 3) == "FENCED_LEADER_EPOCH"
+        assert await ask(2, epoch + 1, 3) == "UNKNOWN_LEADER_EPOCH"
+        assert await ask(9, epoch, 3) == "NOT_LEADER_OR_FOLLOWER"  # no replica
+        assert await ask(1, epoch, 3) == "NOT_LEADER_OR_FOLLOWER"  # the leader itself
+        assert await ask(2, epoch, 3, "strange:0") == "NOT_LEADER_OR_FOLLOWER"
+        assert await ask(2, epoch, 1) == ""  # it goes back
+        assert scene.replica(log, 1).high_watermark == 3
+        (end,) = leading.find_epoch_ends([EpochRequest(log, epoch - 1, 0)])
+        assert end.error == "FENCED_LEADER_EPOCH"
+
+
+async def test_all_survives_a_restart_of_everybody(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create(min_insync_replicas=2)
+        first = await scene.acquire(log, 1)
+        await scene.append(log, 1, 3)
+        assert await scene.stores[2].save("some/key", b"1", None)
+    async with ReplicatedScene(tmp_path) as scene:
+        assert await scene.stores[3].load("some/key") == b"1"
+        await scene.until(lambda: log in scene.brokers[1].replicas.logs)
+        assert await scene.acquire(log, 1) > first
+        await asyncio.wait_for(scene.append(log, 1), 60)
+        assert await scene.read(log, 1) == [0, 1, 2, 3]

@@ -1,0 +1,162 @@
+"""Who connects to a replica listener proves to be a peer before anything else is answered."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from korvet_fast.config import read_settings
+from korvet_fast.core.broker import Broker
+from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.core.replication.replication import Replication
+from korvet_fast.core.replication.secret import Secret, make_nonce
+from korvet_fast.core.replication.static_peers import StaticPeers, read_static_peers
+from korvet_fast.core.replication.store import ReplicatedStore
+from korvet_fast.endpoint import Address
+from korvet_fast.errors import CodecError, SettingError
+from korvet_fast.store.embedded.store import EmbeddedStore
+from korvet_fast.wire.dialect import CloseConnection
+from korvet_fast.wire.kafka.errors import CODES
+from korvet_fast.wire.kafka.shapes.fetch import FETCH
+from korvet_fast.wire.kafka.shapes.message import Message
+from korvet_fast.wire.replica.dialect import ReplicaDialect
+from korvet_fast.wire.replica.session import Session
+from korvet_fast.wire.replica.shapes import CHALLENGE, KEYS, PROVE, VOTE
+from replicated_scene import ReplicatedScene, ScenePeers
+
+SECRET = Secret(b"what all of them know")
+OWN, PEER = 1, 2
+
+
+class PeerScene:
+    """Broker 1's listener, and one connection to it. `frames`: what cuts that connection's bytes."""
+
+    def __init__(self, place: Path) -> None:
+        static = StaticPeers(OWN, dict.fromkeys((1, 2, 3), Address("", 0)), SECRET)
+        settings = read_settings([])
+        peers = ScenePeers(ReplicatedScene(place), OWN)
+        replication = Replication(static, EmbeddedStore(place), peers, settings)
+        broker = Broker(ReplicatedStore(replication), settings, replication=replication)
+        dialect = ReplicaDialect(broker, 0, FairExecutor(1, "check"))
+        self.frames = dialect.frames()
+        self.session: Session = dialect.session("peer")
+
+    async def ask(self, message: Message, version: int = 0, **values: Any) -> dict[str, Any]:
+        header = {"api_key": message.key, "api_version": version, "correlation_id": 1, "client_id": "peer"}
+        reply = await self.session.handle(bytearray(message.request.encode(header | values, version)))
+        return dict(message.response.decode(b"".join(map(bytes, reply))[4:], version, 1000))
+
+    async def challenge(self, broker: int = PEER, expected: int = OWN) -> tuple[bytes, dict[str, Any]]:
+        nonce = make_nonce()
+        return nonce, await self.ask(CHALLENGE, broker_id=broker, expected_id=expected, nonce=nonce)
+
+    async def enter(self, secret: Secret = SECRET, claimed: int = PEER) -> None:
+        """Prove to be broker 2, or say so."""
+        nonce, answer = await self.challenge()
+        proof = secret.prove(claimed, OWN, answer["nonce"], nonce, accepts=False)
+        await self.ask(PROVE, proof=proof)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> PeerScene:
+    return PeerScene(tmp_path)
+
+
+def fetch_values(**values: Any) -> dict[str, Any]:
+    row = {"partition": 0, "current_leader_epoch": 0, "fetch_offset": 0, "partition_max_bytes": 1}
+    topics = [{"topic": "orders", "partitions": [row]}]
+    return {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1, "topics": topics} | values
+
+
+async def test_a_peer_comes_in(scene: PeerScene) -> None:
+    nonce, answer = await scene.challenge()
+    assert SECRET.is_proof(answer["proof"], OWN, PEER, nonce, answer["nonce"], accepts=True)
+    await scene.ask(PROVE, proof=SECRET.prove(PEER, OWN, answer["nonce"], nonce, accepts=False))
+    answer = await scene.ask(FETCH, 12, **fetch_values(replica_id=PEER))
+    assert answer["responses"][0]["partitions"][0]["error_code"] == CODES["NOT_LEADER_OR_FOLLOWER"]
+    assert (await scene.ask(KEYS, verb=0, key="k", changes=[]))["error_code"] == CODES["NOT_LEADER_OR_FOLLOWER"]
+
+
+@pytest.mark.parametrize("message", [FETCH, KEYS, VOTE], ids=lambda message: message.name)
+async def test_a_stranger_gets_nothing(scene: PeerScene, message: Message) -> None:
+    with pytest.raises(CloseConnection, match="has not proved to be one"):
+        await scene.session.handle(bytearray(message.key.to_bytes(2, "big") + bytes(40)))
+
+
+async def test_who_does_not_know_the_secret_stays_outside(scene: PeerScene) -> None:
+    with pytest.raises(CloseConnection, match="does not know the secret"):
+        await scene.enter(Secret(b"something else that was guessed"))
+    assert scene.session.follower == -1
+
+
+async def test_a_proof_holds_for_one_broker(scene: PeerScene) -> None:
+    with pytest.raises(CloseConnection, match="says to be broker 2 does not know"):
+        await scene.enter(claimed=3)
+
+
+async def test_the_proof_of_the_other_side_is_none(scene: PeerScene) -> None:
+    """Sent back, what the listener proved with proves nothing."""
+    _, answer = await scene.challenge()
+    with pytest.raises(CloseConnection, match="does not know the secret"):
+        await scene.ask(PROVE, proof=answer["proof"])
+
+
+@pytest.mark.parametrize(("broker", "expected"), [(9, OWN), (OWN, OWN), (PEER, 3)], ids=["unknown", "itself", "other"])
+async def test_who_is_no_peer_is_told_nothing(scene: PeerScene, broker: int, expected: int) -> None:
+    with pytest.raises(CloseConnection):
+        await scene.challenge(broker, expected)
+
+
+async def test_there_is_one_challenge(scene: PeerScene) -> None:
+    await scene.challenge()
+    with pytest.raises(CloseConnection, match="a second one"):
+        await scene.challenge()
+
+
+async def test_a_proof_of_nothing(scene: PeerScene) -> None:
+    with pytest.raises(CloseConnection, match="a proof of nothing"):
+        await scene.ask(PROVE, proof=b"")
+
+
+async def test_a_peer_that_claims_another_id_is_cut_off(scene: PeerScene) -> None:
+    await scene.enter()
+    with pytest.raises(CloseConnection, match="broker 2 says to be broker 3"):
+        await scene.ask(FETCH, 12, **fetch_values(replica_id=3))
+
+
+async def test_requests_are_small_until_it_is_known_who_sends_them(scene: PeerScene) -> None:
+    await scene.enter()
+    assert scene.frames.feed((1 << 20).to_bytes(4, "big")) == []
+    assert scene.frames.announced == 1 << 20
+
+
+async def test_a_large_request_of_a_stranger_is_not_waited_for(scene: PeerScene) -> None:
+    with pytest.raises(CodecError, match="OVERSIZE"):
+        scene.frames.feed((1 << 20).to_bytes(4, "big"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (["node.id=1"], "has to name the file of the secret"),
+        (["node.id=4"], "node.id=4 is not among replication.peers"),
+        ([], "say which of them this broker is"),
+        (["node.id=1", "replication.secret.file=/nowhere"], "/nowhere: No such file"),
+    ],
+    ids=["no secret", "not among them", "no id", "no file"],
+)
+def test_settings_that_cannot_be(settings: list[str], words: str) -> None:
+    with pytest.raises(SettingError, match=words):
+        read_static_peers(read_settings(["replication.peers=1@a:1,2@b:2", *settings]))
+
+
+def test_a_secret_that_is_too_short(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("short")
+    settings = ["replication.peers=1@a:1,2@b:2", "node.id=1", f"replication.secret.file={tmp_path}/secret"]
+    with pytest.raises(SettingError, match="has 5 characters, and needs 16"):
+        read_static_peers(read_settings(settings))
+
+
+def test_a_broker_named_twice() -> None:
+    with pytest.raises(SettingError, match="names broker 1 twice"):
+        read_static_peers(read_settings(["replication.peers=1@a:1,1@b:2", "node.id=1"]))
