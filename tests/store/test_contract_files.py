@@ -7,6 +7,7 @@ import pytest
 
 from korvet_fast.errors import StoreError
 from korvet_fast.store.interface import PlainFiles, Store
+from korvet_fast.store.types import Bounds
 from store.engines import EmbeddedEngine, Engine
 
 
@@ -35,7 +36,7 @@ async def test_a_file_holds_what_was_written_last(rewinding_engine: Engine) -> N
         assert await files.read("a.json") == b"short"
         assert [await files.read(f"{number}.json") for number in range(20)] == [b"%d" % n for n in range(20)]
         assert await scene.store.scan("") == {}  # they are no keys, and no logs
-        assert await scene.read_all("a.json") == []
+        assert await scene.store.bounds("a.json") == Bounds(0, 0, 0, 0)
 
 
 async def test_a_write_that_fails_says_so_and_leaves_what_was_there(embedded: EmbeddedEngine) -> None:
