@@ -28,7 +28,7 @@ minSessionTimeout={2 * TICK}
 maxSessionTimeout=60000
 maxClientCnxns=0
 clientPortAddress=127.0.0.1
-4lw.commands.whitelist=ruok
+4lw.commands.whitelist=srvr
 """
 
 
@@ -69,8 +69,8 @@ class ZooKeeperServer(PausableProcess):
     def _answers(self) -> bool:
         try:
             with socket.create_connection(("127.0.0.1", self.port), 1.0) as connection:
-                connection.sendall(b"ruok")
-                return connection.recv(10) == b"imok"
+                connection.sendall(b"srvr")  # `ruok` is answered before sessions are served
+                return connection.recv(17) == b"Zookeeper version"
         except OSError:
             return False
 

@@ -31,7 +31,8 @@ class Consumer:
     def __init__(self, where: ConnectString, member: str) -> None:
         self.found: list[tuple[str, int, str]] = []
         command = [sys.executable, "-m", "korvet_reference.legacy_group", str(where), GROUP, member, TOPIC]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
         threading.Thread(target=self._follow, daemon=True).start()
 
     def _follow(self) -> None:

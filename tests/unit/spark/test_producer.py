@@ -96,13 +96,13 @@ class Brokers:
             return "NOT_LEADER_OR_FOLLOWER"
         (batch,) = _native.validate_batches(records, 1 << 20)  # a broker takes one batch for each partition
         log, known = self.logs[partition], self.producers[partition]
-        if batch.numbers is not None:
+        if batch.producer_sequence is not None:
             try:
-                if known.check(batch.numbers) is not None:
+                if known.check(batch.producer_sequence) is not None:
                     return ""
             except KorvetError as error:  # of what is older than five batches a broker need not know anything
                 return error.error.replace("DUPLICATE", "OUT_OF_ORDER")
-            known.add(batch.numbers, len(log), 0, 0.0)
+            known.add(batch.producer_sequence, len(log), 0, 0.0)
         log += read_values(records)
         return ""
 
