@@ -154,27 +154,24 @@ def _describe_topic(topic: Topic, request: Values) -> Values:
 
 def _describe_partition(session: Session, topic: Topic, index: int, known: Collection[int]) -> Values:
     leader, epoch = session.broker.find_leader(topic, index)
-    if leader not in known:
-        session.broker.cluster.refresh_soon()
-        replicas, isr = session.broker.find_replicas(topic, index)
-        return {
+    if leader in known:
+        alone = [leader]
+        row = {
             "partition_index": index,
-            "leader_id": -1,
+            "leader_id": leader,
             "leader_epoch": epoch,
-            "error_code": _NO_LEADER,
-            "replica_nodes": list(replicas),
-            "isr_nodes": list(isr),
+            "replica_nodes": alone,
+            "isr_nodes": alone,
         }
-    replicas, isr = session.broker.find_replicas(topic, index)
-    alone = [leader]
-    return {
-        "partition_index": index,
-        "leader_id": leader,
-        "leader_epoch": epoch,
-        "replica_nodes": list(replicas) or alone,
-        "isr_nodes": list(isr) or alone,
-        "offline_replicas": [broker for broker in replicas if broker not in known],
-    }
+    else:
+        session.broker.cluster.refresh_soon()
+        row = {"partition_index": index, "leader_id": -1, "leader_epoch": epoch, "error_code": _NO_LEADER}
+    if topic.replicas:
+        replicas, isr = session.broker.find_replicas(topic, index)
+        if replicas:
+            row |= {"replica_nodes": list(replicas), "isr_nodes": list(isr)}
+            row["offline_replicas"] = [broker for broker in replicas if broker not in known]
+    return row
 
 
 def _find_brokers(session: Session) -> Collection[int]:
