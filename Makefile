@@ -9,7 +9,7 @@ PY := $(BIN)/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-rust test-python test-spark test-bench lint checks format stubs diagrams develop native wheel wheel-install tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate replication-model replication-rounds
+.PHONY: help demo demo-spark test test-rust test-python test-spark test-legacy test-bench lint checks format stubs diagrams reference develop native wheel wheel-install tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate producer-rounds producer-outage replication-model replication-rounds
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -18,7 +18,7 @@ demo: $(VENV)/.tools-demo wheel  ## build and install the wheel, send 336,776 fl
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
 	@$(PY) -m examples.flights $(STORE)
 
-test:  ## lint and every test but Spark's and the benchmarks': Rust, Python, real clients, faults (KORVET_TEST_REQUIRE=all forbids skips)
+test:  ## lint and every test but Spark's, Kafka 0.7's clients' and the benchmarks': Rust, Python, real clients, faults (KORVET_TEST_REQUIRE=all forbids skips)
 	@$(MAKE) --no-print-directory -j 4 develop tools
 	@$(MAKE) --no-print-directory -j 2 test-rust test-python
 	@$(MAKE) --no-print-directory test-fuzz-live
@@ -28,7 +28,7 @@ test-rust: checks
 	MAKEFLAGS= cargo test --workspace --locked --quiet
 
 test-python:
-	$(PY) -m pytest -p no:benchmark -n 5 --dist worksteal $(SPARK_TESTS:%=--ignore=%) $(ALONE:%=--ignore=%) --ignore=$(BENCH_TESTS)
+	$(PY) -m pytest -p no:benchmark -n 6 --dist worksteal $(SPARK_TESTS:%=--ignore=%) $(LEGACY_TESTS:%=--ignore=%) $(ALONE:%=--ignore=%) --ignore=$(BENCH_TESTS)
 
 # These measure how long others wait, so nothing else runs beside them.
 ALONE := tests/abuse/test_abuse.py tests/abuse/test_fuzz_live.py
@@ -51,7 +51,14 @@ SPARK_TESTS := tests/compat/spark tests/faults/spark tests/examples/spark
 test-spark: export JDK_JAVA_OPTIONS := -XX:TieredStopAtLevel=1
 
 test-spark: develop tools tools-spark  ## Spark's tests: over both stores, beside its Kafka connector, its older versions, killed in the middle
-	$(PY) -m pytest -p no:benchmark -n 2 --dist loadfile $(SPARK_TESTS)
+	$(PY) -m pytest -p no:benchmark -n 2 --dist loadfile $(SPARK_TESTS) --ignore=$(LEGACY_SPARK_TEST)
+
+# Clients of 0.7 run on JVMs of their own and wait for ZooKeeper; Spark reads what they wrote.
+LEGACY_SPARK_TEST := tests/compat/spark/test_legacy.py
+LEGACY_TESTS := tests/compat/legacy tests/faults/zookeeper tests/faults/test_legacy_kill.py $(LEGACY_SPARK_TEST)
+
+test-legacy: develop tools  ## Kafka 0.7's clients in four languages, their groups over ZooKeeper, kill -9 under them, Spark over their topics
+	$(PY) -m pytest -p no:benchmark -n 2 --dist loadfile $(LEGACY_TESTS)
 
 lint: develop  ## ruff, mypy, import-linter, stubtest, rustfmt, clippy: all must be clean
 	@$(MAKE) --no-print-directory checks
@@ -178,7 +185,7 @@ SIMULATIONS ?= 5000
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := frames schema resp batch messages decompress stream lines arguments
 
-fuzz: check-toolchain  ## each fuzz target for a minute (FUZZ_SECONDS=60), from good input of every kind
+fuzz: develop  ## each fuzz target for a minute (FUZZ_SECONDS=60), from good input of every kind; then any request of Kafka 0.7
 	@cargo +nightly --version >/dev/null 2>&1 || { echo "Missing: nightly Rust. rustup toolchain install nightly, and run this again."; exit 1; }
 	@command -v cargo-fuzz >/dev/null || cargo install --locked --quiet cargo-fuzz
 	@cargo run --locked --quiet --manifest-path rust/fuzz/Cargo.toml --example seeds -- rust/fuzz/corpus
@@ -186,6 +193,8 @@ fuzz: check-toolchain  ## each fuzz target for a minute (FUZZ_SECONDS=60), from 
 	  echo "fuzzing $$target for $(FUZZ_SECONDS) s"; \
 	  cargo +nightly fuzz run --fuzz-dir rust/fuzz $$target -- -max_total_time=$(FUZZ_SECONDS) -verbosity=0 -print_funcs=0 -print_final_stats=1; \
 	done
+	KORVET_TEST_HYPOTHESIS=thorough $(PY) -m pytest -q -p no:benchmark --timeout 3600 --hypothesis-show-statistics \
+	  tests/protocol/test_legacy_requests.py
 
 kill-loop: develop  ## fifty times kill -9 under four idempotent producers, with restarts: nothing lost or doubled
 	KORVET_TEST_KILLS=50 $(PY) -m pytest -s tests/faults/test_kill_under_load.py
@@ -193,8 +202,10 @@ kill-loop: develop  ## fifty times kill -9 under four idempotent producers, with
 rolling-restarts: develop  ## twenty rolling restarts of three brokers over one Redis: nothing lost or doubled, no group rebalances
 	KORVET_TEST_ROLLS=20 $(PY) -m pytest -p no:benchmark -n 2 tests/faults/redis/test_brokers.py tests/compat/test_groups_redis.py -k "rolling or in_turn"
 
-replication-rounds: develop  ## twenty rounds of three brokers over files: leaders killed, paused, moved; nothing lost or doubled
-	KORVET_TEST_ROUNDS=20 $(PY) -m pytest -s -p no:benchmark tests/faults/replication/test_rounds.py
+ROUNDS ?= 20
+
+replication-rounds: develop  ## twenty rounds of three brokers over files: leaders killed, cut off, paused, moved, full disks; nothing lost (ROUNDS=20)
+	KORVET_TEST_ROUNDS=$(ROUNDS) $(PY) -m pytest -s -p no:benchmark tests/faults/replication/test_rounds.py
 
 matrix: develop tools  ## every foreign client in every scenario over both stores; prints and writes docs/compatibility.md
 	KORVET_TEST_MATRIX=full $(PY) -m pytest -q -n 4 tests/compat/test_matrix.py
@@ -205,12 +216,23 @@ group-invariants: develop  ## both group protocols under whatever can happen to 
 
 simulate: develop  ## 5,000 histories of failures of the producer, under a virtual clock (SIMULATIONS=5000)
 	KORVET_TEST_SIMULATIONS=$(SIMULATIONS) $(PY) -m pytest -p no:benchmark --timeout 3600 --hypothesis-show-statistics \
-	  tests/unit/client/producer/test_simulation.py
+	  tests/unit/client/producer/test_simulation.py tests/unit/client/producer/test_transaction_simulation.py
+
+PRODUCER_ROUNDS ?= 20
+
+producer-rounds: develop tools  ## twenty rounds each of our producer against brokers killed, paused, cut off: files, Redis, three, Apache Kafka
+	KORVET_TEST_PRODUCER_ROUNDS=$(PRODUCER_ROUNDS) $(PY) -m pytest -s -p no:benchmark tests/faults/test_producer_rounds.py
+
+producer-outage: develop  ## ten minutes without a broker, the producer's memory full: what the process takes stays the same
+	KORVET_TEST_OUTAGE=600 $(PY) -m pytest -s -p no:benchmark -p no:logging tests/faults/test_producer_outage.py
 
 HISTORIES ?= 2000
 
 replication-model: develop  ## 2,000 histories of leaders and followers: lost messages, crashes, moves (HISTORIES=2000)
 	KORVET_TEST_REPLICATION=$(HISTORIES) $(PY) -m pytest -p no:benchmark --timeout 3600 tests/unit/core/replication
+
+reference: develop  ## write docs/cli.md and docs/configuration.md anew from the commands and the table of settings
+	@$(PY) -m docs.reference
 
 diagrams: develop  ## draw docs/groups.md and docs/leadership.md anew from the tables in the code
 	@mkdir -p docs

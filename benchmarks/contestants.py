@@ -18,16 +18,16 @@ GAPS = ("--offsets", "gaps")  # those of stream entries have
 RAW_MODES = {"produce": "redis-add", "fetch": "redis-range"}
 
 
-Watch = Callable[[], AbstractContextManager[object]]
+Observer = Callable[[], AbstractContextManager[object]]
 
 
 class Contestant(Protocol):
-    """What `system.py` takes turns with."""
+    """A system that `system.py` measures in turns with others."""
 
     peer: Peer
 
-    def measure(self, load: Load, seconds: float, watch: Watch = nullcontext) -> Figures:
-        """One run: the generator's figures. `watch`: entered while it is measured.
+    def measure(self, load: Load, seconds: float, observer: Observer = nullcontext) -> Figures:
+        """One run: the generator's figures. `observer`: entered while it is measured.
 
         Raises PeerError when an answer was wrong.
         """
@@ -61,14 +61,14 @@ class Broker:
         configs = [word for setting in (*ours, *self._settings) for word in ("--config", setting)]
         return generator.load(self.peer, "create", "t", "--partitions", str(load.partitions), *configs)
 
-    def measure(self, load: Load, seconds: float, watch: Watch = nullcontext) -> Figures:
+    def measure(self, load: Load, seconds: float, observer: Observer = nullcontext) -> Figures:
         if self._filled != load:
             self._clear()
             self.create(load)
             self._filled = load
             if load.fill:
                 generator.load(self.peer, "produce", "t", *load.fill)
-        with watch():
+        with observer():
             figures = _run(self.peer, load.mode, load, seconds)
         if not load.kept:
             self._clear()
@@ -87,11 +87,11 @@ class Copier:
         self._loop = loop
         self.peer = loop.peer
 
-    def measure(self, load: Load, seconds: float, watch: Watch = nullcontext) -> Figures:
+    def measure(self, load: Load, seconds: float, observer: Observer = nullcontext) -> Figures:
         if load.mode == "pipe":
-            with watch():
+            with observer():
                 return _run(self.peer, "copy", load, seconds)
-        return self._loop.measure(load, seconds, watch)
+        return self._loop.measure(load, seconds, observer)
 
 
 class OverRedis:
@@ -103,11 +103,11 @@ class OverRedis:
         self._redis = redis
         self._counted = {"entries": "accepted_records", "batches": "accepted"}[layout]
 
-    def measure(self, load: Load, seconds: float, watch: Watch = nullcontext) -> Figures:
+    def measure(self, load: Load, seconds: float, observer: Observer = nullcontext) -> Figures:
         peer = self.peer
         self._broker.create(load)
         produced = [generator.load(peer, "produce", "t", *load.fill, *GAPS)] if load.fill else []
-        with watch():
+        with observer():
             figures = _run(peer, load.mode, load, seconds, *GAPS)
         if load.mode == "produce":
             produced.append(figures)
@@ -126,10 +126,10 @@ class Raw:
         self.peer = self._redis = redis
         self._layout = ("--layout", layout)
 
-    def measure(self, load: Load, seconds: float, watch: Watch = nullcontext) -> Figures:
+    def measure(self, load: Load, seconds: float, observer: Observer = nullcontext) -> Figures:
         if load.fill:
             generator.load(self._redis, RAW_MODES["produce"], "t", *load.fill, *self._layout)
-        with watch():
+        with observer():
             figures = _run(self._redis, RAW_MODES[load.mode], load, seconds, *self._layout)
         self._redis.settle()
         return figures

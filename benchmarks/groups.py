@@ -84,7 +84,7 @@ async def commit(connections: list[Connection], groups: int, seconds: float) -> 
 
 
 class Crowd:
-    """Those who have an assignment; `complete` when all have one at the same time."""
+    """Counts the members with an assignment; `complete` when all have one at the same time."""
 
     def __init__(self) -> None:
         self.complete = asyncio.Event()

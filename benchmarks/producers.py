@@ -31,7 +31,7 @@ KEYS: Final = 10_000
 
 
 class Load:
-    """What one process does: `values` to `topic`, and where to."""
+    """The work of one process: it sends `values` to `topic`."""
 
     def __init__(self, address: str, topic: str, partitions: int, size: int) -> None:
         self.address = address
@@ -218,12 +218,43 @@ def measure_all(address: str, rounds: int, messages: int, only: str) -> None:
             out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
             found = json.loads(out.splitlines()[-1])
             results.setdefault((name, size, partitions), []).append(found)
+    report(results, messages)
+
+
+# What a row is held against, and how many times as fast it is wanted; below 1: as much slower as it may be.
+RATIOS: Final = [
+    (("korvet send", 100, 1), ("aiokafka send", 100, 1), 3.0),
+    (("korvet send", 1000, 1), ("aiokafka send", 1000, 1), 3.0),
+    (("korvet send, keys", 100, 6), ("aiokafka send, keys", 100, 6), 3.0),
+    (("korvet send_many", 100, 1), ("confluent produce", 100, 1), 2.0),
+    (("korvet send_many", 1000, 1), ("confluent produce", 1000, 1), 2.0),
+    (("korvet send_many, keys", 100, 6), ("confluent produce, keys", 100, 6), 2.0),
+    (("korvet send_many", 100, 1), ("aiokafka send", 100, 1), 10.0),
+    (("korvet send_many", 1000, 1), ("aiokafka send", 1000, 1), 10.0),
+    (("korvet send_many, keys", 100, 6), ("aiokafka send, keys", 100, 6), 10.0),
+    (("korvet send, partition named", 100, 1000), ("korvet send, partition named", 100, 1), 1 / 1.3),
+]  # fmt: skip
+
+
+def report(results: dict[tuple[str, int, int], list[dict[str, float]]], messages: int) -> None:
+    """The rows, then the ratios that are wanted: the median of the rounds' ratios, of wall and of processor time."""
     print(f"{'':42}{'messages/s':>12}{'CPU s / million':>18}")
-    for (name, size, partitions), found in results.items():
-        count = messages if size < 1000 else messages // 2
+    for row, found in results.items():
+        count = messages if row[1] < 1000 else messages // 2
         rate = statistics.median(count / each["wall"] for each in found)
         cpu = statistics.median(each["cpu"] for each in found) / count * 1e6
-        print(f"{name + f', {size} B, {partitions} p.':42}{rate:>12,.0f}{cpu:>18.2f}")
+        print(f"{name_row(row):42}{rate:>12,.0f}{cpu:>18.2f}")
+    print(f"\n{'times as fast as':84}{'wanted':>8}{'wall':>8}{'CPU':>8}")
+    for row, other, wanted in RATIOS:
+        if row in results and other in results:
+            pairs = list(zip(results[row], results[other], strict=True))
+            wall, cpu = (statistics.median(b[kind] / a[kind] for a, b in pairs) for kind in ("wall", "cpu"))
+            print(f"{name_row(row):42}{name_row(other):42}{wanted:>8.2f}{wall:>8.2f}{cpu:>8.2f}")
+
+
+def name_row(row: tuple[str, int, int]) -> str:
+    name, size, partitions = row
+    return f"{name}, {size} B, {partitions} p."
 
 
 def main() -> None:

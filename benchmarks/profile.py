@@ -70,6 +70,6 @@ def divide(samples: Iterable[str]) -> Shares:
 
 
 def _place(frames: Iterable[str]) -> str:
-    """Of a stack, innermost first."""
+    """The part of the broker that a stack belongs to; the stack is given innermost first."""
     places = (match.lastgroup for frame in frames if (match := _PLACE.search(frame)))
     return next(places, None) or OTHER

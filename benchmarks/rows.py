@@ -1,4 +1,4 @@
-"""What a row of the table is: a load, the figures taken from it, what is compared, and what must be reached."""
+"""Rows of the table: a load, the figures taken from it, the comparison, and the target."""
 
 from dataclasses import dataclass, replace
 
@@ -19,7 +19,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Target:
-    """What must be reached: `at_least` or `at_most` times the other's figure, or `below` in the figure's own unit."""
+    """The target: `at_least` or `at_most` times the other's figure, or `below` in the figure's own unit."""
 
     at_least: float | None = None
     at_most: float | None = None

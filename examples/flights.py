@@ -41,7 +41,7 @@ console = Console()
 
 
 class Record(NamedTuple):
-    """What came back, wherever from. `number`: the line that it was, by its header."""
+    """A record that came back. `number`: the line that the record was, by its header."""
 
     number: int
     key: bytes

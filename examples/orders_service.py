@@ -54,7 +54,7 @@ class Total(BaseModel):
 
 
 class Totals:
-    """What each customer's orders add up to. Every service reads all partitions, so the consumer has no group."""
+    """The total of each customer's orders. Every service reads all partitions, so the consumer has no group."""
 
     def __init__(self, consumer: AIOKafkaConsumer) -> None:
         self._consumer = consumer
@@ -127,7 +127,7 @@ async def take_order(order: Order) -> Stored:
 
 @app.get("/customers/{name}")
 async def find_total(name: str) -> Total:
-    """What this customer's orders add up to, with every order that was confirmed before. 503: the broker is away."""
+    """The total of this customer's orders, with every order that was confirmed before. 503: the broker is away."""
     try:
         async with asyncio.timeout(PATIENCE):
             await app.state.totals.read()

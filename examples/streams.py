@@ -36,7 +36,7 @@ def _entries(redis: Redis, key: str) -> Iterator[tuple[list[bytes], list[bytes]]
 
 
 def first(redis: Redis, key: str) -> str:
-    """What a person types to see the stream's first entry, and what Redis prints."""
+    """The command that a person types to see the stream's first entry, and Redis's answer."""
     command = ("XRANGE", key, "-", "+", "COUNT", "1")
     typed = f"$ redis-cli -p {redis.port} {' '.join(command)}\n"
     if CLI:

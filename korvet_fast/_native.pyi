@@ -14,7 +14,7 @@ from _typeshed import SupportsGetItem
 from typing_extensions import Buffer, CapsuleType
 
 __all__ = [
-    "ArrowPage",
+    "ArrowColumns",
     "ArrowRecords",
     "Batch",
     "Column",
@@ -58,10 +58,10 @@ __all__ = [
 ]
 
 @final
-class ArrowPage:
+class ArrowColumns:
     """
-    Records as one Arrow struct array, one field for each column. `pyarrow.record_batch(page)` takes it without a copy; the
-    memory is freed when neither the page nor anything made of it is used any more.
+    Records as one Arrow struct array, one field for each column. `pyarrow.record_batch(columns)` takes it without a
+    copy; the memory is freed when neither the columns nor anything made of them is used any more.
     """
     def __arrow_c_array__(self, /, requested_schema: Any | None = None) -> tuple[CapsuleType, CapsuleType]:
         """The capsules (`arrow_schema`, `arrow_array`) of Arrow's `PyCapsule` interface; no other schema can be had."""
@@ -214,7 +214,7 @@ class FileMapping:
     """
     A stretch of a file, mapped for reading; it may reach beyond the file's end, for what is yet to be written.
 
-    It is unmapped when the last view of it has gone; the file may be closed, renamed and removed before.
+    The stretch is unmapped when its last view has gone; the file may be closed, renamed and removed before.
     """
     def __new__(cls, /, fd: SupportsIndex, position: SupportsIndex, size: SupportsIndex) -> FileMapping:
         """
@@ -226,7 +226,7 @@ class FileMapping:
         """
         A view of bytes `start` to `end`, counted from the mapping's start; None if not all of them are in the page cache.
 
-        What is there is not waited for when it is read, unless memory becomes so short meanwhile that it is dropped. Bytes
+        Reading these bytes does not wait, unless memory becomes so short meanwhile that they are dropped. Bytes
         beyond the file's end are not there. `BAD_VALUE` for bytes outside of the mapping; raises `OSError`.
         """
 
@@ -276,7 +276,7 @@ class Frames:
         """
         The frames that `data` completes, without their length prefix: the first `most` of them, if that is given.
 
-        What comes behind these is kept, and cut when `feed` is called again; `data` may be empty then.
+        Bytes behind these frames are kept, and cut when `feed` is called again; `data` may be empty then.
         `NEGATIVE_LENGTH`, `OVERSIZE` (length > limit): the object is then dead and raises the same again; frames that
         the same data completed before are lost with it.
         """
@@ -292,7 +292,7 @@ class Frames:
         """
         Where to put the bytes that come next, 64 KiB or more of the unfinished frame; None where `feed` is to have them.
 
-        What was put there is told by `advance`, before anything else is asked; the view must be gone before the next `rest`.
+        `advance` tells how many bytes were put there, before any other call. The view must be gone before `rest` again.
         """
 
 @final
@@ -379,7 +379,7 @@ class Replies:
 
 @final
 class ReplyError:
-    """What Redis answered instead of a reply. `message` begins with a word for programs, as `WRONGTYPE`."""
+    """An error reply of Redis. `message` begins with a word for programs, as `WRONGTYPE`."""
     def __eq__(self, value: object, /) -> bool: ...
     def __hash__(self, /) -> int: ...
     def __ne__(self, value: object, /) -> bool: ...
@@ -407,7 +407,8 @@ class RowRun:
     ) -> bytes:
         """
         One version 2 batch of them, all with the time `timestamp` in ms. The checksum is set, the leader epoch is -1. -1
-        for producer id, epoch and sequence if there is no idempotent producer.
+        for producer id, epoch and sequence if there is no idempotent producer. `compression`: 16 more say that the batch is
+        part of a transaction.
 
         Raises `BAD_COUNT` for no rows, `UNKNOWN_COMPRESSION`, and `OVERSIZE` beyond 2 GiB.
         """
@@ -469,7 +470,7 @@ class Schema:
         """
     @property
     def name(self, /) -> str:
-        """What it was called when it was made; begins every error message."""
+        """The name that the schema was made with; begins every error message."""
 
 def assign_offsets(
     batch: Buffer,
@@ -507,7 +508,8 @@ def build_batch(
     Build one version 2 batch from columns as `to_columns` gives them. The checksum is set, the leader epoch is -1.
 
     `offset` may be left out (then offsets are dense from `base_offset`), the three of `key` (all null) and the six of
-    the headers. -1 for producer id, epoch and sequence if there is no idempotent producer. Raises `BAD_COLUMNS` for
+    the headers. -1 for producer id, epoch and sequence if there is no idempotent producer. `compression`: 16 more say that
+    the batch is part of a transaction. Raises `BAD_COLUMNS` for
     names missing or unknown and for columns that disagree, `BAD_OFFSET` for offsets that do not rise, or leave the 31
     bits above `base_offset`, `BAD_COUNT` for no records, `OUT_OF_RANGE` for times too far apart, `UNKNOWN_COMPRESSION`,
     and `OVERSIZE` beyond 2 GiB.
@@ -567,12 +569,13 @@ def decode_records(
     `OVERSIZE` for a batch beyond 2 GiB.
     """
 
-def down_convert(batches: Buffer, start: SupportsIndex, end: SupportsIndex) -> bytearray:
+def down_convert(batches: Buffer, start: SupportsIndex, end: SupportsIndex) -> int:
     """
-    The bytes of Kafka 0.7's log from position `start` up to `end`, as far as `batches` have them without a gap.
+    Write the bytes of Kafka 0.7's log from position `start` up to `end` over the front of `batches`, as far as these have
+    them without a gap; returns how many bytes that are.
 
     They may begin and end inside a message. Nothing where no message covers `start`. `batches`: whole batches of a log in
-    the format `legacy`. Raises the errors of a batch's header, `BAD_RECORD` and `BAD_OFFSET`.
+    the format `legacy`, whose content is lost. Raises the errors of a batch's header, `BAD_RECORD` and `BAD_OFFSET`.
     """
 
 def encode_append(
@@ -622,7 +625,7 @@ def find_time(
 
 def match_names(pattern: str, names: SupportsGetItem[int, str]) -> list[str]:
     """
-    Those of `names` that the regular expression fits from end to end, the very objects given.
+    The `names` that the regular expression fits from end to end, the very objects given.
 
     The language is RE2's but for `\\Q..\\E` and classes beyond ASCII. `BAD_PATTERN` for a pattern that cannot be read (one
     with back-references or look-around, say), has more than 16 KiB, takes more than 512 KiB compiled, or needs more than
@@ -686,7 +689,7 @@ def to_arrow(
     max_bytes: SupportsIndex,
     limit: SupportsIndex,
     aborted: SupportsGetItem[int, tuple[SupportsIndex, SupportsIndex]] = ...,
-) -> ArrowPage:
+) -> ArrowColumns:
     """
     The records `start` <= offset < `end` in the version 2 batches of a Fetch answer, as Arrow columns.
 
@@ -735,10 +738,10 @@ def to_values(
     The payloads of the messages in `batches` of a log in the format `legacy`, as version 2 batches with the time of append,
     and the offset after them. The first message is the one that covers `offset`, or the next.
 
-    What a wrapper holds has consecutive offsets from the wrapper's own; those before `offset` are left out, unless there
-    are no others. About `max_bytes`, but one record at least if there is one. `limit` bounds the decompressed bytes; fewer
-    records are given where it is reached, and `DECOMPRESSION_LIMIT` is raised if there are none. Raises the errors of a
-    batch's header, `BAD_RECORD`, `BAD_OFFSET`, and those of a message as `up_convert`.
+    The messages in a wrapper have consecutive offsets from the wrapper's own; those before `offset` are left out, unless
+    there are no others. About `max_bytes`, but one record at least if there is one. `limit` bounds the decompressed bytes;
+    fewer records are given where it is reached, and `DECOMPRESSION_LIMIT` is raised if there are none. Raises the errors of
+    a batch's header, `BAD_RECORD`, `BAD_OFFSET`, and those of a message as `up_convert`.
     """
 
 def up_convert(

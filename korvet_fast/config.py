@@ -9,10 +9,10 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from korvet_fast.config_def import SETTINGS, Setting, Value, explain_unknown, show
-from korvet_fast.config_legacy import translate
+from korvet_fast.config_legacy import MAPPED, NEAREST, translate
 from korvet_fast.errors import SettingError
 
 # Not ours, though they begin with KORVET_: the test suite's, and what Kubernetes sets in every container for a Service
@@ -21,11 +21,21 @@ _FOREIGN = re.compile(
     r"KORVET_(TEST_.*|(\w+_)?SERVICE_(HOST|PORT(_\w+)?)|(\w+_)?PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
 )
 
-_ENVIRONMENT = {"KORVET_" + name.upper().replace(".", "_"): name for name in SETTINGS}
+# What a TOML file may hold besides settings: options of commands, where brokers are and where records are kept.
+PLACES: Final = ("bootstrap", "store", "listen", "advertise", "zookeeper")
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting or a place."""
+    return "KORVET_" + name.upper().replace(".", "_")
+
+
+_ENVIRONMENT = {variable(name): name for name in SETTINGS}
+_PLACE_VARIABLES = frozenset(map(variable, PLACES))
 
 
 class Source(Enum):
-    """Where a value came from, strongest first."""
+    """The source of a setting's value, strongest first."""
 
     TOPIC = "the topic"
     FLAG = "--set"
@@ -95,16 +105,16 @@ def read_settings(
         (Source.ENVIRONMENT, _from_environment(environment or {})),
         (Source.FLAG, _from_flags(flags)),
     ):
-        where = f" (in {file})" if source is Source.FILE else ""
+        where = str(file) if source is Source.FILE else source.value
         for name, value in values.items():
             row = SETTINGS.get(name)
             if row is None:
-                unknown = explain_unknown(name, SETTINGS)
-                raise SettingError(f"{source.value}: there is no setting {unknown}{where}")
+                known = [*SETTINGS, *MAPPED, *NEAREST] if source is Source.FILE else SETTINGS
+                raise SettingError(f"{where}: there is no setting {explain_unknown(name, known)}")
             try:
                 given[name] = (row.parse(value), source)
             except ValueError as error:
-                raise SettingError(f"{source.value}: {name} {error}{where}") from None
+                raise SettingError(f"{where}: {name} {error}") from None
     return Settings(given)
 
 
@@ -120,17 +130,39 @@ def _from_flags(flags: Iterable[str]) -> dict[str, object]:
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
     values: dict[str, object] = {}
-    for variable, value in environment.items():
-        if variable.startswith("KORVET_") and not _FOREIGN.fullmatch(variable):
-            if variable not in _ENVIRONMENT:
-                raise SettingError(f"environment: there is no setting {explain_unknown(variable, _ENVIRONMENT)}")
-            values[_ENVIRONMENT[variable]] = value
+    for name, value in environment.items():
+        if name.startswith("KORVET_") and name not in _PLACE_VARIABLES and not _FOREIGN.fullmatch(name):
+            if name not in _ENVIRONMENT:
+                unknown = explain_unknown(name, [*_ENVIRONMENT, *_PLACE_VARIABLES])
+                raise SettingError(f"environment: there is no setting {unknown}")
+            values[_ENVIRONMENT[name]] = value
     return values
 
 
+def read_places(file: Path) -> dict[str, list[str]]:
+    """The places of a TOML file, each a text or a list of them. Raises `SettingError`."""
+    places = {}
+    for name, value in _load(file).items():
+        if name in PLACES and not isinstance(value, dict):
+            texts = value if isinstance(value, list) else [value]
+            if not texts or not all(isinstance(text, str) for text in texts):
+                raise SettingError(f"{file}: {name} is {value!r}, but must be a text or a list of texts")
+            places[name] = texts
+    return places
+
+
 def _from_file(file: Path) -> dict[str, object]:
+    tree = _load(file)
+    settings = {name: value for name, value in tree.items() if name not in PLACES or isinstance(value, dict)}
     try:
-        tree = tomllib.loads(file.read_text(encoding="utf-8"))
+        return translate(dict(_flatten(settings, "")))
+    except ValueError as error:
+        raise SettingError(f"{file}: {error}") from None
+
+
+def _load(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingError(f"{file}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -138,10 +170,6 @@ def _from_file(file: Path) -> dict[str, object]:
     except tomllib.TOMLDecodeError as error:
         # max.connections is a number, so max.connections.per.ip cannot be written below it without quotes.
         raise SettingError(f'{file}: {error}; a name may be quoted: "max.connections.per.ip" = 100') from None
-    try:
-        return translate(dict(_flatten(tree, "")))
-    except ValueError as error:
-        raise SettingError(f"file: {error} (in {file})") from None
 
 
 def _flatten(tree: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, object]]:

@@ -5,86 +5,10 @@ A row with a `topic` name is the broker's default for that setting of a topic
 DescribeConfigs must report Kafka's kinds, sources and sentences.
 """
 
-import difflib
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from enum import Enum
-from typing import TypeAlias
+from korvet_fast.config_kept import KEPT
+from korvet_fast.setting import Kind, Setting, Value, explain_unknown, show
 
-Value: TypeAlias = bool | int | str
-
-_WHOLE = re.compile(r"-?[0-9]{1,19}")
-
-
-class Kind(Enum):
-    """What a value is, in Kafka's words."""
-
-    BOOLEAN = "boolean"
-    INT = "int"
-    LONG = "long"
-    STRING = "string"
-    LIST = "list"
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A row: name, kind, default, what is legal, and a sentence. `topic`: what topics call it, "" if they cannot.
-
-    `choices`: all legal texts; where there is a `pattern`, a regular expression, they are examples.
-    `fixed`: a topic gets it when it is created, and keeps it whatever the broker's value becomes.
-    """
-
-    name: str
-    kind: Kind
-    default: Value
-    doc: str
-    lowest: int = 0
-    choices: tuple[str, ...] = ()
-    topic: str = ""
-    highest: int | None = None  # None: what the kind can hold
-    fixed: bool = False
-    pattern: str = ""
-
-    @property
-    def legal(self) -> str:
-        """What may be written, in words."""
-        if self.kind is Kind.BOOLEAN:
-            return "true or false"
-        if self.kind in (Kind.INT, Kind.LONG):
-            return f"a whole number from {self.lowest} to {self._highest}"
-        return ("as in " if self.pattern else "one of ") + ", ".join(self.choices)
-
-    @property
-    def _highest(self) -> int:
-        return self.highest if self.highest is not None else (1 << (31 if self.kind is Kind.INT else 63)) - 1
-
-    def parse(self, given: object) -> Value:
-        """Text (or TOML's own bool or int) -> the value. Raises `ValueError` with what is legal."""
-        text = show(given).strip() if isinstance(given, bool | int | str) else ""
-        if self.kind is Kind.BOOLEAN and text.lower() in ("true", "false"):
-            return text.lower() == "true"
-        if self.kind in (Kind.INT, Kind.LONG) and _WHOLE.fullmatch(text) and self.lowest <= int(text) <= self._highest:
-            return int(text)
-        if text in self.choices or (self.pattern and isinstance(given, str) and re.fullmatch(self.pattern, text)):
-            return text
-        raise ValueError(f"is {_short(given)}, but must be {self.legal}")
-
-
-def show(value: Value) -> str:
-    """A value as it is written: true, 42, text."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _short(given: object) -> str:
-    text = repr(given)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-def explain_unknown(name: str, known: Iterable[str]) -> str:
-    """The name, quoted and cut to a readable length, and which known one it may have been meant for."""
-    close = difflib.get_close_matches(name[:80], list(known), 1, 0.5)
-    return _short(name) + (f"; did you mean {close[0]!r}?" if close else "")
+__all__ = ["SETTINGS", "TOPIC_SETTINGS", "Kind", "Setting", "Value", "explain_unknown", "show"]
 
 
 def _table(*rows: Setting) -> dict[str, Setting]:
@@ -151,6 +75,31 @@ SETTINGS = _table(
         10_000,
         "How long, in ms, a follower may not keep up before it is in sync no more.",
         100,
+    ),
+    Setting(
+        "follower.replication.throttled.rate",
+        Kind.LONG,
+        (1 << 63) - 1,
+        "Bytes a second that a follower copies from one broker while it is not in sync.",
+        1,
+    ),
+    Setting(
+        "broker.rack",
+        Kind.STRING,
+        "",
+        "Where this broker stands, in a word that clients may name too (client.rack).",
+        choices=("eu-west-1a",),
+        pattern=r"[^\0]{0,249}",
+    ),
+    Setting(
+        "replica.selector.class",
+        Kind.STRING,
+        "org.apache.kafka.common.replica.LeaderSelector",
+        "Whom consumers are told to read from: the leader, or a follower in sync that stands in their rack.",
+        choices=(
+            "org.apache.kafka.common.replica.LeaderSelector",
+            "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+        ),
     ),
     Setting("num.partitions", Kind.INT, 1, "Partitions of a topic whose creator names no number.", 1),
     Setting(
@@ -251,8 +200,9 @@ SETTINGS = _table(
         "log.cleanup.policy",
         Kind.LIST,
         "delete",
-        "What happens to old records; `delete` removes them by time and size.",
-        choices=("delete",),
+        "What happens to old records: `delete` removes them by time and size; `compact` alone keeps every record, as"
+        " this version compacts nothing.",
+        choices=("delete", "compact", "compact,delete", "delete,compact"),
         topic="cleanup.policy",
     ),
     Setting(
@@ -290,7 +240,14 @@ SETTINGS = _table(
         1,
         topic="segment.ms",
     ),
-    Setting("log.index.interval.bytes", Kind.INT, 4096, "Bytes of a segment between two rows of its index.", 1),
+    Setting(
+        "log.index.interval.bytes",
+        Kind.INT,
+        4096,
+        "Bytes of a segment between two rows of its index. The broker's own counts; a topic's is kept and shown.",
+        1,
+        topic="index.interval.bytes",
+    ),
     Setting(
         "group.initial.rebalance.delay.ms",
         Kind.INT,
@@ -391,7 +348,17 @@ SETTINGS = _table(
         "How long a start waits for ZooKeeper before the broker serves without it.",
         1,
     ),
+    Setting(
+        "log.level",
+        Kind.STRING,
+        "info",
+        "The least level of the lines that the broker logs: `warning` has what a person should see to, `info` also what"
+        " changes data, `debug` also every connection. A running broker: korvet-fast config set korvet_fast=debug"
+        " --loggers.",
+        choices=("debug", "info", "warning", "error"),
+    ),
     Setting("connections.max.idle.ms", Kind.LONG, 600_000, "A connection silent this long is closed.", 1),
+    *KEPT,
 )
 
 TOPIC_SETTINGS = {row.topic: row for row in SETTINGS.values() if row.topic}

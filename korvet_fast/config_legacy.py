@@ -26,7 +26,7 @@ MAPPED: Final[Mapping[str, tuple[str, int]]] = {
     "zk.connectiontimeout.ms": ("zookeeper.connection.timeout.ms", 1),
 }
 
-_OF_A_TOPIC = "a setting of the topic: korvet-fast topic alter NAME --config "
+_OF_A_TOPIC = "a setting of the topic: korvet-fast topic alter NAME --set "
 _FLUSH = "durability: what is acknowledged to a client that asks for it is flushed, and there is no timer"
 
 # Name in 0.7 -> the nearest thing here.

@@ -1,7 +1,9 @@
 """Where a broker listens, or where clients reach it; how people write that (a leaf)."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
+
+KAFKA: Final = "kafka"
 
 
 class Address(NamedTuple):
@@ -43,11 +45,9 @@ def read_address(text: str) -> Address:
 
 
 def read_endpoint(text: str) -> Endpoint:
-    """Read `scheme://host:port`, whatever the scheme. Raises `ValueError` with a sentence."""
-    scheme, found, rest = text.partition("://")
-    if not found:
-        raise ValueError(f"{text!r} has no scheme; write kafka://HOST:PORT")
-    return Endpoint(scheme, *read_address(rest))
+    """Read `scheme://host:port`; no scheme is Kafka's. Raises `ValueError` with a sentence."""
+    scheme, found, rest = text.strip().partition("://")
+    return Endpoint(scheme, *read_address(rest)) if found else Endpoint(KAFKA, *read_address(scheme))
 
 
 def read_bootstrap(text: str) -> tuple[Address, ...]:
@@ -57,3 +57,17 @@ def read_bootstrap(text: str) -> tuple[Address, ...]:
         if port == 0:
             raise ValueError(f"{host}:0 is no address to connect to; give the port the broker listens on")
     return addresses
+
+
+def read_brokers(text: str) -> tuple[Address, ...]:
+    """Read as `read_bootstrap`, each also with `kafka://` before it. Raises `ValueError` with a sentence."""
+    return read_bootstrap(",".join(_without_scheme(part.strip()) for part in text.split(",")))
+
+
+def _without_scheme(text: str) -> str:
+    scheme, found, rest = text.partition("://")
+    if not found:
+        return text
+    if scheme != KAFKA:
+        raise ValueError(f"{text!r} is for another protocol than Kafka's; write {KAFKA}://{rest}, of that listener")
+    return rest

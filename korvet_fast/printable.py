@@ -16,7 +16,7 @@ def printable(text: str) -> str:
 def to_json(value: object, indent: int | None = None) -> str:
     r"""`value` as JSON: the same to a program, and whatever is not printable in its strings is written `\u001b`."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    # Of what is not printable, JSON itself leaves only line ends outside of strings, and none inside.
+    # JSON itself leaves no unprintable characters inside strings, and outside only line ends.
     return "\n".join(line if line.isprintable() else _escape(line) for line in text.split("\n"))
 
 

@@ -14,7 +14,10 @@ def printable(text: str) -> str:
 
 
 class RateLimitedLog:
-    """Logs at most one line per `kind` in `interval` seconds. The broker names the kinds, so they are few."""
+    """Logs at most one line per `kind` in `interval` seconds.
+
+    A kind is a sentence without the names and numbers in it: the same for all partitions that fail for one reason.
+    """
 
     def __init__(self, now: Callable[[], float], interval: float = 10.0, log: str = "korvet_fast") -> None:
         """`log`: the name of the logger."""

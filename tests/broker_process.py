@@ -7,11 +7,13 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from weakref import WeakSet
 
 from pausable import PausableProcess
 from redis_server import free_port
 
 READY_WITHIN = 200.0  # seconds: a busy machine may take long
+RUNNING: "WeakSet[BrokerProcess]" = WeakSet()  # those of this process: a test that fails shows what they said
 
 
 class BrokerProcess(PausableProcess):
@@ -34,7 +36,9 @@ class BrokerProcess(PausableProcess):
         self.arguments = arguments
         self.port = 0
         self.process: subprocess.Popen[str] | None = None
-        self.log: list[str] = []
+        self.log: list[str] = []  # of all its lives; whole when it has ended
+        self._following = threading.Thread()
+        RUNNING.add(self)
 
     @property
     def bootstrap(self) -> str:
@@ -54,7 +58,8 @@ class BrokerProcess(PausableProcess):
             command += ["--set", setting]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         ready = threading.Event()
-        threading.Thread(target=self._follow, args=(self.process, ready), daemon=True).start()
+        self._following = threading.Thread(target=self._follow, args=(self.process, ready), daemon=True)
+        self._following.start()
         deadline = time.monotonic() + READY_WITHIN
         while not ready.wait(0.05):
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -78,7 +83,9 @@ class BrokerProcess(PausableProcess):
         if process.poll() is None:
             process.send_signal(with_signal)
         try:
-            return process.wait(within)
+            code = process.wait(within)
+            self._following.join(60)
+            return code
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -94,7 +94,7 @@ class One:
 
     @property
     def leads(self) -> bool:
-        """Whether it would answer for partitions at all."""
+        """Whether the broker would answer for partitions at all."""
         return self.runs and self.cluster.holds_lease() and self.cluster.id in self.ids
 
 

@@ -1,16 +1,17 @@
-"""What several folders share: broker processes, Redis servers; and tests that are coroutines."""
+"""Fixtures that several folders share: broker processes, Redis servers; and tests that are coroutines."""
 
 import asyncio
 import inspect
+import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 
-from broker_process import BrokerProcess
+from broker_process import RUNNING, BrokerProcess
 from redis_cluster import Cluster
 from redis_sentinels import Sentinels
 from redis_server import PROGRAMS, RedisServer, find_program
@@ -23,6 +24,47 @@ hypothesis.settings.load_profile("here")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# The modules that take a minute or more, the longest first.
+SLOW = (
+    "tests/compat/test_matrix.py",
+    "tests/faults/test_kill_under_load.py",
+    "tests/compat/test_consumer_protocol.py",
+    "tests/faults/redis/test_brokers.py",
+    "tests/faults/groups/test_wall_clock.py",
+    "tests/unit/client/producer/test_hostile_broker.py",
+    "tests/faults/groups/test_one_way.py",
+    "tests/faults/redis/test_promises.py",
+    "tests/faults/test_groups_under_kill.py",
+    "tests/compat/test_java_groups.py",
+    "tests/compat/test_groups_redis.py",
+    "tests/store/redis_connection/test_topology.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each worker slow modules first, in turns: a slow test that begins last leaves the other workers idle.
+
+    With `--dist worksteal` each worker begins with an equal run of the collected tests.
+    """
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    firsts: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    modules: dict[str, list[pytest.Item]] = {name: [] for name in SLOW}
+    rest: list[pytest.Item] = []
+    for item in items:
+        modules.get(item.nodeid.partition("::")[0], rest).append(item)
+    for number, name in enumerate(SLOW):
+        firsts[number % workers].extend(modules[name])
+    left = len(items)
+    items.clear()
+    for number, first in enumerate(firsts):
+        share = left // (workers - number)
+        left -= share
+        size = max(share - len(first), 0)
+        items.extend(first + rest[:size])
+        del rest[:size]
+    items.extend(rest)
+
+
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """A test that is a coroutine runs in a loop of its own."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
@@ -30,6 +72,17 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     names = pyfuncitem._fixtureinfo.argnames
     asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
     return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the last lines of each broker beside a failure: some failures do not come again."""
+    report = yield
+    if report.failed:
+        for broker in RUNNING:
+            if broker.log:
+                report.sections.append((f"log of the broker at port {broker.port}", "".join(broker.log[-30:])))
+    return report
 
 
 @pytest.fixture

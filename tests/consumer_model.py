@@ -77,7 +77,7 @@ class Client:
     error: str = ""
 
     def drop(self) -> None:
-        """It has nothing any more, and knows nothing of the group."""
+        """The member has nothing any more, and knows nothing of the group."""
         self.epoch, self.goal, self.uncertain, self.waits = 0, frozenset(), True, False
         self.reads.clear()
 
@@ -194,7 +194,7 @@ class World:
         client.names, client.regex, client.uncertain = names, regex, True
 
     def obey(self, client: Client) -> None:
-        """It stops reading what it is not to read any more."""
+        """The member stops reading the partitions that it lost."""
         client.reads &= client.goal
 
     def lose_answer(self, client: Client) -> None:
@@ -239,7 +239,7 @@ class World:
         return self.group.commit(client.member_id, client.epoch, knows=True)
 
     def commit_reads(self, client: Client) -> list[str]:
-        """It commits each partition that it reads, alone; nobody else may have been given one meanwhile (KIP-1251)."""
+        """The member commits each partition that it reads, alone; no other member may have got it meanwhile."""
         names = {view.id: name for name, view in self.group.subscribed.topics.items()}
         errors = []
         for partition in client.reads:
@@ -280,7 +280,7 @@ class World:
         return [one for one in self.clients if one.alive and not one.fenced]
 
     def live(self) -> None:
-        """What a client's loop does, once."""
+        """One turn of a client's loop."""
         for client in self.living():
             if not client.waits:
                 self.obey(client)

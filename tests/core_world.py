@@ -27,7 +27,7 @@ BLIND = ("broker.heartbeat.interval.ms=1000000000", "broker.session.timeout.ms=2
 
 
 class AppendResult(NamedTuple):
-    """What `Partition.append` gives, by name."""
+    """The result of `Partition.append`, by name."""
 
     base_offset: int
     log_append_time: int
@@ -214,6 +214,6 @@ async def read_all(partition: Partition, offset: int = 0) -> list[bytes]:
 
 
 def copy_as_crashed(data: Path, to: Path) -> Path:
-    """What a kill -9 at this moment would leave on disk."""
+    """The files that a kill -9 at this moment would leave on disk."""
     shutil.copytree(data, to)
     return to

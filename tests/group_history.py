@@ -1,4 +1,4 @@
-"""What brokers said to the members of groups, and when: the rules that hold however many believe they coordinate."""
+"""Brokers' answers to members of groups, with times: the rules that hold however many believe they coordinate."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -98,7 +98,7 @@ def _commits(rows: list[Answer]) -> dict[int, Answer]:
 
 
 def _misread(rows: list[Answer]) -> Iterable[str]:
-    """What is fetched was committed, not refused, and not overwritten for certain before the fetch began."""
+    """A fetched offset was committed, not refused, and not overwritten for certain before the fetch began."""
     commits = _commits(rows)
     stored = [each for each in commits.values() if not each.error]
     for fetch in rows:

@@ -282,7 +282,7 @@ class World:
                 assert waiter in under_way or self.now - asked.at <= LONGEST, "waits for too long"
 
     def check_kept(self) -> None:
-        """What a group keeps, so that it need not be looked for with each request, is what it is."""
+        """The values that a group keeps, to save searching with each request, are right."""
         group = self.group
         assert group.memory == sum(
             MEMBER

@@ -1,4 +1,4 @@
-"""What producers sent and heard, what consumers saw, and the rules that no fault may break."""
+"""The history of producers and consumers, and the rules that no fault may break."""
 
 import threading
 from collections import defaultdict
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-Place = tuple[int, int]  # partition, offset
+PartitionOffset = tuple[int, int]  # partition, offset
 
 
 class Sent(NamedTuple):
@@ -31,9 +31,11 @@ class History:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.sent: dict[Sent, int] = {}  # -> partition
-        self.acknowledged: dict[Sent, Place] = {}
+        self.acknowledged: dict[Sent, PartitionOffset] = {}
         self.refused: dict[Sent, str] = {}
-        self.read: dict[str, list[tuple[Place, Sent]]] = defaultdict(list)  # by consumer, in the order it came
+        self.read: dict[str, list[tuple[PartitionOffset, Sent]]] = defaultdict(
+            list
+        )  # by consumer, in the order it came
         self.once: set[str] = set()  # idempotent producers
 
     def note_sent(self, value: Sent, partition: int, *, once: bool) -> None:
@@ -43,7 +45,7 @@ class History:
             if once:
                 self.once.add(value.producer)
 
-    def note_acknowledged(self, value: Sent, place: Place) -> None:
+    def note_acknowledged(self, value: Sent, place: PartitionOffset) -> None:
         with self._lock:
             self.acknowledged[value] = place
 
@@ -51,7 +53,7 @@ class History:
         with self._lock:
             self.refused[value] = error
 
-    def note_read(self, consumer: str, place: Place, value: bytes) -> None:
+    def note_read(self, consumer: str, place: PartitionOffset, value: bytes) -> None:
         with self._lock:
             self.read[consumer].append((place, read_value(value)))
 
@@ -67,7 +69,7 @@ class History:
         self,
         log: Mapping[int, list[tuple[int, bytes]]],
         *,
-        may_lose: Iterable[Place] = (),
+        may_lose: Iterable[PartitionOffset] = (),
         never: bool = False,
     ) -> set[Sent]:
         """Hold the run against what the topic holds at the end: partition -> (offset, value), rising.
@@ -101,7 +103,7 @@ class History:
         assert not broken, f"{len(broken)} rules broken:\n" + "\n".join(broken[:20])
         return lost
 
-    def _misplaced(self, final: Final, may_lose: set[Place]) -> Iterable[str]:
+    def _misplaced(self, final: Final, may_lose: set[PartitionOffset]) -> Iterable[str]:
         """Everything stands where it was sent and where its producer was told; idempotent producers' records once."""
         for partition, rows in final.items():
             places: dict[Sent, set[int]] = defaultdict(set)
@@ -133,7 +135,7 @@ class History:
 
     def _reused(self, final: Final) -> Iterable[str]:
         """No offset stands for two payloads: not in acknowledgements, nor in what anybody ever read."""
-        said: dict[Place, Sent] = {}
+        said: dict[PartitionOffset, Sent] = {}
         claims = [(place, value) for value, place in self.acknowledged.items() if place[1] >= 0]
         claims += [claim for rows in self.read.values() for claim in rows]
         claims += [((partition, offset), value) for partition, rows in final.items() for offset, value in rows]
@@ -141,7 +143,7 @@ class History:
             if said.setdefault(place, value) != value:
                 yield f"{place} was {said[place]} and is {value}"
 
-    def _misread(self, final: Final, may_lose: set[Place]) -> Iterable[str]:
+    def _misread(self, final: Final, may_lose: set[PartitionOffset]) -> Iterable[str]:
         """A consumer sees rising offsets and skips nothing that is there between its first and its last."""
         for consumer, claims in self.read.items():
             for partition, rows in final.items():

@@ -89,7 +89,7 @@ class RawClient:
         return await self.reply()
 
     async def ended(self) -> bytes:
-        """What still came before the broker closed the connection."""
+        """The bytes that still came before the broker closed the connection."""
         try:
             return await self.reader.read()
         except ConnectionResetError:

@@ -1,4 +1,4 @@
-"""What the members of a scene told of themselves: who had which partition when, and what it read and committed."""
+"""The reports of a scene's members: who had which partition when, and what it read and committed."""
 
 import bisect
 from collections import defaultdict

@@ -31,7 +31,7 @@ class Peer:
         return await self.reply()
 
     async def ended(self) -> bytes:
-        """What still came before the other side closed."""
+        """The bytes that still came before the other side closed."""
         try:
             return await self.reader.read()
         except ConnectionResetError:
@@ -81,6 +81,6 @@ async def scene(
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
     async def main() -> None:
-        await asyncio.wait_for(scenario(), 60)
+        await asyncio.wait_for(scenario(), 240)
 
     uvloop.run(main())

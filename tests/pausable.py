@@ -7,6 +7,14 @@ from pathlib import Path
 from typing import Any
 
 
+def _stands_still(thread: Path) -> bool:
+    """Whether a thread has stopped, or ended before that."""
+    try:
+        return "\nState:\tT" in (thread / "status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 class PausableProcess:
     """A server that a test runs as a child process: `process`, or None while it does not run."""
 
@@ -20,7 +28,7 @@ class PausableProcess:
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
         tasks = Path(f"/proc/{self.process.pid}/task")
-        while any("\nState:\tT" not in (task / "status").read_text() for task in tasks.iterdir()):
+        while not all(map(_stands_still, tasks.iterdir())):
             time.sleep(0.001)
 
     def resume(self) -> None:

@@ -1,4 +1,4 @@
-"""What every test of the producer's asyncio side is checked for: that it leaves nothing behind."""
+"""The check after every test of the producer's asyncio side: nothing is left behind."""
 
 import asyncio
 import gc

@@ -31,7 +31,7 @@ Sent = QueuedRecords | SentMessage
 
 
 class Fault(StrEnum):
-    """What happens to one Produce request."""
+    """The fate of one Produce request."""
 
     NONE = "none"
     NOT_SENT = "not sent"  # the connection was gone already
@@ -92,10 +92,10 @@ class ProducerWorld:
     def send(
         self, topic: str = "t", partition: int = -1, key: bytes | None = None, size: int = 0, wait: bool = False
     ) -> QueuedRecords:
-        """Offer one message with a value of its own. Raises as `Dispatcher.offer`."""
+        """Offer one message with a value of its own. Raises as `Dispatcher.enqueue`."""
         value = b"%d:" % next(self._values)
         records = QueuedRecords(topic, (value + b"." * size,), None if key is None else (key,), (), partition, 1)
-        self.pipeline.dispatcher.offer(records, self.now, wait)
+        self.pipeline.dispatcher.enqueue(records, self.now, wait)
         self.sent.append(records)
         self.pump()
         return records
@@ -294,6 +294,7 @@ class ProducerWorld:
     def _check_bytes(self, request: ProduceRequest) -> None:
         """P13: a batch that is sent again is sent as it was, and no sequence number is used for other bytes."""
         for partition, batch in request.batches:
+            assert 0 < batch.count <= (self.config.batch_messages or batch.count), "batch.num.messages"
             if batch.sequence < 0:
                 continue
             identity = batch.data[43:53]  # producer id and epoch

@@ -1,4 +1,4 @@
-"""What has arrived at the other end of a loopback connection, and whether its program has read it.
+"""The bytes that have arrived at the other end of a loopback connection, and whether its program has read them.
 
 Whoever writes bytes one by one does not thereby send them one by one: the loop, the kernel and the reader put together
 what comes close behind each other. Only what is written when all that came before was read is read by itself.
@@ -23,7 +23,7 @@ PATIENT = 100  # turns of the loop before it is left alone for a while
 
 
 class ReceiveQueue:
-    """Of the other end of a connection over IPv4 on this machine. `close` it."""
+    """The receive queue of the other end of a connection over IPv4 on this machine. `close` it."""
 
     def __init__(self, own_end: socket.socket) -> None:
         peer, own = own_end.getpeername(), own_end.getsockname()

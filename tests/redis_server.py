@@ -131,7 +131,7 @@ class RedisServer(PausableProcess):
 
     @property
     def log(self) -> str:
-        """What it has said since the first start."""
+        """The server's log since the first start."""
         return (self.directory / "redis.log").read_text()
 
     @property

@@ -35,7 +35,7 @@ PATIENCE = 240.0  # seconds
 
 
 class ScenePeers:
-    """What one broker asks the others, over links that may be cut."""
+    """The requests of one broker to the others, over links that may be cut."""
 
     def __init__(self, scene: "ReplicatedScene", own: int) -> None:
         self._scene = scene
@@ -51,14 +51,18 @@ class ScenePeers:
             raise OutcomeUnknown(f"broker {broker} did not answer")
         return answer
 
-    async def fetch(self, broker: int, positions: Sequence[FetchPosition], wait_ms: int) -> list[FetchedLog]:
+    async def fetch(
+        self, broker: int, positions: Sequence[FetchPosition], wait_ms: int, *, catching_up: bool = False
+    ) -> list[FetchedLog]:
         asked = [one for one in positions if (self._own, one.log) not in self._scene.mute]
         if not asked:
             raise NotCarriedOut("this log is not copied now")
         answers = await self._ask(broker, lambda there: there.leading.fetch(self._own, asked, wait_ms))
         return [one for one in answers if (self._own, one.log) not in self._scene.mute]
 
-    async def find_epoch_ends(self, broker: int, asked: Sequence[EpochRequest]) -> list[EpochEnd]:
+    async def find_epoch_ends(
+        self, broker: int, asked: Sequence[EpochRequest], *, catching_up: bool = False
+    ) -> list[EpochEnd]:
         async def work(there: Replication) -> list[EpochEnd]:
             return there.leading.find_epoch_ends(asked)
 
@@ -68,6 +72,8 @@ class ScenePeers:
         return await self._ask(broker, lambda asked: asked.serve_keys(request))
 
     async def vote(self, broker: int, request: VoteRequest) -> Vote:
+        while broker in self._scene.hung:
+            await asyncio.sleep(0.01)
         return await self._ask(broker, lambda asked: asked.election.vote(request))
 
     async def close(self) -> None:
@@ -77,13 +83,14 @@ class ScenePeers:
 class ReplicatedScene:
     """`async with` starts brokers 1, 2 and 3. `cut`: pairs that do not reach each other.
 
-    `mute`: brokers that do not copy a log, though they are there.
+    `mute`: brokers that do not copy a log, though they are there. `hung`: brokers that answer no candidate.
     """
 
     def __init__(self, place: Path, *settings: str, count: int = 3) -> None:
         self.brokers: dict[int, Replication] = {}
         self.stores: dict[int, ReplicatedStore] = {}
         self.cut: set[frozenset[int]] = set()
+        self.hung: set[int] = set()
         self.mute: set[tuple[int, str]] = set()
         self._place = place
         self._settings = read_settings(["replica.lag.timeout=400", *settings])
@@ -144,8 +151,14 @@ class ReplicatedScene:
 
     async def appoint_metadata(self, identity: int, *, unclean: bool = False) -> None:
         """Have this broker lead the metadata log; all who can know of it."""
-        while await self.brokers[identity].election.become_leader(unclean=unclean) != "":
+        deadline = asyncio.get_running_loop().time() + PATIENCE
+        while (why := await self.brokers[identity].election.become_leader(unclean=unclean)) != "":
+            assert asyncio.get_running_loop().time() < deadline, why
             await asyncio.sleep(0.01)  # it is still copying
+
+    async def copy_metadata(self) -> None:
+        """Wait until all brokers have the whole metadata log: after that any of them can lead it."""
+        await self.until(lambda: len({broker.election.position for broker in self.brokers.values()}) == 1)
 
     def append(self, log: str, identity: int, count: int = 1) -> "asyncio.Future[None]":
         """Append a batch; the future ends when it is safe."""

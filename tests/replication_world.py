@@ -19,7 +19,7 @@ TIMEOUT = 10.0
 
 
 class Assignment(NamedTuple):
-    """What the registry knows of the log. `version` counts its changes."""
+    """The registry's state of the log. `version` counts its changes."""
 
     version: int
     leader: int
@@ -38,7 +38,7 @@ class Message:
 
 @dataclass
 class Disk:
-    """What a crash leaves: the records that were flushed, and a watermark that may be out of date."""
+    """The state that a crash leaves: the records that were flushed, and a watermark that may be out of date."""
 
     log: list[Record] = field(default_factory=list)
     flushed: int = 0

@@ -43,6 +43,7 @@ class Stream:
     end: int = 0  # as the last append by a broker left it
     last_record_end: int = 0  # after the last record there ever was
     removed: int = 0
+    lost: int = 0
     durable: int | None = None  # all of it, if this is not told
     epochs: list[tuple[int, int]] = field(default_factory=list)
 
@@ -52,7 +53,9 @@ class Stream:
         start = self.batches[0].first if self.batches else end
         latest = max((batch.timestamp for batch in self.batches), default=-1)
         durable = end if self.durable is None else self.durable
-        return Bounds(start, end, durable, sum(len(batch.data) for batch in self.batches), latest, self.removed)
+        return Bounds(
+            start, end, durable, sum(len(batch.data) for batch in self.batches), latest, self.removed, self.lost
+        )
 
 
 class Server:
@@ -86,6 +89,11 @@ class Server:
         stream = self.stream(log)
         stream.batches = [batch for batch in stream.batches if batch.last < last_record_end]
         stream.end = stream.last_record_end = last_record_end
+
+    def delete(self, log: str) -> None:
+        """Another program deletes what is there, and whoever leads goes on."""
+        stream = self.stream(log)
+        stream.batches, stream.removed, stream.lost = [], stream.end, stream.end
 
     def change_history(self, why: str) -> None:
         """Everybody learns that the history broke."""
@@ -159,6 +167,9 @@ class SharedStore:
     def recent_headers(self, log: str) -> bytes:
         batches = self.server.stream(log).batches
         return b"".join(bytes(batch.data[:8]) + b"\0\0\0\x31" + batch.data[12:_HEAD] for batch in batches)
+
+    def forget_producer(self, log: str, producer: int) -> None:
+        """Headers are those of the batches."""
 
     def open_log(self, log: str) -> OpenedLog:
         return OpenedLog(partial(self._append, log), partial(self._read, log))
@@ -275,6 +286,9 @@ class SharedStore:
         self, log: str, *, older_than: int | None = None, larger_than: int | None = None
     ) -> Bounds:
         return await self.bounds(log)
+
+    async def close_idle(self) -> None:
+        """Nothing is open."""
 
     async def drop(self, log: str) -> None:
         await self._answer()

@@ -435,7 +435,7 @@ PEERS = """
 > V1|2|REPLICA_FETCH|$t 0 1 5 max_bytes=1000
 < V1|2|ERR|UNAUTHORIZED|this is for the broker's peers, and it has none
 > V1|3|REPLICA_FETCH|$t 0 1
-< V1|3|ERR|BAD_REQUEST|write: topic partition replica_id offset [max_bytes=n]; $blank
+< V1|3|ERR|BAD_REQUEST|write: topic partition replica_id offset [max_bytes=n] [epoch=n]; $blank
 > V1|4|REPLICA_FETCH|$t 0 -1 5
 < V1|4|ERR|BAD_REQUEST|replica_id is a whole number $many
 > V1|5|REPLICA_FETCH|$t 0 1 99999999999999999999
@@ -448,6 +448,10 @@ PEERS = """
 < V1|8|ERR|BAD_REQUEST|role is one of leader, follower
 > V1|9|SET_PARTITION_ROLE|$t leader
 < V1|9|ERR|BAD_REQUEST|write: topic partition leader|follower; $blank
+> V1|9|CHALLENGE|2 00
+< V1|9|ERR|UNAUTHORIZED|this is for the broker's peers, and it has none
+> V1|9|PROVE|
+< V1|9|ERR|BAD_REQUEST|write: proof; $blank
 > V1|10|PRODUCE|$t k:still taken acks=all
 < V1|10|OK|partition=$p[k] offset=0 hw=*
 """

@@ -1,4 +1,4 @@
-"""What tests of a topic's life ask and do, over a broker process."""
+"""The steps of tests of a topic's life, over a broker process."""
 
 from collections.abc import Callable
 from pathlib import Path

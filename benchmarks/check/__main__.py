@@ -38,7 +38,7 @@ class Change(NamedTuple):
 
 
 def compare(before: dict[str, float], now: dict[str, float]) -> list[Change]:
-    """What is in both, the largest increase first."""
+    """The changes of rows that both sides have, the largest increase first."""
     changes = [Change(name, before[name], now[name]) for name in now if name in before]
     return sorted(changes, key=lambda change: -change.percent)
 
@@ -69,7 +69,7 @@ class Sides(NamedTuple):
 
 
 def find_worse(sides: Sides, changes: list[Change], percent: float) -> list[Change]:
-    """What is worse, and is so when it is counted once more: where a buffer lies can make 2 % of a small call."""
+    """Rows that are worse, also when counted once more: the address of a buffer can make 2 % of a small call."""
     worse = [change for change in changes if change.is_worse(percent)]
     if not worse:
         return []

@@ -1,4 +1,4 @@
-"""What callgrind runs: every native call and every request, a few times under its name. `count.py` starts it."""
+"""The program under callgrind: each native call and each request, a few times under its name. `count.py` starts it."""
 
 import gc
 import sys

@@ -1,5 +1,7 @@
 """The calls that are measured, each on `count` records or whatever it works on, prepared beforehand."""
 
+import struct
+import zlib
 from array import array
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -39,7 +41,7 @@ def prepare(count: int) -> dict[str, Call]:
     }
     encoded = PRODUCE.request.encode(request, VERSION)
     legacy = bytes(native.to_messages(batch_of_values, LIMIT)[0])
-    messages = bytes(native.down_convert(legacy, 0, LIMIT))
+    messages = (struct.pack(">ibbI", len(VALUE) + 6, 1, 0, zlib.crc32(VALUE)) + VALUE) * count
     commands = [["XADD", "korvet:orders:0", f"{place}-0", "value", VALUE] for place in range(count)]
     replies = b"".join(b"*2\r\n$3\r\n1-0\r\n*2\r\n$5\r\nvalue\r\n$100\r\n%b\r\n" % VALUE for _ in range(count))
     stored = _range((f"{OLD + place}-0", (b"value", VALUE, b"timestamp", b"1700000000000")) for place in range(count))
@@ -68,7 +70,7 @@ def prepare(count: int) -> dict[str, Call]:
         "ArrowRecords.batches": _with_rows(batch, count),
         **_of_column_rows(count),
         "up_convert (0.7)": lambda impl: lambda: impl.up_convert(messages, LIMIT, LIMIT, PIECE),
-        "down_convert (0.7)": lambda impl: lambda: impl.down_convert(legacy, 0, LIMIT),
+        "down_convert (0.7)": lambda impl: lambda: impl.down_convert(bytearray(legacy), 0, LIMIT),
         "whole_messages": lambda impl: lambda: impl.whole_messages(messages),
         "to_messages": lambda impl: lambda: impl.to_messages(batch_of_values, LIMIT),
         "to_values": lambda impl: lambda: impl.to_values(legacy, 0, LIMIT, LIMIT),

@@ -58,7 +58,7 @@ class Peer:
         return [self.pid]
 
     def command(self) -> list[str]:
-        """What to execute."""
+        """The command line to execute."""
         raise PeerError(f"{type(self).__name__} has no command")
 
     def prepare(self) -> None:
@@ -66,7 +66,7 @@ class Peer:
         self.directory.mkdir(parents=True, exist_ok=True)
 
     def is_ready(self) -> bool:
-        """Whether it does its work: by default, whether it answers a Metadata request with a broker."""
+        """Whether the peer does its work: by default, whether it answers a Metadata request with a broker."""
         return answers(self.port)
 
     def start(self) -> Self:

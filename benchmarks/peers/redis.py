@@ -29,7 +29,7 @@ def find_program() -> str:
 
 
 def version(program: str) -> str:
-    """What the program calls itself, as in 8.2.3."""
+    """The version that the program states, as in 8.2.3."""
     said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
     found = re.search(r"v=(\S+)", said)
     return found[1] if found else "unknown"

@@ -34,12 +34,12 @@ class Case(NamedTuple):
     budget: int | None = None
 
 
-class Refused(Exception):
+class BrokerError(Exception):
     """The broker answered with an error, so that what was measured would not be what the name says."""
 
 
 async def prepare(wire: Wire) -> list[Case]:
-    """Topics, records and group members are there then; every request was answered well once. Raises `Refused`."""
+    """Topics, records and group members are there then; every request was answered well once. Raises `BrokerError`."""
     kilobyte, page = batch(1 << 10), batch(64 << 10)
     await call(wire, CREATE_TOPICS, {"timeout_ms": 1000, "topics": [topic("one", 1), topic("many", MANY)]})
     await call(wire, PRODUCE, produce_to("one", [page]))
@@ -94,16 +94,16 @@ async def call(wire: Wire, message: Message, values: dict[str, Any]) -> dict[str
 
 
 async def verify(wire: Wire, one: Case) -> dict[str, Any]:
-    """The answer to the last of the requests. Raises `Refused` if there is an error code in it."""
+    """The answer to the last of the requests. Raises `BrokerError` if there is an error code in it."""
     reply = await wire.ask(one.frames)
     answer = one.message.response.decode(reply, version(one.message), ELEMENTS)
     if errors := [code for code in error_codes(answer) if code]:
-        raise Refused(f"{one.name} was answered with error code {errors[0]}")
+        raise BrokerError(f"{one.name} was answered with error code {errors[0]}")
     return answer
 
 
 def error_codes(values: Any) -> list[int]:
-    """Of an answer and everything in it."""
+    """The error codes of an answer and of everything in it."""
     if isinstance(values, list):
         return [code for value in values for code in error_codes(value)]
     if not isinstance(values, dict):

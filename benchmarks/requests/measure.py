@@ -19,7 +19,7 @@ COUNTED = 100  # requests whose allocations are counted
 
 
 class Figure(NamedTuple):
-    """Of one case. `ratio`: how many reference loops a request takes, the median over the rounds."""
+    """The result of one case. `ratio`: how many reference loops a request takes, the median over the rounds."""
 
     case: Case
     ratio: float
@@ -32,12 +32,12 @@ class Figure(NamedTuple):
 
     @property
     def kept(self) -> bool:
-        """Whether it is within its budget."""
+        """Whether the case is within its budget."""
         return self.case.budget is None or self.micros <= self.case.budget
 
 
 async def measure(words: list[str], rounds: int) -> list[Figure]:
-    """Every case whose name holds one of the words (none: all). Raises `Refused`."""
+    """Every case whose name holds one of the words (none: all). Raises `BrokerError`."""
     async with open_wire() as wire:
         cases = await prepare(wire)
         chosen = [case for case in cases if not words or any(word.lower() in case.name.lower() for word in words)]
@@ -62,7 +62,7 @@ async def _measure(wire: Wire, case: Case, rounds: int) -> Figure:
 
 
 async def _seconds(wire: Wire, case: Case, times: int) -> float:
-    """Of one request."""
+    """CPU seconds of one request."""
     began = time.thread_time()
     await wire.ask(case.frames, times)
     return (time.thread_time() - began) / (times * len(case.frames))

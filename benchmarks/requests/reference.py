@@ -21,7 +21,7 @@ class _Part:
 
 
 def work() -> int:
-    """What a broker's Python does all day: attributes, small objects, dicts, lists, numbers out of bytes, a copy.
+    """The reference loop, of usual Python: attributes, small objects, dicts, lists, numbers out of bytes, a copy.
 
     Never change it: figures of different days are compared through it.
     """

@@ -38,7 +38,7 @@ class Discard(Peer):
 
 
 class Figures(NamedTuple):
-    """Of one query: M rows/s, and CPU seconds per M rows of Spark with its Python, and of the broker."""
+    """The figures of one query: M rows/s, and CPU seconds per M rows of Spark with its Python, and of the broker."""
 
     rate: float
     cpu: float

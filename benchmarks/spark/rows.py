@@ -1,4 +1,4 @@
-"""What is measured, as a table: the queries, who takes part, and what must be reached.
+"""The measurements as a table: the queries, the contestants, and the targets.
 
 Targets are in M rows/s, and in times what Spark's own connector reaches against Apache Kafka in the same run.
 """

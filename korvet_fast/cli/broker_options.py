@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from korvet_fast.config import Settings, read_settings
+from korvet_fast.cli.config_file import config_option
+from korvet_fast.config import Settings, read_settings, variable
 from korvet_fast.endpoint import Endpoint, read_endpoint
 from korvet_fast.errors import SettingError
 from korvet_fast.store.redis.connection.url import RedisUrl, parse_url
@@ -17,7 +18,7 @@ from korvet_fast.zookeeper.connect_string import ConnectString, read_connect_str
 
 DEFAULT_STORE = "file:./korvet-data"
 DEFAULT_LISTENER = Endpoint("kafka", "127.0.0.1", 9092)
-STORE_VARIABLE = "KORVET_STORE"
+ADDRESSES = ","  # between several in a variable
 ANYWHERE = ("0.0.0.0", "::")  # noqa: S104 (compared with, not bound)
 
 
@@ -34,8 +35,8 @@ class BrokerOptions(NamedTuple):
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """Read `kafka://127.0.0.1:9092`. Raises `click.BadParameter`, also for a scheme that no dialect has."""
-    scheme, found, _ = text.partition("://")
+    """Read `kafka://127.0.0.1:9092`; without a scheme it is Kafka's. Raises `click.BadParameter`."""
+    scheme, found, _ = text.strip().partition("://")
     if found and scheme not in DIALECTS:
         raise click.BadParameter(f"{scheme}:// is not served by this version; write {_SERVED}")
     try:
@@ -56,25 +57,21 @@ def broker_options(function: Callable[[BrokerOptions], None]) -> Callable[..., N
     return command
 
 
+_ENDPOINT = click.types.FuncParamType(parse_endpoint)
+_ENDPOINT.envvar_list_splitter = ADDRESSES  # type: ignore[misc]
 _SERVED = "|".join(f"{scheme}://HOST:PORT" for scheme in DIALECTS)
 store_option = click.option(
     "--store",
     default=DEFAULT_STORE,
     show_default=True,
-    envvar=STORE_VARIABLE,
+    envvar=variable("store"),
     show_envvar=True,
     metavar="file:DIRECTORY|redis://HOST:PORT/DB",
     help="Where the records are kept. Also rediss://, unix://, redis+sentinel://HOST,HOST/NAME, "
     "redis+cluster://HOST,HOST. A password does not belong here: ?password_file=FILE.",
 )
 settings_options = (
-    click.option(
-        "--config",
-        "file",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="A TOML file of settings.",
-    ),
+    config_option(exposed=True),
     click.option(
         "--set", "flags", multiple=True, metavar="NAME=VALUE", help="One setting; wins over KORVET_* and the file."
     ),
@@ -84,23 +81,29 @@ _OPTIONS = (
     click.option(
         "--listen",
         "listeners",
-        type=parse_endpoint,
+        type=_ENDPOINT,
         multiple=True,
         default=[str(DEFAULT_LISTENER)],
         show_default=True,
+        envvar=variable("listen"),
+        show_envvar=True,
         metavar=_SERVED,
-        help="An address to serve; port 0 is any free port. May be given more than once.",
+        help="An address to serve; no scheme means kafka://, port 0 any free port. May be given more than once.",
     ),
     click.option(
         "--advertise",
         "advertised",
-        type=parse_endpoint,
+        type=_ENDPOINT,
         multiple=True,
+        envvar=variable("advertise"),
+        show_envvar=True,
         metavar=_SERVED,
         help="What clients are told to connect to: one for each --listen, in the same order.",
     ),
     click.option(
         "--zookeeper",
+        envvar=variable("zookeeper"),
+        show_envvar=True,
         metavar="HOST:PORT[/CHROOT]",
         help="A ZooKeeper where clients of Kafka 0.7 find this broker; it needs a listener legacy://.",
     ),
@@ -108,15 +111,14 @@ _OPTIONS = (
 )
 
 
-def read_store(store: str, file: Path | None, flags: tuple[str, ...]) -> tuple[bool, Path | RedisUrl, Settings]:
+def read_store(store: str, config_file: Path | None, flags: tuple[str, ...]) -> tuple[bool, Path | RedisUrl, Settings]:
     """Whether --store was typed, the place it names, and the settings. Raises `click.UsageError`."""
-    environment = {name: value for name, value in os.environ.items() if name != STORE_VARIABLE}
     try:
-        settings = read_settings(flags, environment, file)
+        settings = read_settings(flags, os.environ, config_file)
     except SettingError as error:
         raise click.UsageError(str(error)) from None
     source = click.get_current_context().get_parameter_source("store")
-    place = _place(store, STORE_VARIABLE if source is ParameterSource.ENVIRONMENT else "--store")
+    place = _place(store, _name_source(source, config_file))
     return source is ParameterSource.COMMANDLINE, place, settings
 
 
@@ -125,10 +127,10 @@ def _read(
     listeners: tuple[Endpoint, ...],
     advertised: tuple[Endpoint, ...],
     zookeeper: str | None,
-    file: Path | None,
+    config_file: Path | None,
     flags: tuple[str, ...],
 ) -> BrokerOptions:
-    on_command_line, place, settings = read_store(store, file, flags)
+    on_command_line, place, settings = read_store(store, config_file, flags)
     shown = store if isinstance(place, Path) else str(place)
     typed = on_command_line and isinstance(place, RedisUrl) and place.password_in_url
     told = _advertised(listeners, advertised)
@@ -150,15 +152,21 @@ def _zookeeper(given: str | None, listeners: tuple[Endpoint, ...]) -> ConnectStr
     return where
 
 
+def _name_source(source: ParameterSource | None, config_file: Path | None) -> str:
+    """What an error about the store begins with."""
+    if source is ParameterSource.DEFAULT_MAP:
+        return f"{config_file}: store"
+    return variable("store") if source is ParameterSource.ENVIRONMENT else "--store"
+
+
 def _place(store: str, given: str) -> Path | RedisUrl:
-    """The place of a store. `given`: the option or variable that names it. Raises `click.UsageError`."""
+    """The place of a store. `given`: what names it, for errors. Raises `click.UsageError`."""
     scheme, colon, rest = store.partition(":")
     if colon and scheme != "file":
         try:
             return parse_url(store)
         except SettingError as error:
-            why = str(error) if str(error).endswith("?") else f"{error}."
-            raise click.UsageError(f"{given}: {why} (Files of its own: file:DIRECTORY)") from None
+            raise click.UsageError(f"{given}: {error}") from None
     if not colon:
         raise click.UsageError(f"{given}: {store!r} has no scheme; write file:DIRECTORY, for example {DEFAULT_STORE}")
     if not rest or rest.startswith("//"):

@@ -1,27 +1,20 @@
 """`korvet-fast consume`: the records of a topic, on standard output."""
 
-import base64
-import os
+import contextlib
 import sys
-from collections.abc import Callable, Iterator
-from itertools import islice
 
 import click
 
+from korvet_fast.cli.group_reader import read_in_group
+from korvet_fast.cli.offset_target import Target, find_positions, parse_target
+from korvet_fast.cli.record_format import LETTERS, RecordFormat, json_format, raw_format, template_format
+from korvet_fast.cli.record_printer import RecordPrinter, output_watched
 from korvet_fast.cli.session import Bootstrap, bootstrap_option, run
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.consumer import Consumer, Record, find_offset
+from korvet_fast.client.consumer import Consumer
+from korvet_fast.client.group_member import PATIENCE
 from korvet_fast.client.protocol.errors import ClientError
-from korvet_fast.printable import printable, to_json
-from korvet_fast.types import EARLIEST, LATEST
-
-
-def _parse_start(text: str) -> str | int:
-    if text in ("earliest", "latest"):
-        return text
-    if not text.isdecimal() or len(text) > 18:
-        raise click.BadParameter(f"{text!r} is neither earliest nor latest nor an offset (0, 1, 2, ...)")
-    return int(text)
+from korvet_fast.printable import printable
 
 
 @click.command()
@@ -29,118 +22,95 @@ def _parse_start(text: str) -> str | int:
 @click.option(
     "--from",
     "start",
-    type=_parse_start,
-    default="latest",
-    show_default=True,
-    metavar="earliest|latest|OFFSET",
-    help="Where to begin.",
+    type=parse_target,
+    metavar="earliest|latest|OFFSET|TIME",
+    help="Where to begin; with --group, where the group has committed nothing.  [default: latest; with --until-end "
+    "earliest]",
 )
 @click.option("--count", type=click.IntRange(min=1), help="End after so many records; otherwise go on until Ctrl-C.")
+@click.option("-e", "--until-end", is_flag=True, help="End where the partitions end now.")
 @click.option("--partition", type=click.IntRange(min=0), help="Read only this one.")
 @click.option(
-    "--output",
-    type=click.Choice(["raw", "json"]),
-    default="raw",
-    show_default=True,
-    help="raw: the values, a line each; on a terminal control characters are shown as \\x1b, a pipe or a file gets the "
-    "bytes. json: an object per record.",
+    "--group", help="Read as a member of this group, which shares the partitions, and commit what was printed."
 )
+@click.option("--key-separator", metavar="TEXT", help="Print the key too, and TEXT between key and value.")
+@click.option("-f", "--format", "template", metavar="TEMPLATE", help=rf"Print this of each record: {LETTERS}, \n, \t.")
+@click.option("--output", type=click.Choice(["raw", "json"]), default="raw", help="raw: the values; json: as --json.")
+@click.option("--json", "output", flag_value="json", help="Print an object per record, as `produce --json` reads it.")
 @bootstrap_option
 def command(
     topic: str,
-    start: str | int,
+    start: Target | None,
     count: int | None,
+    until_end: bool,
     partition: int | None,
+    group: str | None,
+    key_separator: str | None,
+    template: str | None,
     output: str,
     bootstrap: Bootstrap,
 ) -> None:
-    """Print the records of TOPIC, and go on with those that come. Nothing is committed: the next call begins anew.
+    """Print the values of the records of TOPIC, a line each, and go on with those that come.
+
+    On a terminal control characters are shown as \\x1b; a pipe or a file gets the bytes. Without --group nothing is
+    committed: the next call begins anew.
 
     \b
     Examples:
-      korvet-fast consume orders --from earliest --count 10
-      korvet-fast consume orders --from 1500 --partition 0 --output json
+      korvet-fast consume orders --from earliest --until-end
+      korvet-fast consume orders --from 2026-01-31T12:00:00+01:00 --count 10
+      korvet-fast consume orders --group billing
+      korvet-fast consume orders -e -f '%p %o %k: %s\\n'
+      korvet-fast consume orders -e --json | korvet-fast produce orders-copy --json
 
     In JSON, a key, value or header that is not UTF-8 is written as {"base64": "..."}.
     """
-    raw = _shown if sys.stdout.isatty() else _raw
-    form = {"raw": raw, "json": lambda record: _json(topic, record)}[output]
+    form = _choose_format(topic, key_separator, template, output == "json")
+    if group is not None and partition is not None:
+        raise click.UsageError("--group decides which partitions are read: leave --partition out")
+    start = start or Target(word="earliest" if until_end else "latest")
+    printer = RecordPrinter(form, count)
 
     async def work(cluster: Cluster) -> None:
-        positions = await _positions(cluster, topic, start, partition)
-        await _print(Consumer(cluster, topic, positions), count, form)
+        with output_watched():
+            if group is None:
+                await _read_alone(cluster, topic, start, partition, until_end, printer)
+            else:
+                await read_in_group(cluster, topic, start, group, until_end, printer)
 
-    try:
-        run(bootstrap, work)
-    except KeyboardInterrupt:
-        pass  # people end the command with Ctrl-C
-    except BrokenPipeError:
-        # The program that reads our output has closed it. Without this, Python reports the broken pipe again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with contextlib.suppress(KeyboardInterrupt):  # people end the command with Ctrl-C
+        run(bootstrap, work) if group is None else run(bootstrap, work, PATIENCE)
 
 
-async def _positions(cluster: Cluster, topic: str, start: str | int, partition: int | None) -> dict[int, int]:
-    """Where to begin in each partition. If a partition does not hold the offset, reading begins at its nearer end."""
+def _choose_format(topic: str, key_separator: str | None, template: str | None, as_json: bool) -> RecordFormat:
+    if (template is not None) + as_json + (key_separator is not None) > 1:
+        raise click.UsageError("--format, --json and --key-separator exclude each other: give one")
+    terminal = sys.stdout.isatty()
+    if as_json:
+        return json_format(topic)
+    if template is not None:
+        return template_format(template, topic, terminal)
+    return raw_format(None if key_separator is None else key_separator.encode(), terminal)
+
+
+async def _read_alone(
+    cluster: Cluster, topic: str, start: Target, partition: int | None, until_end: bool, printer: RecordPrinter
+) -> None:
     partitions = await cluster.partitions(topic)
     if partition is not None:
         if partition not in partitions:
             raise ClientError(f"topic {topic!r} has no partition {partition}, only 0 to {len(partitions) - 1}")
         partitions = [partition]
-    positions = {}
-    for each in partitions:
-        if start == "latest":
-            positions[each] = await find_offset(cluster, topic, each, LATEST)
-            continue
-        first = await find_offset(cluster, topic, each, EARLIEST)
-        if isinstance(start, int) and start > first:
-            first = min(start, await find_offset(cluster, topic, each, LATEST))
-        positions[each] = first
-    return positions
+    positions, ends = await find_positions(cluster, topic, start, partitions)
+    if start.offset is not None and all(start.offset > end for end in ends.values()) and not until_end:
+        last = max(ends.values())
+        click.echo(
+            f"no partition of {printable(topic)} has offset {start.offset} yet, they end at {last} at most: "
+            "waiting for new records",
+            err=True,
+        )
 
+    async def go_on() -> bool:
+        return True
 
-async def _print(consumer: Consumer, count: int | None, form: Callable[[Record], bytes]) -> None:
-    out = sys.stdout.buffer
-    left = count
-    async for records in consumer.poll():
-        lines = [form(record) for record in _at_most(records, left)]
-        out.write(b"".join(lines))
-        out.flush()
-        if left is not None:
-            left -= len(lines)
-            if left == 0:
-                return
-
-
-def _at_most(records: Iterator[Record], count: int | None) -> Iterator[Record]:
-    return records if count is None else islice(records, count)
-
-
-def _raw(record: Record) -> bytes:
-    return (record.value or b"") + b"\n"
-
-
-def _shown(record: Record) -> bytes:
-    """The value for a terminal: one line of printable letters; bytes that are not UTF-8 appear as \\xff."""
-    return printable(str(record.value or b"", "utf-8", "backslashreplace")).encode() + b"\n"
-
-
-def _json(topic: str, record: Record) -> bytes:
-    fields = {
-        "topic": topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "key": _text(record.key),
-        "value": _text(record.value),
-        "headers": [[name, _text(value)] for name, value in record.headers],
-    }
-    return to_json(fields).encode() + b"\n"
-
-
-def _text(data: bytes | None) -> str | dict[str, str] | None:
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
+    await printer.print_all(Consumer(cluster, topic, positions), ends if until_end else None, go_on)

@@ -1,4 +1,4 @@
-"""What a broker exposes: the password of its store to users of this machine, its records to other machines."""
+"""Warnings about exposure: of the store's password to users of this machine, of records to other machines."""
 
 import socket
 import stat

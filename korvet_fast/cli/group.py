@@ -1,15 +1,15 @@
 """`korvet-fast group`: list, describe, reset and delete."""
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
+from korvet_fast.cli.offset_target import Target, find_target, parse_target
+from korvet_fast.cli.sentence import Commands
 from korvet_fast.cli.session import Bootstrap, bootstrap_option, count, run
-from korvet_fast.cli.table import draw_table
+from korvet_fast.cli.table import draw_table, json_option, print_json
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.consumer import find_offset
 from korvet_fast.client.groups import (
     GroupDescription,
     GroupListing,
@@ -17,20 +17,18 @@ from korvet_fast.client.groups import (
     delete_group,
     describe_group,
     fetch_committed,
-    find_bounds,
     list_groups,
 )
-from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.client.protocol.errors import BrokerError, ClientError
 from korvet_fast.client.protocol.metadata import TopicPartition
-from korvet_fast.printable import printable, to_json
+from korvet_fast.errors import Errors
+from korvet_fast.printable import printable
 
 STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Stable")
 KINDS = ("classic", "consumer")
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
-
-@click.group()
+@click.group(cls=Commands)
 def command() -> None:
     """List, describe, reset and delete consumer groups.
 
@@ -62,14 +60,20 @@ def command() -> None:
 @json_option
 @bootstrap_option
 def list_command(states: tuple[str, ...], kinds: tuple[str, ...], as_json: bool, bootstrap: Bootstrap) -> None:
-    """List the groups of all brokers."""
+    """List the groups of all brokers.
+
+    \b
+    Examples:
+      korvet-fast group list
+      korvet-fast group list --state Empty --json
+    """
 
     async def work(cluster: Cluster) -> list[GroupListing]:
         return await list_groups(cluster, states, kinds)
 
     found = run(bootstrap, work)
     if as_json:
-        _print([row._asdict() for row in found])
+        print_json([row._asdict() for row in found])
     else:
         titles = ("group", "type", "state", "protocol type")
         draw_table(titles, [(row.group, row.kind, row.state, row.protocol_type) for row in found])
@@ -80,14 +84,20 @@ def list_command(states: tuple[str, ...], kinds: tuple[str, ...], as_json: bool,
 @json_option
 @bootstrap_option
 def describe(names: tuple[str, ...], as_json: bool, bootstrap: Bootstrap) -> None:
-    """Show where groups are: what they have committed, the end, the records in between, and who reads what."""
+    """Show where groups are: what they have committed, the end, the records in between, and who reads what.
+
+    \b
+    Examples:
+      korvet-fast group describe billing
+      korvet-fast group describe billing shipping --json
+    """
 
     async def work(cluster: Cluster) -> list[GroupDescription]:
         return [await describe_group(cluster, name) for name in names]
 
     found = run(bootstrap, work)
     if as_json:
-        _print([row._asdict() | {"progress": [each._asdict() for each in row.progress]} for row in found])
+        print_json([row._asdict() | {"progress": [each._asdict() for each in row.progress]} for row in found])
         return
     for number, row in enumerate(found):
         if number:
@@ -108,27 +118,6 @@ def describe(names: tuple[str, ...], as_json: bool, bootstrap: Bootstrap) -> Non
                 for each in row.progress
             ],
         )
-
-
-class Target(NamedTuple):
-    """The offsets to reset to: `word` earliest or latest, or an `offset`, or a `time` in ms."""
-
-    word: str = ""
-    offset: int | None = None
-    time: int | None = None
-
-
-def _parse_target(text: str) -> Target:
-    if text in ("earliest", "latest"):
-        return Target(word=text)
-    if text.isdecimal() and len(text) <= 18:
-        return Target(offset=int(text))
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        legal = "earliest, latest, an offset (0, 1, 2, ...) or a time such as 2026-01-31T12:00:00+01:00"
-        raise click.BadParameter(f"{text!r} is none of: {legal}") from None
-    return Target(time=int(when.astimezone().timestamp() * 1000))  # a time without a zone is local time
 
 
 def _parse_topics(
@@ -156,7 +145,7 @@ def _parse_topics(
 )
 @click.option("--all-topics", is_flag=True, help="All partitions that the group has committed.")
 @click.option(
-    "--to", "target", type=_parse_target, required=True, metavar="earliest|latest|OFFSET|TIME", help="Where to."
+    "--to", "target", type=parse_target, required=True, metavar="earliest|latest|OFFSET|TIME", help="Where to."
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @json_option
@@ -191,6 +180,7 @@ def reset(
             raise ClientError(f"group {name!r} has committed nothing that could be reset")
         positions = {place: await _find(cluster, place, target) for place in places}
         if not dry_run:
+            await _check_empty(cluster, name)
             await commit(cluster, name, positions)
         before = {place: committed[place][0] if place in committed else None for place in places}
         return [
@@ -200,7 +190,7 @@ def reset(
 
     rows = run(bootstrap, work)
     if as_json:
-        _print(rows)
+        print_json(rows)
         return
     draw_table(
         ("topic", "partition", "before", "after"),
@@ -220,22 +210,35 @@ async def _places(cluster: Cluster, topic: tuple[str, list[int] | None]) -> list
 
 
 async def _find(cluster: Cluster, place: TopicPartition, target: Target) -> int:
-    first, end = await find_bounds(cluster, place)
-    if target.time is not None:
-        found = await find_offset(cluster, *place, target.time)
-        return found if found >= 0 else end
-    if target.offset is not None:
-        if not first <= target.offset <= end:
-            raise ClientError(f"partition {place[1]} of topic {place[0]!r} holds offsets {first} to {end} only")
-        return target.offset
-    return first if target.word == "earliest" else end
+    first, end, found = await find_target(cluster, *place, target)
+    if not first <= found <= end:
+        raise ClientError(f"partition {place[1]} of topic {place[0]!r} holds offsets {first} to {end} only")
+    return found
+
+
+async def _check_empty(cluster: Cluster, group: str) -> None:
+    """Raise `ClientError` if the group has members: they would go on where they are, and commit that."""
+    try:
+        members = (await describe_group(cluster, group)).members
+    except BrokerError as error:
+        if error.error is Errors.GROUP_ID_NOT_FOUND:
+            return  # the first commit makes it
+        raise
+    if members:
+        what = "stop it first" if members == 1 else "stop them first"
+        raise ClientError(f"group {group!r} has {count(members, 'member')}: {what}")
 
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, metavar="GROUP...")
 @bootstrap_option
 def delete(names: Sequence[str], bootstrap: Bootstrap) -> None:
-    """Delete groups without members, and all that they have committed. There is no way back."""
+    """Delete groups without members, and all that they have committed. There is no way back.
+
+    \b
+    Examples:
+      korvet-fast group delete billing
+    """
 
     async def work(cluster: Cluster) -> None:
         failures = []
@@ -254,7 +257,3 @@ def delete(names: Sequence[str], bootstrap: Bootstrap) -> None:
 
 def _number(value: int | None) -> str:
     return "-" if value is None else str(value)
-
-
-def _print(value: object) -> None:
-    click.echo(to_json(value, indent=2))

@@ -15,6 +15,7 @@ from korvet_fast.cli.store import Offline, offline_options, run_offline
 from korvet_fast.config import Settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.topic_config import LAYOUT, LEGACY
+from korvet_fast.errors import KorvetError, StoreError
 from korvet_fast.printable import printable
 
 
@@ -55,6 +56,10 @@ def command(directory: Path, offline: Offline) -> None:
             run_offline(offline, work)
     except LegacyFilesError as error:
         raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(
+            f"{error.filename or directory}: {error.strerror}. When that is mended, run this again: it goes on there"
+        ) from None
     seconds = time.perf_counter() - began
     what = f"{count(len(partitions), 'partition')} ({size / 1e6:,.1f} MB)"
     click.echo(f"{what} of {printable(str(directory))} loaded in {seconds:,.1f} s", err=True)
@@ -70,15 +75,23 @@ async def _make_topics(broker: Broker, partitions: list[LegacyPartition]) -> Non
     for name, total in totals.items():
         await asyncio.sleep(broker.topics.quota.throttle_ms / 1000)
         topic = broker.topics.get(name)
-        if topic is None:
-            await broker.topics.create(name, max(total, counts.get(name) or usual), {LAYOUT: LEGACY})
-        elif not topic.config.legacy:
+        if topic is not None and not topic.config.legacy:
             raise LegacyFilesError(
                 f"topic {name} is there already, in the layout {topic.config.fixed[LAYOUT]}: delete it, or leave the "
                 f"directories {name}-* out"
             )
-        elif len(topic.partitions) < total:
-            await broker.topics.grow(topic, total)
+        try:
+            if topic is None:
+                await broker.topics.create(name, max(total, counts.get(name) or usual), {LAYOUT: LEGACY})
+            elif len(topic.partitions) < total:
+                await broker.topics.grow(topic, total)
+        except StoreError:
+            raise
+        except KorvetError as error:
+            raise LegacyFilesError(
+                f"topic {name} of {total} partitions cannot be made: {error.detail}. Work on a copy without the "
+                f"directories {name}-*"
+            ) from None
 
 
 def _warn_of_retention(partitions: list[LegacyPartition], settings: Settings) -> None:

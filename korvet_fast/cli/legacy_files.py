@@ -17,7 +17,7 @@ _SEGMENT = re.compile(r"[0-9]{20}\.kafka")
 
 
 class LegacyFilesError(Exception):
-    """What is there is no log of Kafka 0.7. The text says which file, and where in it."""
+    """The files are no log of Kafka 0.7. The text names the file and the position in it."""
 
 
 class LegacyPartition(NamedTuple):
@@ -62,7 +62,7 @@ def read_messages(partition: LegacyPartition, start: int, most: int) -> Iterator
 
     `start` is the end of what was read before, or 0. What follows the last message that is whole and has a good CRC is
     left out at the end of the last segment, as Kafka cuts it off after a crash: the caller compares the last `end` with
-    `measure`. Raises `LegacyFilesError` if such bytes are anywhere else.
+    `measure`. Raises `LegacyFilesError` if such bytes are anywhere else, or whole messages follow them.
     """
     last = partition.segments[-1][0]
     for base, file in partition.segments:
@@ -76,8 +76,15 @@ def read_messages(partition: LegacyPartition, start: int, most: int) -> Iterator
                     data += source.read(int.from_bytes(data[:4]) + 4 - len(data)) if len(data) >= 4 else b""
                     whole = whole_messages(data)
                 if whole == 0:
+                    at = position - base
                     if base != last:
-                        raise LegacyFilesError(f"{file}: no whole message with a good CRC at byte {position - base}")
+                        raise LegacyFilesError(f"{file}: no whole message with a good CRC at byte {at}")
+                    if whole_messages(data[4 + int.from_bytes(data[:4]) :]):
+                        raise LegacyFilesError(
+                            f"{file}: the message at byte {at} is damaged, and whole messages follow it, so this is no "
+                            f"torn end. To give up the {size - position} bytes from there on, as Kafka does after a "
+                            f"crash, cut a copy of the file: truncate -s {at} FILE"
+                        )
                     return
                 yield Messages(position, data[:whole])
                 position += whole

@@ -35,9 +35,9 @@ class JsonLines(logging.Formatter):
         return to_json(line)
 
 
-def start_log() -> None:
-    """Send everything from level INFO on to standard error, in the form that fits what it is connected to."""
+def start_log(level: str) -> None:
+    """Send everything from `log.level` on to standard error, in the form that fits what that is connected to."""
     handler = logging.StreamHandler()
     handler.setFormatter(Human() if sys.stderr.isatty() else JsonLines())
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.basicConfig(level=level.upper(), handlers=[handler])
     logging.raiseExceptions = False  # a closed standard error must not end the broker

@@ -1,24 +1,17 @@
 """`korvet-fast partition`: name the broker that leads a partition, of those that have copies of it."""
 
-import asyncio
-from typing import Any
-
 import click
 
-from korvet_fast.cli.session import Bootstrap, bootstrap_option, run
+from korvet_fast.cli.sentence import Commands
+from korvet_fast.cli.session import Bootstrap, bootstrap_option, count, run
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.protocol.errors import ClientError, check_error_code
+from korvet_fast.client.copies import find_ends, find_lags
+from korvet_fast.client.leaders import REGISTRY, appoint_leader, find_partition
+from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.printable import printable
-from korvet_fast.wire.kafka.shapes.cluster import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS
-
-REGISTRY = "@registry"
-CLEAN, UNCLEAN = 0, 1  # election types
-NOT_NEEDED = 84  # ELECTION_NOT_NEEDED
-TIMEOUT_MS = 30_000
-WAIT = 10.0  # seconds until the broker has to lead
 
 
-@click.group()
+@click.group(cls=Commands)
 def command() -> None:
     """Name the leader of a partition.
 
@@ -42,52 +35,35 @@ def appoint(topic: str, partition: int, broker: int, unclean: bool, yes: bool, b
     """Have a broker lead a partition, or the metadata log (@registry, partition 0).
 
     Without --unclean nothing is lost: a broker that is not in sync is refused.
+
+    \b
+    Examples:
+      korvet-fast partition lead orders 0 --broker 2
     """
     if unclean and not yes:
-        raise click.UsageError(
-            f"records that broker {broker} has no copy of are lost for good, and nobody can say how many while the "
-            "others are away. If that is meant: --unclean --yes"
-        )
-    run(bootstrap, lambda cluster: _appoint(cluster, topic, partition, broker, unclean))
+        raise click.UsageError(run(bootstrap, lambda cluster: _warn(cluster, topic, partition, broker)))
+    run(bootstrap, lambda cluster: appoint_leader(cluster, topic, partition, broker, unclean=unclean))
     click.echo(f"broker {broker} leads {printable(topic)} {partition}")
 
 
-async def _appoint(cluster: Cluster, topic: str, partition: int, broker: int, unclean: bool) -> None:
-    chosen = await cluster.broker(broker)
-    if topic != REGISTRY:
-        (found,) = (await cluster.metadata([topic]))["topics"]
-        check_error_code(f"topic {topic!r}", found["error_code"])
-        rows = {row["partition_index"]: row for row in found["partitions"]}
-        if partition not in rows:
-            raise ClientError(f"topic {topic!r} has no partition {partition}")
-        present = rows[partition]["replica_nodes"]
-        if broker not in present:
-            raise ClientError(f"broker {broker} has no copy of {topic} {partition}; brokers {present} have")
-        replicas = [broker, *(one for one in present if one != broker)]
-        asked = {"name": topic, "partitions": [{"partition_index": partition, "replicas": replicas}]}
-        answer = await chosen.request(ALTER_PARTITION_REASSIGNMENTS, {"timeout_ms": TIMEOUT_MS, "topics": [asked]})
-        ((row,),) = (one["partitions"] for one in answer["responses"])
-        check_error_code(f"{topic} {partition}", row["error_code"], row["error_message"])
-    kind = UNCLEAN if unclean else CLEAN
-    places = [{"topic": topic, "partitions": [partition]}]
-    answer = await chosen.request(
-        ELECT_LEADERS, {"election_type": kind, "topic_partitions": places, "timeout_ms": TIMEOUT_MS}
+async def _warn(cluster: Cluster, topic: str, partition: int, broker: int) -> str:
+    """What is lost if this broker leads though it is not in sync. Raises `ClientError`."""
+    if topic == REGISTRY:
+        return (
+            f"what broker {broker} lacks of the metadata log is lost for good: topics, settings, groups, leaders. "
+            "Without --unclean the answer says how much that is. If it is meant: --unclean --yes"
+        )
+    row = await find_partition(cluster, topic, partition)
+    if broker in row["isr_nodes"]:
+        return f"broker {broker} is in sync, so nothing is lost: leave out --unclean"
+    ends = await find_ends(cluster, topic, row)
+    if broker not in ends:
+        raise ClientError(f"broker {broker} has no copy of {topic} {partition} that it could lead")
+    lag = (await find_lags(cluster, topic, [row])).get((partition, broker), 0)
+    lost = max(*ends.values(), ends[broker] + lag) - ends[broker]
+    away = sorted(set(row["replica_nodes"]) - ends.keys())
+    unknown = f", and what only broker {' or '.join(map(str, away))} has, which is away" if away else ""
+    return (
+        f"broker {broker} lacks {count(lost, 'record')} of {topic} {partition}{unknown}: all of that is lost for good. "
+        "If it is meant: --unclean --yes"
     )
-    ((row,),) = (one["partition_result"] for one in answer["replica_election_results"])
-    if row["error_code"] != NOT_NEEDED:
-        check_error_code(f"{topic} {partition}", row["error_code"], row["error_message"])
-    if topic != REGISTRY:
-        await _await_leader(cluster, topic, partition, broker)
-
-
-async def _await_leader(cluster: Cluster, topic: str, partition: int, broker: int) -> None:
-    """Wait until the broker has taken over. Raises `ClientError`."""
-    until = asyncio.get_running_loop().time() + WAIT
-    while True:
-        (found,) = (await cluster.metadata([topic]))["topics"]
-        row: dict[str, Any] = next(row for row in found["partitions"] if row["partition_index"] == partition)
-        if row["leader_id"] == broker:
-            return
-        if asyncio.get_running_loop().time() > until:
-            raise ClientError(f"broker {broker} is to lead {topic} {partition}, but has not taken over yet")
-        await asyncio.sleep(0.1)

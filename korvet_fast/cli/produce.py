@@ -1,6 +1,7 @@
 """`korvet-fast produce`: the lines of a file, or of standard input, as records."""
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -9,10 +10,12 @@ from typing import BinaryIO
 
 import click
 
-from korvet_fast.cli.line_sender import LineSender
+from korvet_fast.cli.line_format import parse_headers, parse_separator
+from korvet_fast.cli.line_sender import Lines, LineSender
 from korvet_fast.cli.session import Bootstrap, bootstrap_option, count, run
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.producer import AsyncProducer
+from korvet_fast.client.producer.message import Headers
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.client.protocol.requests import COMPRESSIONS
 from korvet_fast.printable import printable
@@ -28,6 +31,21 @@ PATIENCE = 30.0  # seconds until a line has to be stored
 @click.option("--partition", type=click.IntRange(min=0), help="Send everything to this one; otherwise all in turn.")
 @click.option("--key", help="The key of every record; they all go to its partition.")
 @click.option(
+    "--key-separator",
+    metavar="TEXT",
+    callback=parse_separator,
+    help="What stands in each line between key and value, for example ':' or '\\t'.",
+)
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=parse_headers,
+    help="A header of every record. May be given more than once.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Each line is an object, as `consume --json` prints them.")
+@click.option(
     "--acks", type=click.Choice(["1", "all"]), default="all", show_default=True, help="What an answer has to promise."
 )
 @click.option("--compression", type=click.Choice(list(COMPRESSIONS)), default="none", show_default=True)
@@ -38,6 +56,9 @@ def command(
     file: BinaryIO,
     partition: int | None,
     key: str | None,
+    key_separator: bytes | None,
+    headers: Headers,
+    as_json: bool,
     acks: str,
     compression: str,
     rate: float | None,
@@ -45,28 +66,59 @@ def command(
 ) -> None:
     """Send the lines of FILE, or of standard input, to TOPIC: one record each, without its line end.
 
-    With --acks all each line is stored once, whatever fails on the way; with 1 nothing is sent twice.
+    With --acks all each line is stored once, whatever fails on the way; with 1 nothing is sent twice. A JSON line has
+    any of the fields key, value, headers, partition and timestamp.
 
     \b
     Examples:
-      korvet-fast produce orders orders.jsonl --compression zstd
+      korvet-fast produce orders orders.txt --compression zstd
+      echo 'order-1:3 gadgets' | korvet-fast produce orders --key-separator : --header source=web
+      echo '{"key": "order-1", "value": "3 gadgets"}' | korvet-fast produce orders --json
       tail -f app.log | korvet-fast produce logs --acks 1
     """
+    if (key is not None) + (key_separator is not None) + as_json > 1:
+        raise click.UsageError("--key, --key-separator and --json exclude each other: give one")
+    chosen = None if key is None else key.encode(errors="surrogateescape")
+    lines = Lines(topic, partition, chosen, headers, key_separator, as_json, rate)
 
     async def work(cluster: Cluster) -> None:
         partitions = await cluster.partitions(topic, create=True)
         if partition is not None and partition not in partitions:
             raise ClientError(f"topic {topic!r} has no partition {partition}, only 0 to {len(partitions) - 1}")
-        async with _make_producer(bootstrap, acks, compression) as producer:
-            sender = LineSender(producer, topic, partition, None if key is None else key.encode(), rate)
-            try:
-                with _progress(file) as advance:
-                    await _send_lines(file, sender, advance)
-            except ClientError as error:
-                raise ClientError(f"{error}\nacknowledged: {count(sender.stored, 'record')}") from None
-        click.echo(f"{count(sender.stored, 'record')} stored in topic {printable(topic)}", err=True)
+        if file.isatty():
+            click.echo("a record on each line; Ctrl-D ends", err=True)
+        with _silent(logging.getLogger(AsyncProducer.__module__)):
+            async with _make_producer(bootstrap, acks, compression) as producer:
+                await _send_all(file, LineSender(producer, lines), printable(topic))
 
     run(bootstrap, work, patience=PATIENCE)
+
+
+@contextmanager
+def _silent(log: logging.Logger) -> Iterator[None]:
+    """No warnings of messages that were not delivered: the command itself says so, and once."""
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
+async def _send_all(file: BinaryIO, sender: LineSender, topic: str) -> None:
+    """Send the whole file, and say how many records are stored, also where it ends early."""
+    try:
+        with _progress(file) as advance:
+            await _send_lines(file, sender, advance)
+    except ClientError as error:
+        raise ClientError(f"{str(error).rstrip('.')}; {count(sender.stored, 'record')} stored before") from None
+    except asyncio.CancelledError:  # Ctrl-C: what was sent is waited for; a second one ends it at once
+        try:
+            await sender.finish()
+        finally:
+            click.echo(f"\n{count(sender.stored, 'record')} stored in topic {topic}, the rest was not sent", err=True)
+        raise
+    click.echo(f"{count(sender.stored, 'record')} stored in topic {topic}", err=True)
 
 
 def _make_producer(bootstrap: Bootstrap, acks: str, compression: str) -> AsyncProducer:

@@ -1,4 +1,4 @@
-"""What `serve` makes of replication.peers."""
+"""Replication as `serve` sets it up from replication.peers."""
 
 from pathlib import Path
 

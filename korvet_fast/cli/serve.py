@@ -37,13 +37,13 @@ def command(options: BrokerOptions) -> None:
       korvet-fast serve --listen kafka://0.0.0.0:9092 --advertise kafka://broker.example.org:9092
       korvet-fast serve --store redis://localhost:6379
       KORVET_STORE=redis://user:password@redis.example.org:6379 korvet-fast serve
-      KORVET_NUM_PARTITIONS=4 korvet-fast serve --config korvet.toml
+      KORVET_NUM_PARTITIONS=4 korvet-fast serve --config-file korvet.toml
 
     Settings have Kafka's names. A flag wins over the environment, that over the file, that over the default.
     """
-    start_log()
-    keep_freed()
     settings = options.settings
+    start_log(settings.text("log.level"))
+    keep_freed()
     exposures = list(find_exposures(options))
     listeners = list(map(Listener, options.listeners, options.advertised))
 

@@ -6,9 +6,11 @@ from typing import Any, TypeAlias, TypeVar
 
 import click
 
+from korvet_fast.cli.config_file import config_option
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.protocol.errors import ClientError, Unreachable
-from korvet_fast.endpoint import Address, read_bootstrap
+from korvet_fast.config import variable
+from korvet_fast.endpoint import Address, read_brokers
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -16,23 +18,26 @@ Bootstrap: TypeAlias = tuple[Address, ...]  # the brokers to ask first
 
 
 def parse_bootstrap(text: str) -> Bootstrap:
-    """Read `127.0.0.1:9092`, or several with commas between them. Raises `click.BadParameter`."""
+    """Read `127.0.0.1:9092`, or several with commas between them, or with `kafka://`. Raises `click.BadParameter`."""
     try:
-        return read_bootstrap(text)
+        return read_brokers(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
 
 def bootstrap_option(function: F) -> F:
-    """Add the option `--bootstrap` to a command."""
-    return click.option(
+    """Add the options `--bootstrap`, and `--config-file`, whose file may hold the same, to a command."""
+    option = click.option(
         "--bootstrap",
         type=parse_bootstrap,
         metavar="HOST:PORT",
         default="127.0.0.1:9092",
         show_default=True,
+        envvar=variable("bootstrap"),
+        show_envvar=True,
         help="A broker of the cluster; several are separated by commas.",
-    )(function)
+    )
+    return option(config_option(exposed=False)(function))
 
 
 def run(bootstrap: Bootstrap, work: Callable[[Cluster], Awaitable[T]], patience: float = 10.0) -> T:
@@ -46,7 +51,7 @@ def run(bootstrap: Bootstrap, work: Callable[[Cluster], Awaitable[T]], patience:
         return asyncio.run(connected())
     except Unreachable as error:
         raise click.ClickException(
-            f"{error}\nIs the broker running? Start one with `korvet-fast serve`, or name another with --bootstrap."
+            f"{error}; start a broker with `korvet-fast serve`, or name another with --bootstrap"
         ) from None
     except ClientError as error:
         raise click.ClickException(str(error)) from None

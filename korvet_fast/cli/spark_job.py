@@ -83,7 +83,9 @@ def spark_session(name: str, master: str, settings: Mapping[str, str]) -> Iterat
         finally:
             spark.stop()
     except (PySparkException, Py4JError, SettingError, ClientError) as error:
-        if isinstance(error.__context__, KeyboardInterrupt):  # it broke off a call into Java: the next one fails
+        if isinstance(
+            error.__context__, KeyboardInterrupt
+        ):  # the interrupt broke off a call into Java: the next call fails
             raise click.Abort from None
         raise click.ClickException(explain(error)) from None
     except KeyboardInterrupt:

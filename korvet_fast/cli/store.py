@@ -55,17 +55,17 @@ def make_store(
         # Replicas come and go: they are asked for when something is written. What the server is set to must hold now.
         if why := store.durability.durability_error(None, sync, copies=1):
             raise StoreError(why)
-        for line in store.durability.explain(sync, copies):
-            log.info("%s", line)
+        for line, survives_restart in store.durability.explain(sync, copies):
+            log.log(logging.INFO if survives_restart else logging.WARNING, "%s", line)
 
     return store, check
 
 
 def offline_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command --store, --config and --set; `function` gets them as `offline`, an `Offline`."""
+    """Give a command --store, --config-file and --set; `function` gets them as `offline`, an `Offline`."""
 
-    def command(store: str, file: Path | None, flags: tuple[str, ...], **given: Any) -> None:
-        _, place, settings = read_store(store, file, flags)
+    def command(store: str, config_file: Path | None, flags: tuple[str, ...], **given: Any) -> None:
+        _, place, settings = read_store(store, config_file, flags)
         function(offline=(place, settings), **given)
 
     command.__doc__ = function.__doc__
@@ -107,8 +107,13 @@ def run_offline(offline: Offline, work: Callable[[Broker], Awaitable[None]]) -> 
 
 
 async def _wait_alone(broker: Broker) -> None:
-    """Give a broker that was killed the time to be forgotten."""
-    for _ in range(broker.settings.number("broker.session.timeout.ms") // _LOOK):
+    """Give a broker or a command that was killed the time to be forgotten: a session, and a heartbeat.
+
+    Then this one leads what the other led.
+    """
+    most = sum(map(broker.settings.number, ("broker.session.timeout.ms", "broker.heartbeat.interval.ms")))
+    for _ in range(most // _LOOK):
         if broker.cluster.alone:
+            await broker.metadata_sync.wait()
             return
         await asyncio.sleep(_LOOK / 1000)

@@ -1,14 +1,21 @@
-"""Tables on standard output."""
+"""Listings on standard output: a table on a terminal, lines with tabs for other programs, JSON with --json."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import click
 
-from korvet_fast.printable import printable
+from korvet_fast.printable import printable, to_json
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+json_option: Callable[[F], F] = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON: docs/cli.md says which fields there are."
+)
 
 
-def draw_table(titles: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+def draw_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table on a terminal; for other programs one line per row, with tabs between the columns."""
     shown = [tuple(map(printable, row)) for row in rows]
     if not sys.stdout.isatty():
@@ -23,3 +30,8 @@ def draw_table(titles: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None
     for row in shown:
         table.add_row(*map(Text, row))  # rich reads a string as markup: "[red]", ":smile:"
     Console().print(table)
+
+
+def print_json(value: object) -> None:
+    """Print JSON for people and programs: indented, and printable on a terminal."""
+    click.echo(to_json(value, indent=2))

@@ -59,12 +59,16 @@ class Cluster:
 
     async def ask_controller(self, message: Message, values: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request to the broker that creates and alters topics."""
+        return await (await self.controller()).request(message, values)
+
+    async def controller(self) -> Connection:
+        """A connection to the broker that creates and alters topics."""
         if self._metadata.controller() is None:
             await self.metadata([])
         endpoint = self._metadata.controller()
         if endpoint is None:
             raise ClientError("the cluster has no controller now; try again in a moment")
-        return await (await self._connection(endpoint)).request(message, values)
+        return await self._connection(endpoint)
 
     async def coordinator(self, group: str) -> Connection:
         """A connection to the broker that coordinates a group."""

@@ -2,13 +2,15 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
 
 from korvet_fast.client.protocol.connection import LARGEST_ANSWER, ConnectionState, Parts
 from korvet_fast.client.protocol.errors import ClientError, Unreachable, os_reason
 from korvet_fast.endpoint import Address
 from korvet_fast.wire.kafka.shapes.message import Message
+
+Stream = TypeVar("Stream", bound=asyncio.BaseProtocol)
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -18,7 +20,7 @@ class Connection(asyncio.BufferedProtocol):
         self.endpoint = endpoint
         self._patience = patience
         self._state = ConnectionState(endpoint, largest_answer)
-        self._answers: deque[asyncio.Future[dict[str, Any]]] = deque()  # of the requests sent, in order
+        self._answers: deque[asyncio.Future[dict[str, Any]]] = deque()  # futures of the requests sent, in order
         self._writable = asyncio.Event()
         self._writable.set()
         self._disconnected = asyncio.Event()
@@ -99,7 +101,7 @@ class Connection(asyncio.BufferedProtocol):
                 answer.set_exception(failure)
                 answer.exception()  # whoever waited may be gone: asyncio would log the exception
 
-    # What asyncio calls.
+    # The methods that asyncio calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -133,19 +135,22 @@ async def connect(endpoint: Address, patience: float = 10.0, largest_answer: int
 
     `largest_answer`: bytes; a broker that announces more is cut off.
     """
-    loop = asyncio.get_running_loop()
-    try:
-        async with asyncio.timeout(patience):
-            _, connection = await loop.create_connection(
-                lambda: Connection(endpoint, patience, largest_answer), endpoint.host, endpoint.port
-            )
-    except TimeoutError:
-        raise Unreachable(f"{endpoint} did not take a connection within {patience:g} s") from None
-    except OSError as error:
-        raise Unreachable(f"cannot connect to {endpoint}: {os_reason(error)}") from None
+    connection = await open_transport(endpoint, patience, lambda: Connection(endpoint, patience, largest_answer))
     try:
         await connection.negotiate()
     except BaseException:  # also where the caller is cancelled
         await connection.close()
         raise
     return connection
+
+
+async def open_transport(endpoint: Address, patience: float, make: Callable[[], Stream]) -> Stream:
+    """Connect within `patience` seconds; `make` makes what asyncio calls. Raises `Unreachable`."""
+    try:
+        async with asyncio.timeout(patience):
+            _, made = await asyncio.get_running_loop().create_connection(make, endpoint.host, endpoint.port)
+    except TimeoutError:
+        raise Unreachable(f"{endpoint} did not take a connection within {patience:g} s") from None
+    except OSError as error:
+        raise Unreachable(f"cannot connect to {endpoint}: {os_reason(error)}") from None
+    return made

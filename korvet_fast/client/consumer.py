@@ -13,7 +13,7 @@ from korvet_fast.wire.kafka.shapes.fetch import FETCH
 from korvet_fast.wire.kafka.shapes.offsets import LIST_OFFSETS
 
 MAX_WAIT = 0.5  # seconds a broker waits for new records before it answers with none
-MAX_BYTES = 16 << 20  # of one answer
+MAX_BYTES = 16 << 20  # bytes of one answer
 PARTITION_MAX_BYTES = 1 << 20
 DECOMPRESSED_MAX = 1 << 30  # bytes that the batches of one answer may decompress to
 
@@ -37,30 +37,36 @@ async def find_offset(cluster: Cluster, topic: str, partition: int, timestamp: i
 
 
 class Consumer:
-    """`async for records in Consumer(...).poll()`: records by partition, each partition's in offset order."""
+    """Reads partitions of a topic: `fetch` what comes next, or `async for records in Consumer(...).poll()`.
+
+    `positions`: by partition, the offset to read next. What is taken out of them is not read any more.
+    """
 
     def __init__(self, cluster: Cluster, topic: str, positions: Mapping[int, int]) -> None:
-        """`positions`: partition -> the offset to read next."""
+        self.positions = dict(positions)
         self._cluster = cluster
         self._topic = topic
-        self._positions = dict(positions)
+
+    async def fetch(self) -> list[tuple[int, Iterator[Record]]]:
+        """Records by partition, each partition's in offset order; none if none come soon. Raises `ClientError`."""
+        by_leader: dict[Connection, list[int]] = {}
+        for partition in self.positions:
+            by_leader.setdefault(await self._cluster.leader(self._topic, partition), []).append(partition)
+        # One answer of each leader in turn: the order of records does not depend on which broker is faster.
+        answers = await asyncio.gather(*(self._fetch(*each) for each in by_leader.items()))
+        rows = [row for answer in answers for row in answer if row["records"]]
+        return [(row["partition_index"], self._unpack(row["partition_index"], row["records"])) for row in rows]
 
     async def poll(self) -> AsyncIterator[Iterator[Record]]:
         """The records of one partition at a time, perhaps none. Never ends. Raises `ClientError`."""
         while True:
-            by_leader: dict[Connection, list[int]] = {}
-            for partition in self._positions:
-                by_leader.setdefault(await self._cluster.leader(self._topic, partition), []).append(partition)
-            # One answer of each leader in turn: the order of records does not depend on which broker is faster.
-            for rows in await asyncio.gather(*(self._fetch(*each) for each in by_leader.items())):
-                for row in rows:
-                    if row["records"]:
-                        yield self._unpack(row["partition_index"], row["records"])
+            for _, records in await self.fetch():
+                yield records
 
     async def _fetch(self, leader: Connection, partitions: list[int]) -> list[dict[str, Any]]:
         request = fetch_request(
             self._topic,
-            {partition: self._positions[partition] for partition in partitions},
+            {partition: self.positions[partition] for partition in partitions},
             max_bytes=MAX_BYTES,
             partition_max_bytes=PARTITION_MAX_BYTES,
             max_wait=MAX_WAIT,
@@ -72,7 +78,7 @@ class Consumer:
         if not batches:
             return iter(())
         whole = data[: batches[-1].start + batches[-1].size]  # the broker may have cut off the last batch
-        first, self._positions[partition] = self._positions[partition], batches[-1].last_offset + 1
+        first, self.positions[partition] = self.positions[partition], batches[-1].last_offset + 1
         return unpack(partition, to_columns(whole, DECOMPRESSED_MAX), first)
 
 

@@ -12,6 +12,7 @@ from korvet_fast.client.protocol.metadata import TopicPartition
 from korvet_fast.client.protocol.requests import check_offset_commit, fetch_request, offset_commit_request, read_fetch
 from korvet_fast.errors import Errors
 from korvet_fast.types import EARLIEST, LATEST
+from korvet_fast.wire.kafka.errors import CODES, NONE
 from korvet_fast.wire.kafka.shapes.commits import OFFSET_COMMIT, OFFSET_FETCH
 from korvet_fast.wire.kafka.shapes.configs import DESCRIBE_CONFIGS
 from korvet_fast.wire.kafka.shapes.consumer_groups import CONSUMER_GROUP_DESCRIBE
@@ -20,8 +21,8 @@ from korvet_fast.wire.kafka.shapes.group_admin import DELETE_GROUPS, DESCRIBE_GR
 from korvet_fast.wire.kafka.shapes.membership import CONSUMER, read_assignment
 
 TOPIC = 2  # a resource type of the config requests
-NOT_FOUND = 69
-UNKNOWN_TOPIC = 3
+NOT_FOUND = CODES[Errors.GROUP_ID_NOT_FOUND]
+UNKNOWN_TOPIC = CODES[Errors.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 class GroupListing(NamedTuple):
@@ -76,7 +77,7 @@ async def describe_group(cluster: Cluster, group: str) -> GroupDescription:
     coordinator = await cluster.coordinator(group)
     (row,) = (await coordinator.request(DESCRIBE_GROUPS, {"groups": [group]}))["groups"]
     kind, protocol, owners = "classic", row["protocol_data"], _owners(row)
-    code = row["error_code"] or (NOT_FOUND if row["group_state"] == "Dead" else 0)
+    code = row["error_code"] or (NOT_FOUND if row["group_state"] == "Dead" else NONE)
     if code == NOT_FOUND and coordinator.speaks(CONSUMER_GROUP_DESCRIBE):
         (row,) = (await coordinator.request(CONSUMER_GROUP_DESCRIBE, {"group_ids": [group]}))["groups"]
         kind, protocol, owners = "consumer", row["assignor_name"], _consumers(row)
@@ -121,7 +122,7 @@ async def fetch_committed(cluster: Cluster, group: str) -> dict[TopicPartition, 
         (topic["name"], row["partition_index"]): (row["committed_offset"], row["metadata"] or "")
         for topic in found["topics"]
         for row in topic["partitions"]
-        if row["error_code"] == 0 and row["committed_offset"] >= 0
+        if row["error_code"] == NONE and row["committed_offset"] >= 0
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from korvet_fast.client.connection import Connection, connect
-from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.client.protocol.errors import ClientError, error_of
 from korvet_fast.core.replication.peers import (
     METADATA_LOG,
     EpochEnd,
@@ -22,7 +22,6 @@ from korvet_fast.core.replication.quorum import LogPosition, Promise
 from korvet_fast.core.replication.secret import make_nonce
 from korvet_fast.core.replication.static_peers import StaticPeers
 from korvet_fast.errors import Errors, OutcomeUnknown, StoreError
-from korvet_fast.wire.kafka.errors import CODES
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
 from korvet_fast.wire.kafka.shapes.message import Message
 from korvet_fast.wire.kafka.shapes.offsets import OFFSET_FOR_LEADER_EPOCH
@@ -31,20 +30,25 @@ from korvet_fast.wire.replica.shapes import CHALLENGE, KEYS, PROVE, VOTE
 _PATIENCE: Final = 5.0  # seconds for a connection, and for each answer
 _LARGEST: Final = 64 << 20  # bytes of an answer
 _ROOM: Final = 8 << 20  # bytes of records that a fetch asks for
-_ERRORS: Final = {code: error for error, code in CODES.items()}
 
 Values = dict[str, Any]
 
 
 class ReplicaPeers:
-    """See `core.replication.peers.Peers`. Fetches, which may wait, have connections of their own."""
+    """See `core.replication.peers.Peers`.
+
+    Answers of a connection come in order, so what must not wait behind something else has a connection of its own: a
+    change of keys waits until most brokers have copied the change, and copying begins with the ends of epochs.
+    """
 
     def __init__(self, static: StaticPeers) -> None:
         self._static = static
         self._connections: dict[tuple[int, str], Connection] = {}
         self._connecting: dict[tuple[int, str], asyncio.Lock] = {}
 
-    async def fetch(self, broker: int, positions: Sequence[FetchPosition], wait_ms: int) -> list[FetchedLog]:
+    async def fetch(
+        self, broker: int, positions: Sequence[FetchPosition], wait_ms: int, *, catching_up: bool = False
+    ) -> list[FetchedLog]:
         """See `Peers.fetch`."""
         topics: dict[str, list[Values]] = {}
         for log, epoch, offset in positions:
@@ -63,8 +67,7 @@ class ReplicaPeers:
             "max_bytes": _ROOM,
             "topics": [{"topic": topic, "partitions": rows} for topic, rows in topics.items()],
         }
-        purpose = "metadata log" if positions[0].log == METADATA_LOG else "logs"
-        answer = await self._request(broker, purpose, FETCH, request)
+        answer = await self._request(broker, _find_purpose(positions[0].log, catching_up), FETCH, request)
         return [
             FetchedLog(
                 f"{topic['topic']}:{row['partition_index']}",
@@ -79,7 +82,9 @@ class ReplicaPeers:
             for row in topic["partitions"]
         ]
 
-    async def find_epoch_ends(self, broker: int, asked: Sequence[EpochRequest]) -> list[EpochEnd]:
+    async def find_epoch_ends(
+        self, broker: int, asked: Sequence[EpochRequest], *, catching_up: bool = False
+    ) -> list[EpochEnd]:
         """See `Peers.find_epoch_ends`."""
         topics: dict[str, list[Values]] = {}
         for log, leader_epoch, epoch in asked:
@@ -90,7 +95,7 @@ class ReplicaPeers:
             "replica_id": self._static.own,
             "topics": [{"topic": topic, "partitions": rows} for topic, rows in topics.items()],
         }
-        answer = await self._request(broker, "requests", OFFSET_FOR_LEADER_EPOCH, request)
+        answer = await self._request(broker, _find_purpose(asked[0].log, catching_up), OFFSET_FOR_LEADER_EPOCH, request)
         return [
             EpochEnd(f"{topic['topic']}:{row['partition']}", _find_error(row), (row["leader_epoch"], row["end_offset"]))
             for topic in answer["topics"]
@@ -101,7 +106,7 @@ class ReplicaPeers:
         """See `Peers.ask_keys`."""
         changes = [{"key": key, "value": value, "expected": expected} for key, value, expected in request.changes]
         values = {"verb": int(request.verb), "key": request.key, "changes": changes}
-        answer = await self._request(broker, "requests", KEYS, values)
+        answer = await self._request(broker, "keys", KEYS, values)
         _check(answer)
         return KeyAnswer(answer["done"], answer["number"], {row["key"]: row["value"] for row in answer["rows"]})
 
@@ -116,7 +121,7 @@ class ReplicaPeers:
             "trial": request.trial,
             "unclean": request.unclean,
         }
-        answer = await self._request(broker, "requests", VOTE, values)
+        answer = await self._request(broker, "votes", VOTE, values)
         _check(answer)
         position = LogPosition(answer["last_epoch"], answer["end_offset"])
         return Vote(Promise(answer["granted"], answer["epoch"], position), answer["leader_id"])
@@ -169,8 +174,15 @@ class ReplicaPeers:
         await connection.request(PROVE, {"proof": secret.prove(own, broker, theirs, nonce, accepts=False)})
 
 
+def _find_purpose(log: str, catching_up: bool) -> str:
+    """Of a connection by which a log is copied."""
+    if log == METADATA_LOG:
+        return "metadata log"
+    return "logs that catch up" if catching_up else "logs"
+
+
 def _find_error(row: Values) -> Errors:
-    return _ERRORS.get(row["error_code"], Errors.UNKNOWN_SERVER_ERROR)
+    return error_of(row["error_code"])
 
 
 def _check(answer: Values) -> None:

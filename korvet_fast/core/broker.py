@@ -12,6 +12,7 @@ from korvet_fast.core.cluster.identity import ClusterIdentity
 from korvet_fast.core.cluster.leader_directory import LeaderDirectory
 from korvet_fast.core.cluster.leader_reconciler import LeaderReconciler
 from korvet_fast.core.cluster.producer_ids import ProducerIds
+from korvet_fast.core.fair_queue import BackgroundPace
 from korvet_fast.core.generation import MetadataVersion, StoreGeneration
 from korvet_fast.core.groups.collaborators import GroupCollaborators
 from korvet_fast.core.groups.coordinator import GroupCoordinator
@@ -20,7 +21,9 @@ from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.loss_journal import Loss, LossJournal
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.partition.producer_state import ProducerLimit
+from korvet_fast.core.replication.follower_reads import FollowerPartition, find_follower, wake_consumers
 from korvet_fast.core.replication.placement import Placement
+from korvet_fast.core.replication.replica_selector import make_selector
 from korvet_fast.core.replication.replication import Replication
 from korvet_fast.core.topic_config import check_store
 from korvet_fast.core.topics.topic import Topic
@@ -33,6 +36,7 @@ from korvet_fast.store.interface import Store
 logger = logging.getLogger(__name__)
 
 _RETRY_INTERVAL = 1.0  # seconds between two attempts at what failed
+_IDLE_INTERVAL = 60.0  # seconds after which a log that nobody used is closed
 _CLOSE_TIMEOUT = 5.0  # seconds that work in the background has to end in when the broker stops
 _HAND_OVER_INTERVAL = 0.02  # seconds between two looks at whether the others have taken over
 _SKIPPED_EPOCHS = 1000  # leader epochs left out when the server's history broke
@@ -68,7 +72,9 @@ class Broker:
             self.generation,
             metadata,
             LossJournal(clock),
-            ProducerLimit(settings.number("max.producers")),
+            ProducerLimit(
+                settings.number("max.producers"), None if store.producers is None else store.producers.forget_producer
+            ),
             lambda: self.cluster.refresh_soon(),
             log,
         )
@@ -78,6 +84,7 @@ class Broker:
         self._leaders = LeaderReconciler(self.cluster, self._directory, find_leader)
         placement = Placement(replication.brokers, settings) if replication is not None else None
         self.topics = Topics(self._collaborators, settings, self._leaders.reconcile, self.cluster.forget, placement)
+        self.replica_selector = make_selector(settings, replication, self.cluster)
         if replication is not None:
             replication.on_change = self.cluster.refresh_soon
         groups = GroupCollaborators(store, clock, self.tasks, self.generation, log)
@@ -128,6 +135,7 @@ class Broker:
             await self._store.close()
             raise
         self.tasks.start(self._repeat(self.settings.number("log.retention.check.interval.ms") / 1000, self._clean))
+        self.tasks.start(self._repeat(_IDLE_INTERVAL, self._close_idle))
         if self._store.shared is not None:
             self.tasks.start(self._repeat(_RETRY_INTERVAL, self._retry_failed))
 
@@ -162,6 +170,8 @@ class Broker:
         for topic in self.topics:
             for partition in topic.partitions:
                 partition.high_watermark.wake()
+        if self.replication is not None:
+            wake_consumers(self.replication.replicas)
 
     async def close(self) -> None:
         """Save what is only in memory, mark the stop as clean, close the store. Raises `StoreError`."""
@@ -205,6 +215,18 @@ class Broker:
             raise KorvetError(Errors.NOT_LEADER_OR_FOLLOWER, f"{partition.name} is not led here")
         return partition
 
+    def local_replica(self, topic: str, index: int) -> Partition | FollowerPartition:
+        """A partition that this broker leads, or that it has a copy of. Raises as `partition`."""
+        found = self.topics.get(topic) if self.replication is not None else None
+        if self.replication is not None and found is not None and 0 <= index < len(found.partitions):
+            partition = found.partitions[index]
+            if not partition.leadership.leads:
+                draining = self._collaborators.draining
+                copy = find_follower(self.replication.replicas, partition.name, found.id.hex(), draining)
+                if copy is not None:
+                    return copy
+        return self.partition(topic, index)
+
     def find_leader(self, topic: Topic, index: int) -> tuple[int, int]:
         """The id of the broker that leads a partition, and its leader epoch.
 
@@ -240,6 +262,12 @@ class Broker:
         silence = self.settings.number("producer.id.expiration.ms") / 1000
         await self.apply_retention(self.clock.monotonic() - silence)
 
+    async def _close_idle(self) -> None:
+        try:
+            await self._store.close_idle()
+        except StoreError as error:
+            self.log.warn("idle", f"logs that nobody uses stay open: {error.detail}")
+
     async def _retry_failed(self) -> None:
         """Tell the others what is led here, and try again what failed."""
         await self._restore()
@@ -250,6 +278,7 @@ class Broker:
         """The store's history changed: acquire every led log anew before anything else is appended."""
         logger.error("%s: all partitions led here are taken over anew, and what is lost is told of each", why)
         self.generation.number += 1
+        self.cluster.former.note(self.cluster.members, self.clock.monotonic() + self.cluster.lease)
         led = self._find_led()
         # The server may have forgotten the last epochs, and where the old history lives on, brokers may still get some.
         known = max((partition.leadership.epoch for partition in led), default=-1)
@@ -282,13 +311,15 @@ class Broker:
 
     async def apply_retention(self, producers_before: float) -> None:
         """Delete what retention lets go, and forget producers not heard of since this monotonic time in seconds."""
+        pace = BackgroundPace()
         for topic in list(self.topics):
-            for partition in topic.partitions:
+            for partition in list(topic.partitions):
+                if pace.due():
+                    await pace.turn()
                 if not partition.leadership.leads:
                     continue
                 partition.producers.expire(producers_before)
                 try:
                     await partition.log.apply_retention()
                 except StoreError as error:
-                    logger.error("%s: retention failed: %s", partition.name, error)
-            await asyncio.sleep(0)
+                    self.log.fail("retention", f"{partition.name}: retention failed: {error}")

@@ -48,7 +48,7 @@ class DelayedOperation(Protocol):
 
 
 class ClientSession:
-    """What the services need of one connection; each dialect's session adds how frames become replies.
+    """The state that the services keep for one connection; each dialect's session adds how frames become replies.
 
     `last_produce` ends when the connection's produces so far have been appended; None if they have been. `refused`:
     batches that were refused while this broker did not lead, if there are any. `delayed` holds the requests that wait.
@@ -105,7 +105,7 @@ class ClientSession:
 
     @property
     def changer(self) -> Changer:
-        """Who this is when topics are changed; few connections ever do that."""
+        """The turn of this client among those that change topics; few connections ever do."""
         if self._changer is None:
             address = self.broker if self.client is None else self.client.address
             self._changer = self.broker.topics.changing.open(address)

@@ -80,7 +80,7 @@ async def gather_bounded(items: Iterable[S], work: Callable[[S], Coroutine[Any, 
 
 
 class _Side:
-    """What became of works that run side by side."""
+    """The results of coroutines that run side by side."""
 
     __slots__ = ("error", "left", "over", "results")
 

@@ -57,7 +57,7 @@ class FairLock(FairQueue):
 
 
 def _go_on_at_once() -> None:
-    """In the place of a work that did not have to wait."""
+    """Does nothing: stands for the waiter of a work that did not have to wait."""
 
 
 class _Address:
@@ -78,7 +78,7 @@ class ChangeLock:
         self._addresses: WeakKeyDictionary[object, _Address] = WeakKeyDictionary()
 
     def open(self, address: object) -> "Changer":
-        """For one connection. `address`: an object that all connections of one address have in common."""
+        """Make a connection's changer. `address`: an object that all connections of one address have in common."""
         found = self._addresses.get(address)
         if found is None:
             found = self._addresses[address] = _Address(self._lock)

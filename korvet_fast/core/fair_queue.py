@@ -129,7 +129,7 @@ class Turns:
             self._queue.enter(self)
 
     def wait(self) -> "Turn":
-        """To be awaited: goes on when it is this client's turn again."""
+        """An awaitable that ends when it is this client's turn again."""
         return Turn(self)
 
     def _fade(self, now: float) -> float:
@@ -140,7 +140,7 @@ class Turns:
 
 
 class Turn:
-    """What waits for a client's turn, as asyncio sees a future; but who waits goes on within the turn, not after it."""
+    """A waiter for a client's turn, which asyncio takes for a future; the waiter goes on within the turn, not after."""
 
     __slots__ = ("_asyncio_future_blocking", "_turns")
 
@@ -171,7 +171,7 @@ class Turn:
 
 
 class Pace:
-    """How long one request has held the loop: `if pace.due(): await pace.turn()` in every loop over what it names."""
+    """Time that one request has held the loop: `if pace.due(): await pace.turn()` in every loop over its rows."""
 
     __slots__ = ("_turns", "_until")
 
@@ -180,7 +180,7 @@ class Pace:
         self._until = monotonic() + SLICE
 
     def due(self) -> bool:
-        """Whether it is the others' turn."""
+        """Whether the running handler has to let other clients have a turn."""
         return monotonic() >= self._until
 
     async def turn(self) -> None:

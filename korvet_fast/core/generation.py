@@ -1,4 +1,4 @@
-"""What changes for the whole broker: the history of its store, and what clients are told of topics and leaders."""
+"""Broker-wide generations: of the store's history, and of the metadata that clients get about topics and leaders."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What the settings come to for one topic: its own over the broker's, and those that were fixed at its creation."""
+"""The effective config of one topic: its own over the broker's, and those that were fixed at its creation."""
 
 import logging
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ BITS: Final = "offset.sequence.bits"
 ONLY: Final = {LAYOUT: BATCHES}  # fixed for topics that were made when there was no choice
 _ANY = "store"  # as a layout: the store's first
 LEGACY: Final = "legacy"  # as a layout: the store's `batches`, of messages of Kafka 0.7
-# What the messages of such a topic cannot have otherwise.
+# The configs that such a topic's messages fix.
 _OF_LEGACY: Final = {"message.timestamp.type": "LogAppendTime", "compression.type": "producer"}
 _NO_LIMIT: Final = 1 << 62
 _PRECISE = 12  # bits beyond which offsets of today's clock do not fit the 53 bits of a JavaScript number
@@ -77,8 +77,10 @@ class TopicConfig:
         durability = self.text("durability")
         self.sync = durability == "fsync" or (durability == "server" and syncs)
         self.strict = durability == "fsync" or self.copies > 1  # the store may have to refuse acks=all
-        self.retention_ms = self.number("retention.ms")
-        self.retention_bytes = self.number("retention.bytes")
+        # Compaction alone keeps the last record of every key. Nothing is compacted yet, so every record is kept.
+        deletes = "delete" in self.text("cleanup.policy").split(",")
+        self.retention_ms = self.number("retention.ms") if deletes else -1
+        self.retention_bytes = self.number("retention.bytes") if deletes else -1
 
     def text(self, name: str) -> str:
         row = TOPIC_SETTINGS[name]
@@ -144,7 +146,7 @@ def _force(layout: str, own: Mapping[str, str | None]) -> tuple[dict[str, str | 
 
 
 def _layout_at_rest(layout: str) -> str:
-    """What the store calls it."""
+    """The store's name of the layout."""
     return BATCHES if layout == LEGACY else layout
 
 
@@ -175,7 +177,7 @@ def _legal(name: str, text: str | None) -> str:
     if row is None:
         raise KorvetError(Errors.INVALID_CONFIG, f"topics have no setting {explain_unknown(name, TOPIC_SETTINGS)}")
     try:
-        # Not the text as given: 32 KB of spaces around a number would be kept with every topic.
+        # The text as given is not kept: 32 KB of spaces around a number would be kept with every topic.
         return show(row.parse(text))
     except ValueError as error:
         raise KorvetError(Errors.INVALID_CONFIG, f"{name} {error}") from None

@@ -33,6 +33,11 @@ class Client:
         """See `core.client_session.Client`."""
         return self.account.address
 
+    @property
+    def waits(self) -> bool:
+        """Whether a request waits for memory for its answer."""
+        return bool(self._waiters)
+
     def answer_room(self) -> int:
         """See `core.client_session.Client`. The pool holds nothing for a request that ends without waiting."""
         if self.asked or self._held:
@@ -47,7 +52,7 @@ class Client:
         """Hold the bytes that a request asked for: it did not end at once."""
         if self.asked:
             self._held, self.asked = self.asked, 0
-            self._pool.hold(self.account, self._pool.answers, self._held)
+            self._pool.hold(self.account, self._pool.of_answer(self._held), self._held)
 
     def free_room(self) -> None:
         """Give back the bytes held for an answer: its request ended, and did not end at once."""
@@ -56,7 +61,7 @@ class Client:
             self.release(size)
 
     def take_released(self) -> list[Charge]:
-        """What was held for the answer that is counted now."""
+        """Take the charges that were reserved for an answer; the answer itself is counted now."""
         charges, self.released = self.released, []
         return charges
 
@@ -68,14 +73,14 @@ class Client:
             self._waiters.discard(waiter)
             waiter.set_result(None)
 
-        if self._pool.reserve(self.account, self._pool.answers, size, grant):
+        if self._pool.reserve(self.account, self._pool.of_answer(size), size, grant):
             return None
         self._waiters.add(waiter)
         return waiter
 
     def release(self, size: int) -> None:
         """See `core.client_session.Client`. The request ends with this: `RequestQueue` counts its reply right after."""
-        self.released.append((self._pool.answers, size))
+        self.released.append((self._pool.of_answer(size), size))
 
     def cancel(self) -> None:
         """Cancel the waits for memory: the connection is lost, and the pool has forgotten it."""

@@ -54,7 +54,7 @@ class Connection(asyncio.BufferedProtocol):
         self._out = Send(context.pool, account)
         self._requests = RequestQueue(self, context, client, self._session, self._out)
         self._rest: memoryview | None = None  # the rest of a large frame, which the socket is read into
-        self._spoken = self.greeted = self._ending = False
+        self._spoken = self.greeted = self._ending = self._half_closed = False
         self._active = monotonic()
         self._receive = Receive(context.pool, account, self._regulate, self._active)
 
@@ -100,6 +100,7 @@ class Connection(asyncio.BufferedProtocol):
             if (
                 len(frames) == 1
                 and not requests.waiting
+                and not self._turns.works
                 and (self._queue.spent <= TURN or (len(frames[0]) <= LIGHT and self._turns.is_light(now)))
                 and ((len(frames[0]) <= LIGHT and not self._out.slots) or requests.may_start(frames[0]))
             ):
@@ -116,7 +117,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         # The peer may have closed only its sending half: its requests are answered, without waiting for new records.
-        self._ending = True
+        self._ending = self._half_closed = True
         if not self._requests.more:
             self._receive.drop()
         self._session.close()
@@ -170,8 +171,14 @@ class Connection(asyncio.BufferedProtocol):
         self._requests.go_on()
 
     def release_memory(self) -> None:
-        """Answer requests early that only wait: memory is short."""
-        self._session.release_memory()
+        """Answer requests early that only wait: memory is short.
+
+        Who has closed its sending half and waits for memory is taken for gone: others would wait behind its requests.
+        """
+        if self._half_closed and (self._client.waits or self._requests.waits_for_work):
+            self.abort()
+        else:
+            self._session.release_memory()
 
     def is_slow(self, now: float) -> bool:
         """Whether the peer lately sent or took fewer bytes than a peer must while memory is short."""

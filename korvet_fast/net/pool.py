@@ -1,15 +1,16 @@
 """`queued.max.request.bytes`: the memory for requests and answers of all connections, shared fairly among them.
 
 Memory of at most 64 KiB is only counted: a small client never waits. A larger piece is reserved before it is filled,
-and waits for room of its kind. There are four kinds:
+and waits for room of its kind. There are three kinds of up to a sixteenth of the limit each:
 
-- *frames* that arrive, wait or are at work, of up to a sixteenth of the limit each; half of the limit is theirs alone;
-- *work*, the values that requests decode into, and *answers* on the heap; an eighth each is theirs alone;
-- *large* frames; nothing is theirs alone.
+- *frames* that arrive, wait or are at work; half of the limit is theirs alone;
+- *work*, the values that requests decode into, and *answers* on the heap; an eighth each is theirs alone.
 
-All kinds share the last quarter: whoever comes first has it. Work, answers and large frames get one reservation of any
-size while their kind has no other. So the pool holds at most the limit, one reservation of each of these three kinds,
-and the small pieces.
+What is larger is of a kind of its own: *large* frames, work and answers. Nothing is theirs alone, and they have lines
+of their own: nobody else waits behind them.
+
+All kinds share the last quarter: whoever comes first has it. A large kind gets one reservation of any size while it has
+no other. So the pool holds at most the limit, one reservation of each of the three large kinds, and the small pieces.
 
 Nobody waits for ever. A connection that holds frames may wait for work and answers, one that holds work only for
 answers, and one that holds answers waits for no memory: the peer takes them, or is cut off. So answers are given back
@@ -55,12 +56,12 @@ class _Waiter(NamedTuple):
 class Kind:
     """One kind of memory, and the line of connections that wait for it.
 
-    `share`: bytes that no other kind takes. `alone`: one reservation may be larger, while there is no other.
+    `share`: bytes that no other kind takes. A large kind has none; one reservation may be of any size, while there is
+    no other.
     """
 
-    def __init__(self, share: int, fair: int, *, alone: bool) -> None:
+    def __init__(self, share: int, fair: int) -> None:
         self.share = share
-        self.alone = alone
         self.used = 0
         self._fair = fair
         self._line: OrderedDict[AddressAccount, OrderedDict[Account, deque[_Waiter]]] = OrderedDict()
@@ -134,11 +135,14 @@ class Pool:
         self.limit = limit
         self.fair = limit // 16
         self.used = 0  # all bytes held, including those that are only counted
-        self.frames = Kind(limit // 2, self.fair, alone=False)
-        self.large = Kind(0, self.fair, alone=True)
-        self.work = Kind(limit // 8, self.fair, alone=True)
-        self.answers = Kind(limit // 8, self.fair, alone=True)
-        self._kinds = (self.answers, self.work, self.frames, self.large)
+        self.frames, self.large_frames = Kind(limit // 2, self.fair), Kind(0, self.fair)
+        self.work, self.large_work = Kind(limit // 8, self.fair), Kind(0, self.fair)
+        self.answers, self.large_answers = Kind(limit // 8, self.fair), Kind(0, self.fair)
+        self._kinds = (
+            *(self.answers, self.large_answers),
+            *(self.work, self.large_work),
+            *(self.frames, self.large_frames),
+        )
         self._common = limit // 4
         self._roomy = limit // 4  # while the pool holds no more, an answer may take a sixteenth or two
         self._relieve = relieve
@@ -182,7 +186,15 @@ class Pool:
 
     def of_frame(self, size: int) -> Kind:
         """The kind of memory that a frame of this size takes."""
-        return self.frames if size <= self.fair else self.large
+        return self.frames if size <= self.fair else self.large_frames
+
+    def of_work(self, size: int) -> Kind:
+        """The kind of memory that the values of a request take, where they take so much."""
+        return self.work if size <= self.fair else self.large_work
+
+    def of_answer(self, size: int) -> Kind:
+        """The kind of memory that an answer of this size takes."""
+        return self.answers if size <= self.fair else self.large_answers
 
     def reserve(self, account: Account, kind: Kind, size: int, grant: Callable[[], None]) -> bool:
         """Hold `size` bytes: from now on (returns True), or from the call of `grant` on (returns False).
@@ -246,7 +258,7 @@ class Pool:
         return sum(kind.beyond for kind in self._kinds)
 
     def _fits(self, kind: Kind, size: int) -> bool:
-        if kind.used + size <= kind.share or (kind.alone and not kind.used):
+        if kind.used + size <= kind.share or not (kind.share or kind.used):
             return True
         more = kind.used + size - max(kind.share, kind.used)
         return self._beyond() + more <= self._common

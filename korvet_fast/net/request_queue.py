@@ -103,13 +103,18 @@ class RequestQueue:
         self._sending = False  # `_send_finished` is called in the next turn of the loop
         self.put_off = False  # the waiting frames have a turn in the queue
 
+    @property
+    def waits_for_work(self) -> bool:
+        """Whether the first waiting frame waits for the memory that it decodes into."""
+        return self._work_asked > 0
+
     # Starting
 
     def start_many(self, frames: list[bytearray], charges: list[Charge] | None, now: float) -> None:
         """Start frames that were just read, after those that wait. `charges`: the memory held for the first."""
         until = now + TIME_SLICE
         started, blocked = 0, bool(self.waiting)
-        if not blocked and self._queue.spent <= TURN:
+        if not blocked and self._queue.spent <= TURN and not self._turns.works:
             for frame in frames:
                 if not self.may_start(frame):
                     self._out.send(self.closing)  # sending the replies that are ready may make room
@@ -119,7 +124,7 @@ class RequestQueue:
                 self._owner.start(frame, charges)
                 charges = None
                 started += 1
-                if self.closing or monotonic() >= until:
+                if self.closing or self._turns.works or monotonic() >= until:
                     break
             self._out.send(self.closing)
         if started < len(frames):
@@ -155,10 +160,11 @@ class RequestQueue:
             return True
         if self._work_asked:
             return False
-        if self._pool.reserve(self._account, self._pool.work, cost - size, self._have_work_granted):
-            self.work = cost - size
+        work = cost - size
+        if self._pool.reserve(self._account, self._pool.of_work(work), work, self._have_work_granted):
+            self.work = work
             return True
-        self._work_asked = cost - size
+        self._work_asked = work
         return False
 
     def drop_waiting(self) -> None:
@@ -168,7 +174,7 @@ class RequestQueue:
         self.waiting.clear()
         self.more = False
         if self.work:
-            self._pool.give_back(self._account, [(self._pool.work, self.work)])
+            self._pool.give_back(self._account, [(self._pool.of_work(self.work), self.work)])
             self.work = 0
 
     def drop(self) -> None:
@@ -191,11 +197,17 @@ class RequestQueue:
             charges = None
         self._pool.give_back(self._account, charges or ())
 
-    def _start_waiting(self, now: float) -> None:
-        """Start frames that wait, as long as limits, memory and time allow."""
+    def _start_waiting(self, now: float, *, in_turn: bool = False) -> None:
+        """Start frames that wait, as long as limits, memory and time allow. `in_turn`: called by the `FairQueue`.
+
+        While a request waits for its turn, those behind it are not started: they would only take memory.
+        """
         until = now + TIME_SLICE
-        waiting = self.waiting
+        waiting, works = self.waiting, self._turns.works
         while not self.closing and (waiting or self._refill()):
+            if len(works) > in_turn:
+                self._queue_up()
+                break
             if not self.may_start(waiting[0][0]):
                 self._out.send(self.closing)  # sending the replies that are ready may make room
                 if self.closing or not self.may_start(waiting[0][0]):
@@ -219,7 +231,7 @@ class RequestQueue:
     def _take_turn(self) -> None:
         self.put_off = False
         if not self.closing:
-            self._start_waiting(monotonic())
+            self._start_waiting(monotonic(), in_turn=True)
             self._owner.settle()
 
     def _have_work_granted(self) -> None:
@@ -232,7 +244,7 @@ class RequestQueue:
     def take_work(self, frame: bytearray, charges: list[Charge] | None) -> list[Charge]:
         """The memory held for a frame that starts now, `work` included. `charges`: the frame's; None: none yet."""
         size, self.work = self.work, 0
-        return [*(charges or self._pool.count(self._account, len(frame))), (self._pool.work, size)]
+        return [*(charges or self._pool.count(self._account, len(frame))), (self._pool.of_work(size), size)]
 
     def note_work(self, slot: Slot, frame: bytearray, charges: list[Charge] | None) -> None:
         """Count the cost of a request that did not end at once."""
@@ -260,8 +272,9 @@ class RequestQueue:
         slot.size = size = len(reply[0]) if len(reply) == 1 else sum(map(len, reply))
         heap = heap_size(reply) if size > SMALL and not self.lost else 0
         if heap:
-            self._pool.exchange(self._account, held or (), self._pool.answers, heap)
-            slot.charges = [(self._pool.answers, heap)]
+            kind = self._pool.of_answer(heap)
+            self._pool.exchange(self._account, held or (), kind, heap)
+            slot.charges = [(kind, heap)]
         elif held is not None:
             self._pool.give_back(self._account, held)
         if self.lost:
@@ -270,7 +283,7 @@ class RequestQueue:
             if client.starting:
                 self._out.send(self.closing)  # a long reply: the peer must take it before more requests start
         elif size and slot is not self._out.slots[0]:
-            slot.charges = self._pool.count(self._account, size)  # it waits for earlier replies
+            slot.charges = self._pool.count(self._account, size)  # the reply waits for earlier ones
         if not client.starting and not self._sending:
             self._sending = True  # requests that wait for the same thing end in the same turn: one call sends all
             self._loop.call_soon(self._send_finished)

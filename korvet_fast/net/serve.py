@@ -45,15 +45,39 @@ async def serve(
     ready: Callable[[list[Endpoint]], None],
     registration: Registration | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then hand over to other brokers, stop accepting, finish what is under way, close.
+    """Be the broker's process: `serve_until` SIGTERM or SIGINT. A second signal ends the process at once with code 1.
 
-    `ready` gets the endpoints listened on, in the order of `listeners`. A second signal ends the process at once with
-    exit code 1. Raises `StoreError` if the store cannot be opened or closed, `SettingError` if another broker has the
-    same `node.id`, `OSError` (with `filename` set to the address) if an address cannot be listened on.
+    The process is the broker's own: its signals, its limit of open files and its garbage collection are changed.
     """
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_report)
     stop = _catch_signals(loop)
+    _raise_file_limit()
+    memory = Memory()
+
+    def begin(endpoints: list[Endpoint]) -> None:
+        memory.start()
+        ready(endpoints)
+
+    try:
+        await serve_until(stop, broker, listeners, begin, registration)
+    finally:
+        memory.stop()
+
+
+async def serve_until(
+    stop: asyncio.Event,
+    broker: Broker,
+    listeners: Sequence[Listener],
+    ready: Callable[[list[Endpoint]], None],
+    registration: Registration | None = None,
+) -> None:
+    """Serve until `stop`, then hand over to other brokers, stop accepting, finish what is under way, close.
+
+    `ready` gets the endpoints listened on, in the order of `listeners`. Any loop on any thread will do. Raises
+    `StoreError` if the store cannot be opened or closed, `SettingError` if another broker has the same `node.id`,
+    `OSError` (with `filename` set to the address) if an address cannot be listened on.
+    """
     with BoundListeners(listeners) as bound:
         async with _serve_peers(broker, bound):
             if not await _open(broker, bound, stop):
@@ -73,7 +97,7 @@ async def _serve_peers(broker: Broker, bound: BoundListeners) -> AsyncIterator[N
         return
     wanted, limits = read_limits(broker.settings)
     with FairExecutor(WORKERS, "peers") as workers:
-        server = Server(leave_room(wanted, _raise_file_limit()), limits)
+        server = Server(leave_room(wanted, _file_limit()), limits)
         _listen(server, broker, bound, workers, of_peers=True)
         try:
             yield
@@ -115,13 +139,11 @@ async def _serve(
     registration: Registration | None,
 ) -> None:
     wanted, limits = read_limits(broker.settings)
-    server_limits = leave_room(wanted, _raise_file_limit())
+    server_limits = leave_room(wanted, _file_limit())
     server = Server(server_limits, limits)
     if registration is not None:
         await registration.open(bound.advertised)
     _listen(server, broker, bound, workers, of_peers=False)
-    memory = Memory()
-    memory.start()
     try:
         ready(bound.endpoints)
         if server_limits != wanted:
@@ -131,7 +153,6 @@ async def _serve(
         log.info("stopping: finishing what is under way")
         await broker.leave()
     finally:
-        memory.stop()
         try:
             if registration is not None:
                 await registration.close()
@@ -152,12 +173,17 @@ def _catch_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
     return stop
 
 
-def _raise_file_limit() -> int:
-    """Take as many descriptors as this process may have, for connections and segment files; returns how many."""
+def _raise_file_limit() -> None:
+    """Take as many descriptors as this process may have, for connections and segment files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return hard if hard != resource.RLIM_INFINITY else sys.maxsize
+
+
+def _file_limit() -> int:
+    """How many descriptors this process may open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft != resource.RLIM_INFINITY else sys.maxsize
 
 
 def _report(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

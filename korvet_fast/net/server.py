@@ -73,7 +73,7 @@ class Server:
         self._timer.cancel()
 
     async def _accept(self, listener: socket.socket, dialect: Dialect) -> None:
-        # Not asyncio's server: this loop outlives every error of accept, and decides who may connect.
+        # This loop stands in place of asyncio's server: it outlives every error of accept, and decides who may connect.
         while True:
             try:
                 newcomer, peer = await self._loop.sock_accept(listener)
@@ -129,6 +129,7 @@ class Server:
             self.connections[connection] = address
             self._quota.add(address)
             self._empty.clear()
+            log.debug("a connection of %s, %d are open", ip, len(self.connections))
             await self._loop.connect_accepted_socket(lambda: connection, newcomer)
             if not connection.greeted and connection in self.connections:
                 self._quota.watch(connection, address)
@@ -147,6 +148,7 @@ class Server:
         if address is None:
             return
         self._quota.remove(connection, address)
+        log.debug("a connection of %s ended, %d are open", connection.peer, len(self.connections))
         if not self.connections:
             self._empty.set()
 

@@ -1,4 +1,4 @@
-"""What the connections of one server share."""
+"""The context that the connections of one server share."""
 
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar

@@ -68,7 +68,7 @@ class BlockingCluster:
     close = forget
 
     def retry(self, act: Callable[[], Answer], unknown_topics: bool = False) -> Answer:
-        """What `act` returns. After a retriable error, `forget`s all and calls `act` again, until patience ends.
+        """Return the result of `act`. After a retriable error, `forget` all and call `act` again, until patience ends.
 
         `unknown_topics`: a missing topic may be created meanwhile. Not for writing: `act` may run more than once.
         """

@@ -39,7 +39,7 @@ class BlockingConnection:
 
     @property
     def closed(self) -> bool:
-        """Whether it failed, or somebody closed it."""
+        """Whether the connection failed or was closed."""
         return self._state.failure is not None
 
     def version(self, message: Message) -> int:

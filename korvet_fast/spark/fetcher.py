@@ -1,6 +1,6 @@
-"""A range of one partition as Arrow record batches. While Spark takes one page, the next page is fetched.
+"""A range of one partition as Arrow record batches. While Spark takes one answer, the next one is fetched.
 
-Memory of a task: two pages as the broker sent them, the one that is read and the next one, each of
+Memory of a task: two answers as the broker sent them, the one that is read and the next one, each of
 `kafka.fetch.max.bytes` (8 MiB) or one batch of the topic if that is larger; one batch decompressed; and one Arrow batch
 of `MAX_ROWS` rows or `MAX_BYTES`, whichever is reached first, plus the rest of the topic's batch that reached it. The
 length of the range does not matter.
@@ -27,7 +27,7 @@ from korvet_fast.types import EARLIEST, LATEST
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
 
 MAX_ROWS = 32_768
-MAX_BYTES = 16 << 20  # of Arrow
+MAX_BYTES = 16 << 20  # bytes of Arrow buffers
 DECOMPRESSED_MAX = 1 << 30  # bytes of one batch
 OUT_OF_RANGE = Errors.OFFSET_OUT_OF_RANGE
 UNKNOWN = Errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -35,8 +35,8 @@ UNKNOWN = Errors.UNKNOWN_TOPIC_OR_PARTITION
 logger = logging.getLogger(__name__)
 
 
-class Page(NamedTuple):
-    """Whole batches from offset `start` on, as a broker sent them; the next page begins at `next`."""
+class FetchedBatches(NamedTuple):
+    """Whole batches from offset `start` on, as a broker sent them; the next ones begin at `next`."""
 
     start: int
     next: int
@@ -54,22 +54,22 @@ def read(part: Range, columns: Sequence[str], options: Options) -> Iterator[pa.R
     with ThreadPoolExecutor(1, "fetch") as ahead:
         try:
             coming = ahead.submit(fetcher.fetch, part.start)
-            while (page := coming.result()) is not None:
-                if page.next < part.end:
-                    coming = ahead.submit(fetcher.fetch, page.next)
-                yield from _unpack(page, part, columns)
-                if page.next >= part.end:
+            while (fetched := coming.result()) is not None:
+                if fetched.next < part.end:
+                    coming = ahead.submit(fetcher.fetch, fetched.next)
+                yield from _unpack(fetched, part, columns)
+                if fetched.next >= part.end:
                     return
         finally:
             fetcher.stopped.set()
 
 
-def _unpack(page: Page, part: Range, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    start, whole = page.start, not page.data
+def _unpack(fetched: FetchedBatches, part: Range, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    start, whole = fetched.start, not fetched.data
     while not whole:
         try:
             arrow = to_arrow(
-                page.data,
+                fetched.data,
                 part.topic,
                 part.partition,
                 columns,
@@ -78,7 +78,7 @@ def _unpack(page: Page, part: Range, columns: Sequence[str]) -> Iterator[pa.Reco
                 MAX_ROWS,
                 MAX_BYTES,
                 DECOMPRESSED_MAX,
-                page.aborted,
+                fetched.aborted,
             )
         except CodecError as error:
             raise ClientError(f"{part} cannot be read from offset {start} on, the data is damaged: {error}") from None
@@ -88,9 +88,9 @@ def _unpack(page: Page, part: Range, columns: Sequence[str]) -> Iterator[pa.Reco
 
 
 class Fetcher:
-    """Asks the leader of a partition for one page at a time; for one thread.
+    """Fetches from the leader of a partition, one answer at a time; for one thread.
 
-    `stopped`: set once nobody waits for a page any more.
+    `stopped`: set once nobody waits for batches any more.
     """
 
     def __init__(self, brokers: BlockingCluster, part: Range, options: Options) -> None:
@@ -100,17 +100,17 @@ class Fetcher:
         self._options = options
         self._empty_answers = 0  # in a row, of a broker that has all offsets of the range
 
-    def fetch(self, position: int) -> Page | None:
-        """The page at an offset below the range's end; None if there is nothing more up to that end."""
+    def fetch(self, position: int) -> FetchedBatches | None:
+        """The batches at an offset below the range's end; None if there is nothing more up to that end."""
         deadline = time.monotonic() + self._options.poll_timeout
         self._empty_answers = 0
         while True:
             last = self.stopped.is_set() or time.monotonic() > deadline
             why = "the broker answers without records"
             try:
-                page = self._try(position)
-                if page is None or page.next > position:
-                    return page
+                fetched = self._try(position)
+                if fetched is None or fetched.next > position:
+                    return fetched
             except ClientError as error:
                 name, why = error.error if isinstance(error, BrokerError) else Errors.NONE, str(error)
                 if name == OUT_OF_RANGE:
@@ -132,7 +132,7 @@ class Fetcher:
     def _failure(self, position: int, why: str) -> ClientError:
         return ClientError(f"{self._part} cannot be read from offset {position} on: {why}")
 
-    def _try(self, position: int) -> Page | None:
+    def _try(self, position: int) -> FetchedBatches | None:
         answer, row = _fetch(self._brokers, self._part, position, self._options)
         data = row["records"] or memoryview(b"")
         _, end, after = slice_batches(data, position, LARGEST, len(data))
@@ -140,9 +140,9 @@ class Fetcher:
             committed = self._options.offset_query.committed
             known = row["last_stable_offset" if committed else "high_watermark"]
             self._empty_answers += known >= self._part.end and not answer["throttle_time_ms"]
-            return Page(position, position, data, []) if self._empty_answers < 2 else None
+            return FetchedBatches(position, position, data, []) if self._empty_answers < 2 else None
         aborted = [(each["producer_id"], each["first_offset"]) for each in row["aborted_transactions"] or ()]
-        return Page(position, after, data, aborted)
+        return FetchedBatches(position, after, data, aborted)
 
     def _step_over(self, position: int) -> int:
         """Where reading goes on after records were removed. Raises `ClientError` unless `failOnDataLoss` is false."""

@@ -24,7 +24,7 @@ from korvet_fast.types import EARLIEST, LATEST
 
 
 class Use(enum.Flag):
-    """What a job uses the source for."""
+    """The kind of job that uses the source."""
 
     READ = enum.auto()
     STREAM = enum.auto()

@@ -35,7 +35,7 @@ SEQUENCES = 1 << 31  # after the last sequence number comes 0
 
 
 class Delivery(NamedTuple):
-    """What the producer promises and how long it tries. `acks`: 1, or -1 for all.
+    """The producer's promise, and for how long it tries. `acks`: 1, or -1 for all.
 
     `request_bytes`: the largest request of several batches. `patience`: seconds that a broker has for one request;
     `timeout`: seconds until a batch must be stored, however often it is sent.
@@ -57,6 +57,7 @@ class PartitionBatch:
     records: int
     data: bytearray
     deadline: float = field(default=0.0)  # set when it is first sent
+    again: bool = field(default=False)  # it is sent for another time
 
     def __str__(self) -> str:
         noun = "record" if self.records == 1 else "records"
@@ -83,7 +84,7 @@ class Producer:
         self._unstored: list[PartitionBatch] = []  # were sent, and have to be sent again
         self._error: ClientError | None = None  # why they have to be sent again
         self._begun: set[TopicPartition] = set()  # partitions that store a batch of this producer
-        self._opening: set[TopicPartition] = set()  # partitions whose first batch is in flight
+        self._alone: set[TopicPartition] = set()  # partitions with a batch in flight that no other one follows yet
 
     def __enter__(self) -> Self:
         return self
@@ -143,7 +144,7 @@ class Producer:
         sent: list[PartitionBatch] = []
         size = 0
         for each in partitions:
-            while each in self._opening and self._error is None:
+            while each in self._alone and self._error is None:
                 self._take(next(iter(self._in_flight)))
             batch = self._waiting[each][0]
             if sent and size + len(batch.data) > self._delivery.request_bytes:
@@ -168,7 +169,10 @@ class Producer:
         leader.send(PRODUCE, produce_request(rows, self._delivery.acks, self._delivery.patience))
         self._in_flight.setdefault(leader, deque()).append(batches)
         # A broker that does not know a producer accepts any first sequence number: a later batch must not come first.
-        self._opening.update(batch.topic_partition for batch in batches if batch.topic_partition not in self._begun)
+        # A batch that is sent again may have been stored before some that are: five later ones, and it is not known.
+        self._alone.update(
+            batch.topic_partition for batch in batches if batch.again or batch.topic_partition not in self._begun
+        )
         for batch in batches:
             self._waiting[batch.topic_partition].popleft()
             if not self._waiting[batch.topic_partition]:
@@ -182,7 +186,7 @@ class Producer:
     def _take(self, leader: BlockingConnection) -> None:
         """Take the oldest answer of a leader."""
         batches = self._in_flight[leader].popleft()
-        self._opening.difference_update(batch.topic_partition for batch in batches)
+        self._alone.difference_update(batch.topic_partition for batch in batches)
         if not self._in_flight[leader]:
             del self._in_flight[leader]
         try:
@@ -222,6 +226,7 @@ class Producer:
     def _repeat(self, error: ClientError) -> None:
         """Put the batches that are not stored in front again, in their old order. Raises after a batch's timeout."""
         for batch in sorted(self._unstored, key=attrgetter("number"), reverse=True):
+            batch.again = True
             self._waiting[batch.topic_partition].appendleft(batch)
         self._unstored.clear()
         self._error = None

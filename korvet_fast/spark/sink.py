@@ -33,8 +33,8 @@ COLUMNS = {
 
 
 @dataclass
-class Stored(WriterCommitMessage):
-    """What one task stored. `bytes`: of the record batches as they were sent."""
+class CommitMessage(WriterCommitMessage):
+    """The amount that one task stored. `bytes`: of the record batches as they were sent."""
 
     records: int
     bytes: int
@@ -51,7 +51,7 @@ class Sink:
         check_columns(schema, options.topic)
         self.options = options
 
-    def write(self, iterator: Iterator[RecordBatch]) -> Stored:
+    def write(self, iterator: Iterator[RecordBatch]) -> CommitMessage:
         """Store all rows of this task. Raises `ClientError`, and `CodecError` for an illegal row."""
         options = self.options
         context = TaskContext.get()
@@ -66,7 +66,7 @@ class Sink:
                 keyless += len(batches)
                 producer.send(batches)
             producer.flush()
-            return Stored(producer.records, producer.bytes)
+            return CommitMessage(producer.records, producer.bytes)
 
 
 class BatchSink(Sink, DataSourceArrowWriter):

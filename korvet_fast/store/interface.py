@@ -1,12 +1,12 @@
-"""What core sees of a store. Kafka stays outside. Both engines stand on this page, and one contract suite tests them.
+"""The store's interface, without Kafka's terms. Both engines implement it, and one contract suite tests them.
 
 A *log* is a named sequence of record batches; each batch covers a range of offsets, and the ranges rise. A name is
 `topic:partition` to core; here it is letters, digits, `.`, `_` and `-`, a colon, and a number. A *key* is a string
 with a small value, compared and set whole.
 
-A `Store` is a `LogStore` (eight verbs) and a `KeyStore` (three). What every request does, append and read, it does to
+A `Store` is a `LogStore` (nine verbs) and a `KeyStore` (three). What every request does, append and read, it does to
 an `OpenedLog`. What only some engines can do is a protocol of its own, under an attribute that is None where the engine
-lacks it: `shared` (`SharedStore`, six verbs), `producers` (`ProducerHeaders`, one), `groups` (`GroupOffsetMirror`, one)
+lacks it: `shared` (`SharedStore`, six verbs), `producers` (`ProducerHeaders`, two), `groups` (`GroupOffsetMirror`, one)
 and `plain_files` (`PlainFiles`, two).
 
 All methods are called on one event loop. A method that has nothing to wait for completes without suspending.
@@ -61,7 +61,8 @@ class Read(Protocol):
 
         About `max_bytes` at most, but always one whole batch if there is one. A log that does not exist reads empty.
         `next` is the offset after the last batch, or `start` if there was none. `copy`: the caller looks into the
-        bytes. Without it they may lie in a file that somebody else can cut short: then only the kernel may touch them.
+        bytes, and may write over those that can be written to. Without it they may lie in a file that somebody else can
+        cut short: then only the kernel may touch them.
         """
 
 
@@ -79,7 +80,7 @@ class LogStore(Protocol):
     The two attributes hold from the beginning, before the store is open.
     """
 
-    layouts: tuple[str, ...]  # those it can keep a log in, the default first
+    layouts: tuple[str, ...]  # the layouts that the store can keep a log in, the default first
     syncs: bool  # without being told otherwise, it stores with `sync`
 
     def open_log(self, log: str) -> OpenedLog:
@@ -121,6 +122,12 @@ class LogStore(Protocol):
         the rest is still as large. Never takes what is not durable.
         """
 
+    async def close_idle(self) -> None:
+        """Let go of what is kept for the logs that nobody used since the last call; who uses one opens it again.
+
+        Memory, open files, and what is no longer to be kept beside the records: no log changes. Raises `StoreError`.
+        """
+
     async def drop(self, log: str) -> None:
         """Remove a log; a log of that name appended to later starts again at 0. Unknown names are no error.
 
@@ -151,7 +158,7 @@ class KeyStore(Protocol):
 
 
 class SharedStore(Protocol):
-    """What an engine adds that several programs work on at a time.
+    """The methods that an engine adds if several programs use it at a time.
 
     A program acquires a log before it appends to it; who had it before is refused from then on.
     """
@@ -202,6 +209,9 @@ class ProducerHeaders(Protocol):
         Those that `SharedStore.acquire` found, and those appended since. Layout `entries` only.
         """
 
+    def forget_producer(self, log: str, producer: int) -> None:
+        """Keep the headers of a producer no longer: here they go at once, in the store some time later."""
+
 
 class GroupOffsetMirror(Protocol):
     """For an engine whose own tools show how far consumers have come: it tells them committed offsets."""
@@ -217,7 +227,7 @@ class PlainFiles(Protocol):
     """For an engine with a directory that people look into: small files of core's, each whole or not there."""
 
     async def read(self, name: str) -> bytes | None:
-        """What the file holds; None if there is none. Raises `StoreError`."""
+        """The file's content; None if there is no file. Raises `StoreError`."""
 
     async def write(self, name: str, data: bytes) -> None:
         """Have the file hold this instead of what it held, durably on return; one write of a name at a time.

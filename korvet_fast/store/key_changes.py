@@ -29,7 +29,7 @@ def pack_changes(changes: Sequence[KeyChange], offset: int) -> bytearray:
 
 
 def unpack_changes(batches: Buffer) -> Iterator[KeyChange]:
-    """What `pack_changes` made of whole batches, in order. Raises `CodecError`."""
+    """Read the changes that `pack_changes` packed into whole batches, in order. Raises `CodecError`."""
     columns = to_columns(batches, _LIMIT)
     for key, value in zip(_strings(columns, "key"), _strings(columns, "value"), strict=True):
         yield (key or b"").decode(), value

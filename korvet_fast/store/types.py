@@ -46,7 +46,7 @@ class Appending:
     """
 
     stored: "Future[None]"  # the store has it: it survives the end of this process
-    durable: "Future[None]"  # it survives what the store's durability promises (embedded: a power failure)
+    durable: "Future[None]"  # done when the append survives as the store promises (embedded: a power failure)
     at_once: bool = False  # both have ended well already
 
 
@@ -64,7 +64,7 @@ LARGE: Final = SegmentLimits(1 << 30, 7 * 24 * 3600 * 1000)
 
 
 class ReadResult(NamedTuple):
-    """What a read hands out: whole batches in order, as they are at rest, and the offset after them."""
+    """The result of a read: whole batches in order, as they are at rest, and the offset after them."""
 
     data: list[Buffer]
     next: int
@@ -83,10 +83,11 @@ class Bounds(NamedTuple):
     size: int  # bytes at rest
     latest: int = -1  # the largest record time at rest, in ms; may be that of a record just below `start`
     removed: int = 0
+    lost: int = 0  # records below it were lost since the log was acquired: another program deleted the whole log
 
 
 class LeadershipGrant(NamedTuple):
-    """What a log looks like to the program that has just acquired it."""
+    """A log's state for the program that has just acquired the log."""
 
     bounds: Bounds  # the next append goes to `bounds.end` or above
     epoch: int  # larger than that of any program that had the log before; appends are fenced with it

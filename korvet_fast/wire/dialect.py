@@ -63,7 +63,7 @@ class Session(Protocol):
 
 
 class FirstRequestLimits(NamedTuple):
-    """What a connection may take until its first request is complete: nobody knows yet who is at the other end.
+    """The limits of a connection until its first request is complete: the peer is unknown until then.
 
     Above `size` bytes the connection is closed. `seconds` counts from connecting; a large request has more, as its peer
     has to send at no more than `rate` bytes a second (see `net.limits`).

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-# As the length of a frame, most of these would be refused as well, but in words that nobody understands.
+# Most of these would be refused as the length of a frame too, but in words that nobody understands.
 _FIRST_BYTES: Final[Mapping[str, tuple[re.Pattern[bytes], str]]] = {
     "http": (re.compile(rb"(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE) "), "an HTTP request"),
     "http2": (re.compile(rb"PRI "), "an HTTP/2 connection"),

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from korvet_fast.errors import SettingError
 from korvet_fast.zookeeper.connect_string import ConnectString
@@ -46,9 +47,10 @@ class ZooKeeperRegistration:
         self._value = ""
         self._session = ZooKeeperSession(where.hosts, session_timeout, self._follow)
         self._made: dict[str, str] = {}  # the nodes of the present session
-        self._number = 0  # that session's
+        self._watched: set[str] = set()  # nodes that ZooKeeper reports nothing about while they stay as they are
+        self._number = 0  # the number of that session
         self._wake = asyncio.Event()
-        self._told = ""  # what was said last of an absence that lasts
+        self._told = ""  # the last message about an absence that lasts
         self._first: asyncio.Future[None] | None = None  # ends when `open` need not wait any more
         self._task: asyncio.Task[None] | None = None
 
@@ -67,7 +69,8 @@ class ZooKeeperRegistration:
         try:
             await asyncio.wait_for(self._first, self._patience)
         except TimeoutError:
-            self._complain(_AWAY)
+            if not self._session.connected:
+                self._complain(_AWAY)
         except BaseException:
             await self.close()
             raise
@@ -87,8 +90,14 @@ class ZooKeeperRegistration:
         if self._session.number != self._number:
             self._number = self._session.number
             self._made = {}  # not cleared: a call that is under way may still write into the former one
+        self._watched = set()  # as above; what happened meanwhile is not told
         if not self._session.connected:
             self.registered = False
+        self._wake.set()
+
+    def _look_again(self, watched: set[str], path: str) -> None:
+        """Somebody changed or deleted a node of ours."""
+        watched.discard(path)
         self._wake.set()
 
     async def _run(self, first: asyncio.Future[None]) -> None:
@@ -101,7 +110,7 @@ class ZooKeeperRegistration:
                 continue
             try:
                 await self._register()
-            except ConnectionLost as error:  # what becomes of the connection wakes us again
+            except ConnectionLost as error:  # the end of the connection wakes this task again
                 log.debug("the connection to ZooKeeper %s was lost: %s", self._where, error)
             except IdTaken as error:
                 if not first.done():
@@ -116,19 +125,43 @@ class ZooKeeperRegistration:
 
     async def _register(self) -> None:
         """Make the nodes that are missing, change those that differ, remove those that are too many."""
-        made = self._made
+        made, watched = self._made, self._watched
         wanted = dict(broker_nodes(self._broker, self._value, self._topics()))
+        lost = []
         for path, value in wanted.items():
+            if made.get(path) == value and path in watched:
+                continue
+            if path in made and not await self._watch(watched, path, made[path]):
+                lost.append(path)
+                del made[path]
             if made.get(path) != value:
                 await self._make(path, value.encode())
                 made[path] = value
+                if not await self._watch(watched, path, value):
+                    self._wake.set()  # somebody was quicker, and nothing would tell of that
         for path in [path for path in made if path not in wanted]:
             await self._session.delete(self._where.chroot + path)
             del made[path]
-        if made is self._made and self._session.connected and not self.registered:
+        if lost:
+            log.warning(
+                "ZooKeeper %s: somebody deleted or changed %s%s; it is made again",
+                self._where,
+                lost[0],
+                f" and {len(lost) - 1} more nodes of this broker" if lost[1:] else "",
+            )
+        if made is self._made and self._session.connected and (self._told or not self.registered):
             self.registered = True
             self._told = ""
             log.info("registered in ZooKeeper %s as broker %d", self._where, self._broker)
+
+    async def _watch(self, watched: set[str], name: str, value: str) -> bool:
+        """Have ZooKeeper tell of a change to a node of ours; False if it is not there as we made it."""
+        notice = partial(self._look_again, watched, name)
+        found = await self._session.watch(self._where.chroot + name, notice)
+        ours = found is not None and found == (value.encode(), self._session.id)
+        if ours:
+            watched.add(name)
+        return ours
 
     async def _make(self, name: str, value: bytes) -> None:
         path = self._where.chroot + name
@@ -139,13 +172,13 @@ class ZooKeeperRegistration:
             found = await self._session.read(path)
             if found is None:
                 continue
-            if found.session == self._session.id:  # it is to be changed, or the answer to making it was lost
+            if found.session == self._session.id:  # the node is to be changed, or the answer to its creation was lost
                 if found.value != value:
                     await self._session.write(path, value)
                 return
             if name == broker_path(self._broker) and found.value != value:
                 raise IdTaken(self._explain_taken(found.value.decode(errors="replace")))
-            # Of an earlier session of this broker, whose end ZooKeeper did not notice yet: it would go with that.
+            # The node is of an earlier session, which ZooKeeper has not ended yet: the node would end with it.
             await self._session.delete(path)
 
     def _explain_taken(self, other: str) -> str:

@@ -5,7 +5,7 @@ kazoo works in threads of its own. Nothing else of it than this module is used.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from kazoo.client import KazooClient
@@ -13,16 +13,23 @@ from kazoo.exceptions import (
     ConnectionClosedError,
     ConnectionLoss,
     KazooException,
+    NoAuthError,
+    NoChildrenForEphemeralsError,
     NodeExistsError,
     NoNodeError,
     SessionExpiredError,
 )
 from kazoo.handlers.threading import SequentialThreadingHandler
-from kazoo.protocol.states import KazooState
+from kazoo.protocol.states import EventType, KazooState, WatchedEvent
 from kazoo.retry import KazooRetry
 
 _RETRY = 0.1  # seconds before a lost connection is tried again; it doubles
 _LONGEST_RETRY = 2.0
+
+_REMEDIES: Mapping[type[KazooException], str] = {
+    NoAuthError: ": let this broker read, create, change and delete it (the ACLs of the node and of the one above)",
+    NoChildrenForEphemeralsError: ": a node above is ephemeral and has none below; give --zookeeper another chroot",
+}
 
 # kazoo logs every attempt to connect: who uses this says once what matters.
 _SILENT = logging.getLogger("korvet_fast.zookeeper.kazoo")
@@ -68,6 +75,9 @@ class ZooKeeperSession:
         loop = asyncio.get_running_loop()
 
         def notice(state: str) -> None:  # in a thread of kazoo's
+            if state != KazooState.CONNECTED:
+                # A ZooKeeper that lost its data would refuse who has seen more than it has, for ever.
+                self._client.last_zxid = 0
             known = self._client.client_id if state == KazooState.CONNECTED else None
             loop.call_soon_threadsafe(self._follow, state, known)
 
@@ -91,32 +101,48 @@ class ZooKeeperSession:
     async def create(self, path: str, value: bytes | None, *, ephemeral: bool) -> bool:
         """Make a node; False if there is one already. `value` None: without data."""
         try:
-            await self._call(self._client.create_async(path, value, ephemeral=ephemeral), NodeExistsError)
+            await self._call(path, self._client.create_async(path, value, ephemeral=ephemeral), NodeExistsError)
         except NodeExistsError:
             return False
         return True
 
     async def read(self, path: str) -> Node | None:
         """A node, or None."""
+        return await self._read(path, self._client.get_async(path))
+
+    async def _read(self, path: str, result: Any) -> Node | None:
         try:
-            value, stat = await self._call(self._client.get_async(path), NoNodeError)
+            value, stat = await self._call(path, result, NoNodeError)
         except NoNodeError:
             return None
         return Node(value or b"", stat.ephemeralOwner)
 
+    async def watch(self, path: str, changed: Callable[[], None]) -> Node | None:
+        """A node, or None; `changed` is called on the loop once it was changed or deleted.
+
+        It is not called any more after the connection was lost.
+        """
+        loop = asyncio.get_running_loop()
+
+        def notice(event: WatchedEvent) -> None:  # in a thread of kazoo's
+            if event.type in (EventType.CHANGED, EventType.DELETED):
+                loop.call_soon_threadsafe(changed)
+
+        return await self._read(path, self._client.get_async(path, watch=notice))
+
     async def write(self, path: str, value: bytes) -> None:
         """Change a node's value."""
-        await self._call(self._client.set_async(path, value))
+        await self._call(path, self._client.set_async(path, value))
 
     async def delete(self, path: str) -> None:
         """Take a node away; it may be gone already."""
         try:
-            await self._call(self._client.delete_async(path), NoNodeError)
+            await self._call(path, self._client.delete_async(path), NoNodeError)
         except NoNodeError:
             return
 
-    async def _call(self, result: Any, expected: type[KazooException] | None = None) -> Any:
-        """The result of a call. Raises the `expected` exception as it is, and others as `ZooKeeperError`."""
+    async def _call(self, path: str, result: Any, expected: type[KazooException] | None = None) -> Any:
+        """The result of a call about a node. Raises the `expected` exception as it is, others as `ZooKeeperError`."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
 
@@ -134,4 +160,5 @@ class ZooKeeperSession:
         except KazooException as error:
             if expected is not None and isinstance(error, expected):
                 raise
-            raise ZooKeeperError(f"{type(error).__name__} {error}".rstrip()) from error
+            what = f"{type(error).__name__} {error}".rstrip()
+            raise ZooKeeperError(f"{what} at {path}{_REMEDIES.get(type(error), '')}") from error

@@ -4,7 +4,7 @@ Written to be read, not to be fast. `korvet_fast/_native.pyi` is the contract; b
 codes.
 """
 
-from korvet_reference.arrow import ArrowPage, to_arrow
+from korvet_reference.arrow import ArrowColumns, to_arrow
 from korvet_reference.batch import (
     assign_offsets,
     batch_headers,
@@ -27,7 +27,7 @@ from korvet_reference.stream import encode_append
 from korvet_reference.text import Lines, ProduceRun, write_messages
 
 __all__ = [
-    "ArrowPage",
+    "ArrowColumns",
     "ArrowRecords",
     "Batch",
     "Column",

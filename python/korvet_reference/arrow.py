@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 
 @final
-class ArrowPage:
+class ArrowColumns:
     """Rows, and where reading goes on. Iterating gives each row's cells in the order of the columns, times in µs."""
 
     def __init__(self, columns: Sequence[str], rows: list[Row], after: int, whole: bool) -> None:
@@ -59,7 +59,7 @@ def to_arrow(
     max_bytes: int,
     limit: int,
     aborted: Sequence[tuple[int, int]] = (),
-) -> ArrowPage:
+) -> ArrowColumns:
     """The records `start` <= offset < `end`; no further batch is taken after `max_rows` or `max_bytes`.
 
     Control batches are left out, and those of `aborted` transactions: (producer id, first offset). A last batch that is
@@ -75,13 +75,13 @@ def to_arrow(
     try:
         for batch, data in read_batches(batches):
             if after >= end or batch.base_offset >= end:
-                return ArrowPage(columns, rows, max(after, end), True)
+                return ArrowColumns(columns, rows, max(after, end), True)
             left_out = transactions.have(batch, data, limit) or batch.control
             if batch.last_offset < after:
                 continue
             if not left_out:
                 if taken and (len(rows) >= max_rows or _size(columns, rows) >= min(max_bytes, MOST_BYTES)):
-                    return ArrowPage(columns, rows, after, False)
+                    return ArrowColumns(columns, rows, after, False)
                 rows += [
                     _row(batch, record, topic, partition, columns)
                     for record in _read(batch, data, limit)
@@ -92,7 +92,7 @@ def to_arrow(
     except CodecError as error:
         if error.code != "TRUNCATED":
             raise
-    return ArrowPage(columns, rows, after, True)
+    return ArrowColumns(columns, rows, after, True)
 
 
 class _Aborted:

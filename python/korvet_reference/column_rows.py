@@ -7,7 +7,7 @@ from typing import final
 from korvet_fast.errors import CodecError
 from korvet_reference.columns import Column
 from korvet_reference.compression import check_known
-from korvet_reference.header import new_batch
+from korvet_reference.header import TRANSACTIONAL, new_batch
 from korvet_reference.records import Record, write_record
 from korvet_reference.rows import partition_for
 from korvet_reference.varint import Bytes
@@ -121,7 +121,7 @@ def build_rows(
 ) -> bytes:
     """One batch of columns. Raises UNKNOWN_COMPRESSION, BAD_COLUMNS (times), BAD_COUNT, OUT_OF_RANGE, OVERSIZE."""
     (run,) = ColumnRows(keys, values).runs(None, 1 << 62, 1 << 62) or [RowRun([], [], [], -1)]
-    check_known(compression)
+    check_known(compression & ~TRANSACTIONAL)
     view = memoryview(timestamps).cast("B")
     if len(view) != 8 * len(values):
         raise CodecError("BAD_COLUMNS", "there is not one time for each value")

@@ -9,7 +9,7 @@ from typing import final
 
 from korvet_fast.errors import CodecError
 from korvet_reference.compression import NONE, check_known
-from korvet_reference.header import HEADER, new_batch, read_batches, record_offset, record_time
+from korvet_reference.header import HEADER, TRANSACTIONAL, new_batch, read_batches, record_offset, record_time
 from korvet_reference.records import Headers, Record, read_payload, read_records, write_record
 from korvet_reference.varint import Bytes
 
@@ -76,7 +76,7 @@ def build_batch(
     `offset` may be left out (dense), and so may the key columns (all null) and the header columns. Raises
     UNKNOWN_COMPRESSION, BAD_COLUMNS, BAD_OFFSET, BAD_COUNT (no records), OUT_OF_RANGE (times too far apart), OVERSIZE.
     """
-    check_known(compression)
+    check_known(compression & ~TRANSACTIONAL)
     if unknown := columns.keys() - KNOWN:
         raise CodecError("BAD_COLUMNS", f"there is no column {min(unknown)}")
     times = _numbers(columns, "timestamp", "q")

@@ -24,7 +24,7 @@ def check_known(number: int) -> None:
 
 
 def decompress(compression: int, data: Bytes, limit: int) -> bytes:
-    """What `data` stands for, at most `limit` bytes.
+    """`data` decompressed, at most `limit` bytes.
 
     Raises DECOMPRESSION_LIMIT, CORRUPT_COMPRESSION.
     """

@@ -63,7 +63,7 @@ class Encoder:
             self._single(row, value, path)
 
     def _initial(self, row: Row) -> Any:
-        """What a missing value is written as."""
+        """The value written for a missing one."""
         default = row.initial()
         return row.zero() if default is None and self.version < row.nullable else default
 
@@ -155,7 +155,7 @@ class _Own(bytearray):
 
 
 def is_buffer(value: object) -> TypeGuard[Bytes]:
-    """Whether it is C-contiguous bytes of any kind."""
+    """Whether the value is C-contiguous bytes of any kind."""
     try:
         return memoryview(value).c_contiguous  # type: ignore[arg-type]
     except TypeError:

@@ -158,11 +158,15 @@ def new_batch(
     origin: tuple[int, int, int] = (-1, -1, -1),
 ) -> bytearray:
     """One batch of these records, written one after another in `payload`. `times`: theirs; `origin`: producer id, epoch
-    and base sequence. Raises BAD_COUNT (no records), BAD_OFFSET, OVERSIZE."""
+    and base sequence; `compression`: 16 more say that they are part of a transaction.
+
+    Raises BAD_COUNT (no records), BAD_OFFSET, OVERSIZE.
+    """
     if not times:
         raise CodecError("BAD_COUNT", "a batch needs a record")
     if base_offset + last_delta > LAST:
         raise CodecError("BAD_OFFSET", "the batch's last offset does not fit 64 bits")
+    codec = compression & ~TRANSACTIONAL
     header = Batch(
         start=0,
         size=0,
@@ -171,9 +175,9 @@ def new_batch(
         count=len(times),
         leader_epoch=-1,
         attributes=compression,
-        compression=compression,
+        compression=codec,
         log_append_time=False,
-        transactional=False,
+        transactional=compression != codec,
         control=False,
         first_timestamp=times[0],
         max_timestamp=max(times),
@@ -181,7 +185,7 @@ def new_batch(
         producer_epoch=origin[1],
         base_sequence=origin[2],
     )
-    return write_batch(header, payload if compression == NONE else compress(compression, payload))
+    return write_batch(header, payload if codec == NONE else compress(codec, payload))
 
 
 def read_only(view: memoryview) -> Batch:

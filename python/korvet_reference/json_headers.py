@@ -14,7 +14,7 @@ CLOSING = {"{": "}", "[": "]"}
 
 
 class _NotJsonError(Exception):
-    """It cannot be read so."""
+    """The text cannot be read as JSON headers."""
 
 
 def read_members(data: bytes) -> Headers | None:

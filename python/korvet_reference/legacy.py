@@ -28,6 +28,7 @@ LENGTH = 4  # bytes of the LENGTH in front of a message
 CODEC = 0b11  # the attribute bits that say how the payload is compressed
 NESTED = 8  # wrappers around each other that are opened
 RATIO, SPARE = 64, 1 << 20  # a wrapper may hold so many times its payload, and so many bytes
+REPLACED = 8 << 20  # bytes that messages may take which a set's wrappers are replaced by
 XERIAL = b"\x82SNAPPY\0"
 AROUND = 24  # bytes of a record beside its value, at most
 
@@ -57,7 +58,7 @@ class _Budget:
         self.left = left
 
     def open(self, message: _Message) -> Iterator[_Message]:
-        """What a wrapper holds, with what the wrappers inside it hold, in order."""
+        """The messages in a wrapper and in the wrappers inside it, in order."""
         bound = min(RATIO * len(message.payload) + SPARE, self.left)
         inner = _Budget(bound)
         try:
@@ -71,17 +72,24 @@ def up_convert(messages: Bytes, largest: int, limit: int, size: int) -> list[tup
 
     Raises, message by message, TRUNCATED (not one whole message), BAD_LENGTH, BAD_MAGIC, OVERSIZE (a payload above
     `largest`), BAD_CRC; then UNKNOWN_COMPRESSION, and for what wrappers hold the same but OVERSIZE, NESTED_COMPRESSION,
-    CORRUPT_COMPRESSION, DECOMPRESSION_LIMIT (more than `limit` in all, or than 64 times a payload and 1 MiB).
+    CORRUPT_COMPRESSION, DECOMPRESSION_LIMIT (more than `limit` in all, or than 64 times a payload and 1 MiB; or more
+    than 8 MiB of messages in place of wrappers).
     """
     for message in _read_messages(messages):
         if len(message.payload) > largest:
             raise CodecError("OVERSIZE", f"a message of {len(message.payload)} bytes, and {largest} are taken")
         message.check()
     kept: list[_Message] = []
-    budget = _Budget(limit)
+    budget, replaced = _Budget(limit), 0
     for message in _read_messages(messages):
         held = list(budget.open(message)) if message.compression != NONE else []
-        kept += held if len(held) > LENGTH + len(message.data) else [message]
+        if len(held) <= LENGTH + len(message.data):
+            kept.append(message)
+            continue
+        kept += held
+        replaced += sum(LENGTH + len(inner.data) for inner in held)
+        if replaced > REPLACED:
+            raise CodecError("DECOMPRESSION_LIMIT", "wrappers hold far more messages than they have bytes")
     pieces: list[tuple[bytearray, int]] = []
     payload, count, span = bytearray(), 0, 0
     for message in kept:
@@ -93,11 +101,18 @@ def up_convert(messages: Bytes, largest: int, limit: int, size: int) -> list[tup
     return [*pieces, (_finish(payload, count, span), span)] if count else pieces
 
 
-def down_convert(batches: Bytes, start: int, end: int) -> bytearray:
-    """The bytes of 0.7's log from position `start` up to `end`, as far as `batches` have them without a gap.
+def down_convert(batches: bytearray | memoryview, start: int, end: int) -> int:
+    """Write the bytes of 0.7's log from `start` up to `end` over the front of `batches`; how many that are.
 
-    Raises the errors of a batch's header, BAD_RECORD, BAD_OFFSET.
+    As far as they are there without a gap. Nothing where no message covers `start`. Raises the errors of a batch's
+    header, BAD_RECORD, BAD_OFFSET; the content of `batches` is lost then, too.
     """
+    out = _read_span(bytes(batches), start, end)
+    memoryview(batches)[: len(out)] = out
+    return len(out)
+
+
+def _read_span(batches: bytes, start: int, end: int) -> bytearray:
     out, following = bytearray(), start
     for batch, data in read_batches(batches):
         if batch.last_offset < following:
@@ -169,11 +184,12 @@ def to_values(batches: Bytes, offset: int, max_bytes: int, limit: int) -> tuple[
         view.seal(batch)
         if not room:
             break
+        view.following = max(view.following, batch.last_offset + 1)  # a batch of no records takes offsets too
     return view.out, view.following
 
 
 class _View:
-    """What was written so far, and the batch under way, whose records begin at `base`."""
+    """The batches written so far, and the batch under way, whose records begin at `base`."""
 
     def __init__(self, offset: int, max_bytes: int) -> None:
         self.out = bytearray()

@@ -41,12 +41,12 @@ def encode_name(topic: str) -> bytes:
 
 
 def produce_body(topic: str, partition: int, messages: bytes) -> bytes:
-    """What a PRODUCE says; a MULTIPRODUCE has several."""
+    """The fields of a PRODUCE; a MULTIPRODUCE has several of them."""
     return encode_name(topic) + struct.pack(">ii", partition, len(messages)) + messages
 
 
 def fetch_body(topic: str, partition: int, offset: int, max_size: int) -> bytes:
-    """What a FETCH says; a MULTIFETCH has several."""
+    """The fields of a FETCH; a MULTIFETCH has several of them."""
     return encode_name(topic) + struct.pack(">iqi", partition, offset, max_size)
 
 
@@ -142,7 +142,7 @@ class LegacyClient:
 
 
 def _check(answer: bytes) -> bytes:
-    """What follows the error. Raises `FetchError`."""
+    """The answer behind its error code. Raises `FetchError`."""
     (code,) = struct.unpack_from(">h", answer)
     if code:
         raise FetchError(code)

@@ -13,7 +13,7 @@ MASK = 0xFFFFFFFF
 
 
 def decompress(data: Bytes, most: int) -> bytes:
-    """What the frames in `data` stand for. Raises CORRUPT_COMPRESSION, DECOMPRESSION_LIMIT (more than `most` bytes)."""
+    """The frames in `data`, decompressed. Raises CORRUPT_COMPRESSION, DECOMPRESSION_LIMIT (more than `most` bytes)."""
     reader = Reader(data)
     out = bytearray()
     while reader.remaining:

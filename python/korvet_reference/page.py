@@ -1,4 +1,4 @@
-"""What streams hold, as version 2 batches again."""
+"""Entries of streams, decoded into version 2 batches."""
 
 import re
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Item(NamedTuple):
-    """What travels: message `number`, or a chaser (None)."""
+    """An item that travels: message `number`, or a chaser (None)."""
 
     number: int | None
     level: int

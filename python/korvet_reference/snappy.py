@@ -13,7 +13,7 @@ PLAIN_BLOCK = 32 * 1024
 
 
 def decompress(data: Bytes, most: int) -> bytes:
-    """What `data` stands for. Raises CORRUPT_COMPRESSION, DECOMPRESSION_LIMIT (more than `most` bytes), TRUNCATED."""
+    """`data` decompressed. Raises CORRUPT_COMPRESSION, DECOMPRESSION_LIMIT (more than `most` bytes), TRUNCATED."""
     out = bytearray()
     reader = Reader(data)
     if bytes(data[:8]) != MAGIC:

@@ -69,7 +69,7 @@ class Row:
         return self.smallest(version, flexible)
 
     def initial(self) -> Any:
-        """What it is in a message that does not have it."""
+        """The field's value in a message that does not have the field."""
         if self.default is not ...:
             return self.default
         if self.array:

@@ -89,7 +89,7 @@ class Lines:
 
 
 class _Wrong(Exception):
-    """What is wrong with the arguments of a line."""
+    """The error in the arguments of a line."""
 
 
 def _read(arguments: bytes) -> tuple[bytes, bytes, bytes]:

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use korvet_codec::arrow::{Name, Page, Wanted};
+use korvet_codec::arrow::{Name, RecordColumns, Wanted};
 use korvet_codec::batch::{Origin, batch_headers, find_time, validate_batches};
 use korvet_codec::columns::{build_batch, to_columns};
 use korvet_codec::compression::Compression;
@@ -38,7 +38,7 @@ impl Source {
 }
 
 /// All columns of Spark's Kafka row but the headers.
-fn page(batch: &[u8]) -> Page {
+fn records(batch: &[u8]) -> RecordColumns {
     use Name::{Key, Offset, Partition, Timestamp, TimestampType, Topic, Value};
     let wanted = Wanted {
         topic: "orders",
@@ -51,15 +51,17 @@ fn page(batch: &[u8]) -> Page {
         limit: LIMIT,
         aborted: &[],
     };
-    wanted.page(batch).expect("a good batch")
+    wanted.read(batch).expect("a good batch")
 }
 
 fn batches(c: &mut Criterion) {
     for count in SIZES {
         let source = Source::new(count);
         let plain = source.build_batch(Compression::None);
-        let log = to_messages(&plain, LIMIT).expect("a good batch").batch;
-        let old = down_convert(&log, 0, i64::MAX).expect("a good log");
+        let log = to_messages(&plain, LIMIT).expect("a good batch").bytes;
+        let mut old = log.clone();
+        let size = down_convert(&mut old, 0, i64::MAX).expect("a good log");
+        old.truncate(size);
         let mut group = c.benchmark_group("batch");
         group.throughput(Throughput::Elements(count as u64));
         let mut run = |name: &str, work: &mut dyn FnMut()| {
@@ -68,11 +70,11 @@ fn batches(c: &mut Criterion) {
         run("validate_batches", &mut || drop(black_box(validate_batches(black_box(&plain), LIMIT))));
         run("batch_headers", &mut || drop(black_box(batch_headers(black_box(&plain), true))));
         run("find_time", &mut || drop(black_box(find_time(black_box(&plain), i64::MAX, LIMIT, i64::MIN))));
-        run("page", &mut || drop(black_box(page(black_box(&plain)))));
+        run("page", &mut || drop(black_box(records(black_box(&plain)))));
         run("to_columns", &mut || drop(black_box(to_columns(black_box(&plain), LIMIT))));
         run("build_batch", &mut || drop(black_box(source.build_batch(Compression::None))));
         run("up_convert", &mut || drop(black_box(up_convert(black_box(&old), LIMIT, LIMIT, 1 << 16))));
-        run("down_convert", &mut || drop(black_box(down_convert(black_box(&log), 0, i64::MAX))));
+        run("down_convert", &mut || drop(black_box(down_convert(black_box(&mut log.clone()), 0, i64::MAX))));
         run("to_messages", &mut || drop(black_box(to_messages(black_box(&plain), LIMIT))));
         run("to_values", &mut || drop(black_box(to_values(black_box(&log), 0, LIMIT, LIMIT))));
         for compression in &Compression::ALL[1..] {

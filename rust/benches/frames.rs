@@ -16,8 +16,8 @@ fn bench(c: &mut Criterion) {
         group.bench_function(format!("{count} of {size}"), |b| {
             b.iter(|| {
                 let mut rest = black_box(&data[..]);
-                while let Ok(Some(piece)) = frames.next(&mut rest) {
-                    black_box(piece);
+                while let Ok(Some(part)) = frames.next(&mut rest) {
+                    black_box(part);
                 }
             });
         });

@@ -32,7 +32,7 @@ fn batch(count: usize, size: usize) -> Vec<u8> {
     build_batch(&columns, Compression::None, 0, Origin::NONE).expect("the columns agree")
 }
 
-/// What XRANGE answers where this batch was appended.
+/// XRANGE's answer where this batch was appended.
 fn reply(packed: &[u8], count: usize) -> Vec<u8> {
     let text = String::from_utf8_lossy(packed);
     let command = "*9\r\n$4\r\nXADD\r\n$15\r\nkorvet:orders:0\r\n";

@@ -1,4 +1,4 @@
-"""What an attack is: the finding's number, a sentence, and one strike, repeated until the time is up."""
+"""An attack: the finding's number, a sentence, and one strike, repeated until the time is up."""
 
 import time
 from collections.abc import Callable

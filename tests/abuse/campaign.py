@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from abuse.attack import Attack
-from abuse.form import Form
 from abuse.row import COMBINED, MEMORY, SINGLE, Row
+from abuse.scale import Scale
 from abuse.scene import Scene
 from abuse.table import attacks_on
 
@@ -21,26 +21,26 @@ ALL, REST, NOTHING = "all", "rest", "none"
 class Campaign:
     """`say` is told of every row when it is there."""
 
-    def __init__(self, store: str, place: Path, tree: Path, form: Form, say: Callable[[Row], None]) -> None:
-        self._store, self._place, self._tree, self._form, self._say = store, place, tree, form, say
+    def __init__(self, store: str, place: Path, tree: Path, scale: Scale, say: Callable[[Row], None]) -> None:
+        self._store, self._place, self._tree, self._scale, self._say = store, place, tree, scale, say
         self._scenes = self._files = 0
         self._running = ExitStack()
         self.rows: list[Row] = []
 
     def run(self) -> list[Row]:
         """The rows, the one without an attack first."""
-        form, attacks = self._form, attacks_on(self._store)
+        scale, attacks = self._scale, attacks_on(self._store)
         with self._running:
             scene = self._open()
             scene = self._play(scene, [], BASELINE, Row(NOTHING, "no attack", self._store, SINGLE))
             self._files = self.rows[0].files[1]
             for attack in attacks:
                 row = Row(attack.number, attack.sentence, self._store, SINGLE)
-                row.may_keep = form.may_keep if attack.number.startswith(LEFTOVERS) else MEMORY
-                scene = self._play(scene, [attack], form.single * attack.times, row)
+                row.may_keep = scale.may_keep if attack.number.startswith(LEFTOVERS) else MEMORY
+                scene = self._play(scene, [attack], scale.single * attack.times, row)
             if len(attacks) > 1:
                 row = Row(ALL, "all of them at the same time", self._store, COMBINED)
-                scene = self._play(scene, attacks, form.combined, row)
+                scene = self._play(scene, attacks, scale.combined, row)
                 scene = self._rest(scene)
             self._end(scene)
         return self.rows
@@ -48,7 +48,7 @@ class Campaign:
     def _open(self) -> Scene:
         self._scenes += 1
         place = self._place / f"scene-{self._scenes}"
-        return self._running.enter_context(Scene(self._store, place, self._tree, self._form))
+        return self._running.enter_context(Scene(self._store, place, self._tree, self._scale))
 
     def _play(self, scene: Scene, attacks: list[Attack], seconds: float, empty: Row) -> Scene:
         for _ in range(ATTEMPTS):
@@ -63,10 +63,10 @@ class Campaign:
         return self._open()
 
     def _rest(self, scene: Scene) -> Scene:
-        row = Row(REST, f"{self._form.rest:.0f} s later, what can be deleted is", self._store, SINGLE)
+        row = Row(REST, f"{self._scale.rest:.0f} s later, what can be deleted is", self._store, SINGLE)
         scene.clean_up()
-        scene.run([], self._form.rest, row)
-        most = 1.2 * row.started_with + self._form.allowance
+        scene.run([], self._scale.rest, row)
+        most = 1.2 * row.started_with + self._scale.allowance
         if row.after > most:
             row.remarks.append(f"{row.after >> 20} MiB are left of {row.started_with >> 20} at the start")
         if row.files[1] > self._files + FILES:

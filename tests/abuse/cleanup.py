@@ -1,4 +1,4 @@
-"""What an operator does after an attack: delete the topics and groups that nobody wants, as anybody may."""
+"""An operator's cleanup after an attack: delete the topics and groups that nobody wants, as anybody may."""
 
 import time
 

@@ -33,7 +33,7 @@ class Waits:
         self.by_role: dict[str, list[Wait]] = defaultdict(list)
 
     def read(self) -> None:
-        """What was written since."""
+        """The bytes written since."""
         with self._path.open() as file:
             file.seek(self._at)
             while (line := file.readline()).endswith("\n"):
@@ -42,7 +42,7 @@ class Waits:
                 self._at = file.tell()
 
     def roles(self) -> list[str]:
-        """Of the well-behaved clients."""
+        """The roles of the well-behaved clients."""
         return [role for role in self.by_role if role not in PROBES]
 
     def asked_since(self, moment: float) -> bool:
@@ -50,7 +50,7 @@ class Waits:
         return all(self.by_role[role][-1].start >= moment for role in self.roles())
 
     def longest(self, role: str, since: float, until: float, bound: float) -> Longest:
-        """Of requests under way between the two moments.
+        """The waits of requests under way between the two moments.
 
         A wait is the machine's if a probe waited in the same instant for half of it, and without that it would be
         within the bound. A produce may wait for the disk, so the disk's probe counts for it too.

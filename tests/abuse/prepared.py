@@ -1,4 +1,4 @@
-"""What the attacks find at the broker: topics, records, producers. Made before anything is measured."""
+"""The topics, records and producers that attacks find at the broker, made before anything is measured."""
 
 import os
 import time
@@ -40,7 +40,7 @@ def prepare(port: int, layouts: tuple[str, ...], producers: int) -> None:
 
 
 def prepare_little(port: int, layouts: tuple[str, ...]) -> None:
-    """What the well-behaved clients need, and those who attack the connections to Redis."""
+    """Make the topics for the well-behaved clients, and for attacks on the connections to Redis."""
     with Line(port) as line:
         create(line, {THOUSAND: 1000})
         for layout in layouts:

@@ -1,4 +1,4 @@
-"""What a process holds, as /proc tells it."""
+"""The resources that a process holds, read from /proc."""
 
 import threading
 from pathlib import Path

@@ -38,7 +38,7 @@ class Row:
         return max(self.waits.values(), default=0.0)
 
     def broken(self) -> list[str]:
-        """What the row may not say, in words."""
+        """The broken limits of the row, in words."""
         found = [
             f"{role} waited {1000 * seconds:.0f} ms, more than {1000 * self.bound:.0f}"
             for role, seconds in self.waits.items()

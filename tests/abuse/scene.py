@@ -11,11 +11,11 @@ from typing import Any
 
 from abuse.attack import Attack
 from abuse.cleanup import clean_up, list_topics
-from abuse.form import Form, known
 from abuse.measure import Waits
 from abuse.prepared import SETTINGS, STEADY, prepare, prepare_little
 from abuse.process import Sampler, descriptors_of, memory_of
 from abuse.row import MIB, Row
+from abuse.scale import Scale, known
 from abuse.verdict import check_histories
 from abuse.wire import Line
 from broker_process import BrokerProcess
@@ -30,12 +30,12 @@ LAYOUTS = {"files": ("batches",), "redis": ("entries", "batches"), "cluster": ("
 
 
 class Scene:
-    """`tree`: the checkout whose broker runs. `form`: the broker's settings. `large`: with all that attacks want."""
+    """`tree`: the checkout whose broker runs. `scale`: the broker's settings. `large`: with all that attacks want."""
 
-    def __init__(self, store: str, place: Path, tree: Path, form: Form, *, large: bool = True) -> None:
+    def __init__(self, store: str, place: Path, tree: Path, scale: Scale, *, large: bool = True) -> None:
         self.store = store
         self.layouts = LAYOUTS[store]
-        self.form = form
+        self.scale = scale
         self._large = large and store != "cluster"
         self._place = place
         self._ending = ExitStack()
@@ -43,7 +43,7 @@ class Scene:
         before = [*_ahead(), "env", "-C", str(tree), f"PYTHONPATH={tree}"]
         self.broker = BrokerProcess(
             place / "data",
-            *known((*SETTINGS, *form.settings), tree),
+            *known((*SETTINGS, *scale.settings), tree),
             store=self._start_store(before=_ahead()),
             before=before,
         )
@@ -67,7 +67,7 @@ class Scene:
         try:
             self.broker.start()
             if self._large:
-                prepare(self.broker.port, self.layouts, self.form.producers if self.data else 0)
+                prepare(self.broker.port, self.layouts, self.scale.producers if self.data else 0)
             else:
                 prepare_little(self.broker.port, self.layouts)
             self._topics = list_topics(self.broker.port)
@@ -162,7 +162,7 @@ class Scene:
         row.echo = max((w.seconds for w in self.waits.by_role["echo"] if since <= w.start <= until), default=0.0)
 
     def _look_again(self, row: Row, files: int, sockets: int, most: int) -> None:
-        """What is left a moment after the attack."""
+        """The figures a moment after the attack."""
         deadline = time.monotonic() + 5
         while True:
             files_now, sockets_now = descriptors_of(self.broker.pid)
@@ -181,7 +181,7 @@ class Scene:
         given: dict[str, Any] = {"number": attack.number, "worker": worker, "port": self.broker.port}
         given |= {
             "layouts": self.layouts,
-            "session_ms": self.form.session_ms,
+            "session_ms": self.scale.session_ms,
             "data": str(self.data) if self.data else "",
         }
         process = self._spawn([sys.executable, "-m", "abuse.attacker", json.dumps(given)])

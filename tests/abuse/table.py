@@ -8,7 +8,7 @@ FILES = (counts, records, crowds, slow, engines, leftovers, live)  # importing t
 
 
 def attacks_on(store: str) -> list[Attack]:
-    """Those that make sense over "files", "redis" or "cluster", in the order of their numbers."""
+    """The attacks that make sense over "files", "redis" or "cluster", in the order of their numbers."""
     return sorted((each for each in ATTACKS.values() if store in each.stores), key=lambda each: _order(each.number))
 
 

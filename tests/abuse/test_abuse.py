@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from abuse.campaign import Campaign
-from abuse.form import HERE, chosen, tree
 from abuse.row import Row
+from abuse.scale import HERE, chosen, tree
 from abuse.sheet import PAGE, STORES, draw, line, save_before
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from abuse.attack import ATTACKS
-from abuse.form import SHORT, tree
 from abuse.fuzz.corpus import built, by_route, recorded
 from abuse.fuzz.live import NOTE, NUMBER, read_sent
 from abuse.fuzz.mutation import MUTATIONS, mutate
 from abuse.row import COMBINED, Row
+from abuse.scale import SHORT, tree
 from abuse.scene import Scene
 from abuse.sheet import line
 from korvet_fast.wire.kafka.routes import ROUTES

@@ -1,13 +1,13 @@
-"""Which waits are the broker's."""
+"""The measurement tells the broker's waits from the machine's."""
 
 from pathlib import Path
 
 import pytest
 
-from abuse.form import FULL, HERE, SHORT, known
 from abuse.measure import Wait, Waits, overlap
 from abuse.prepared import SETTINGS
 from abuse.row import MEMORY, SINGLE, Row
+from abuse.scale import FULL, HERE, SHORT, known
 
 BOUND = 0.1
 
@@ -79,6 +79,6 @@ def test_a_row_says_which_bounds_it_passes() -> None:
 
 
 def test_every_setting_of_a_campaign_is_known() -> None:
-    for form in (SHORT, FULL):
-        settings = (*SETTINGS, *form.settings)
+    for scale in (SHORT, FULL):
+        settings = (*SETTINGS, *scale.settings)
         assert known(settings, HERE) == list(settings)

@@ -110,7 +110,7 @@ def graphs(browser: webdriver.Chrome, inside: str) -> list[WebElement]:
 
 
 def complaints(browser: webdriver.Chrome) -> list[str]:
-    """What the browser could not load or run since it was last asked."""
+    """The errors of the browser since the last call: what it could not load or run."""
     entries = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
     return [entry["message"] for entry in entries if "/graphs/summary/" not in entry["message"]]  # see `names`
 

@@ -24,7 +24,7 @@ from requirement import missing
 
 CLIENTS = Path(__file__).with_name("clients")
 CACHE = Path(__file__).parents[2] / ".cache" / "compat"
-PATIENCE = 120.0  # a driver gives up after 30 s by itself, once it has started
+PATIENCE = 120.0  # a driver gives up by itself after 30 to 90 s, once it has started
 
 
 class Driver(NamedTuple):
@@ -69,7 +69,7 @@ DRIVERS: dict[str, Driver] = {
 
 _JARS = "mvn -B -q -f pom.xml dependency:copy-dependencies -DoutputDirectory=lib"
 _JVM = ("java", "-XX:TieredStopAtLevel=1", "-cp", ".:lib/*")
-# Those of Kafka 0.7 are asked otherwise (test_legacy_clients.py).
+# Those of Kafka 0.7 are asked otherwise (legacy/test_clients.py).
 LEGACY_DRIVERS: dict[str, Driver] = {
     "jafka": Driver("jafka", (*_JVM, "Member"), f"{_JARS}; javac -nowarn -cp 'lib/*' Member.java", ("java", "mvn")),
     "brod": Driver(
@@ -78,6 +78,12 @@ LEGACY_DRIVERS: dict[str, Driver] = {
         f"{_JARS}; {sys.executable} -m pip download -q --no-deps --no-binary :all: --require-hashes "
         "-r requirements.txt; tar xzf brod-0.4.3.tar.gz",
         ("java", "mvn"),
+    ),
+    "franz_kafka": Driver(
+        "franz_kafka",
+        ("node", "--no-deprecation", "driver.js"),
+        "npm ci --omit=optional --no-audit --no-fund --ignore-scripts",
+        ("node", "npm"),
     ),
     "node_07": Driver(
         "node_07", ("node", "driver.js"), "npm ci --no-audit --no-fund --ignore-scripts", ("node", "npm")
@@ -130,7 +136,7 @@ def build_all() -> None:
 
 
 def _digest(source: Path, build: str) -> str:
-    """What the sources, the pins and the way to build come to."""
+    """A digest of the sources, the pins and the way to build."""
     digest = hashlib.sha256(build.encode())
     for file in sorted(source.rglob("*")):
         if file.is_file():

@@ -49,7 +49,7 @@ class MemberProcess:
 
     @property
     def ended(self) -> bool:
-        """Whether it has gone because the test wanted it."""
+        """Whether the member has gone because the test ended it."""
         return self.ended_at < float("inf")
 
     @property

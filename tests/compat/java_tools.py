@@ -105,7 +105,7 @@ class Tools:
         return output
 
     def refuse(self, tool: str, *arguments: str) -> str:
-        """What a tool that does not succeed says: some end with 1 then, some with 0."""
+        """The output of a tool that does not succeed: some end with 1 then, some with 0."""
         _, output, errors = self._run(_NAMED[tool], arguments, "")
         return output + errors
 
@@ -133,7 +133,7 @@ class Tools:
         return sorted(rows, key=lambda row: int(row["PARTITION"]))
 
     def events(self, tool: str, *arguments: str) -> list[dict[str, Any]]:
-        """What one of the verifiable tools says, an event a line. They tell the last when their Java machine ends."""
+        """Events of one of the verifiable tools, one a line. The tools tell the last when their Java machine ends."""
         command = [*java(), tool, "--bootstrap-server", self.broker.bootstrap, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=240)
         assert done.returncode == 0, f"{tool} {arguments}:\n{done.stdout}{done.stderr}"

@@ -1,4 +1,4 @@
-"""What every client in this folder is asked to send and to bring back."""
+"""The records that every client in this folder sends and brings back."""
 
 from typing import Any, NamedTuple
 

@@ -56,7 +56,7 @@ def open_world(store: str, directory: Path, *arguments: str) -> Iterator[World]:
 
 
 class Stage(NamedTuple):
-    """What a scenario gets: the name of the client it is about, a topic of its own, and where it plays.
+    """The parts that a scenario gets: the name of the client it is about, a topic of its own, and where it plays.
 
     `other` is a client of another make, for what has to be there before and looked at afterwards. `fresh` opens a world
     of the scenario's own, whose broker it may kill.

@@ -10,7 +10,7 @@ HOUR = 3_600_000  # ms
 
 
 def build_library(directory: Path) -> Path:
-    """What a process has to be started with."""
+    """The environment that a process has to be started with."""
     library = directory / "clock.so"
     source = Path(__file__).with_name("clock.c")
     subprocess.run([require("cc"), "-shared", "-fPIC", "-O1", "-o", library, source], check=True)

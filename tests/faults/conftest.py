@@ -12,7 +12,7 @@ from requirement import missing, require
 
 
 class Flushes:
-    """What flushes of a broker do that was started with `before`."""
+    """Controls the flushes of a broker that was started with `before`."""
 
     def __init__(self, library: Path, order: Path) -> None:
         self.before = ("env", f"LD_PRELOAD={library}", f"FLUSH_FAULT={order}")

@@ -89,12 +89,12 @@ def _allocate(image: Path) -> None:
 
 
 def _remove_leftovers() -> None:
-    """What tests left that were killed."""
+    """Remove the disks of tests that were killed."""
     for source, place in _mounts():
         if source.startswith(_NAME) and not Path("/proc", source.removeprefix(_NAME)).exists():
             FailingDisk(Path(place).parent).remove()
 
 
 def _mounts() -> list[tuple[str, str]]:
-    """What is mounted, and where."""
+    """The mounted disks, and where they are mounted."""
     return [(line.split()[0], line.split()[1]) for line in Path("/proc/mounts").read_text().splitlines()]

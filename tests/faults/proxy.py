@@ -14,7 +14,7 @@ NEVER = 1 << 62
 
 @dataclass
 class Fault:
-    """What happens to one connection. Bytes are counted per direction, from its first one."""
+    """The faults of one connection. Bytes are counted per direction, from its first one."""
 
     slice: int | None = None  # bytes that the other side reads at a time, at most; None: as they come
     cut_up: int = NEVER  # after so many bytes to the broker both sides are reset

@@ -55,8 +55,8 @@ def test_a_flood_of_connections_harms_nobody_inside(broker: BrokerProcess) -> No
                 return False
 
     run(scenario)
+    assert broker.stop() == 0
     log = "".join(broker.log)
     assert "too few files for max.connections=10000: it takes 27" in log
     assert "closed a connection of 127.0.0.1 that sent no request: max.connections=27 is reached" in log
     assert "Traceback" not in log
-    assert broker.stop() == 0

@@ -8,6 +8,7 @@ import pytest
 
 from broker_process import BrokerProcess
 from faults.conftest import Flushes
+from faults.redis.log import wait_for_line
 from kafka_server import make_batch, run
 from korvet_fast.wire.kafka.errors import CODES
 from raw_connection import connect, read_log, start_producer
@@ -83,6 +84,7 @@ def test_a_failed_flush_is_told_in_one_line(broker: BrokerProcess, flushes: Flus
             flushes.heal()
 
     run(scenario)
+    wait_for_line(broker, "until the broker is restarted")
     told = [line for line in broker.log if "t:0" in line and "failed" in line]
     assert len(told) == 1, told
     assert "until the broker is restarted" in told[0]

@@ -154,7 +154,7 @@ def test_an_idempotent_client_waits_for_room(broker: BrokerProcess, filler: Path
             "batch.num.messages": 1,
             "retry.backoff.ms": 10,
             "retry.backoff.max.ms": 50,
-            "message.timeout.ms": 60_000,
+            "message.timeout.ms": 200_000,
         }
     )
     for number in range(75):  # 3 MB: more than there is room for with the filler, less than without
@@ -166,7 +166,7 @@ def test_an_idempotent_client_waits_for_room(broker: BrokerProcess, filler: Path
             stuck.set()
     assert len(delivered) < 75
     make_room(filler)
-    assert producer.flush(60) == 0
+    assert producer.flush(200) == 0
     assert refused == []
 
     async def scenario() -> None:

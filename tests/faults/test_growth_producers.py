@@ -1,4 +1,4 @@
-"""What invented producer ids leave behind in a broker, and what they displace."""
+"""Invented producer ids: the memory that they take in a broker, and the producers that they displace."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -150,7 +150,7 @@ def test_a_real_client_on_a_network_that_cuts(tmp_path: Path) -> None:
                 "enable.idempotence": True,
                 "linger.ms": 1,
                 "batch.num.messages": 20,
-                "message.timeout.ms": 60_000,
+                "message.timeout.ms": 200_000,
                 "reconnect.backoff.ms": 1,
                 "reconnect.backoff.max.ms": 20,
                 "retry.backoff.ms": 5,
@@ -161,7 +161,7 @@ def test_a_real_client_on_a_network_that_cuts(tmp_path: Path) -> None:
         for number in range(2_000):
             producer.produce("cut", b"%d" % number, on_delivery=lambda error, _: error and refused.append(str(error)))
             producer.poll(0)
-        assert producer.flush(60) == 0
+        assert producer.flush(200) == 0
 
     async def scenario() -> None:
         async with start_proxy(0, fault) as reserved:

@@ -1,13 +1,10 @@
-"""Our producer while its broker is killed, stopped, cut off, held up, or has no room: ten rounds, judged by a history.
+"""Our producer while its brokers are killed, stopped, cut off, held up, or have no room; a history judges it.
 
 What it calls delivered is there, where it says and in order; what it calls not written is not; nothing is there twice.
-`KORVET_TEST_PRODUCER_ROUNDS=200` runs as many for each store.
 """
 
 import asyncio
 import os
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -15,16 +12,17 @@ import pytest
 
 from broker_process import BrokerProcess
 from faults.full_disk import fill, make_room
-from faults.proxy import Fault, start_proxy
+from faults.producer_brokers import PARTITIONS, TOPIC, Log, start_brokers
+from faults.proxy import Fault
 from history import History, Sent
 from korvet_fast.client import AsyncProducer
 from korvet_fast.client.producer import Delivery, Outcome
 from producer_leftovers import run_clean
 from raw_connection import connect, read_places
-from redis_server import RedisServer, find_program, free_port
 
-ROUNDS = int(os.environ.get("KORVET_TEST_PRODUCER_ROUNDS", "5"))  # for each of two stores
-PARTITIONS = 3
+# The suite has ten of them; `make producer-rounds` as many for each kind as KORVET_TEST_PRODUCER_ROUNDS says.
+ROUNDS = {"files": 3, "redis": 3, "replicated": 2, "kafka": 2}
+LONG = os.environ.get("KORVET_TEST_PRODUCER_ROUNDS")
 STEP = 60  # messages delivered before a fault, and again after it
 PATIENCE = 300.0  # seconds for what happens some time
 SETTINGS = {"request_timeout_ms": 1000, "retry_backoff_max_ms": 200, "batch_num_messages": 7}
@@ -71,34 +69,16 @@ class Writer:
             elif delivery.outcome is Outcome.NOT_WRITTEN:
                 self.history.note_refused(sent, str(delivery.exception()))
 
-    async def judge(self, port: int) -> None:
-        async with connect(port) as client:
-            log = {index: await read_places(client, self._topic, index) for index in range(PARTITIONS)}
+    def judge(self, log: Log) -> None:
         self.history.check(log, never=True)
         assert len(self.history.acknowledged) >= STEP
+        print(f"{len(self.history.sent)} sent, {len(self.history.acknowledged)} delivered, "
+              f"{len(self.history.refused)} failed, the others unknown")  # fmt: skip
 
 
-@pytest.fixture(params=["files", "redis"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "files":
-        yield f"file:{tmp_path / 'data'}"
-        return
-    with RedisServer(find_program("redis-distribution"), tmp_path / "redis", appendonly="yes") as server:
-        yield server.url
-
-
-async def strike(broker: BrokerProcess, number: int) -> None:
-    """kill -9 and start again, or SIGSTOP until requests have timed out."""
-    if number % 2 == 0:
-        await asyncio.to_thread(broker.kill)
-        await asyncio.to_thread(broker.start)
-    else:
-        os.kill(broker.pid, signal.SIGSTOP)
-        await asyncio.sleep(1.5)
-        os.kill(broker.pid, signal.SIGCONT)
-
-
-def test_rounds(store: str, tmp_path: Path) -> None:
+@pytest.mark.timeout(600 + 120 * int(LONG or 0))
+@pytest.mark.parametrize("kind", ROUNDS)
+def test_rounds(kind: str, tmp_path: Path) -> None:
     random = Random(19)
     holding: list[asyncio.TimerHandle] = []
 
@@ -111,27 +91,21 @@ def test_rounds(store: str, tmp_path: Path) -> None:
         return Fault(cut_up=random.randint(20_000, 200_000), cut_down=random.randint(1_000, 20_000), answers=held)
 
     async def work() -> None:
-        port = free_port()
-        arguments = ("--advertise", f"kafka://127.0.0.1:{port}")
-        broker = BrokerProcess(tmp_path / "data", f"num.partitions={PARTITIONS}", store=store, arguments=arguments)
-        await asyncio.to_thread(broker.start)
-        try:
-            async with start_proxy(broker.port, meet, port) as proxy:
-                async with AsyncProducer(f"127.0.0.1:{port}", **SETTINGS) as producer:
-                    writer = Writer(producer, "rounds")
-                    writing = asyncio.create_task(writer.run())
-                    for number in range(ROUNDS):
-                        await writer.progress()
-                        await strike(broker, number)
+        rounds = int(LONG or ROUNDS[kind])
+        async with start_brokers(kind, tmp_path, meet) as brokers:
+            async with AsyncProducer(brokers.bootstrap, **SETTINGS) as producer:
+                writer = Writer(producer, TOPIC)
+                writing = asyncio.create_task(writer.run())
+                for number in range(rounds):
                     await writer.progress()
-                    await writer.stop()
-                    await writing
-                assert proxy.accepted > ROUNDS
-            await writer.judge(broker.port)
-        finally:
-            await asyncio.to_thread(broker.stop)
-            for each in holding:
-                each.cancel()
+                    await brokers.strike(number)
+                await writer.progress()
+                await writer.stop()
+                await writing
+            assert sum(proxy.accepted for proxy in brokers.proxies) > rounds
+            writer.judge(await brokers.read())
+        for each in holding:
+            each.cancel()
 
     run_clean(work)
 
@@ -142,7 +116,7 @@ def test_a_full_disk(small_disk: Path) -> None:
 
     async def work(broker: BrokerProcess) -> None:
         async with AsyncProducer(broker.bootstrap, buffer_memory=20_000_000, **SETTINGS) as producer:
-            writer = Writer(producer, "rounds", padding=2000)
+            writer = Writer(producer, TOPIC, padding=2000)
             writing = asyncio.create_task(writer.run())
             await writer.progress()
             fill(filler)
@@ -153,7 +127,8 @@ def test_a_full_disk(small_disk: Path) -> None:
             await writer.progress()
             await writer.stop()
             await writing
-        await writer.judge(broker.port)
+        async with connect(broker.port) as client:
+            writer.judge({index: await read_places(client, TOPIC, index) for index in range(PARTITIONS)})
 
     with BrokerProcess(small_disk / "data", f"num.partitions={PARTITIONS}") as broker:
         run_clean(lambda: work(broker))

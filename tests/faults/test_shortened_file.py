@@ -29,7 +29,7 @@ def test_only_that_connection_ends(tmp_path: Path) -> None:
 
             stalled = socket.socket()
             stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 128 * 1024)  # with less the kernel drops and waits
-            stalled.settimeout(30)
+            stalled.settimeout(120)
             stalled.connect(("127.0.0.1", broker.port))
             partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": COUNT * SIZE}
             topics = [{"topic": "shortened", "partitions": [partition]}]
@@ -78,7 +78,7 @@ def test_finding_4_4_a_file_shortened_again_and_again_under_load_ends_no_process
         shorten_often(segment, 1500, broker)
         enough.set()
         for reader in readers:
-            reader.join(30)
+            reader.join(120)
             assert not reader.is_alive()
         assert broker.process is not None
         assert broker.process.poll() is None, f"the broker ended with {broker.process.returncode}"

@@ -1,4 +1,4 @@
-"""What a partition believes of its producers where the records that tell of them were deleted before a crash."""
+"""The producer state of a partition whose records of the producers were deleted before a crash."""
 
 from collections.abc import Callable
 

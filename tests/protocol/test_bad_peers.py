@@ -39,7 +39,7 @@ async def connect(broker: BrokerProcess) -> RawClient:
 
 
 async def send(broker: BrokerProcess, sent: bytes, *, half_close: bool = False) -> bytes:
-    """What the broker says to these bytes before it closes, or until the sending half is closed."""
+    """The broker's answer to these bytes before it closes, or until the sending half is closed."""
     client = await connect(broker)
     try:
         client.writer.write(sent)

@@ -105,10 +105,12 @@ def test_settings_are_changed_one_by_one(tmp_path: Path, version: int) -> None:
             assert _overrides(server) == {"retention.ms": "1"}
             assert await alter(("max.message.bytes", 0, "9"), ("retention.ms", 1, None)) == ""
             assert _overrides(server) == {"max.message.bytes": "9"}
-            assert await alter(("cleanup.policy", 2, "delete")) == ""
+            assert await alter(("cleanup.policy", 2, "compact")) == ""
+            assert _overrides(server) == {"max.message.bytes": "9", "cleanup.policy": "delete,compact"}
+            assert await alter(("cleanup.policy", 3, "compact")) == ""
             assert _overrides(server) == {"max.message.bytes": "9", "cleanup.policy": "delete"}
             for change, expected in (
-                (("cleanup.policy", 2, "compact"), "INVALID_CONFIG"),
+                (("cleanup.policy", 2, "compress"), "INVALID_CONFIG"),
                 (("cleanup.policy", 3, "delete"), "INVALID_CONFIG"),
                 (("retention.ms", 2, "5"), "INVALID_CONFIG"),
                 (("retention.ms", 0, None), "INVALID_REQUEST"),

@@ -1,7 +1,6 @@
 """Limits of a partition that leave no room: KIP-74 gives one batch all the same, and nobody else is disturbed."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from kafka_server import FETCH, RawClient, make_batch
 from raw_connection import connect
 from redis_server import RedisServer
 
-WAIT = 5.0  # seconds that a consumer is ready to wait
+WAIT = 600.0  # seconds that a consumer is ready to wait; a test that waits for as long has ended before
 
 
 async def _fetch_with_no_room(client: RawClient, limit: int) -> None:
@@ -34,17 +33,15 @@ async def _fetch_with_no_room(client: RawClient, limit: int) -> None:
     assert sizes[0] == sizes[2] == 0
     assert 1000 < sizes[1] < 1300
     for index in (1, 2):
-        began = time.monotonic()
         row = await client.fetch("t", start[index], index=index, max_wait_ms=int(WAIT * 1000))
         assert len(row["records"]) > 2000
-        assert time.monotonic() - began < WAIT / 2
 
 
 def _run(port: int, limit: int, **configs: str) -> None:
     async def scenario() -> None:
         async with connect(port) as client:
             await client.create("t", 3, **configs)
-            await asyncio.wait_for(_fetch_with_no_room(client, limit), 60)
+            await asyncio.wait_for(_fetch_with_no_room(client, limit), WAIT / 5)
 
     asyncio.run(scenario())
 

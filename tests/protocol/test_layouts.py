@@ -114,7 +114,7 @@ def test_finding_1_2_records_without_a_time_outlive_the_first_retention_checks(
 
 @pytest.mark.parametrize("most", [0, -1])
 def test_finding_1_7_a_fetch_of_no_bytes_makes_nobody_wait(redis_server: RedisServer, layout: str, most: int) -> None:
-    """It gets one batch, and whoever asks for the same place after it need not wait for new ones."""
+    """The fetch gets one batch, and a later fetch at the same offset need not wait for new batches."""
 
     async def scenario() -> None:
         async with broker(redis_server) as server:

@@ -1,81 +1,11 @@
-"""Kafka 0.7's fetch, multifetch and offsets, row by row, and of which topics; on both stores."""
-
-import struct
-
-import pytest
+"""Of which topics Kafka 0.7's requests read, and how much at once, beside the rows of section 6; on both stores."""
 
 from kafka_server import DESCRIBE_CONFIGS, RawClient, error_of, make_batch
 from korvet_reference.header import new_batch
-from korvet_reference.legacy_client import EARLIEST, LATEST, FetchError, LegacyClient, encode_message, read_messages
+from korvet_reference.legacy_client import FetchError, encode_message, read_messages
 from korvet_reference.records import Record, write_record
 from legacy_broker import LegacyBroker, refusal
-from legacy_vectors import HELLO, SET, WORLD
-
-# -- 6.3, 6.4 fetch ----------------------------------------------------------------------------------------------------
-
-
-def test_fetch_row_by_row(legacy: LegacyBroker) -> None:
-    topic = legacy.topic()
-    with legacy.connect() as client:
-        assert client.fetch(topic, 0, 999) == b"", "unknown topic"
-        assert refusal(lambda: client.fetch(topic, 2, 0)) == 3, "partition of an unknown topic"
-        client.produce(topic, 0, SET)
-        assert client.fetch(topic, 1, 999) == b"", "a partition in range with no log yet"
-        assert refusal(lambda: client.fetch(topic, -1, 0)) == 3
-        assert refusal(lambda: client.fetch(topic, 2, 0)) == 3
-        assert refusal(lambda: client.fetch("a/b", 0, 0)) == -1
-        assert client.fetch(topic, 0, 30) == b"", "the end"
-        assert refusal(lambda: client.fetch(topic, 0, 31)) == 1
-        assert refusal(lambda: client.fetch(topic, 0, -1)) == 1
-        for offset in range(30):
-            for size in (0, 1, 4, 5, 29, 1000):
-                assert client.fetch(topic, 0, offset, size) == SET[offset : offset + size]
-        assert refusal(lambda: client.fetch(topic, 0, 0, -1)) == 4
-        got = client.multi_fetch([(topic, 0, 15, 100), (topic, 0, 31, 100), ("a/b", 0, 0, 1), (topic, 7, 0, 1)])
-        assert got[0] == WORLD
-        assert [error.code for error in got[1:] if isinstance(error, FetchError)] == [1, -1, 3]
-        assert client.multi_fetch([]) == []
-
-
-# -- 6.5 offsets, and the edges of segments ----------------------------------------------------------------------------
-
-
-def test_fetch_ends_at_a_segments_end_and_offsets_name_them(legacy: LegacyBroker) -> None:
-    topic = legacy.topic()
-    message = encode_message(bytes(190))  # 200 bytes: a segment is full when it is larger than 1024
-    with legacy.connect() as client:
-        for _ in range(14):
-            client.produce(topic, 0, message)
-        assert [len(client.fetch(topic, 0, at)) for at in (0, 1200, 2400, 1000)] == [1200, 1200, 400, 200]
-        assert client.offsets(topic, 0, LATEST, 1) == [2800]
-        assert client.offsets(topic, 0, LATEST, 2) == [2800, 2400]
-        assert client.offsets(topic, 0, LATEST, 10) == [2800, 2400, 1200, 0]
-        assert client.offsets(topic, 0, EARLIEST, 10) == [0]
-        assert client.offsets(topic, 0, 1 << 60, 10) == [2800, 2400, 1200, 0], "any future time"
-        for time in (0, -3, -1000):
-            assert client.offsets(topic, 0, time, 10) == []
-        assert client.offsets(topic, 0, LATEST, 0) == []
-
-
-@pytest.mark.parametrize(("partition", "most"), [(0, -1), (2, 1), (-1, 1)])
-def test_offsets_closes_for(legacy: LegacyBroker, partition: int, most: int) -> None:
-    topic = legacy.topic()
-
-    def ask(client: LegacyClient) -> None:
-        name = topic.encode()
-        body = struct.pack(">h", len(name)) + name + struct.pack(">iqi", partition, LATEST, most)
-        client.socket.sendall(struct.pack(">ih", len(body) + 2, 4) + body)
-
-    assert legacy.closes(ask)
-
-
-def test_offsets_of_an_unknown_topic(legacy: LegacyBroker) -> None:
-    topic = legacy.topic()
-    with legacy.connect() as client:
-        for time in (LATEST, EARLIEST):
-            assert (client.offsets(topic, 0, time, 0), client.offsets(topic, 0, time, 5)) == ([0], [0])
-        assert client.offsets(topic, 0, 1 << 60, 5) == []
-
+from legacy_vectors import HELLO, SET
 
 # -- topics made by clients of today -----------------------------------------------------------------------------------
 
@@ -139,3 +69,17 @@ def test_a_request_that_names_many_positions_is_answered_within_limits(legacy: L
         assert len(sizes) == len(asked)
         assert sizes[0] == len(messages)
         assert sum(sizes) <= 32 << 20
+
+
+def test_several_fetches_of_one_page_are_alike(legacy: LegacyBroker) -> None:
+    """An answer is made in the buffer that its page was read into: each has a buffer of its own."""
+    topic = legacy.topic()
+    sent = b"".join(encode_message(b"%d" % number * (number % 90)) for number in range(900))
+    with legacy.connect() as client, legacy.connect() as other:
+        client.produce(topic, 0, sent)
+        client.produce(topic, 1, SET)
+        places = [(topic, 0, offset, 5000) for offset in (0, 0, 7, 2500, 0)]
+        for asked in (places, places * 3):
+            got = client.multi_fetch([*asked, (topic, 1, 0, 100)])
+            assert got == [*(sent[offset : offset + 5000] for _, _, offset, _ in asked), SET]
+            assert other.fetch(topic, 0, 0) == sent

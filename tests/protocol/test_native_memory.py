@@ -1,4 +1,4 @@
-"""What the native calls hand out goes when nobody holds it any more: nothing is kept of a request, or of a reply."""
+"""Objects of native calls go when nobody holds them any more: nothing is kept of a request, or of a reply."""
 
 import sys
 from collections.abc import Callable

@@ -14,7 +14,7 @@ MIXED = ["".join(Random(at).choices("ab", k=25)) for at in range(20_000)]
 
 
 def seconds(pattern: str, names: list[str]) -> float:
-    """What this pattern takes of a processor, be it answered or refused."""
+    """The processor time that this pattern takes, answered or refused."""
     begin = time.thread_time()
     try:
         match_names(pattern, names)

@@ -22,7 +22,7 @@ class Producer:
         self.identity = identity
 
     async def send(self, sequence: int, epoch: int | None = None, **options: int) -> str:
-        """What it is told."""
+        """The answer to the producer."""
         owner = (self.identity[0], self.identity[1] if epoch is None else epoch, sequence)
         return error_of(await self.client.produce("t", make_batch(b"%d" % sequence, producer=owner), **options))
 

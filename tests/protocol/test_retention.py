@@ -1,4 +1,4 @@
-"""What retention takes, and what it spares."""
+"""The records that retention deletes, and those that it spares."""
 
 import asyncio
 import os

@@ -1,6 +1,7 @@
 """The text protocol over real sockets and both stores: the table of exchanges, limits, and what other doors see."""
 
 import asyncio
+import contextlib
 import re
 import socket
 import subprocess
@@ -86,8 +87,9 @@ def at_once(client: TextClient, lines: list[bytes]) -> list[str]:
 
 
 def byte_by_byte(client: TextClient, lines: list[bytes]) -> list[str]:
-    for byte in b"".join(lines):
-        client.send(bytes([byte]))
+    with contextlib.suppress(BrokenPipeError):  # an answer that closes the connection may come before the line's end
+        for byte in b"".join(lines):
+            client.send(bytes([byte]))
     return [client.answer() for _ in lines]
 
 

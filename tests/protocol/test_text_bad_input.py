@@ -1,4 +1,4 @@
-"""What security.md asks of the text protocol (B7), a test for each row, against a broker process.
+"""The rules of security.md for the text protocol (B7), a test for each row, against a broker process.
 
 Rows about peers and replicas are tested where replication is.
 """
@@ -130,7 +130,8 @@ def test_b7_ten_thousand_half_lines_harm_nobody(broker: Broker) -> None:
             for number in range(HALVES):
                 half = stack.enter_context(socket.create_connection(("127.0.0.1", broker.port), timeout=300))
                 half.sendall(b"V1|%d|PRODUCE|halves k:%d" % (number, number))
-            assert_served(broker)
+                if number % 100 == 99:  # all before are let in by then: the kernel drops whom it holds for too long
+                    assert_served(broker)
         with TextClient(broker.port) as client:
             assert "UNKNOWN_TOPIC" in client.ask("V1|1|CONSUME|halves 0 0")
     finally:
@@ -187,7 +188,7 @@ def test_b7_negative_and_huge_integers_are_refused(broker: Broker, number: str) 
 
 @pytest.mark.parametrize("verb", ["GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE"])
 def test_b7_http_is_closed_at_once(broker: Broker, verb: str) -> None:
-    """What follows is not looked at: a browser can be made to send any body."""
+    """The bytes that follow are not looked at: a browser can be made to send any body."""
     body = "V1|1|PRODUCE|browser k:v acks=all\n" * 3
     with TextClient(broker.port) as client:
         client.send(f"{verb} /x HTTP/1.1\r\nHost: localhost\r\n\r\n{body}".encode())

@@ -56,7 +56,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path, shared_redis: Callabl
 def rewinding_engine(
     request: pytest.FixtureRequest, tmp_path: Path, shared_redis: Callable[[str], RedisServer]
 ) -> Engine:
-    """Those that can take away what is at the end of a log: Redis never lowers a stream's last id."""
+    """The engines that can truncate the end of a log: Redis never lowers a stream's last id."""
     return make_engine(request.param, tmp_path / "data", shared_redis)
 
 

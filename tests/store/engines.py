@@ -35,7 +35,7 @@ class Maker(Protocol):
         """End a store as the death of the process would: nothing is flushed, nothing is said."""
 
     async def discard(self, store: Any) -> None:
-        """What is left of a store that has crashed."""
+        """The files left of a store that has crashed."""
 
 
 class EmbeddedEngine:

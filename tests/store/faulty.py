@@ -26,7 +26,7 @@ _Result = TypeVar("_Result")
 
 @dataclass
 class Plan:
-    """What goes wrong. Probabilities of one call; `after`: it fails although it was done, so its outcome is unknown."""
+    """Probabilities of faults in one call; `after`: the call fails although it was done, so its outcome is unknown."""
 
     seed: int
     turns: int = 5  # of the loop that a call may be late
@@ -51,7 +51,7 @@ class Plan:
 
 
 class FaultyShared:
-    """What a store of several programs does besides, and as late; `call` makes it so."""
+    """The faulty shared store: other methods of the store, made as late and as faulty by `call`."""
 
     def __init__(self, inner: SharedStore, call: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]) -> None:
         self._inner = inner
@@ -161,6 +161,9 @@ class Faulty:
         return await self._call(
             lambda: self._inner.apply_retention(log, older_than=older_than, larger_than=larger_than)
         )
+
+    async def close_idle(self) -> None:
+        await self._call(self._inner.close_idle)
 
     async def drop(self, log: str) -> None:
         await self._call(lambda: self._inner.drop(log))

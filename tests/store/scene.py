@@ -32,7 +32,7 @@ class Scene:
         self._ends: dict[str, int] = {}  # of acquired logs that nothing was ever put into: where they really end
 
     def relate(self, offset: int) -> int:
-        """What tests call an offset of the store's; whatever lies below `origin` is 0."""
+        """An offset of the store's as tests have it: relative to `origin`, below which all is 0."""
         return max(0, offset - self.origin)
 
     async def acquire(self, log: str, *, epoch: int = 0, floor: int = 0) -> LeadershipGrant:
@@ -104,11 +104,11 @@ class Scene:
         return page._replace(next=self.relate(page.next))
 
     def offsets(self, page: ReadResult) -> list[int]:
-        """What a page holds."""
+        """The batches of a read's result."""
         return [self.relate(offset) for offset in offsets(page)]
 
     async def read_offsets(self, log: str, start: int, max_bytes: int, limit: int = LIMIT) -> list[int]:
-        """What a read gets."""
+        """The batches that a read gets."""
         return self.offsets(await self.read(log, start, max_bytes, limit))
 
     async def read_all(self, log: str, start: int = 0, max_bytes: int = 1 << 20) -> list[int]:
@@ -123,7 +123,7 @@ class Scene:
             start = page.next
 
     async def find_time(self, log: str, ms: int, start: int = 0) -> list[int]:
-        """What the page of `LogStore.find_time` holds."""
+        """The batches that `LogStore.find_time` finds."""
         return self.offsets(await self.store.find_time(log, ms, start and start + self.origin))
 
     async def bounds(self, log: str) -> Bounds:
@@ -154,6 +154,6 @@ class Scene:
         return bounds.size
 
     def _relate(self, bounds: Bounds) -> Bounds:
-        start, end, durable, size, latest, removed = bounds
+        start, end, durable, size, latest, removed, lost = bounds
         relate = self.relate
-        return Bounds(relate(start), relate(end), relate(durable), size, latest, relate(removed))
+        return Bounds(relate(start), relate(end), relate(durable), size, latest, relate(removed), relate(lost))

@@ -82,7 +82,7 @@ async def test_cut_the_end_above_the_start(rewinding_engine: Engine) -> None:
 
 
 async def test_flushes_go_on_after_a_cut(rewinding_engine: Engine) -> None:
-    """Those who waited for what was cut are told; who comes later does not wait for ever."""
+    """Waiters for truncated batches are told; later waiters do not wait for ever."""
     async with rewinding_engine.scene() as scene:
         await scene.fill(LOG, 1, sync=True)
         for count in (1, 2, 3):
@@ -181,7 +181,7 @@ async def test_drop(engine: Engine) -> None:
         await scene.fill(LOG, 3, sync=True)
         await scene.fill("orders:1", 2, sync=True)
         await scene.drop(LOG)
-        assert await scene.bounds(LOG) == (0, 0, 0, 0, -1, 0)
+        assert await scene.bounds(LOG) == (0, 0, 0, 0, -1, 0, 0)
         assert await scene.read_all(LOG) == []
         assert (await scene.fill(LOG, 1)).end == 1
         engine.crash()

@@ -99,7 +99,7 @@ async def test_find_time_in_batch(engine: Engine) -> None:
 
 
 async def test_find_time_again(engine: Engine) -> None:
-    """What has been looked at once is known; what has been added since is not overlooked."""
+    """Batches read once are remembered; batches added since are not overlooked."""
     async with engine.scene() as scene:
         await scene.fill(LOG, *[1] * 300, time=1000, size=2000)
     async with engine.scene() as scene:

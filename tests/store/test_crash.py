@@ -14,11 +14,11 @@ ROUNDS = 5
 ACKS = 300  # in one round, before the process is killed
 
 
-def start(directory: Path) -> "subprocess.Popen[str]":
-    """The writer, as a process of its own."""
+def start(directory: Path, *how: str) -> "subprocess.Popen[str]":
+    """The writer, as a process of its own; "idle": it closes logs all the time."""
     tests = Path(__file__).parent.parent
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tests), str(tests.parent)])}
-    command = [sys.executable, str(tests / "store" / "writing_child.py"), str(directory)]
+    command = [sys.executable, str(tests / "store" / "writing_child.py"), str(directory), *how]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
 

@@ -41,7 +41,7 @@ async def test_failing_flush(embedded: EmbeddedEngine, monkeypatch: pytest.Monke
 
 
 async def test_failing_flush_of_keys(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What may not survive is not shown either."""
+    """Records that may not survive are not shown either."""
     flushes = Flushes(monkeypatch)
     store = embedded.make()
     await store.open()

@@ -22,7 +22,7 @@ KEYS = st.sampled_from(["x/1", "x/2", "y"])
 
 
 class Model:
-    """What a log should be: its batches as (first, count, time), and where it starts and ends."""
+    """The model of a log: its batches as (first, count, time), and where it starts and ends."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, int, int]] = []
@@ -122,6 +122,15 @@ class StoreMachine(RuleBasedStateMachine):
             assert bounds.size >= min(before, size)
             model.start = bounds.start
             model.trim()
+
+    @rule()
+    def close_idle(self) -> None:
+        # The first call finds out who uses them; one whose full segments were not flushed has them flushed first.
+        for _ in range(2):
+            self.run(self.store.close_idle())
+        self.run(self.store._flush())
+        self.run(self.store.close_idle())
+        assert all(log.is_closed for log in self.store._logs.values())
 
     @rule(log=LOGS)
     def drop(self, log: str) -> None:

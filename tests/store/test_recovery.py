@@ -1,4 +1,4 @@
-"""What a store makes of the files that a crash, or a person, left."""
+"""Recovery of a store from the files that a crash, or a person, left."""
 
 import shutil
 from pathlib import Path
@@ -138,7 +138,7 @@ async def test_a_start_after_an_unclean_end_is_told_in_one_line(
 
 
 async def test_hole_between_segments(embedded: EmbeddedEngine) -> None:
-    """What lies behind something lost is removed: a log has no holes."""
+    """The segments behind a lost one are removed: a log has no holes."""
     await write(embedded, count=20, segment_limits=up_to(4 * PIECE))
     files = segments(embedded.directory)
     files[2].with_suffix(".index").unlink()

@@ -34,13 +34,23 @@ async def write_keys(store: EmbeddedStore) -> None:
         print("key", "n", int(value), flush=True)
 
 
-async def main(directory: Path) -> None:
+async def close_idle(store: EmbeddedStore) -> None:
+    """Whenever a log is at rest for a moment it is closed."""
+    while True:
+        await store.close_idle()
+        for log in store._logs.values():
+            log.used = False
+
+
+async def main(directory: Path, how: list[str]) -> None:
     """All at once, with small segments so that files change often."""
     store = EmbeddedStore(directory)
     await store.open()
     await asyncio.gather(
-        *(write_log(store, f"log:{number}", 20 + 3000 * number) for number in range(3)), write_keys(store)
+        *(write_log(store, f"log:{number}", 20 + 3000 * number) for number in range(3)),
+        write_keys(store),
+        *(close_idle(store) for word in how if word == "idle"),
     )
 
 
-asyncio.run(main(Path(sys.argv[1])))
+asyncio.run(main(Path(sys.argv[1]), sys.argv[2:]))

@@ -1,4 +1,4 @@
-"""What Arrow arrays list, in a form that can be compared with the reference's rows."""
+"""Arrow arrays as lists, which can be compared with the reference's rows."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ import korvet_fast._native as native
 
 
 def rows(page: Any) -> list[tuple[Any, ...]]:
-    """What a page of either implementation lists, with times in µs."""
-    if not isinstance(page, native.ArrowPage):
+    """The rows of either implementation's columns, with times in µs."""
+    if not isinstance(page, native.ArrowColumns):
         return list(page)
     batch = pa.record_batch(page)
     batch.validate(full=True)

@@ -18,7 +18,7 @@ Outcome = tuple[str, Any]  # ("value", plain value) or ("error", code)
 
 
 def outcome(call: Callable[[ModuleType], Any], implementation: ModuleType) -> Outcome:
-    """What `call` gives there; only CodecError is an outcome, any other exception is a bug and passes through."""
+    """The outcome of `call` there. A CodecError is an outcome; any other exception is a bug and passes through."""
     try:
         return ("value", plain(call(implementation)))
     except CodecError as error:

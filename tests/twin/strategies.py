@@ -23,7 +23,7 @@ maybe_bytes = st.one_of(st.none(), st.binary(max_size=8))
 
 
 def seeded(make: Callable[[Random], bytes]) -> st.SearchStrategy[bytes]:
-    """What `make` builds from a seed: cheaper than drawing every field, and hypothesis goes on from there."""
+    """Values that `make` builds from a seed: cheaper than drawing every field, and hypothesis goes on from there."""
     return st.integers(0, (1 << 32) - 1).map(lambda seed: make(Random(seed)))
 
 

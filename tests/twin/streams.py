@@ -12,7 +12,7 @@ Entry = list[bytes]  # an id, then names and values of fields in turn
 
 
 def write_reply(entries: list[Entry]) -> bytes:
-    """What XRANGE answers where these entries are."""
+    """XRANGE's answer where these entries are."""
     written = [b"*2\r\n" + encode_commands([entry])[len(b"*%d\r\n" % len(entry)) :] for entry in entries]
     heads = [len(b"$%d\r\n%b\r\n" % (len(entry[0]), entry[0])) + 4 for entry in entries]
     rests = [

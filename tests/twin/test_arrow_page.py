@@ -226,7 +226,7 @@ def test_buffers_outlive_the_page_and_are_not_copied() -> None:
 
 
 class Mallinfo(ctypes.Structure):
-    """What the C library's allocator says of itself; in use are `hblkhd` (mapped on their own) and `uordblks`."""
+    """The figures of the C library's allocator; in use are `hblkhd` (mapped on their own) and `uordblks`."""
 
     NAMES = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
     _fields_: ClassVar = [(name, ctypes.c_size_t) for name in NAMES]

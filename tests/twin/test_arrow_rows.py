@@ -28,13 +28,13 @@ ROOMY = (0, 0, 1 << 20, 1 << 20, 7, 1, NOW)
 
 
 def make(impl: ModuleType, batch: pa.RecordBatch, topic: str | None = "t") -> Any:
-    """`Rows` of either implementation."""
+    """The `ArrowRecords` of either implementation."""
     return impl.ArrowRecords(batch if impl is native else batch.to_pydict(), topic)
 
 
 @st.composite
 def record_batches(draw: st.DrawFn) -> pa.RecordBatch:
-    """What Spark may send: strings or binary, short or large, with or without each column, a slice of more."""
+    """Columns that Spark may send: strings or binary, short or large, with or without each column, a slice of more."""
     count = draw(st.integers(0, 12))
 
     def column(cell: st.SearchStrategy[Any], kind: pa.DataType) -> pa.Array:

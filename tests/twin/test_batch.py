@@ -73,7 +73,7 @@ def test_find_time_from_an_offset(data: bytes, ms: int, start: int) -> None:
 @examples(200)
 def test_recompress(data: bytes, compression: int) -> None:
     def call(impl: ModuleType) -> object:
-        """What matters of the result: two compressors need not give the same bytes."""
+        """The part of the result to compare: two compressors need not give the same bytes."""
         out = impl.recompress(data, compression, LIMIT)
         (header,) = impl.batch_headers(out, True) or [None]
         same = header and (header.count, header.last_offset, header.attributes, header.max_timestamp)

@@ -42,13 +42,13 @@ def test_runs(values: list[Any], keyed: bool, kind: pa.DataType, partitions: int
         runs = columns.runs(chosen, most, rows)
         halves = [half for run in runs if len(run) > 1 for half in run.halves()]
         places = impl.row_places([(run, at, 100 * at - 100) for at, run in enumerate(runs)], len(columns))
-        built = [run.build(5, 0, 7, 1, at) for at, run in enumerate(runs)]
+        built = [run.build(5, 16 * (at % 2), 7, 1, at) for at, run in enumerate(runs)]
         return len(columns), chosen, [show(run) for run in [*runs, *halves]], places, built
 
     agree(call)
 
 
-@given(cells, st.booleans(), st.lists(times, max_size=12), st.sampled_from([0, 0, 9]), int64s)
+@given(cells, st.booleans(), st.lists(times, max_size=12), st.sampled_from([0, 0, 9, 16, 25]), int64s)
 @examples(300)
 def test_batches(values: list[Any], keyed: bool, stamps: list[int], compression: int, producer: int) -> None:
     keys = values[::-1] if keyed else None

@@ -1,4 +1,4 @@
-"""What the contract names is what both implementations have, no more and no less."""
+"""Both implementations have exactly the names of the contract."""
 
 import ast
 import inspect

@@ -25,7 +25,7 @@ bit_counts = st.one_of(st.sampled_from([10, 10, 10, 0, 1, 16]), st.integers(0, 6
 
 
 def page_of(found: Any, compression: int, impl: ModuleType) -> Any:
-    """What `decode_records` gave, with the batches read: compressed bytes may differ."""
+    """The result of `decode_records`, with the batches read: compressed bytes may differ."""
     batches, *rest = found
     if compression == 0:
         return bytes(batches), *rest
@@ -52,7 +52,7 @@ def test_entries(reply: bytes, bits: int, start: int, limit: int, compression: i
 @given(batches, st.one_of(st.integers(1, 3000), st.integers(1, LAST - 10)), bit_counts, compressions, st.integers(1, 9))
 @examples(300)
 def test_there_and_back(batch: bytes, base: int, bits: int, compression: int, size: int) -> None:
-    """What was appended reads as it was, through pages of any size."""
+    """Appended records read as they were, in answers of any size."""
     try:
         packed = native.encode_append("korvet:orders:0", batch, base, bits, LIMIT)
     except CodecError:

@@ -1,4 +1,7 @@
-"""What `.ci/run` makes of a test that fails only sometimes, with `make test` replaced by pytest on one made here."""
+"""`.ci/run` and a test that fails only sometimes, with `make test` replaced by pytest on one made here.
+
+And the targets of `.ci/run`: they run every test file, none of them twice.
+"""
 
 import os
 import re
@@ -11,7 +14,10 @@ import pytest
 # Three Python processes start one after the other, each beside all that `make test` runs at this time.
 pytestmark = pytest.mark.timeout(300)
 
-CI = Path(__file__).parents[2] / ".ci" / "run"
+ROOT = Path(__file__).parents[2]
+CI = ROOT / ".ci" / "run"
+TARGETS = ("test-python", "test-fuzz-live", "test-spark", "test-legacy", "test-bench")  # what .ci/run has run by pytest
+NOT_IN_CI = {"tests/abuse/test_abuse.py"}  # it judges how long others wait, on a machine that does nothing else
 
 FLAKY = """
 import os, pathlib, random, signal
@@ -65,4 +71,28 @@ def test_tests_that_pass_pass_the_run(tmp_path: Path) -> None:
     done = run_ci(tmp_path, "pass")
     assert done.returncode == 0, done.stdout
     assert "1 passed" in done.stdout
-    assert re.findall("^make (.+)$", done.stdout, re.MULTILINE) == ["test", "test-spark", "test-bench", "bench-check"]
+    asked = re.findall("^make (.+)$", done.stdout, re.MULTILINE)
+    assert asked == ["test", "test-spark", "test-legacy", "test-bench", "replication-rounds ROUNDS=10", "bench-check"]
+
+
+def test_every_test_file_is_run_by_one_target() -> None:
+    """A file of two targets would run twice, and one of none never."""
+    tests = {path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")}
+    runs = {target: chosen(target, tests) for target in TARGETS}
+    found = {file: [target for target, files in runs.items() if file in files] for file in tests}
+    wrong = {file: targets for file, targets in found.items() if len(targets) != (file not in NOT_IN_CI)}
+    assert wrong == {}
+
+
+def chosen(target: str, tests: set[str]) -> set[str]:
+    """The test files of a target, by the command that make would run."""
+    done = subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, text=True, check=True)
+    (line,) = [line for line in done.stdout.splitlines() if " -m pytest " in line]
+    words = line.split()
+    ignored = [word.removeprefix("--ignore=") for word in words if word.startswith("--ignore=")]
+    given = [word for word in words if word.startswith("tests/")] or ["tests"]
+
+    def below(file: str, places: list[str]) -> bool:
+        return any(file == place or file.startswith(f"{place}/") for place in places)
+
+    return {file for file in tests if below(file, given) and not below(file, ignored)}

@@ -88,7 +88,7 @@ def test_a_setting_that_is_not_taken_is_refused_with_the_nearest(tmp_path: Path,
     with pytest.raises(SettingError) as refused:
         read_settings(file=file)
     expected = f"{name} is a setting of Kafka 0.7 that is not taken here; the nearest is {NEAREST[name]}"
-    assert str(refused.value) == f"file: {expected} (in {file})"
+    assert str(refused.value) == f"{file}: {expected}"
 
 
 def test_the_same_setting_by_both_names_is_refused(tmp_path: Path) -> None:
@@ -100,3 +100,30 @@ def test_the_same_setting_by_both_names_is_refused(tmp_path: Path) -> None:
 def test_a_wrong_value_is_told_by_both_names(tmp_path: Path, value: str) -> None:
     with pytest.raises(SettingError, match=r"log\.retention\.hours.*log\.retention\.ms must be a whole number"):
         read_settings(file=write(tmp_path, f"log.retention.hours = {value}"))
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "legacy.md").read_text().split("## Settings of 0.7", 1)[1]
+UNITS = {1: "", 60_000: ", in minutes", 3_600_000: ", in hours"}
+
+
+def test_the_page_lists_every_setting_and_what_becomes_of_it() -> None:
+    taken, refused = (part.splitlines() for part in PAGE.split("These are refused", 1))
+    wanted = [f"| `{name}` | `{ours}`{UNITS[factor]} |" for name, (ours, factor) in MAPPED.items()]
+    same = "| `num.partitions`, `topic.partition.count.map` | the same |"
+    assert [line for line in taken if line.startswith("| `")] == [*wanted, same]
+    assert [line for line in refused if line.startswith("| `")] == [
+        f"| `{name}` | {nearest} |" for name, nearest in NEAREST.items()
+    ]
+
+
+def test_the_page_tells_the_default_of_max_message_size() -> None:
+    assert f"`message.max.bytes`, {read_settings().number('message.max.bytes')}" in PAGE.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("misspelt", "meant"),
+    [("brokerId", "brokerid"), ("log.flush.intervall", "log.flush.interval"), ("zk.conect", "zk.connect")],
+)
+def test_a_misspelt_name_of_0_7_is_told_what_it_was_meant_for(tmp_path: Path, misspelt: str, meant: str) -> None:
+    with pytest.raises(SettingError, match=f"no setting '{misspelt}'; did you mean '{meant}'?"):
+        read_settings(file=write(tmp_path, f'"{misspelt}" = 1'))

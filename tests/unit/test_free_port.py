@@ -14,7 +14,7 @@ print([port for port in {ports!r} if _CLAIMS.take(port)])
 
 
 def ask(ports: list[int]) -> str:
-    """Which of these another process can have."""
+    """The ports among these that another process can have."""
     program = ASK.format(path=sys.path, ports=ports)
     return subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.strip()
 

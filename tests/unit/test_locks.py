@@ -1,4 +1,4 @@
-"""What is installed is what was tested: every package that the Makefile installs is locked, with hashes."""
+"""The installed packages are the tested ones: every package that the Makefile installs is locked, with hashes."""
 
 import os
 import re

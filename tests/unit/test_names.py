@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = "korvet_fast"
 EVERYWHERE = ("korvet_fast", "tests", "benchmarks", "examples", "python", "rust")
 CORE, STORE, REDIS = "korvet_fast/core", "korvet_fast/store", "korvet_fast/store/redis"
+HOUSE = tuple(folder for folder in EVERYWHERE if folder != "examples")  # an example's words are those of its shop
 NET, WIRE, SPARK = "korvet_fast/net", "korvet_fast/wire", "korvet_fast/spark"
 
 
@@ -41,12 +42,12 @@ RULES = (
     Rule("Facts", "BatchSummary", EVERYWHERE),
     Rule("Numbers numbers", "ProducerSequence, producer_sequence", (f"{PACKAGE}/_native.pyi",)),
     Rule("Numbers", "ProducerSequence", EVERYWHERE),
-    Rule("Stored", "BatchMetadata", (CORE, STORE, WIRE)),
+    Rule("Stored", "BatchMetadata, CommitMessage", HOUSE),
     Rule("Placed Appended", "AppendResult", EVERYWHERE),
     Rule("Epochs", "LeaderEpochCache", EVERYWHERE),
     Rule("Watermark", "HighWatermark", EVERYWHERE),
     Rule("lift", "advance, or up_convert", EVERYWHERE),
-    Rule("Watch", "DelayedFetch", (PACKAGE,)),
+    Rule("Watch", "DelayedFetch, Observer", EVERYWHERE),
     Rule("Round", "PendingFlush", EVERYWHERE),
     Rule("_see look _look look_soon _look_soon", "refresh, refresh_soon", (CORE, STORE)),
     Rule("readable", "available_bytes", (CORE, SPARK)),
@@ -60,7 +61,7 @@ RULES = (
     Rule("find_led", "leader_partitions", EVERYWHERE),
     Rule("Claims", "LeaderDirectory", EVERYWHERE),
     Rule("Standing holds", "Lease, is_valid", (CORE,)),
-    Rule("Place Part", "TopicPartition, TopicIdPartition", (PACKAGE,)),
+    Rule("Place Part", "TopicPartition, TopicIdPartition, PartitionOffset, EncodedPart", EVERYWHERE),
     Rule("Member", "BrokerRegistration", (f"{CORE}/cluster",)),
     Rule("beat heard _heard", "heartbeat, last_heartbeat", (CORE, STORE)),
     Rule(
@@ -82,8 +83,10 @@ RULES = (
     # store
     Rule("Entry", "RecordBatch", (PACKAGE,)),
     Rule("Form form", "LogFormat, log_format", (CORE, STORE)),
+    Rule("Form", "Encoding, ReplyReader", EVERYWHERE),
+    Rule("Piece Pieces", "FramePart, ConvertedBatch", EVERYWHERE),
     Rule(
-        "Piece pieces piece",
+        "pieces piece",
         "SegmentLimits, segment_limits",
         (CORE, STORE),
         but={
@@ -91,7 +94,7 @@ RULES = (
             "korvet_fast/store/embedded/registry.py": "a part of the bytes read",
         },
     ),
-    Rule("Page", "ReadResult", (CORE, STORE)),
+    Rule("Page ArrowPage", "ReadResult, RecordColumns, ArrowColumns, FetchedBatches", EVERYWHERE),
     Rule("attach attached Attached", "acquire, LeadershipGrant", (PACKAGE,)),
     Rule("Stale Detached", "OffsetConflict, NotLeader", EVERYWHERE),
     Rule("Change", "CompareAndSet", (PACKAGE,)),
@@ -122,7 +125,8 @@ RULES = (
         (NET, "korvet_fast/rate_limited_log.py"),
     ),
     Rule("Wakefulness Hangup Door", "BusyPoll, CloseConnection, Listener", EVERYWHERE),
-    Rule("hurry _hurry weigh _weigh mistaken", "release_memory, cost, detect_protocol", (NET, WIRE, CORE, STORE)),
+    Rule("hurry _hurry", "release_memory, send_now", EVERYWHERE),
+    Rule("weigh _weigh mistaken", "cost, detect_protocol", (NET, WIRE, CORE, STORE)),
     Rule("Parked", "DelayedJoin", EVERYWHERE),
     Rule(
         "faults offer operations",
@@ -137,9 +141,12 @@ RULES = (
     ),
     Rule("span", "slice_batches", (CORE, NET, WIRE)),
     Rule("Shipment Parcel Lot Pen", "ProducerRun, PartitionBatch, Accumulator, Writer", EVERYWHERE),
-    Rule("Rows pages", "ArrowRecords, fetcher", (SPARK,)),
+    Rule("offer _offer", "enqueue", ("korvet_fast/client", "tests/unit/client", "tests/producer_world.py")),
+    Rule("Rows", "ArrowRecords, ArrayEncoder, QueuedRows, ColumnsBuilder", EVERYWHERE),
+    Rule("pages", "fetcher", (SPARK,)),
     Rule("Bound Question strangers", "OffsetLimit, OffsetQuery, unsupported_options", (PACKAGE, "benchmarks/spark")),
-    Rule("Refused", "BrokerError", (SPARK, "korvet_fast/client")),
+    Rule("Refused", "BrokerError, CommandError, RequestError", EVERYWHERE),
+    Rule("Denied", "NoPermission", EVERYWHERE),
 )
 
 # Files whose words are data: the table above, and a table of former names for comparisons with old commits.

@@ -1,4 +1,4 @@
-"""What the package calls itself."""
+"""The package's version."""
 
 import importlib.metadata
 import os

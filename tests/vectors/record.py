@@ -58,7 +58,7 @@ class KorvetBehindProxy(Korvet):
 
 
 def scenarios(driver: str, administer: Callable[[str, str], None] | None) -> dict[str, Callable[[str], None]]:
-    """What the client does, by name; each takes the bootstrap address, and begins with new connections."""
+    """The client's actions, by name; each takes the bootstrap address, and begins with new connections."""
     topic = f"vectors-{uuid4().hex[:8]}"
 
     def produce(compression: str, acks: str = "all", idempotent: bool = False) -> Callable[[str], None]:

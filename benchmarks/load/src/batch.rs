@@ -90,7 +90,7 @@ impl Iterator for Letters {
     }
 }
 
-/// What a walk over fetched batches found.
+/// The findings of a walk over fetched batches.
 pub struct Walk {
     pub bytes: usize,
     pub records: u64,

@@ -24,7 +24,7 @@ const NOTHING_YET: Duration = Duration::from_micros(50);
 pub fn run(options: &Options, batch: &Batch, schedule: Schedule) -> Outcome<Tally> {
     let path = Path::new("korvet-load.copy");
     let file = OpenOptions::new().create(true).truncate(true).read(true).write(true).open(path)?;
-    fs::remove_file(path)?; // it lives until it is closed
+    fs::remove_file(path)?; // the file lives until it is closed
     let written = AtomicU64::new(0);
     let ((mut producer, accepted), (sender, mut consumer)) = (pair()?, pair()?);
     thread::scope(|scope| {

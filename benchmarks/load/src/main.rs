@@ -1,6 +1,6 @@
 //! A small load generator: pre-encoded requests with a window, to a Kafka broker or to Redis itself, every answer checked,
 //! one line of JSON.
-//! It must never be what limits the run: no work per record, blocking sockets, a thread per connection.
+//! The generator must never limit the run: no work per record, blocking sockets, a thread per connection.
 
 mod batch;
 mod bytes;
@@ -121,7 +121,7 @@ fn wait(connection: &mut Connection, options: &Options, partitions: i32, gone: b
     loop {
         let refused = match requests::list_offsets(connection, &options.topic, partitions, requests::LATEST) {
             Ok(_) => None,
-            Err(error) => Some(error.downcast::<requests::Refused>()?),
+            Err(error) => Some(error.downcast::<requests::BrokerError>()?),
         };
         if refused.as_ref().map_or(!gone, |refused| gone && refused.is_unknown_topic()) {
             return Ok(());

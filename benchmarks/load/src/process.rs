@@ -1,4 +1,4 @@
-//! What a process uses, read from /proc (Linux).
+//! The CPU time and memory of a process, read from /proc (Linux).
 
 use std::fs;
 

@@ -22,7 +22,7 @@ struct Sent {
     at: Instant,
 }
 
-/// Which partitions are next, and what their answers must be.
+/// The partitions that are next, and the answers that they must give.
 struct Turns<'a> {
     options: &'a Options,
     batch: &'a Batch,

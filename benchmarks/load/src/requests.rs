@@ -19,12 +19,12 @@ pub const EARLIEST: i64 = -2;
 
 /// The broker answered with an error code.
 #[derive(Debug)]
-pub struct Refused {
+pub struct BrokerError {
     request: &'static str,
     code: i16,
 }
 
-impl Refused {
+impl BrokerError {
     /// `UNKNOWN_TOPIC_OR_PARTITION`, `LEADER_NOT_AVAILABLE` or `NOT_LEADER_OR_FOLLOWER`: a topic so new that the broker
     /// does not lead it yet.
     pub fn is_new_topic(&self) -> bool {
@@ -36,13 +36,13 @@ impl Refused {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for BrokerError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} was answered with error code {}", self.request, self.code)
     }
 }
 
-impl Error for Refused {}
+impl Error for BrokerError {}
 
 /// A request up to its header's end.
 pub fn begin(api: (i16, i16), correlation: i32, flexible: bool) -> Writer {
@@ -72,7 +72,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// What is sent: the pieces with the same `batch` between them.
+    /// The request to send: the parts with the same `batch` between them.
     pub fn around<'a>(&'a self, batch: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         let starts = std::iter::once(0).chain(self.cuts.iter().copied());
         let between = starts.zip(&self.cuts).flat_map(move |(from, &to)| [&self.bytes[from..to], batch]);
@@ -279,9 +279,9 @@ pub fn one(count: u64) -> Outcome<()> {
     if count == 1 { Ok(()) } else { Err(format!("one element expected in an answer, not {count}").into()) }
 }
 
-/// Error code 0, or `Refused`.
+/// Error code 0, or `BrokerError`.
 pub fn no_error(request: &'static str, code: i16) -> Outcome<()> {
-    if code == 0 { Ok(()) } else { Err(Refused { request, code }.into()) }
+    if code == 0 { Ok(()) } else { Err(BrokerError { request, code }.into()) }
 }
 
 #[cfg(test)]
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn an_error_code_is_an_error() {
         let refused = read(&answer(6)).unwrap_err();
-        assert!(refused.downcast_ref::<Refused>().is_some_and(Refused::is_new_topic));
-        assert!(!read(&answer(87)).unwrap_err().downcast_ref::<Refused>().unwrap().is_new_topic());
+        assert!(refused.downcast_ref::<BrokerError>().is_some_and(BrokerError::is_new_topic));
+        assert!(!read(&answer(87)).unwrap_err().downcast_ref::<BrokerError>().unwrap().is_new_topic());
     }
 }

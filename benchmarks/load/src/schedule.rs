@@ -20,7 +20,7 @@ impl Schedule {
     }
 }
 
-/// What was counted: by one connection, or by all after `merge`.
+/// The counts of one connection, or of all after `merge`.
 #[derive(Default)]
 pub struct Tally {
     /// Answers between mark and stop.
@@ -70,7 +70,7 @@ impl Tally {
     }
 }
 
-/// What was used while it was measured, `broker` by all its processes. `others`: CPU seconds of everything but the
+/// CPU time used during the measurement, `broker` by all its processes. `others`: CPU seconds of everything but the
 /// broker and this process.
 pub struct Used {
     pub broker: Usage,

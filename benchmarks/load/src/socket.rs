@@ -46,7 +46,7 @@ impl Socket {
         Ok(())
     }
 
-    /// What was read and not yet taken.
+    /// Bytes that were read and not yet taken.
     pub fn unread(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }

@@ -50,7 +50,7 @@ def python(version: str) -> Path:
 
 
 def connector_conf() -> dict[str, str]:
-    """What puts `format("kafka")` into a session of PySpark `connector_version()`; fetched with Maven the first time.
+    """Settings that put `format("kafka")` into a session of PySpark `connector_version()`; Maven fetches the jars once.
 
     Raises PeerError when Maven is missing or the artifacts cannot be fetched.
     """

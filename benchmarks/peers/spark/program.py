@@ -34,7 +34,7 @@ CONF = {
 
 
 def open_source(spark: SparkSession, source: Request, *, streaming: bool = False) -> DataFrame:
-    """What a request calls its source, as a data frame."""
+    """A request's source, as a data frame."""
     if "rows" in source:
         frame = spark.range(0, source["rows"], 1, source.get("partitions", 2))
     else:

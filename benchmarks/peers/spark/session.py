@@ -18,7 +18,7 @@ PATIENCE = 90.0  # seconds for one request
 
 
 class SparkError(Exception):
-    """What Spark said, with the whole story behind it."""
+    """Spark's message, with the whole traceback."""
 
 
 class Session:

@@ -10,8 +10,10 @@ from korvet_fast.cli.broker_options import BrokerOptions, broker_options
 from korvet_fast.cli.doctor.finding import Finding, Verdict, warn
 from korvet_fast.cli.doctor.network import examine_address, examine_descriptors
 from korvet_fast.cli.doctor.store import examine_store, judge_copies
+from korvet_fast.cli.doctor.topics import KEYS, judge_topics
 from korvet_fast.cli.exposure import find_exposures
 from korvet_fast.printable import printable
+from korvet_fast.store.embedded.registry import read_keys
 
 COLOURS = {Verdict.GOOD: "green", Verdict.WARN: "yellow", Verdict.BAD: "red"}
 
@@ -48,19 +50,22 @@ def command(options: BrokerOptions) -> None:
 
 
 def _examine_place(options: BrokerOptions) -> tuple[list[Finding], list[str], str | None]:
-    """What was found of the store, what it promises, and the id of the cluster that uses it.
+    """The findings about the store, what it promises, and the id of the cluster that uses it.
 
     That is "" if none does, None if the store could not be asked.
     """
     durability = options.settings.text("durability")
     copies = options.settings.number("min.insync.replicas")
+    policy = options.settings.text("log.cleanup.policy")
     if isinstance(options.place, Path):
         ground = examine_store(options.place)
-        return [*ground.findings, *judge_copies(copies)], promise(durability, kept=ground.kept), ground.cluster_id
+        topics = judge_topics(read_keys(options.place, KEYS), policy)
+        findings = [*ground.findings, *judge_copies(copies), *topics]
+        return findings, promise(durability, kept=ground.kept), ground.cluster_id
     from korvet_fast.cli.doctor.redis import examine_redis  # redis-py takes a fifth of a second to import
 
     answer = uvloop.run(examine_redis(options.place, durability, copies))
-    return answer.findings, answer.promise, answer.cluster_id
+    return [*answer.findings, *judge_topics(answer.topics, policy)], answer.promise, answer.cluster_id
 
 
 async def _examine_addresses(options: BrokerOptions, cluster_id: str | None) -> list[Finding]:
@@ -71,7 +76,7 @@ async def _examine_addresses(options: BrokerOptions, cluster_id: str | None) -> 
 
 
 def promise(durability: str, *, kept: bool) -> list[str]:
-    """What an acknowledgement survives, in plain words. `kept`: flushed data is still there after a power failure."""
+    """The failures that acknowledged records survive, in plain words. `kept`: flushed data survives a power failure."""
     if durability == "written":
         last = "the end of the broker, kill -9 included, but not a power failure or a crash of the machine"
         advice = "Set durability=fsync (for all topics, or for one) to have acks=all wait for the disk."

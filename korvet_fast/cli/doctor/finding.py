@@ -1,4 +1,4 @@
-"""What a look at something comes to."""
+"""The results of the doctor's checks: each is good, a warning or a failure."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -26,10 +26,10 @@ def good(subject: str, sentence: str) -> Finding:
 
 
 def warn(subject: str, sentence: str) -> Finding:
-    """It works, and somebody should know this."""
+    """A finding about a part that works, which the operator should know."""
     return Finding(Verdict.WARN, subject, sentence)
 
 
 def bad(subject: str, sentence: str) -> Finding:
-    """It does not work."""
+    """A finding about a part that does not work."""
     return Finding(Verdict.BAD, subject, sentence)

@@ -1,10 +1,12 @@
 """A Redis to keep records in: is it there, may it be used, what does it promise, and what would raise that."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
+from korvet_fast.cli.doctor.topics import KEYS
 from korvet_fast.core.cluster.identity import KEY, read_cluster_id
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.connection.clients import Clients
@@ -22,11 +24,11 @@ from korvet_fast.store.redis.durability.durability import (
 from korvet_fast.store.redis.durability.sync import read_servers
 from korvet_fast.store.redis.registry import Registry
 
-FULL = 0.9  # of maxmemory
+FULL = 0.9  # share of maxmemory
 
 
 class Answer(NamedTuple):
-    """What was found, what acknowledgements survive there, in lines, and the id of the cluster that uses it.
+    """The findings, the failures that acknowledged records survive, in lines, and the id of the cluster that uses it.
 
     That is "" if none does, None if Redis could not be asked.
     """
@@ -34,6 +36,7 @@ class Answer(NamedTuple):
     findings: list[Finding]
     promise: list[str]
     cluster_id: str | None = ""
+    topics: Mapping[str, bytes] = MappingProxyType({})  # the registry's documents of them, by key
 
 
 async def examine_redis(url: RedisUrl, durability: str, copies: int) -> Answer:
@@ -46,7 +49,9 @@ async def examine_redis(url: RedisUrl, durability: str, copies: int) -> Answer:
     try:
         await topology.open()
         servers = await read_servers(topology)
-        cluster_id = read_cluster_id(await Registry(topology).load(KEY))
+        registry = Registry(topology)
+        cluster_id = read_cluster_id(await registry.load(KEY))
+        topics = await registry.scan(KEYS)
     except StoreError as error:
         return Answer([*findings, bad("redis", f"{error.detail.rstrip(' .')}. A broker could not start.")], [], None)
     finally:
@@ -55,7 +60,7 @@ async def examine_redis(url: RedisUrl, durability: str, copies: int) -> Answer:
     for master, server in servers.items():
         findings += judge_server(master, server, sync, copies)
     weakest = min(servers.values(), key=lambda server: level(server, sync, copies))
-    return Answer(findings, explain(weakest, sync, copies), cluster_id)
+    return Answer(findings, explain(weakest, sync, copies), cluster_id, topics)
 
 
 async def _examine_sentinels(url: RedisUrl) -> list[Finding]:
@@ -75,7 +80,7 @@ def _judge_sentinel(node: RedisAddress, answer: object) -> Finding:
 
 
 def judge_server(master: RedisAddress, server: Server, sync: bool, copies: int) -> Iterator[Finding]:
-    """What to say of one master, where acknowledgements mean `sync` and `copies` (as for `durability_error`)."""
+    """The findings about one master, where acknowledgements mean `sync` and `copies` (as for `durability_error`)."""
     yield good("redis", f"{master} is {server.product}, with {count_replicas(server.replicas)}")
     if why := unfit(server):
         yield bad("redis", f"{master} cannot keep records: {why}")

@@ -37,11 +37,11 @@ class Mount(NamedTuple):
 
 
 class Ground(NamedTuple):
-    """What the promise of acks=all rests on."""
+    """The findings about the disk, which the promise of acks=all rests on."""
 
     findings: list[Finding]
-    kept: bool  # what is flushed survives a power failure, as far as can be known
-    cluster_id: str  # of the broker that uses the directory now; "" if none does
+    kept: bool  # flushed data survives a power failure, as far as can be known
+    cluster_id: str  # the id of the cluster whose broker uses the directory now; "" if none does
 
 
 def examine_store(directory: Path) -> Ground:
@@ -127,7 +127,7 @@ def find_mount(path: Path, mountinfo: str) -> Mount:
 
 
 def judge_mount(mount: Mount) -> Finding:
-    """What a flush is worth on this kind of file system."""
+    """A finding about the file system: whether its flushes can be trusted."""
     where = f"{mount.kind} mounted on {mount.point}"
     if mount.kind in MEMORY:
         return bad("file system", f"{where} lives in memory: nothing survives a restart of the machine. Use a disk.")
@@ -167,7 +167,7 @@ def judge_flushes(seconds: float, mount: Mount) -> Finding:
 
 
 def judge_copies(copies: int) -> Iterator[Finding]:
-    """What to say where `min.insync.replicas` asks for so many copies, of which files are one."""
+    """The finding where `min.insync.replicas` asks for this many copies. A store on files holds one."""
     if why := find_missing_copies(copies):
         yield bad("durability", why)
 

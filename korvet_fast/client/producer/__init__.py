@@ -10,11 +10,13 @@ from korvet_fast.client.producer.message import (
     Expired,
     Message,
     Outcome,
+    ProducerBroken,
     ProducerClosed,
     RecordMetadata,
 )
 from korvet_fast.client.producer.result_stream import ProducerError, Success
 from korvet_fast.client.producer.rows import ColumnMetadata, RowsFailed
+from korvet_fast.client.producer.transaction_state import ProducerFenced, TransactionError, TransactionsUnavailable
 
 __all__ = [
     "AsyncProducer",
@@ -27,9 +29,13 @@ __all__ = [
     "Message",
     "Outcome",
     "Producer",
+    "ProducerBroken",
     "ProducerClosed",
     "ProducerError",
+    "ProducerFenced",
     "RecordMetadata",
     "RowsFailed",
     "Success",
+    "TransactionError",
+    "TransactionsUnavailable",
 ]

@@ -46,7 +46,7 @@ class AdmissionLine:
         del self._until[records]
 
     def places(self) -> list[Key]:
-        """Where somebody waits; those without a partition first, since others wait for them."""
+        """The partitions with waiting messages; messages without a partition come first, since others wait for them."""
         return sorted(self._lines, key=lambda key: key[1] >= 0)
 
     def first(self, key: Key) -> QueuedRecords | None:
@@ -55,7 +55,7 @@ class AdmissionLine:
         return line[0] if line else None
 
     def next_time(self) -> float | None:
-        """When the oldest has waited too long."""
+        """The time when the oldest message has waited too long."""
         return next(iter(self._until.values()), None)
 
     def expired(self, now: float) -> QueuedRecords | None:

@@ -9,13 +9,17 @@ from types import TracebackType
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
+from korvet_fast.client.producer.bootstrap import Bootstrap, read_brokers
 from korvet_fast.client.producer.column_sender import ColumnSender
-from korvet_fast.client.producer.config import NO_RESPONSE, read_config
+from korvet_fast.client.producer.config import read_config
 from korvet_fast.client.producer.delivery import Delivery, wake
+from korvet_fast.client.producer.dialects import KAFKA
 from korvet_fast.client.producer.driver import Driver
 from korvet_fast.client.producer.input import Input, InputRun
 from korvet_fast.client.producer.interceptors import Interceptors
 from korvet_fast.client.producer.message import (
+    ANY_PARTITION,
+    Cancelled,
     DeliveryFailed,
     Headers,
     Message,
@@ -24,18 +28,21 @@ from korvet_fast.client.producer.message import (
     RecordMetadata,
     failure_of,
 )
+from korvet_fast.client.producer.message_check import check_headers, check_message
 from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.message_sender import MessageSender
 from korvet_fast.client.producer.metrics import ProducerMetrics
 from korvet_fast.client.producer.result_stream import ProducerError, ResultStream, Success
-from korvet_fast.client.producer.rows import ColumnMetadata, Rows
-from korvet_fast.endpoint import Address, read_bootstrap
+from korvet_fast.client.producer.rows import ColumnMetadata, QueuedRows
+from korvet_fast.client.producer.settings import NO_RESPONSE
+from korvet_fast.client.producer.transaction_calls import TransactionCalls
+from korvet_fast.endpoint import Address
 from korvet_fast.rate_limited_log import RateLimitedLog
 
 _log = logging.getLogger(__name__)
 
 
-class AsyncProducer:
+class AsyncProducer(TransactionCalls):
     """`async with AsyncProducer("127.0.0.1:9092", acks="all") as p: print((await p.send("orders", b"value")).offset)`
 
     Settings have Kafka's names (`linger_ms`), or Sarama's: `config.SETTINGS` has all of them. Nothing is connected
@@ -46,18 +53,22 @@ class AsyncProducer:
     """
 
     def __init__(self, bootstrap: str | Sequence[Address], **settings: Any) -> None:
-        self.config = read_config(settings)
-        addresses = read_bootstrap(bootstrap) if isinstance(bootstrap, str) else bootstrap
-        self._driver = Driver(self.config, addresses, self._end)
+        brokers = read_brokers(bootstrap) if isinstance(bootstrap, str) else Bootstrap(KAFKA, tuple(bootstrap))
+        self.config = read_config(settings, brokers.dialect)
+        self._check_dialect = self.config.dialect.check
+        self._driver = Driver(self.config, brokers, self._end)
         self._ledger = self._driver.pipeline.ledger
         self._log = RateLimitedLog(time.monotonic, log=__name__)
         self._confirms = self.config.acks != NO_RESPONSE
         self._told = bool(self.config.interceptors) or self.config.return_successes
         self._interceptors = Interceptors(self.config.interceptors)
         # The short way of most messages: into the open run of their partition. Interceptors see messages.
-        self._topics = {} if self._interceptors else self._driver.pipeline.dispatcher.topics
+        super().__init__(self._driver.transactions)
+        direct = not self._interceptors and self._transactions is None and self._check_dialect is None
+        self._topics = self._driver.pipeline.dispatcher.topics if direct else {}
         self._sender = MessageSender(self._driver.pipeline.dispatcher, self.config, self._withdraw)
-        self._turns: WeakValueDictionary[tuple[str, int | None], asyncio.Lock] = WeakValueDictionary()  # of columns
+        # Locks of columns.
+        self._turns: WeakValueDictionary[tuple[str, int | None], asyncio.Lock] = WeakValueDictionary()
         self.input = Input(self._put)
         self.successes: ResultStream[Success] = ResultStream(self._release)
         self.errors: ResultStream[ProducerError] = ResultStream(self._release)
@@ -87,14 +98,15 @@ class AsyncProducer:
 
         `timestamp`: ms since 1970, the present if None. Without memory the message waits for some, up to
         `max.block.ms`, and so many may wait; then `BufferFull` is raised. Raises `DeliveryFailed` also for what cannot
-        be sent, and `ProducerClosed`: then the message was not accepted.
+        be sent, `TypeError` and `ValueError` for what is no message, and `ProducerClosed`: then the message was not
+        accepted.
         """
         found = self._topics.get(topic)
-        if found is not None and type(value) is bytes and (key is None or type(key) is bytes):
+        plain = type(value) is bytes and (key is None or type(key) is bytes) and timestamp is None
+        if found is not None and plain and (partition is None or type(partition) is int):  # True would be taken for 1
             run = found.open_run(key, partition)
             if run is not None:
-                time = time_ns() // 1_000_000 if timestamp is None else timestamp
-                index = run.add(value, key, headers, time)
+                index = run.add(value, key, check_headers(headers) if headers else (), time_ns() // 1_000_000)
                 if index > 0:
                     return Delivery(run, index)
         return self._send(Message(topic, value, key, headers, partition, timestamp), wait=True)
@@ -115,7 +127,7 @@ class AsyncProducer:
     async def send_when_room(self, message: Message) -> Delivery:
         """As `send`, but returns when the message has been accepted. Raises `BufferFull` after `max.block.ms`."""
         run = self._sender.make(MessageRun, self._intercept(message))
-        await self._offer_when_room(run)
+        await self._enqueue_when_room(run)
         return Delivery(run, 0)
 
     async def send_many(
@@ -134,7 +146,11 @@ class AsyncProducer:
         that are sent at the same time with the same `partition`, or with none, keep their order.
         """
         turn = self._turns.setdefault((topic, partition), asyncio.Lock())
-        sender = ColumnSender(self._driver, topic, partition, _present() if timestamp is None else timestamp, turn)
+        check_message(Message(topic, None, partition=partition, timestamp=timestamp))
+        self._check_transaction()
+        if self._check_dialect is not None:
+            self._check_dialect(Message(topic, b"", partition=partition, timestamp=timestamp))
+        sender = ColumnSender(self._driver, topic, partition, self._time(timestamp), turn)
         return await sender.send(keys, values)
 
     async def flush(self) -> None:
@@ -164,19 +180,23 @@ class AsyncProducer:
         self._driver.pipeline.close()
         await self._close_all()
 
-    def resume(self, topic: str, partition: int) -> None:
-        """Take messages again for a partition that a failure stopped (`on.failure` = stop)."""
-        self._driver.pipeline.dispatcher.topic(topic).stopped.pop(partition, None)
+    def resume(self, topic: str, partition: int | None = None) -> None:
+        """Take messages again for a partition that a failure stopped (`on.failure` = stop).
+
+        `partition` None: the messages for which the broker chooses, by text:// and legacy://.
+        """
+        stopped = self._driver.pipeline.dispatcher.topic(topic).stopped
+        stopped.pop(ANY_PARTITION if partition is None else partition, None)
 
     def metrics(self) -> ProducerMetrics:
-        """What can be said now."""
+        """The producer's figures at this moment."""
         return self._driver.pipeline.metrics(self._driver.now())
 
     async def _put(self, message: Message) -> None:
         sent = self._intercept(message)
         run = self._sender.make(InputRun, sent)
         run.message, run.returns = message, (self.config.return_successes, self.config.return_errors)
-        await self._offer_when_room(run)
+        await self._enqueue_when_room(run)
 
     def _send(self, message: Message, wait: bool) -> Delivery:
         sent = self._intercept(message)
@@ -185,23 +205,34 @@ class AsyncProducer:
         except DeliveryFailed as error:
             self._interceptors.end(None, error)
             raise
+        except Exception as error:
+            self._driver.break_off(error)  # the message may be at a stage, or at none
+            raise
         self._driver.schedule()
         return Delivery(run, index)
 
-    async def _offer_when_room(self, run: MessageRun) -> None:
+    async def _enqueue_when_room(self, run: MessageRun) -> None:
         try:
             self._sender.check_size(run)
-            await self._driver.offer(run)
+            await self._driver.enqueue(run)
         except DeliveryFailed as error:
             self._interceptors.end(None, error)
             raise
 
     def _intercept(self, message: Message) -> Message:
-        sent = self._interceptors.send(message) if self._interceptors else message
-        _check(sent)
+        self._check_transaction()
+        sent = check_message(self._interceptors.send(message) if self._interceptors else message)
+        if self._check_dialect is not None:
+            self._check_dialect(sent)
         return sent
 
-    def _withdraw(self, run: MessageRun, index: int) -> MessageRun | None:
+    def _time(self, timestamp: int | None) -> int:
+        """The time of rows in ms since 1970; -1 where only the broker sets one."""
+        if timestamp is not None:
+            return timestamp
+        return time_ns() // 1_000_000 if self.config.dialect.has_times else -1
+
+    def _withdraw(self, run: MessageRun, index: int) -> tuple[MessageRun, int] | None:
         taken = self._driver.pipeline.dispatcher.withdraw_message(run, index)
         self._driver.schedule()
         return taken
@@ -211,17 +242,29 @@ class AsyncProducer:
         if not self._driver.finished:
             self._driver.schedule()
 
+    def _check_transaction(self) -> None:
+        if self._transactions is not None:
+            self._transactions.state.check_open()
+
     def _end(self, records: QueuedRecords) -> None:
         """Messages have ended: tell interceptors, then whoever waits for them."""
-        if isinstance(records, Rows):
+        if self._transactions is not None and records.error is not None and not isinstance(records.error, Cancelled):
+            self._transactions.state.fail(records.error)
+        if isinstance(records, QueuedRows):
             records.column.end(records.rows, records)
             return
         assert isinstance(records, MessageRun), "whatever was sent"
         records.confirmed = self._confirms
-        if records.outcome is Outcome.DELIVERED and not self._told:  # most messages: nobody sees the result unasked
-            records.forget()
+        try:
+            if (
+                records.outcome is not Outcome.DELIVERED or self._told
+            ):  # of most messages nobody sees the result unasked
+                self._report(records)
+        finally:
             wake(records)
-            return
+            records.forget()
+
+    def _report(self, records: MessageRun) -> None:
         error = failure_of(records)
         metadata = None
         for position in range(records.count):
@@ -232,8 +275,6 @@ class AsyncProducer:
             self._return(records, metadata, error)
         elif error is not None and not records.waiters:
             self._log.warn("failed", f"a message was not delivered ({error.outcome}): {error}")
-        records.forget()
-        wake(records)
 
     def _return(self, records: InputRun, metadata: RecordMetadata | None, error: DeliveryFailed | None) -> None:
         if metadata is not None:
@@ -246,16 +287,3 @@ class AsyncProducer:
         await self._driver.finish()
         self.successes.end()
         self.errors.end()
-
-
-def _present() -> int:
-    return time_ns() // 1_000_000
-
-
-def _check(message: Message) -> None:
-    """Raise `TypeError` for what is not bytes: which encoding a text has is not for the producer to guess."""
-    for name, part in (("value", message.value), ("key", message.key)):
-        if part is not None and not isinstance(part, bytes):
-            raise TypeError(f"{name} is {type(part).__name__}, not bytes; encode it first, for example with .encode()")
-    if message.partition is not None and message.partition < 0:
-        raise ValueError(f"partition {message.partition} is negative; leave it out for the partitioner's choice")

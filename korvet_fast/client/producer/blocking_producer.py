@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from korvet_fast.client.producer.async_producer import AsyncProducer
-from korvet_fast.client.producer.config import read_config
 from korvet_fast.client.producer.message import Headers, Message, ProducerClosed, RecordMetadata
+from korvet_fast.client.producer.message_check import check_message
 from korvet_fast.client.producer.metrics import ProducerMetrics
 from korvet_fast.client.producer.rows import ColumnMetadata
 from korvet_fast.endpoint import Address
@@ -25,11 +25,10 @@ class Producer:
     """
 
     def __init__(self, bootstrap: str | Sequence[Address], **settings: Any) -> None:
-        read_config(settings)  # wrong settings are the caller's to hear of, here
+        self._producer = AsyncProducer(bootstrap, **settings)  # raises for wrong settings before there is a loop
         self._loop = asyncio.new_event_loop()
-        self._producer = AsyncProducer(bootstrap, **settings)
         self._handed = threading.Semaphore(_MOST_HANDED)
-        self._turns: dict[str, asyncio.Lock] = {}  # of topics
+        self._turns: dict[str, asyncio.Lock] = {}  # locks of topics
         self._closing = threading.Lock()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="korvet-fast producer", daemon=True)
@@ -58,11 +57,13 @@ class Producer:
     ) -> "Future[RecordMetadata]":
         """Send a message. `result()` of what is returned waits for its delivery, and raises `DeliveryFailed`.
 
-        Without memory for `max.block.ms` it raises `BufferFull`. `cancel()` withdraws what was not sent yet.
+        What is no message raises `TypeError` or `ValueError`. Without memory for `max.block.ms` the result is
+        `BufferFull`. `cancel()` withdraws what was not sent yet.
         """
+        message = check_message(Message(topic, value, key, headers, partition, timestamp))
         self._handed.acquire()
         try:
-            return self._submit(self._send(topic, value, key, headers, partition, timestamp))
+            return self._submit(self._send(message))
         except ProducerClosed:
             self._handed.release()
             raise
@@ -94,18 +95,9 @@ class Producer:
 
         return self._submit(look()).result()
 
-    async def _send(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        headers: Headers,
-        partition: int | None,
-        timestamp: int | None,
-    ) -> RecordMetadata:
+    async def _send(self, message: Message) -> RecordMetadata:
         try:
-            message = Message(topic, value, key, headers, partition, timestamp)
-            async with self._turns.setdefault(topic, asyncio.Lock()):  # in the order of the calls
+            async with self._turns.setdefault(message.topic, asyncio.Lock()):  # in the order of the calls
                 delivery = await self._producer.send_when_room(message)
         finally:
             self._handed.release()
@@ -133,7 +125,7 @@ class Producer:
     def _run(self) -> None:
         try:
             self._loop.run_forever()
-            waiting = asyncio.all_tasks(self._loop)  # those that return results: they have them now
+            waiting = asyncio.all_tasks(self._loop)  # the tasks that return results: they have them now
             if waiting:
                 self._loop.run_until_complete(asyncio.wait(waiting))
         finally:

@@ -6,26 +6,31 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from korvet_fast.client.connection import Connection, connect
 from korvet_fast.client.producer.broker_producer import ProduceRequest
 from korvet_fast.client.producer.pipeline import Pipeline
+from korvet_fast.client.producer.wires import WIRES, BrokerConnection
 from korvet_fast.client.protocol.errors import ClientError, Unreachable
 from korvet_fast.endpoint import Address
 from korvet_fast.rate_limited_log import RateLimitedLog
-from korvet_fast.wire.kafka.shapes.produce import PRODUCE
 
 _log = logging.getLogger(__name__)
 
 
 class BrokerLinks:
-    """Does what the pipeline wants done with brokers, and tells it what came of it. `changed`: called after that."""
+    """Does what the pipeline wants done with brokers, and tells it what came of it. `changed`: called after that.
 
-    def __init__(self, pipeline: Pipeline, changed: Callable[[], None]) -> None:
+    `on_defect`: called with what else a task raised."""
+
+    def __init__(
+        self, pipeline: Pipeline, changed: Callable[[], None], on_defect: Callable[[BaseException], None]
+    ) -> None:
         self._pipeline = pipeline
         self._config = pipeline.config
         self._changed = changed
+        self._on_defect = on_defect
+        self._wire = WIRES[self._config.dialect.scheme]
         self._log = RateLimitedLog(time.monotonic, log=__name__)
-        self._connections: dict[Address, Connection] = {}
+        self._connections: dict[Address, BrokerConnection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def connect(self, address: Address) -> None:
@@ -46,15 +51,25 @@ class BrokerLinks:
         """Run a coroutine that ends with the producer, at the latest."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._end)
+
+    def cancel(self) -> None:
+        """From here on the pipeline is told nothing."""
+        for task in self._tasks:
+            task.cancel()
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._on_defect(error)
 
     async def close(self) -> None:
         """Close all connections and end all tasks, and wait until they have ended."""
         connections = list(self._connections.values())
         self._connections.clear()
         tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
+        self.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for connection in connections:
             await connection.close()
@@ -79,20 +94,14 @@ class BrokerLinks:
             self._pipeline.lost(address, connection.failure, loop.time())
             self._changed()
 
-    async def _open(self, address: Address) -> Connection:
+    async def _open(self, address: Address) -> BrokerConnection:
         limit = self._config.connect_timeout
-        connection = None
         try:
             async with asyncio.timeout(limit):
-                connection = await connect(address, self._config.request_timeout, self._config.answer_bytes)
-            connection.version(PRODUCE)  # a broker without it is as good as none
+                connection: BrokerConnection = await self._wire.connect(address, self._config)
         except TimeoutError:
             raise Unreachable(f"{address} did not take a connection within {limit:g} s") from None
-        except ClientError:
-            if connection is not None:
-                await connection.close()
-            raise
-        except (OverflowError, UnicodeError) as error:  # what a hostile broker calls an address
+        except (OverflowError, UnicodeError) as error:  # an address that only a hostile broker sends
             raise Unreachable(f"cannot connect to {address}: {error}") from None
         return connection
 
@@ -104,13 +113,8 @@ class BrokerLinks:
             self._pipeline.not_sent(address, request, error, loop.time())
             self._changed()
             return
-        values = request.values(self._config)
         try:
-            if self._config.acks == 0:
-                await connection.notify(PRODUCE, values)
-                answer = None
-            else:
-                answer = await connection.request(PRODUCE, values)
+            answer = await self._wire.produce(connection, request, self._config)
         except ClientError:
             return  # the connection is closed: whoever watches it tells the pipeline, for all its requests
         self._pipeline.answered(address, request, answer, loop.time())

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from enum import Enum, auto
+from itertools import islice
 from typing import Any, NamedTuple
 
 from korvet_fast.client.producer.config import ProducerConfig
 from korvet_fast.client.producer.partition_producer import PartitionProducer
 from korvet_fast.client.producer.record_batch import ProducerBatch
-from korvet_fast.client.producer.retry_handler import Answer, Backoff, Verdict, judge
+from korvet_fast.client.producer.retry_handler import Answer, Backoff, RowAnswer, Verdict, judge
+from korvet_fast.client.producer.settings import NO_RESPONSE
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.client.protocol.requests import produce_request
 from korvet_fast.endpoint import Address
@@ -16,17 +18,22 @@ MOST_THROTTLE = 60.0  # seconds that a broker can ask for
 
 
 class ProduceRequest:
-    """Batches on their way to a broker, one of each partition."""
+    """Batches on their way to a broker, one of each partition.
 
-    __slots__ = ("batches",)
+    `rows`: answers to their records so far, in order, in a dialect that has such answers.
+    """
+
+    __slots__ = ("batches", "rows")
 
     def __init__(self, batches: list[tuple[PartitionProducer, ProducerBatch]]) -> None:
         self.batches = batches
+        self.rows: list[RowAnswer] = []
 
     def values(self, config: ProducerConfig) -> dict[str, Any]:
         """The values of the Produce request. Their bytes are those of the batches, and are never changed."""
         rows = (((partition.topic, partition.index), batch.data) for partition, batch in self.batches)
-        return produce_request(rows, config.acks, min(config.acks_timeout, config.request_timeout))
+        values = produce_request(rows, config.acks, min(config.acks_timeout, config.request_timeout))
+        return values | {"transactional_id": config.transactional_id}
 
 
 class Connect(NamedTuple):
@@ -72,7 +79,7 @@ class BrokerProducer:
         self._config = config
 
     def next_action(self, now: float) -> Connect | Disconnect | Produce | None:
-        """What is to be done now, if anything."""
+        """The next request to send, or None if there is nothing to do now."""
         if self.state is LinkState.UP:
             if self.ready and len(self.in_flight) < self._config.in_flight and now >= self._throttled_until:
                 return Produce(self.address, self._collect())
@@ -85,7 +92,7 @@ class BrokerProducer:
         return None
 
     def next_time(self) -> float | None:
-        """When there may be something to do, if nothing else happens before."""
+        """The time of the next action, if nothing else happens before."""
         if not self.ready or self.state is LinkState.CONNECTING:
             return None
         if self.state is LinkState.DOWN:
@@ -117,13 +124,34 @@ class BrokerProducer:
         self, request: ProduceRequest, error: ClientError, uncertain: bool
     ) -> list[tuple[PartitionProducer, ProducerBatch, Answer]]:
         """No answer will come. `uncertain`: some of the request may have reached the broker."""
+        if uncertain and not self._config.dialect.resends:
+            return self._end_by_row(request, error)
         del self.in_flight[request]
         return [(*each, Answer(Verdict.RETRY, uncertain, error=error)) for each in request.batches]
 
-    def sent_without_answer(self, request: ProduceRequest) -> list[tuple[PartitionProducer, ProducerBatch, Answer]]:
-        """With acks=0: the request is on its way, and nobody will say more."""
+    def ended(self, request: ProduceRequest) -> list[tuple[PartitionProducer, ProducerBatch, Answer]]:
+        """A request with acks=0 is on its way: no answer will come. Or each of its rows has an answer."""
+        if self._config.acks != NO_RESPONSE:
+            return self._end_by_row(request, ClientError(f"{self.address} left rows without an answer"))
         del self.in_flight[request]
+        self.backoff.succeed()
         return [(*each, Answer(Verdict.STORED)) for each in request.batches]
+
+    def _end_by_row(
+        self, request: ProduceRequest, error: ClientError
+    ) -> list[tuple[PartitionProducer, ProducerBatch, Answer]]:
+        """Each record ends with its answer; those without one are in doubt, because of `error`, and stay so."""
+        del self.in_flight[request]
+        rows = iter(request.rows)
+        ended = []
+        for partition, batch in request.batches:
+            found = list(islice(rows, batch.count))
+            missing = batch.count - len(found)
+            found += [RowAnswer(error=error, uncertain=True)] * missing
+            if not missing:
+                self.backoff.succeed()
+            ended.append((partition, batch, Answer(Verdict.BY_ROW, rows=found)))
+        return ended
 
     def _judge(self, batch: ProducerBatch, rows: list[Mapping[str, Any]]) -> Answer:
         subject = f"{batch.count:,} message{'s' * (batch.count > 1)}"

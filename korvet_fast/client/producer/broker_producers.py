@@ -12,11 +12,17 @@ from korvet_fast.endpoint import Address
 
 
 class BrokerProducers:
-    """One `BrokerProducer` for each address. Each partition holds a reference to that of its leader."""
+    """One `BrokerProducer` for each address. Each partition holds a reference to that of its leader.
 
-    def __init__(self, config: ProducerConfig, make_backoff: Callable[[], Backoff]) -> None:
+    `only`: the broker that leads every partition, in a dialect without metadata.
+    """
+
+    def __init__(
+        self, config: ProducerConfig, make_backoff: Callable[[], Backoff], only: Address | None = None
+    ) -> None:
         self._config = config
         self._make_backoff = make_backoff
+        self._only = only
         self._metadata = ClusterMetadata()
         self._brokers: dict[Address, BrokerProducer] = {}
 
@@ -39,7 +45,9 @@ class BrokerProducers:
         return found
 
     def leader(self, topic: str, partition: int) -> Address | None:
-        """Where a partition's leader is; None while nobody knows, or if the address is none."""
+        """The address of a partition's leader; None while it is unknown, or if the address is not legal."""
+        if self._only is not None:
+            return self._only
         if not self._metadata.has_leader(topic, partition):
             return None
         address = self._metadata.leader(topic, partition).endpoint

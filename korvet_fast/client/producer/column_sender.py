@@ -8,14 +8,13 @@ from korvet_fast._native import ColumnRows, RowRun
 from korvet_fast.client.producer.driver import Driver
 from korvet_fast.client.producer.message import (
     BATCH_HEADER,
+    NO_LIMIT,
     DeliveryFailed,
     Expired,
-    ProducerClosed,
+    Message,
     encoded_size,
 )
-from korvet_fast.client.producer.rows import Column, ColumnMetadata, Rows, read_column
-
-MOST_ROWS = 10_000  # of one run: so many are encoded at a time
+from korvet_fast.client.producer.rows import Column, ColumnMetadata, QueuedRows, read_column
 
 
 class ColumnSender:
@@ -44,8 +43,10 @@ class ColumnSender:
             await self._find_partitions()
             for run in self._cut(rows, key_cells):
                 partition = run.partition if self._partition is None else self._partition
-                await self._offer(column, Rows(column, run, self._topic, partition, self._timestamp))
+                await self._enqueue(column, QueuedRows(column, run, self._topic, partition, self._timestamp))
         await self._driver.wait(lambda: not column.open)
+        if column.open:
+            self._driver.pipeline.ledger.refuse()  # broken
         return column.result()
 
     async def _find_partitions(self) -> None:
@@ -59,25 +60,28 @@ class ColumnSender:
         except TimeoutError:
             limit = f"max.block.ms ({self._config.max_block:g} s)"
             raise Expired(f"the partitions of topic {self._topic!r} were not found within {limit}") from None
-        if ledger.closing:
-            raise ProducerClosed("the producer is closed; it takes no more messages")
+        ledger.refuse()
 
     def _cut(self, rows: ColumnRows, keys: Iterable[bytes | None] | None) -> list[RowRun]:
         chosen = None
         if self._partition is None and keys is not None:
             chosen = self._driver.pipeline.dispatcher.topic(self._topic).choose_rows(rows, keys)
-        return rows.runs(chosen, self._config.batch_limit, MOST_ROWS)
+        most = min(self._config.dialect.most_rows, self._config.batch_messages or NO_LIMIT)
+        return rows.runs(chosen, self._config.batch_limit, most)
 
-    async def _offer(self, column: Column, rows: Rows) -> None:
+    async def _enqueue(self, column: Column, rows: QueuedRows) -> None:
         """Wait for memory. What cannot be accepted fails in the result."""
         try:
-            self._check_sizes(rows)
-            await self._driver.offer(rows)
+            self._check(rows)
+            await self._driver.enqueue(rows)
         except DeliveryFailed as error:
             column.refuse(rows.rows, error)
 
-    def _check_sizes(self, rows: Rows) -> None:
-        most = self._config.message_bytes
+    def _check(self, rows: QueuedRows) -> None:
+        most, check = self._config.message_bytes, self._config.dialect.check
+        if check is not None:
+            for key, value in zip(rows.row_keys(), rows.row_values(), strict=True):
+                check(Message(self._topic, value, key, partition=self._partition))
         if rows.size + BATCH_HEADER <= most:
             return
         for row, key, value in zip(rows.rows.rows(), rows.row_keys(), rows.row_values(), strict=True):

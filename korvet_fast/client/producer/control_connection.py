@@ -1,5 +1,6 @@
 """One connection for Metadata and InitProducerId, apart from those that carry batches: a slow leader delays no news."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,13 +22,16 @@ class ControlConnection:
         self._largest = largest
         self._connection: Connection | None = None
         self._turn = 0
+        self._connecting = asyncio.Lock()
 
     async def request(self, message: Message, values: Mapping[str, Any]) -> dict[str, Any]:
         """Ask one broker. Raises `ClientError`; then the next call asks another one."""
         try:
-            if self._connection is None or self._connection.failure is not None:
-                self._connection = await connect(self._next(), self._patience, self._largest)
-            return await self._connection.request(message, values)
+            async with self._connecting:
+                if self._connection is None or self._connection.failure is not None:
+                    self._connection = await connect(self._next(), self._patience, self._largest)
+                connection = self._connection
+            return await connection.request(message, values)
         except ClientError:
             self._turn += 1
             await self.close()

@@ -1,4 +1,4 @@
-"""What `send` returns: a message that can be awaited, at once, late, many times, or never."""
+"""The result of `send`: a message that can be awaited, at once, late, many times, or never."""
 
 import asyncio
 from collections.abc import Generator
@@ -28,9 +28,9 @@ class Delivery:
 
     @property
     def outcome(self) -> Outcome | None:
-        """How the message ended; None: it has not."""
-        while self._run.halves_made is not None:
-            self._go_to_half(self._run.halves_made)
+        """The outcome of the message; None: it has none yet."""
+        while self._run.parts is not None:
+            self._run, self._index = self._run.parts.find(self._run.position(self._index))
         return self._run.outcome
 
     def done(self) -> bool:
@@ -38,7 +38,7 @@ class Delivery:
         return self.outcome is not None
 
     def result(self) -> RecordMetadata:
-        """Where the message is. Raises `DeliveryFailed` if it is not delivered; only when `done`."""
+        """The message's partition and offset, only when `done`. Raises `DeliveryFailed` if it was not delivered."""
         run = self._run
         if run.outcome is Outcome.DELIVERED:  # most messages
             return run.metadata(run.position(self._index))
@@ -61,8 +61,7 @@ class Delivery:
         taken = self._run.withdraw(self._run, self._index)
         if taken is None:
             return False
-        if taken is not self._run:
-            self._run, self._index = taken, 0
+        self._run, self._index = taken
         return True
 
     async def _wait(self) -> None:
@@ -80,11 +79,6 @@ class Delivery:
                     self._run.waiters.pop(self._index, None)
                     self.cancel()
             raise
-
-    def _go_to_half(self, halves: tuple[MessageRun, MessageRun]) -> None:
-        first, second = halves
-        at = self._run.position(self._index)
-        self._run, self._index = (first, at) if at < first.count else (second, at - first.count)
 
 
 def wake(run: MessageRun) -> None:

@@ -4,37 +4,37 @@ It is also where a message waits for memory, and where it can be taken back.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from korvet_fast.client.producer.admission_line import AdmissionLine
 from korvet_fast.client.producer.config import ProducerConfig
-from korvet_fast.client.producer.memory_budget import Destination
 from korvet_fast.client.producer.message import (
     BufferFull,
     Cancelled,
     DeliveryFailed,
     Expired,
-    Headers,
     Outcome,
-    ProducerClosed,
     QueuedRecords,
     RecordState,
-    records_size,
 )
 from korvet_fast.client.producer.message_ledger import MessageLedger
 from korvet_fast.client.producer.message_run import MessageRun
+from korvet_fast.client.producer.open_runs import OpenRuns, destination_of
 from korvet_fast.client.producer.partition_producer import PartitionProducer
 from korvet_fast.client.producer.topic_producer import TopicProducer
 from korvet_fast.client.protocol.errors import broker_error
+from korvet_fast.errors import Errors
+from korvet_fast.wire.kafka.errors import CODES, TOPIC_AUTHORIZATION_FAILED
 
-_REFUSED_TOPIC = frozenset({17, 29})  # INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED: they do not heal
+# A later attempt gets the same answer.
+_REFUSED_TOPIC = frozenset({CODES[Errors.INVALID_TOPIC_EXCEPTION], TOPIC_AUTHORIZATION_FAILED})
 _LONGEST_TOPIC = 249  # characters (Kafka's Topic.MAX_NAME_LENGTH)
 
 
 class Dispatcher:
-    """`topics`: the stages behind. `dirty`: partitions that got something. `incomplete`: a topic's partitions are not
-    known.
+    """`topics`: the stages behind. `runs`: those that messages join. `dirty`: partitions that got something.
+    `incomplete`: a topic's partitions are not known.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class Dispatcher:
         self._ledger = ledger
         self._make_topic = make_topic
         self._line = AdmissionLine()
-        self._open: dict[MessageRun, None] = {}  # runs that messages join
+        self.runs = OpenRuns(config, ledger, self.topics, self._enqueue)
 
     @property
     def incomplete(self) -> bool:
-        """Whether somebody waits for the partitions of a topic to be known."""
+        """Whether a message waits for the partitions of a topic to be known."""
         return any(topic.pending or (topic.awaited and not topic.count) for topic in self.topics.values())
 
     def partitions(self) -> Iterator[PartitionProducer]:
@@ -58,25 +58,25 @@ class Dispatcher:
         for topic in self.topics.values():
             yield from topic.partitions.values()
 
-    def offer(self, records: QueuedRecords, now: float, wait: bool) -> None:
+    def enqueue(self, records: QueuedRecords, now: float, wait: bool) -> None:
         """Take a message. Without memory for it: `wait` in line, up to `max.block.ms`; or raise `BufferFull`.
 
         Raises `DeliveryFailed` for what cannot be sent at all; then the message was not taken.
         """
-        if self._ledger.closing:
-            raise ProducerClosed("the producer is closed; it takes no more messages")
+        self._ledger.refuse()
+        self.runs.shut_unplaced(records.topic)  # its messages come before this one
         partition = self._choose(records)
         if not self._line.blocks(records.topic, records.partition):
-            destination = _destination(records, partition)
+            destination = destination_of(records, partition)
             charged = self._ledger.charge(records, destination)
-            if not charged and self._open:
-                self.shut_runs()  # they hold memory for messages that may not come
+            if not charged and self.runs:
+                self.runs.shut_all()  # they hold memory for messages that may not come
                 charged = self._ledger.charge(records, destination)
             if charged:
                 self._ledger.add(records)
                 self._accept(records, partition, now)
                 return
-        self.shut_runs()  # nothing overtakes those that wait
+        self.runs.shut_all()  # nothing overtakes those that wait
         if not wait or not self._ledger.memory.take_line(records.topic, records.charge):
             memory = self._ledger.memory
             raise BufferFull(
@@ -87,40 +87,28 @@ class Dispatcher:
         self._line.append(records, now + self._config.max_block)
         self._ledger.waiting += 1
         if self._ledger.waiting == 1:
-            self.hurry()
+            self.send_now()
 
-    def join(self, run: MessageRun, value: bytes | None, key: bytes | None, headers: Headers, timestamp: int) -> int:
-        """Add a message to an open run that needs more memory for it: its index, or -1 if there is no room in it."""
-        size = records_size((value,), (key,), headers)
-        if run.granted - run.room + size > run.limit or 0 < self._config.batch_messages <= len(run.values):
-            self.topics[run.topic].fill(run)
-            return -1
-        if self._ledger.grow(run, *run.grown(size, False)) or self._ledger.grow(run, *run.grown(size, True)):
-            return run.add(value, key, headers, timestamp)
-        return -1
+    def collect(self, run: MessageRun, now: float) -> bool:
+        """Take a message with a key, which gets its partition later. False: not in this way. Raises as `enqueue`."""
+        self._ledger.refuse()
+        self.topic(run.topic)
+        return not len(self._line) and self.runs.collect(run, now)
 
-    def open(self, run: MessageRun, chosen: bool) -> None:
-        """A run that was taken: if it is at its partition, messages join it until `shut_runs`."""
-        if run.state is RecordState.QUEUED:
-            self.topics[run.topic].open(run, run.key_cells[0], chosen)
-            self._open[run] = None
-
-    def shut_runs(self) -> None:
-        """No message joins a run any more; before anything else is done with them."""
-        while self._open:
-            self._shut(next(iter(self._open)))
-
-    def withdraw_message(self, run: MessageRun, index: int) -> MessageRun | None:
-        """Take one message of a run back, as a run of its own. None if it is in a batch."""
-        self.shut_runs()
+    def withdraw_message(self, run: MessageRun, index: int) -> tuple[MessageRun, int] | None:
+        """Take one message of a run back, as a run of its own with its index there. None if it is in a batch."""
+        self.runs.shut_all()
+        if run.parts is not None:
+            run, index = run.parts.find(run.position(index))
         if not run.is_withdrawable:
             return None
         if run.count > 1:
             own = run.take_out(index)
-            self.topics[run.topic].partition(run.partition).queue.resize(-own.size, -1)
+            if run.state is RecordState.QUEUED:
+                self.topics[run.topic].partition(run.partition).queue.resize(-own.size, -1)
             self._finish_withdrawn(own)
-            return own
-        return run if self.withdraw(run) else None
+            return own, 0
+        return (run, index) if self.withdraw(run) else None
 
     def withdraw(self, records: QueuedRecords) -> bool:
         """Take records back, all of them. False if they are in a batch, or have ended: their outcome says more."""
@@ -137,7 +125,7 @@ class Dispatcher:
         self._finish_withdrawn(records)
         return True
 
-    def hurry(self) -> None:
+    def send_now(self) -> None:
         """No batch waits for more messages now: look at all partitions that hold some."""
         self.dirty.update((partition, None) for partition in self.partitions() if not partition.idle)
 
@@ -151,14 +139,14 @@ class Dispatcher:
                     self._line.remove(records)
                     self._ledger.finish(records, error.outcome, error)
                     continue
-                if not self._ledger.move_from_line(records, _destination(records, partition)):
+                if not self._ledger.move_from_line(records, destination_of(records, partition)):
                     break
                 self._line.remove(records)
                 self._accept(records, partition, now)
 
     def expire(self, now: float) -> None:
         """End what waited too long for memory, or for its topic."""
-        self.shut_runs()
+        self.runs.shut_all()
         while (records := self._line.expired(now)) is not None:
             self._line.remove(records)
             full = BufferFull(f"no memory within max.block.ms ({self._config.max_block:g} s); raise buffer.memory")
@@ -173,7 +161,7 @@ class Dispatcher:
                     self._fail_pending(topic, error)
 
     def next_time(self) -> float | None:
-        """When `expire` has something to do."""
+        """The time when `expire` has something to do."""
         times = [topic.pending[0].deadline for topic in self.topics.values() if topic.pending]
         waits = self._line.next_time()
         return min(times + ([waits] if waits is not None else []), default=None)
@@ -191,19 +179,31 @@ class Dispatcher:
         elif row["partitions"] and not row["error_code"]:
             topic.count = len(row["partitions"])
             waiting, topic.pending = topic.pending, deque()
-            for records in waiting:
-                self._dispatch(records, now)
+            self._dispatch(topic, waiting, now)
 
     def abandon(self, error: DeliveryFailed) -> None:
         """End every message at once: as unknown what may have been written."""
-        self.shut_runs()
+        self.end_unsent(error)
+        for partition in self.partitions():
+            partition.abandon(error)
+
+    def end_unsent(self, error: DeliveryFailed) -> None:
+        """End every message that is not on its way."""
+        self.runs.shut_all()
         for records in self._line:
             self._line.remove(records)
             self._ledger.finish(records, Outcome.NOT_WRITTEN, error)
         for topic in self.topics.values():
             self._fail_pending(topic, error)
             for partition in topic.partitions.values():
-                partition.abandon(error)
+                partition.end_unsent(error)
+                self.dirty[partition] = None  # its broker may have nothing to take from it any more
+
+    def forget(self) -> None:
+        """All messages have ended, whatever the stages behind say."""
+        self.topics.clear()
+        self.dirty.clear()
+        self.runs = OpenRuns(self._config, self._ledger, self.topics, self._enqueue)
 
     def topic(self, name: str) -> TopicProducer:
         """The stage of a topic. Raises `DeliveryFailed` for what cannot be a name."""
@@ -213,14 +213,6 @@ class Dispatcher:
                 raise DeliveryFailed(f"{name[:20]!r} is no topic's name; it has 1 to {_LONGEST_TOPIC} characters")
             found = self.topics[name] = self._make_topic(name)
         return found
-
-    def _shut(self, run: MessageRun) -> None:
-        del self._open[run]
-        size, count = run.size, run.count
-        self._ledger.shut(run)
-        topic = self.topics[run.topic]
-        topic.shut(run, run.size - size)
-        topic.partitions[run.partition].queue.resize(run.size - size, run.count - count)
 
     def _finish_withdrawn(self, records: QueuedRecords) -> None:
         error = Cancelled("the caller withdrew the message before it was sent")
@@ -234,22 +226,25 @@ class Dispatcher:
         if partition is None:
             self.topics[records.topic].wait_for_partitions(records)
         else:
-            before = self.topics[records.topic].runs.get(partition.index)
-            if before is not None:
-                self._shut(before)
-            partition.enqueue(records, now)
-            self.dirty[partition] = None
+            self._enqueue(records, partition, now)
 
-    def _dispatch(self, records: QueuedRecords, now: float) -> None:
-        """Send a message that waited for its topic on to its partition."""
-        try:
-            partition = self._choose(records)
-        except DeliveryFailed as error:
-            self._ledger.finish(records, error.outcome, error)
-            return
-        assert partition is not None, "the partitions are known now"
+    def _enqueue(self, records: QueuedRecords, partition: PartitionProducer, now: float) -> None:
+        self.runs.shut_at(partition)
         partition.enqueue(records, now)
         self.dirty[partition] = None
+
+    def _dispatch(self, topic: TopicProducer, waiting: Iterable[QueuedRecords], now: float) -> None:
+        """Send messages that waited for their topic on to their partitions."""
+        for records in waiting:
+            collected = isinstance(records, MessageRun) and records.partition < 0 and records.count > 1
+            for each in self.runs.place(records) if collected else (records,):  # type: ignore[arg-type]
+                try:
+                    partition = self._choose(each)
+                except DeliveryFailed as error:
+                    self._ledger.finish(each, error.outcome, error)
+                    continue
+                assert partition is not None, "the partitions are known now"
+                self._enqueue(each, partition, now)
 
     def _fail_pending(self, topic: TopicProducer, error: DeliveryFailed) -> None:
         while topic.pending:
@@ -257,7 +252,3 @@ class Dispatcher:
             if self._config.on_failure == "stop" and records.partition >= 0:
                 topic.stopped[records.partition] = error
             self._ledger.finish(records, Outcome.NOT_WRITTEN, error)
-
-
-def _destination(records: QueuedRecords, partition: PartitionProducer | None) -> Destination:
-    return records.topic if partition is None or partition.broker is None else partition.broker

@@ -3,18 +3,26 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from random import Random
 
+from korvet_fast.client.producer.bootstrap import Bootstrap
 from korvet_fast.client.producer.broker_links import BrokerLinks
 from korvet_fast.client.producer.broker_producer import Connect, Disconnect, Produce
 from korvet_fast.client.producer.config import ProducerConfig
 from korvet_fast.client.producer.control_connection import ControlConnection
-from korvet_fast.client.producer.message import BufferFull, DeliveryFailed, ProducerClosed, QueuedRecords
-from korvet_fast.client.producer.pipeline import FetchMetadata, Pipeline
+from korvet_fast.client.producer.message import (
+    BufferFull,
+    DeliveryFailed,
+    ProducerBroken,
+    ProducerClosed,
+    QueuedRecords,
+)
+from korvet_fast.client.producer.pipeline import AddPartitions, FetchMetadata, Pipeline
+from korvet_fast.client.producer.transaction_coordinator import TransactionCoordinator
+from korvet_fast.client.producer.transactions import Transactions
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.client.protocol.metadata import metadata_request
-from korvet_fast.endpoint import Address
 from korvet_fast.rate_limited_log import RateLimitedLog
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
@@ -31,13 +39,17 @@ class Driver:
     def __init__(
         self,
         config: ProducerConfig,
-        bootstrap: Sequence[Address],
+        bootstrap: Bootstrap,
         on_ended: Callable[[QueuedRecords], None],
     ) -> None:
-        self.pipeline = Pipeline(config, Random())  # noqa: S311 pauses and spreading, no secrets
-        self._links = BrokerLinks(self.pipeline, self.schedule)
+        self.pipeline = Pipeline(config, Random(), bootstrap.broker)  # noqa: S311 pauses and spreading, no secrets
+        self._links = BrokerLinks(self.pipeline, self.schedule, self.break_off)
         brokers = self.pipeline.brokers.addresses
-        self._control = ControlConnection(bootstrap, brokers, config.connect_timeout, config.answer_bytes)
+        self._control = ControlConnection(bootstrap.addresses, brokers, config.connect_timeout, config.answer_bytes)
+        self.transactions: Transactions | None = None
+        if config.transactional_id is not None:
+            coordinator = TransactionCoordinator(config, self._control, Random())  # noqa: S311
+            self.transactions = Transactions(config, self.pipeline, coordinator, self.wait, self.schedule)
         self._log = RateLimitedLog(time.monotonic, log=__name__)
         self._on_ended = on_ended
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -65,7 +77,7 @@ class Driver:
 
     async def wait(self, reached: Callable[[], bool]) -> None:
         """Wait until something is so; it is looked at whenever the pipeline ran."""
-        if reached():
+        if reached() or self.pipeline.ledger.broken is not None:
             return
         future = asyncio.get_running_loop().create_future()
         self._waits.append((reached, future))
@@ -74,21 +86,22 @@ class Driver:
         finally:
             self._waits = [each for each in self._waits if each[1] is not future]
 
-    async def offer(self, records: QueuedRecords) -> None:
+    async def enqueue(self, records: QueuedRecords) -> None:
         """Have a message taken as soon as there is memory. Raises `BufferFull` if there is none for `max.block.ms`, and
         `DeliveryFailed` for what cannot be sent.
         """
-        limit = self.pipeline.config.max_block
-        try:
-            async with asyncio.timeout(limit):
-                await self._take_when_room(records)
-        except TimeoutError:
-            raise BufferFull(f"no memory within max.block.ms ({limit:g} s); raise buffer.memory") from None
+        if not self._is_taken(records):
+            limit = self.pipeline.config.max_block
+            try:
+                async with asyncio.timeout(limit):
+                    await self._take_when_room(records)
+            except TimeoutError:
+                raise BufferFull(f"no memory within max.block.ms ({limit:g} s); raise buffer.memory") from None
         self.schedule()
 
     def _is_taken(self, records: QueuedRecords) -> bool:
         try:
-            self.pipeline.dispatcher.offer(records, self.now(), wait=False)
+            self.pipeline.dispatcher.enqueue(records, self.now(), wait=False)
         except BufferFull:
             return False
         return True
@@ -96,7 +109,7 @@ class Driver:
     async def _take_when_room(self, records: QueuedRecords) -> None:
         ledger = self.pipeline.ledger
         while True:
-            releases = ledger.releases  # what was given back before this attempt helped it already
+            releases = ledger.releases  # memory given back before this attempt has helped it already
             if self._is_taken(records):
                 return
             self.schedule()
@@ -108,10 +121,25 @@ class Driver:
             self._finishing = asyncio.get_running_loop().create_task(self._finish())
         await asyncio.shield(self._finishing)
 
+    def break_off(self, error: BaseException) -> None:
+        """A defect, here or in a stage: every message ends, the connections too, and nothing is taken any more."""
+        _log.error("the producer is broken: close it, and make another", exc_info=error)
+        if self.pipeline.ledger.broken is None:
+            self._links.cancel()
+            sentence = f"the producer is broken, close it and make another: {type(error).__name__}: {error}"
+            self.pipeline.break_off(ProducerBroken(sentence, cause=error if isinstance(error, Exception) else None))
+        if self._finishing is None:
+            self._finishing = asyncio.get_running_loop().create_task(self._finish())
+
     def _run(self) -> None:
         self._scheduled = False
-        if self._finishing is not None:
-            return
+        if self._finishing is None:
+            try:
+                self._advance()
+            except Exception as error:  # noqa: BLE001 each message has an outcome, also where we erred
+                self.break_off(error)
+
+    def _advance(self) -> None:
         now = self.now()
         for action in self.pipeline.poll(now):
             if isinstance(action, Produce):
@@ -122,6 +150,9 @@ class Driver:
                 self._links.disconnect(action.broker)
             elif isinstance(action, FetchMetadata):
                 self._links.start(self._fetch_metadata(action.topics))
+            elif isinstance(action, AddPartitions):
+                assert self.transactions is not None, "for transactional producers"
+                self._links.start(self.transactions.add(action.partitions))
             else:
                 self._links.start(self._init_producer_id())
         self._tell()
@@ -135,7 +166,10 @@ class Driver:
 
     def _tell(self) -> None:
         while self.pipeline.ledger.ended:
-            self._on_ended(self.pipeline.ledger.ended.popleft())
+            try:
+                self._on_ended(self.pipeline.ledger.ended.popleft())
+            except Exception as error:  # noqa: BLE001 as in `_run`; the others are told all the same
+                self.break_off(error)
         while self.pipeline.stalls:
             _log.warning("%s holds messages and makes no progress", self.pipeline.stalls.popleft())
         waits, self._waits = self._waits, []
@@ -172,8 +206,14 @@ class Driver:
         if self._timer is not None:
             self._timer.cancel()
         error: DeliveryFailed = ProducerClosed("the producer was closed before the message was delivered")
-        self.pipeline.abandon(error)
+        if self.pipeline.ledger.broken is None:
+            try:
+                self.pipeline.abandon(error)
+            except Exception as defect:  # noqa: BLE001 as in `_run`
+                self.break_off(defect)
         await self._links.close()
+        if self.transactions is not None:
+            await self.transactions.close()
         await self._control.close()
         self._tell()
         for _, future in self._waits:

@@ -1,4 +1,4 @@
-"""When the producer asks for a producer id: one request at a time, while partitions wait for one."""
+"""The request for a producer id: one request at a time, while partitions wait for one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +22,7 @@ class IdentityRequest:
         self._waiters[partition] = None
 
     def due(self) -> float | None:
-        """When the next request may be sent; None: there is no reason, or one is on its way."""
+        """The time when the next request may be sent; None: there is no reason, or one is on its way."""
         needed = self._waiters and self._identity.wanted and not self._in_flight
         return self._backoff.until if needed else None
 

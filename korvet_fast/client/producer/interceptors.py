@@ -23,7 +23,7 @@ class Interceptors:
         return bool(self._senders or self._listeners)
 
     def send(self, message: Message) -> Message:
-        """What is to be sent instead of a message."""
+        """Return the message to send in place of the given one."""
         for call in self._senders:
             try:
                 message = call(message) or message

@@ -30,6 +30,16 @@ class MemoryBudget:
         """Count a message's bytes; False if there is no room. A message alone is taken whatever its share is."""
         return self._take(destination, size, SHARE)
 
+    def has_spare(self, size: int) -> bool:
+        """Whether so many bytes more leave what is counted within the share of one destination, whichever it is."""
+        return self.used + size <= self.total * SHARE / (SHARE + 1)
+
+    def move(self, old: Destination, new: Destination, size: int) -> None:
+        """Bytes of a message count for another destination; with `has_spare` they are within its share."""
+        self.give_back(old, size)
+        self.used += size
+        self._by_destination[new] += size
+
     def take_line(self, topic: str, size: int) -> bool:
         """Count the bytes of a message that waits for room; False if there is none even for waiting."""
         return self._take(_line(topic), size, LINE_SHARE)

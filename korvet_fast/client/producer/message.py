@@ -1,4 +1,4 @@
-"""What is sent, and how it ends: messages, the three outcomes, and the errors that carry them."""
+"""Messages, and how sending them ends: message runs, the three outcomes, and the errors that carry them."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -10,22 +10,25 @@ from korvet_fast.endpoint import Address
 Headers = Sequence[tuple[str, bytes | None]]
 
 OVERHEAD: Final = 512  # bytes that a message takes beside its key, value and headers: objects of Python, rounded up
-COPIES: Final = 2  # of key, value and headers: the message's own, and the record batch they are sent in
+ANY_PARTITION: Final = (1 << 31) - 1  # stands for the one that the broker chooses
+NO_LIMIT: Final = 1 << 31  # messages of a batch
+COPIES: Final = 2  # copies of key, value and headers: the message's own, and the record batch they are sent in
 
 
 class Outcome(StrEnum):
-    """How a message ends. Every accepted message ends exactly once."""
+    """The outcome of a message. Every accepted message ends exactly once."""
 
     DELIVERED = "delivered"
     NOT_WRITTEN = "failed, not written"  # the log does not have the message, and never will
-    UNKNOWN = "unknown"  # it was sent, and whether the log has it cannot be said
+    UNKNOWN = "unknown"  # the message was sent, and may or may not be in the log
 
 
 class RecordMetadata(NamedTuple):
-    """Where a message is (Kafka's RecordMetadata).
+    """A message's topic, partition and offset (Kafka's RecordMetadata).
 
-    `offset`: -1 if the broker did not say: it had stored the message before, or acks=0. `timestamp`: ms since 1970.
-    `confirmed`: False with acks=0, where nobody says whether the message was stored.
+    `offset`: -1 if the broker did not say: it had stored the message before, or acks=0. `timestamp`: ms since 1970, -1
+    where the broker sets it and does not say. `confirmed`: False with acks=0 and with Kafka 0.7, where nobody says
+    whether the message was stored, nor, as `partition` -1, where.
     """
 
     topic: str
@@ -66,6 +69,10 @@ class BufferFull(DeliveryFailed):
 
 class ProducerClosed(DeliveryFailed):
     """The producer takes no more messages, or was closed before it had delivered this one."""
+
+
+class ProducerBroken(ProducerClosed):
+    """The producer met a defect of its own, the `cause`, and delivers nothing any more. Close it, and make another."""
 
 
 class Expired(DeliveryFailed):
@@ -124,7 +131,7 @@ class QueuedRecords:
         self.charge = COPIES * self.size + OVERHEAD
         self.deadline = 0.0
         self.number = 0  # rises with every message of the producer
-        self.destination: Address | str | tuple[str, str] = ""  # what is charged
+        self.destination: Address | str | tuple[str, str] = ""  # the destination that is charged
         self.state: RecordState = RecordState.NEW
         self.offset = -1
         self.outcome: Outcome | None = None
@@ -158,6 +165,10 @@ class QueuedRecords:
         """The first and the second half of several rows, for a batch that was too large."""
         raise AssertionError("one message alone has no halves")
 
+    def divide(self, places: Sequence[Sequence[int]]) -> Sequence["QueuedRecords"]:
+        """Records for each of the sequences of places, which together are all; for rows that ended differently."""
+        raise AssertionError("one message alone has no parts")
+
 
 def failure_of(records: QueuedRecords) -> DeliveryFailed | None:
     """Why records were not delivered: an error of their own, since a batch's is shared; None if they were."""
@@ -171,7 +182,7 @@ def failure_of(records: QueuedRecords) -> DeliveryFailed | None:
 
 
 class RecordState(StrEnum):
-    """Where a message is. It can be withdrawn up to QUEUED."""
+    """The stage that a message has reached. A message can be withdrawn up to QUEUED."""
 
     NEW = "new"
     LINE = "waiting for memory"

@@ -1,9 +1,19 @@
 """The account of every message from acceptance to its one end: memory, counts, flushes."""
 
 from collections import deque
+from collections.abc import Iterable
 
 from korvet_fast.client.producer.memory_budget import Destination, MemoryBudget
-from korvet_fast.client.producer.message import COPIES, OVERHEAD, DeliveryFailed, Outcome, QueuedRecords, RecordState
+from korvet_fast.client.producer.message import (
+    COPIES,
+    OVERHEAD,
+    DeliveryFailed,
+    Outcome,
+    ProducerBroken,
+    ProducerClosed,
+    QueuedRecords,
+    RecordState,
+)
 from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.metrics import Counts
 
@@ -11,8 +21,9 @@ from korvet_fast.client.producer.metrics import Counts
 class MessageLedger:
     """`ended`: messages that have ended, each partition's in order, until the driver takes them out.
 
-    `freed`: memory was given back since this was last set to False; `releases` counts how often. `hurried`: no batch
-    waits for more messages.
+    `held`: all records that were accepted and have not ended, whichever stage they are at. `broken`: why no stage can
+    be trusted any more. `freed`: memory was given back since this was last set to False; `releases` counts how often.
+    `hurried`: no batch waits for more messages.
     """
 
     def __init__(self, memory: int) -> None:
@@ -22,6 +33,8 @@ class MessageLedger:
         self.freed = False
         self.releases = 0
         self.closing = False
+        self.broken: ProducerBroken | None = None
+        self.held: dict[QueuedRecords, None] = {}
         self.waiting = 0  # messages in line for memory
         self._last = 0
         self._flushes: dict[int, int] = {}  # last number of a flush -> messages up to it that have not ended
@@ -35,11 +48,14 @@ class MessageLedger:
         """A message was accepted, or waits in line."""
         self._last += 1
         records.number = self._last
+        self.held[records] = None
         self.counts.accepted += records.count
 
     def grow(self, run: MessageRun, granted: int, most: int) -> bool:
         """Count memory for more messages of an open run; False if there is no room."""
         more = COPIES * (granted - run.granted) + OVERHEAD * (most - run.most)
+        if run.partition < 0 and not self.memory.has_spare(more):
+            return False
         if not self.memory.take(run.destination, more):
             return False
         run.grant(granted, most)
@@ -61,6 +77,15 @@ class MessageLedger:
         records.destination = destination
         return True
 
+    def collect(self, run: MessageRun) -> bool:
+        """Count a run whose messages go to partitions of any broker; False if there is no room for that."""
+        return self.memory.has_spare(run.charge) and self.charge(run, run.topic)
+
+    def move(self, records: QueuedRecords, destination: Destination) -> None:
+        """It is known now where collected messages go: they are counted there."""
+        self.memory.move(records.destination, destination, records.charge)
+        records.destination = destination
+
     def move_from_line(self, records: QueuedRecords, destination: Destination) -> bool:
         """Count a message that waited for memory for its destination; False if there is no room yet."""
         if not self.memory.move_from_line(records.topic, destination, records.charge):
@@ -80,8 +105,38 @@ class MessageLedger:
             self.releases += 1
         elif not records.keeps_memory(outcome):
             self.release(records)
+        self.held.pop(records, None)  # one that was taken out of a run, on its caller's wish, was never in it
         self._count(records, outcome)
         self.ended.append(records)
+
+    def divide(self, records: QueuedRecords, parts: Iterable[QueuedRecords]) -> None:
+        """Records that were accepted together go on in parts."""
+        self.held.pop(records, None)
+        self.held.update(dict.fromkeys(parts))
+
+    def refuse(self) -> None:
+        """Raise `ProducerClosed` if no message is taken any more."""
+        if self.broken is not None:
+            raise ProducerBroken(str(self.broken), cause=self.broken.cause)
+        if self.closing:
+            raise ProducerClosed("the producer is closed; it takes no more messages")
+
+    def break_off(self, error: ProducerBroken) -> None:
+        """End everything, without a look at any stage: what is in a batch as unknown, the rest as not written."""
+        self.closing, self.broken = True, error
+        self._flushes.clear()
+        held, self.held = self.held, {}
+        for records in held:
+            if isinstance(records, MessageRun) and records.count < len(records.value_cells):  # it was open
+                self.counts.accepted += len(records.value_cells) - records.count
+                records.shut()
+            if records.outcome is None:
+                was_batched = records.state is RecordState.BATCHED
+                records.outcome = Outcome.UNKNOWN if was_batched else Outcome.NOT_WRITTEN
+                records.error = error
+            records.state = RecordState.ENDED
+            self._count(records, records.outcome)
+            self.ended.append(records)
 
     def release(self, records: QueuedRecords) -> None:
         """Give back the bytes of a message that was charged."""

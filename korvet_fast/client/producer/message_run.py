@@ -2,8 +2,8 @@
 
 from array import array
 from bisect import bisect_left, insort
-from collections.abc import Callable, MutableSequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, MutableSequence, Sequence
+from typing import Any, Final, Protocol, TypeVar
 
 from korvet_fast.client.producer.message import (
     COPIES,
@@ -14,6 +14,7 @@ from korvet_fast.client.producer.message import (
     RecordMetadata,
     RecordState,
     headers_size,
+    records_size,
 )
 
 GROWTH: Final = 4  # times what an open run holds: so much memory it asks for at once
@@ -23,28 +24,34 @@ class Waiter(Protocol):
     """Somebody who waits for a message: a future of the driver's."""
 
     def done(self) -> bool:
-        """Whether it waits no longer."""
+        """Whether the waiter has its result, or was cancelled."""
 
     def set_result(self, result: None, /) -> None:
         """Let it go on."""
+
+
+Cell = TypeVar("Cell")
+# Takes one message back: the run that it is in then, and its index there; None if it is in a batch.
+Withdraw = Callable[["MessageRun", int], "tuple[MessageRun, int] | None"]
 
 
 class MessageRun(QueuedRecords):
     """One message, and while the run is open those that follow it in the same turn of the loop; they share a deadline.
 
     While it is open, `charge` covers `granted` bytes and `most` messages; `room`: bytes of these that are left. Indexes
-    are those of `add`, whatever was withdrawn since. `halves_made`: what it became in a batch that was too large.
+    are those of `add`, whatever was withdrawn since. `parts`: what it became when it was divided, because its messages
+    go to several partitions, or because their batch was too large.
     """
 
     __slots__ = (
         "confirmed",
         "gone",
         "granted",
-        "halves_made",
         "header_rows",
         "key_cells",
         "limit",
         "most",
+        "parts",
         "room",
         "times",
         "value_cells",
@@ -60,7 +67,7 @@ class MessageRun(QueuedRecords):
         headers: Headers,
         partition: int,
         timestamp: int,
-        withdraw: Callable[["MessageRun", int], "MessageRun | None"],
+        withdraw: "Withdraw",
     ) -> None:
         self.value_cells: list[bytes | None] = [value]
         self.key_cells: list[bytes | None] = [key]
@@ -74,7 +81,7 @@ class MessageRun(QueuedRecords):
         self.room = 0
         self.limit = 0
         self.gone: list[int] = []  # indexes of messages that were withdrawn, in order
-        self.halves_made: tuple[MessageRun, MessageRun] | None = None
+        self.parts: RunParts | None = None
         self.waiters: dict[int, list[Waiter]] = {}
 
     def add(self, value: bytes | None, key: bytes | None, headers: Headers, timestamp: int) -> int:
@@ -96,12 +103,18 @@ class MessageRun(QueuedRecords):
         self.times.append(timestamp)
         return index
 
-    def grown(self, size: int, exactly: bool) -> tuple[int, int]:
-        """Bytes and messages to be granted in all, so that a message of `size` bytes has room."""
+    def grown(self, size: int, usual: tuple[int, int]) -> tuple[int, int]:
+        """Bytes and messages to be granted in all, so that a message of `size` bytes has room, and others behind it.
+
+        `usual`: of runs like this one.
+        """
         held = self.granted - self.room
-        if exactly:
-            return held + size, len(self.value_cells) + 1
-        return min(max(GROWTH * held, held + size), self.limit), GROWTH * len(self.value_cells)
+        most = max(GROWTH * len(self.value_cells), usual[1])
+        return min(max(GROWTH * held, held + size, usual[0]), self.limit), most
+
+    def grown_exactly(self, size: int) -> tuple[int, int]:
+        """As `grown`, without room for others."""
+        return self.granted - self.room + size, len(self.value_cells) + 1
 
     def grant(self, granted: int, most: int) -> None:
         """Memory for so many bytes and messages is counted."""
@@ -129,7 +142,7 @@ class MessageRun(QueuedRecords):
         self.times = array("q", (timestamp,)) * self.count
 
     def metadata(self, position: int) -> RecordMetadata:
-        """Where a message is; only when it is delivered."""
+        """The metadata of a message; only when the message is delivered."""
         offset = self.offset + position if self.offset >= 0 else -1
         return RecordMetadata(self.topic, self.partition, offset, self.times[position], self.confirmed)
 
@@ -141,7 +154,7 @@ class MessageRun(QueuedRecords):
         """One message as a run of its own. Its share of the charge, and those who wait for it, go with it."""
         at = self.position(index)
         insort(self.gone, index)
-        own = self._part(slice(at, at + 1))
+        own = self._part((at,))
         columns: tuple[MutableSequence[Any], ...] = self.value_cells, self.key_cells, self.header_rows, self.times
         for column in columns:
             del column[at]
@@ -153,29 +166,36 @@ class MessageRun(QueuedRecords):
     def halves(self) -> tuple["MessageRun", "MessageRun"]:
         """The first and the second half, which share what was counted for the whole, and those who wait."""
         half = self.count // 2
-        first, second = self.halves_made = self._part(slice(None, half)), self._part(slice(half, None))
-        for index, futures in self.waiters.items():
-            at = self.position(index)
-            (first if at < half else second).waiters[at if at < half else at - half] = futures
-        self.waiters = {}
+        first, second = self.divide((range(half), range(half, self.count)))
         return first, second
 
+    def divide(self, places: Sequence[Sequence[int]]) -> list["MessageRun"]:
+        """A run for each of the sequences of places, which together are all; each is charged for its messages."""
+        runs = [self._part(each) for each in places]
+        self.parts = RunParts(runs, places)
+        for index, futures in self.waiters.items():
+            run, at = self.parts.find(self.position(index))
+            run.waiters[at] = futures
+        self.waiters = {}
+        return runs
+
     def forget(self) -> None:
-        """It has ended: what it held is not needed any more. Times stay, for results."""
+        """The run has ended: drop its keys, values and headers. The times stay for the results."""
         self.value_cells.clear()
         self.key_cells.clear()
         self.header_rows.clear()
 
-    def _part(self, part: slice) -> "MessageRun":
-        value, key, headers = self.value_cells[part], self.key_cells[part], self.header_rows[part]
-        times = self.times[part]
-        own = MessageRun(self.topic, value[0], key[0], headers[0], self.partition, times[0], self.withdraw)
-        for at in range(1, len(value)):
-            own.room = RECORD_MOST + len(value[at] or b"") + len(key[at] or b"") + headers_size(headers[at])
-            own.granted += own.room
-            own.most += 1
-            own.add(value[at], key[at], headers[at], times[at])
-        own.charge = 0
+    def _part(self, places: Sequence[int]) -> "MessageRun":
+        values, keys = _pick(self.value_cells, places), _pick(self.key_cells, places)
+        headers, times = _pick(self.header_rows, places), _pick(self.times, places)
+        own = MessageRun(self.topic, values[0], keys[0], headers[0], self.partition, times[0], self.withdraw)
+        own.value_cells += values[1:]
+        own.key_cells += keys[1:]
+        own.header_rows += headers[1:]
+        own.times.extend(times[1:])
+        own.granted = records_size(values, keys, ())
+        if any(headers):
+            own.granted += sum(map(headers_size, headers))
         own.shut()
         own.deadline, own.number = self.deadline, self.number
         own.destination, own.state = self.destination, self.state
@@ -185,3 +205,23 @@ class MessageRun(QueuedRecords):
     def is_withdrawable(self) -> bool:
         """Whether its messages are in no batch yet, and have not ended."""
         return self.state in (RecordState.LINE, RecordState.PENDING, RecordState.QUEUED)
+
+
+def _pick(column: Sequence[Cell], places: Sequence[int]) -> list[Cell]:
+    return list(map(column.__getitem__, places))
+
+
+class RunParts:
+    """The runs that one run was divided into, and where each of its messages is now."""
+
+    def __init__(self, runs: Sequence[MessageRun], places: Sequence[Sequence[int]]) -> None:
+        self._runs = runs
+        self._places = places  # of each run's messages, in the run that was divided
+        self._found: dict[int, tuple[MessageRun, int]] | None = None  # made for the first who asks
+
+    def find(self, place: int) -> tuple[MessageRun, int]:
+        """The run that a message is in now, and its index there."""
+        if self._found is None:
+            parts = zip(self._runs, self._places, strict=True)
+            self._found = {each: (run, at) for run, places in parts for at, each in enumerate(places)}
+        return self._found[place]

@@ -1,13 +1,12 @@
-"""What `send` does with one message: it joins the open run of its partition, or becomes a run of its own."""
+"""The work of `send` for one message: the message joins the open run of its partition, or becomes a run of its own."""
 
-from collections.abc import Callable
 from time import time_ns
 from typing import TypeVar
 
 from korvet_fast.client.producer.config import ProducerConfig
 from korvet_fast.client.producer.dispatcher import Dispatcher
 from korvet_fast.client.producer.message import BATCH_HEADER, DeliveryFailed, Message, encoded_size
-from korvet_fast.client.producer.message_run import MessageRun
+from korvet_fast.client.producer.message_run import MessageRun, Withdraw
 
 Run = TypeVar("Run", bound=MessageRun)
 
@@ -19,7 +18,7 @@ class MessageSender:
         self,
         dispatcher: Dispatcher,
         config: ProducerConfig,
-        withdraw: Callable[[MessageRun, int], MessageRun | None],
+        withdraw: Withdraw,
     ) -> None:
         self._dispatcher = dispatcher
         self._config = config
@@ -28,28 +27,39 @@ class MessageSender:
     def send(self, message: Message, now: float, wait: bool) -> tuple[MessageRun, int]:
         """The run that the message is in now, and its index there.
 
-        Raises `DeliveryFailed` as `Dispatcher.offer`, and for a message that is too large.
+        Raises `DeliveryFailed` as `Dispatcher.enqueue`, and for a message that is too large.
         """
         topic = self._dispatcher.topics.get(message.topic)
-        run = topic.open_run(message.key, message.partition) if topic is not None else None
-        if run is not None:
-            cells = message.value, message.key, message.headers, time_of(message)
-            index = run.add(*cells)
-            if index < 0:
-                index = self._dispatcher.join(run, *cells)
-            if index > 0:
-                return run, index
+        joined = self._join(topic.open_run(message.key, message.partition), message) if topic is not None else None
+        if joined is not None:
+            return joined
         run = self.make(MessageRun, message)
         self.check_size(run)
-        self._dispatcher.offer(run, now, wait)
-        self._dispatcher.open(run, message.partition is None)
+        if run.keys is not None and run.partition < 0:
+            if self._dispatcher.collect(run, now):
+                return run, 0
+            joined = self._join(self._dispatcher.topic(run.topic).placed_run(message.key), message)
+            if joined is not None:
+                return joined
+        self._dispatcher.enqueue(run, now, wait)
+        self._dispatcher.runs.open(run, message.partition is None)
         return run, 0
+
+    def _join(self, run: MessageRun | None, message: Message) -> tuple[MessageRun, int] | None:
+        """Add a message to an open run, if there is room in it."""
+        if run is None:
+            return None
+        cells = message.value, message.key, message.headers, self._time_of(message)
+        index = run.add(*cells)
+        if index < 0:
+            index = self._dispatcher.runs.join(run, *cells)
+        return (run, index) if index > 0 else None
 
     def make(self, kind: type[Run], message: Message) -> Run:
         """A run of the one message."""
         topic, value, key, headers, partition, _, _ = message
         index = -1 if partition is None else partition
-        return kind(topic, value, key, headers, index, time_of(message), self._withdraw)
+        return kind(topic, value, key, headers, index, self._time_of(message), self._withdraw)
 
     def check_size(self, run: MessageRun) -> None:
         """Raise `DeliveryFailed` if a batch of the first message alone is above `max.request.size`."""
@@ -59,7 +69,8 @@ class MessageSender:
             if size > most:
                 raise DeliveryFailed(f"a message of {size:,} bytes is above max.request.size={most:,}; raise it")
 
-
-def time_of(message: Message) -> int:
-    """The time of a message in ms since 1970: its own, or the present."""
-    return time_ns() // 1_000_000 if message.timestamp is None else message.timestamp
+    def _time_of(self, message: Message) -> int:
+        """The time of a message in ms since 1970: its own, or the present; -1 where only the broker sets one."""
+        if message.timestamp is not None:
+            return message.timestamp
+        return time_ns() // 1_000_000 if self._config.dialect.has_times else -1

@@ -1,4 +1,4 @@
-"""When the producer asks for metadata: one request at a time, never in a burst, and again after a while."""
+"""The producer's requests for metadata: one request at a time, never in a burst, and again after a while."""
 
 from korvet_fast.client.producer.retry_handler import Backoff
 
@@ -18,7 +18,7 @@ class MetadataRefresh:
         self.wanted = True
 
     def due(self) -> float | None:
-        """When the next request may be sent; None: there is no reason, or one is on its way."""
+        """The time when the next request may be sent; None: there is no reason, or one is on its way."""
         if self._in_flight:
             return None
         return self._backoff.until if self.wanted else self._expires

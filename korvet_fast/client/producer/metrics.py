@@ -1,4 +1,4 @@
-"""What the producer counts."""
+"""The producer's metrics."""
 
 from dataclasses import dataclass
 

@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from korvet_fast.client.producer.config import ProducerConfig
-from korvet_fast.client.producer.message import DeliveryFailed, Expired, Outcome, QueuedRecords
+from korvet_fast.client.producer.message import ANY_PARTITION, DeliveryFailed, Expired, Outcome, QueuedRecords
 from korvet_fast.client.producer.producer_identity import PartitionSequence, ProducerIdentity
-from korvet_fast.client.producer.record_batch import ProducerBatch, Stages, encode
+from korvet_fast.client.producer.record_batch import ProducerBatch, Stages
 from korvet_fast.client.producer.record_queue import RecordQueue
 from korvet_fast.client.producer.retry_handler import Answer, Backoff, Verdict
+from korvet_fast.client.producer.transaction_state import Transaction
 from korvet_fast.endpoint import Address
 
 NEVER = float("inf")
@@ -37,6 +38,7 @@ class PartitionProducer:
         stages: Stages,
         on_stop: Callable[[int, DeliveryFailed], None],
         random: Random,
+        transaction: Transaction | None = None,
     ) -> None:
         self.topic = topic
         self.index = index
@@ -54,12 +56,15 @@ class PartitionProducer:
         self._config = config
         self._stages = stages
         self._on_stop = on_stop
+        self._transaction = transaction
         self._sequence = PartitionSequence(identity, config.idempotent)
         self._careful = True  # one batch at a time, until one is stored
         self._draining = False
+        self._ending: DeliveryFailed | None = None  # why everything here ends when nothing is on its way any more
 
     def __str__(self) -> str:
-        return f"partition {self.index} of topic {self.topic!r}"
+        place = f"partition {self.index} of " if self.index != ANY_PARTITION else ""
+        return f"{place}topic {self.topic!r}"
 
     @property
     def idle(self) -> bool:
@@ -78,8 +83,10 @@ class PartitionProducer:
         self.queue.append(records)
 
     def ready_at(self, now: float) -> float | None:
-        """When the next batch may be sent, as far as this stage decides; None: not before something happens here."""
+        """The time when this stage lets the next batch go; None: not before something happens here."""
         if self.broker is None or self._draining or self.idle or self.lacks_identity:
+            return None
+        if self._transaction is not None and not self._transaction.includes((self.topic, self.index)):
             return None
         if self.in_flight and (self._careful or self.sent_to != self.broker or self.in_flight >= self._config.window):
             return None
@@ -87,8 +94,9 @@ class PartitionProducer:
             return max(now, self.backoff.until)
         if not self.queue:
             return None
+        full = _is_full(self.queue, self._config, self._stages)
         accepted = self.queue.first.deadline - self._config.delivery_timeout
-        return max(now, self.backoff.until, 0.0 if self._is_full() else accepted + self._config.linger)
+        return max(now, self.backoff.until, 0.0 if full else accepted + self._config.linger)
 
     def next_size(self) -> int:
         """Bytes of the batch that `take` would return, about."""
@@ -111,9 +119,12 @@ class PartitionProducer:
         batch.in_flight = False
         batch.uncertain |= answer.uncertain
         self.in_flight -= 1
-        if answer.verdict is Verdict.STORED:
-            batch.stored = answer.offset, answer.timestamp
+        if answer.verdict in (Verdict.STORED, Verdict.BY_ROW):
+            batch.stored, batch.rows = (answer.offset, answer.timestamp), answer.rows
             self._end_stored(now)
+            failure = next((row.error for row in answer.rows if row.error is not None), None)
+            if failure is not None and self._config.on_failure != "continue":  # it failed for good; so do those behind
+                self._fail(DeliveryFailed(f"{self}: {failure}", cause=failure), now)
         else:
             self._draining = True
             if self.batches[0] is batch:  # any other may have failed only because an earlier one did
@@ -122,6 +133,19 @@ class PartitionProducer:
             self._draining = False
             self._careful = True
             self._settle(now)
+
+    def renew(self) -> None:
+        """The producer has another identity: begin anew with it. Only when nothing is here."""
+        self._sequence.renew()
+        self._careful = True
+
+    def end_unsent(self, error: DeliveryFailed) -> None:
+        """End what is not on its way, behind what is. What is in doubt ends as unknown."""
+        if self.in_flight:
+            self._draining = True
+            self._ending = error
+        else:
+            self.abandon(error)
 
     def abandon(self, error: DeliveryFailed) -> None:
         """End everything here at once, answers or not; no more answers may be given to this stage."""
@@ -139,7 +163,7 @@ class PartitionProducer:
             self._fail(Expired(f"{self}: not delivered within {limit}"), now)
 
     def next_deadline(self) -> float | None:
-        """When `expire` would end something."""
+        """The time when `expire` would end something."""
         batch = self._next_unsent()
         if batch is not None:
             return batch.deadline
@@ -152,16 +176,6 @@ class PartitionProducer:
     def _next_unsent(self) -> ProducerBatch | None:
         return next((batch for batch in self.batches if not batch.in_flight and not batch.stored), None)
 
-    def _is_full(self) -> bool:
-        config = self._config
-        limits = (
-            (self.queue.bytes, config.batch_limit),
-            (self.queue.bytes, config.flush_bytes),
-            (self.queue.messages, config.batch_messages),
-            (self.queue.messages, config.flush_messages),
-        )
-        return self._stages.hurried or any(limit and reached >= limit for reached, limit in limits)
-
     def _seal(self) -> ProducerBatch:
         """Make a batch of the first messages of the queue. From here on its bytes do not change."""
         batch = self._encode(self.queue.take(self._config.batch_limit, self._config.batch_messages))
@@ -172,7 +186,9 @@ class PartitionProducer:
     def _encode(self, records: Sequence[QueuedRecords], sequence: int | None = None) -> ProducerBatch:
         producer = self._sequence.identity
         first = self._sequence.next if sequence is None else sequence
-        return ProducerBatch(records, encode(records, self._config.compression, producer, first), first)
+        config = self._config
+        data = config.dialect.encode(records, config.acks, config.batch_kind, producer, first)
+        return ProducerBatch(records, data, first)
 
     def _end_stored(self, now: float) -> None:
         while self.batches and self.batches[0].stored:
@@ -184,6 +200,10 @@ class PartitionProducer:
 
     def _settle(self, now: float) -> None:
         """Nothing is on its way: decide what becomes of the first batch after its failure."""
+        ending, self._ending = self._ending, None
+        if ending is not None:
+            self.abandon(ending)
+            return
         first = self.batches[0] if self.batches else None
         if first is not None and first.failure is not None:
             self._settle_first(first, first.failure, now)
@@ -206,7 +226,10 @@ class PartitionProducer:
     def _split(self, batch: ProducerBatch) -> None:
         """Two batches with half of the records each, and the same sequence numbers (Java's split)."""
         self.batches.popleft()
-        records = batch.records if len(batch.records) > 1 else batch.records[0].halves()
+        records = batch.records
+        if len(records) == 1:
+            records = batch.records[0].halves()
+            self._stages.divide(batch.records[0], records)
         half = len(records) // 2
         first = self._encode(records[:half], batch.sequence)
         following = self._sequence.advance(batch.sequence, first.count)
@@ -248,3 +271,14 @@ class PartitionProducer:
         records = self.queue.first
         self.queue.remove(records)
         self._stages.finish(records, Outcome.NOT_WRITTEN, error)
+
+
+def _is_full(queue: RecordQueue, config: ProducerConfig, stages: Stages) -> bool:
+    """Whether a queue waits for no more messages."""
+    limits = (
+        (queue.bytes, config.batch_limit),
+        (queue.bytes, config.flush_bytes),
+        (queue.messages, config.batch_messages),
+        (queue.messages, config.flush_messages),
+    )
+    return stages.hurried or any(limit and reached >= limit for reached, limit in limits)

@@ -1,4 +1,4 @@
-"""Which partition a message goes to, when it does not name one. Sarama's and Java's rules."""
+"""Partitioners choose the partition of a message that names none, by Sarama's and Java's rules."""
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
@@ -8,6 +8,7 @@ from typing import Final, Protocol, TypeAlias
 
 from korvet_fast._native import Column, ColumnRows
 from korvet_fast.client.producer.hashing import crc_hash, murmur2_hash, sarama_hash, sarama_reference_hash
+from korvet_fast.client.producer.message import ANY_PARTITION
 
 KeyHash = Callable[[bytes, int], int]
 Chosen: TypeAlias = "Column | array[int] | None"  # a partition for each row, or none at all
@@ -42,7 +43,7 @@ ALIASES: Final = {
 
 
 class TopicView(Protocol):
-    """What a partitioner sees of a topic. `count`: its partitions, one at least."""
+    """The part of a topic that a partitioner sees. `count`: its partitions, one at least."""
 
     count: int
 
@@ -57,7 +58,7 @@ class TopicView(Protocol):
 
 
 class StickyPartitioner:
-    """For messages without a key: one partition until it got `stick` bytes, then another (KIP-794).
+    """Partitions for messages without a key: one partition until it got `stick` bytes, then another (KIP-794).
 
     So partitions get the same number of bytes, whatever the sizes of messages. Unlike in KIP-480 a slow broker gets no
     more than others: what counts is bytes, not batches. `adaptive`: where less
@@ -89,7 +90,7 @@ class StickyPartitioner:
         self._taken = self._stick
 
     def add(self, size: int) -> None:
-        """So many bytes went to the partition chosen last."""
+        """Count bytes that went to the partition chosen last."""
         self._taken += size
 
     def _next(self, partitions: Sequence[int], topic: TopicView) -> int:
@@ -102,6 +103,17 @@ class StickyPartitioner:
         return next(each for each, total in zip(partitions, totals, strict=True) if point < total)
 
 
+class BrokerChoice(StickyPartitioner):
+    """The broker chooses: all messages go into one queue."""
+
+    def choose(self, topic: TopicView) -> int:
+        return ANY_PARTITION
+
+    @property
+    def left(self) -> int:
+        return self._stick
+
+
 class Partitioner:
     """One topic's partitioner, named as in `PARTITIONERS`. `place`: how it places keys; None: it does not."""
 
@@ -111,6 +123,11 @@ class Partitioner:
         self.sticky = sticky
         self._random = random
         self._turn = -1
+
+    @property
+    def hashes_natively(self) -> bool:
+        """Whether `choose_rows` computes the partitions of keys natively."""
+        return self.place is murmur2_hash
 
     def is_sticky(self, key: bytes | None) -> bool:
         """Whether such a message goes where those before it went."""
@@ -132,7 +149,7 @@ class Partitioner:
 
     def choose_rows(self, rows: ColumnRows, keys: Iterable[bytes | None], topic: TopicView) -> Chosen:
         """As `choose` for each row; None, or -1, where rows are spread by runs. Java's hash is computed natively."""
-        if self.place is murmur2_hash:
+        if self.hashes_natively:
             return rows.choose(topic.count)
         if self.place is None and self._name not in ("random", "round_robin"):
             return None

@@ -1,12 +1,13 @@
 """All stages together, without I/O and without a clock: what a driver, or a simulation, runs.
 
-A driver passes messages in (`dispatcher.offer`), asks what to do now (`poll`) and when to ask again (`next_time`), does
+A driver passes messages in (`dispatcher.enqueue`), asks for work (`poll`) and when to ask again (`next_time`), does
 it, and tells what came of it. `now` is in seconds on any clock that does not go back; all calls come from one thread.
 Messages that have ended are in `ledger.ended`.
 """
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from korvet_fast.client.producer.broker_producers import BrokerProducers
 from korvet_fast.client.producer.config import ProducerConfig
 from korvet_fast.client.producer.dispatcher import Dispatcher
 from korvet_fast.client.producer.identity_request import IdentityRequest
-from korvet_fast.client.producer.message import DeliveryFailed
+from korvet_fast.client.producer.message import DeliveryFailed, ProducerBroken
 from korvet_fast.client.producer.message_ledger import MessageLedger
 from korvet_fast.client.producer.metadata_refresh import MetadataRefresh
 from korvet_fast.client.producer.metrics import ProducerMetrics
@@ -24,8 +25,10 @@ from korvet_fast.client.producer.producer_identity import ProducerIdentity
 from korvet_fast.client.producer.record_batch import ProducerBatch
 from korvet_fast.client.producer.retry_handler import Answer, Backoff, asks_for_metadata
 from korvet_fast.client.producer.topic_producer import TopicProducer
+from korvet_fast.client.producer.transaction_state import Transaction
 from korvet_fast.client.producer.wake_times import WakeTimes
 from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.client.protocol.metadata import TopicPartition
 from korvet_fast.endpoint import Address
 
 
@@ -39,46 +42,75 @@ class InitProducerId(NamedTuple):
     """Ask any broker for a producer id; tell `producer_id_received` or `producer_id_failed`."""
 
 
-Action = Connect | Disconnect | Produce | FetchMetadata | InitProducerId
+class AddPartitions(NamedTuple):
+    """Tell the transaction's coordinator of partitions; tell `partitions_added`, or that the transaction failed."""
+
+    partitions: list[TopicPartition]
+
+
+Action = AddPartitions | Connect | Disconnect | Produce | FetchMetadata | InitProducerId
 
 
 class Pipeline:
-    """`stalls`: partitions with messages and no progress for `stall.ms`; the driver takes them out."""
+    """`only`: the broker of a dialect without metadata. `identity`: the producer's id and epoch.
 
-    def __init__(self, config: ProducerConfig, random: Random) -> None:
+    `stalls`: partitions with messages and no progress for `stall.ms`; the driver takes them out.
+    """
+
+    def __init__(self, config: ProducerConfig, random: Random, only: Address | None = None) -> None:
         self.config = config
         self.ledger = MessageLedger(config.memory)
         self.dispatcher = Dispatcher(config, self.ledger, self._make_topic)
-        self.brokers = BrokerProducers(config, self._make_backoff)
+        make_backoff = partial(Backoff, config.backoff, config.backoff_max, random)
+        self.brokers = BrokerProducers(config, make_backoff, only)
+        self._asks = only is None
         self.stalls: deque[PartitionProducer] = deque()
         self._random = random
-        self._identity = ProducerIdentity()
-        self._identity_request = IdentityRequest(self._identity, self._make_backoff())
-        self._refresh = MetadataRefresh(self._make_backoff(), config.metadata_max_age)
+        self.transaction = Transaction() if config.transactional_id is not None else None
+        self.identity = ProducerIdentity(fixed=self.transaction is not None)
+        self._identity_request = IdentityRequest(self.identity, make_backoff())
+        self._refresh = MetadataRefresh(make_backoff(), config.metadata_max_age)
         self._wakes = WakeTimes()
 
     def flush(self) -> int:
         """Send what is there without waiting for more. Returns a number for `ledger.is_flushed`."""
-        self.dispatcher.shut_runs()
+        self.dispatcher.runs.shut_all()
         number = self.ledger.flush()
-        self.dispatcher.hurry()
+        self.dispatcher.send_now()
         return number
 
     def close(self) -> None:
         """Take no more messages, and send those that are here without waiting for more."""
-        self.dispatcher.shut_runs()
+        self.dispatcher.runs.shut_all()
         self.ledger.closing = True
-        self.dispatcher.hurry()
+        self.dispatcher.send_now()
 
     def abandon(self, error: DeliveryFailed) -> None:
         """End every message at once: as unknown what may have been written. Nothing may be told afterwards."""
         self.ledger.closing = True
         self.dispatcher.abandon(error)
 
+    def renew_identity(self, producer_id: int, epoch: int) -> None:
+        """The coordinator gave a producer id and an epoch. Only when no message is here."""
+        self.identity.give(producer_id, epoch)
+        for partition in self.dispatcher.partitions():
+            partition.renew()
+
+    def partitions_added(self) -> None:
+        """The coordinator was told of partitions: messages may be sent to them."""
+        assert self.transaction is not None, "for transactional producers"
+        for topic, index in self.transaction.added():
+            self.dispatcher.dirty[self.dispatcher.topics[topic].partition(index)] = None
+
+    def break_off(self, error: ProducerBroken) -> None:
+        """A defect left the stages in a state that nobody knows: end every message, and use none of them again."""
+        self.ledger.break_off(error)
+        self.dispatcher.forget()
+
     def poll(self, now: float) -> list[Action]:
-        """What the driver has to do now, in this order."""
+        """The driver's next actions, in the order to carry them out."""
         actions: list[Action] = []
-        self.dispatcher.shut_runs()
+        self.dispatcher.runs.shut_all()
         dirty = self.dispatcher.dirty
         dirty.update(dict.fromkeys(self._wakes.take_due(now)))
         self.dispatcher.expire(now)
@@ -104,16 +136,16 @@ class Pipeline:
         return actions
 
     def next_time(self) -> float | None:
-        """When to call `poll` again if nothing happens before; None: not at all."""
+        """The time to call `poll` again if nothing happens before; None: not at all."""
         times = [self._wakes.next_time(), self.dispatcher.next_time(), self._identity_request.due()]
         times += [broker.next_time() for broker in self.brokers]
-        if self.dispatcher.topics:
+        if self.dispatcher.topics and self._asks:
             times.append(self._refresh.due())
         return min((each for each in times if each is not None), default=None)
 
     def metrics(self, now: float) -> ProducerMetrics:
-        """What can be said now. Looks at every partition."""
-        self.dispatcher.shut_runs()
+        """The pipeline's figures at this moment. The call looks at every partition."""
+        self.dispatcher.runs.shut_all()
         partitions = list(self.dispatcher.partitions())
         deadlines = [each.oldest_deadline() for each in partitions]
         deadlines += [topic.pending[0].deadline for topic in self.dispatcher.topics.values() if topic.pending]
@@ -134,7 +166,7 @@ class Pipeline:
             stalled=tuple(str(each) for each in partitions if each.stalled),
         )
 
-    # What came of the actions.
+    # The results of the actions.
 
     def connected(self, address: Address) -> None:
         """A broker's connection is up."""
@@ -158,15 +190,15 @@ class Pipeline:
             self._apply(broker.unanswered(request, error, uncertain=False), now)
 
     def answered(self, address: Address, request: ProduceRequest, values: Mapping[str, Any] | None, now: float) -> None:
-        """A request was answered; `values` None with acks=0: it is on its way."""
+        """A request was answered; `values` None with acks=0: it is on its way; or its rows were answered."""
         broker = self.brokers.get(address)
         if request in broker.in_flight:
-            ended = broker.sent_without_answer(request) if values is None else broker.answered(request, values, now)
+            ended = broker.ended(request) if values is None else broker.answered(request, values, now)
             self._apply(ended, now)
 
     def metadata_received(self, answer: Mapping[str, Any], now: float) -> None:
         """A Metadata answer. What it leaves out stays as it was."""
-        self.dispatcher.shut_runs()
+        self.dispatcher.runs.shut_all()
         self.brokers.update(answer)
         for row in answer["topics"]:
             self.dispatcher.update(row, now)
@@ -192,7 +224,7 @@ class Pipeline:
         self._identity_request.failed(now)
 
     def _apply(self, ended: Iterable[tuple[PartitionProducer, ProducerBatch, Answer]], now: float) -> None:
-        self.dispatcher.shut_runs()
+        self.dispatcher.runs.shut_all()
         for partition, batch, answer in ended:
             if asks_for_metadata(answer):
                 self._refresh.want()
@@ -223,7 +255,7 @@ class Pipeline:
 
     def _hold_back(self) -> None:
         """After the last epoch, partitions that were ready need a new producer id first."""
-        if not self._identity.wanted:
+        if not self.identity.wanted:
             return
         for broker in self.brokers:
             for partition in [each for each in broker.ready if each.lacks_identity]:
@@ -241,10 +273,13 @@ class Pipeline:
             self.stalls.append(partition)
 
     def _ask(self, now: float, actions: list[Action]) -> None:
+        wanted = self.transaction.take_wanted() if self.transaction is not None else []
+        if wanted:
+            actions.append(AddPartitions(wanted))
         if self.dispatcher.incomplete:
             self._refresh.want()
         due = self._refresh.due()
-        if due is not None and due <= now and self.dispatcher.topics:
+        if due is not None and due <= now and self.dispatcher.topics and self._asks:
             self._refresh.sent()
             actions.append(FetchMetadata(list(self.dispatcher.topics)))
         due = self._identity_request.due()
@@ -257,9 +292,8 @@ class Pipeline:
 
     def _make_partition(self, topic: str, index: int) -> PartitionProducer:
         on_stop = self.dispatcher.topics[topic].stopped.__setitem__
-        partition = PartitionProducer(topic, index, self.config, self._identity, self.ledger, on_stop, self._random)
+        partition = PartitionProducer(
+            topic, index, self.config, self.identity, self.ledger, on_stop, self._random, self.transaction
+        )
         self.brokers.follow_leader(partition)
         return partition
-
-    def _make_backoff(self) -> Backoff:
-        return Backoff(self.config.backoff, self.config.backoff_max, self._random)

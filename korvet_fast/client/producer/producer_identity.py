@@ -9,10 +9,12 @@ class ProducerIdentity:
 
     A partition whose sequence broke goes on in a new epoch with sequence 0; the others keep theirs, since a broker
     knows epochs by partition. After the last epoch a new producer id is asked for. `wanted`: a broker must be asked.
+    `fixed`: only the coordinator of transactions gives epochs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fixed: bool) -> None:
         self.wanted = True
+        self._fixed = fixed
         self._producer_id = -1
         self._epoch = -1
 
@@ -26,10 +28,16 @@ class ProducerIdentity:
         self._producer_id, self._epoch = producer_id, epoch
         self.wanted = False
 
-    def bump(self, broken: tuple[int, int]) -> None:
-        """The partition with this identity needs another. Once for all partitions that break in the same epoch."""
-        if broken != self.current:
-            return
+    def bump(self, broken: tuple[int, int]) -> bool:
+        """The partition with this identity needs another. Once for all partitions that break in the same epoch.
+
+        False: only the coordinator gives one.
+        """
+        if broken == self.current and not self._fixed:
+            self._use_next()
+        return not self._fixed
+
+    def _use_next(self) -> None:
         if self._epoch < LAST_EPOCH:
             self._epoch += 1
         else:
@@ -47,11 +55,12 @@ class PartitionSequence:
         self._idempotent = idempotent
         self._own: tuple[int, int] | None = None if idempotent else (-1, -1)
         self._next = 0
+        self._lost = False  # until `renew`
 
     @property
     def is_missing(self) -> bool:
-        """Whether the next batch needs a producer id that no broker gave yet."""
-        return self._own is None and self._producer.current is None
+        """Whether the next batch needs a producer id or an epoch that no broker gave yet."""
+        return self._own is None and (self._lost or self._producer.current is None)
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -75,6 +84,11 @@ class PartitionSequence:
         """The next `count` numbers are given away."""
         self._next = self.advance(self._next, count)
 
+    def renew(self) -> None:
+        """Take the producer's identity as it is by now, with sequence number 0."""
+        self._own = None if self._idempotent else (-1, -1)
+        self._lost = False
+
     def restart(self, sequence: int | None) -> None:
         """Go on with a number that no broker has, or (None) in a new epoch, because some broker may have it."""
         if not self._idempotent or self._own is None:
@@ -82,5 +96,5 @@ class PartitionSequence:
         if sequence is not None:
             self._next = sequence
         else:
-            self._producer.bump(self._own)
+            self._lost = not self._producer.bump(self._own)
             self._own = None

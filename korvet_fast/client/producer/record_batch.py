@@ -6,17 +6,20 @@ from itertools import accumulate, chain
 from typing import Protocol
 
 from korvet_fast._native import build_batch, build_rows
-from korvet_fast.client.producer.message import DeliveryFailed, Headers, Outcome, QueuedRecords
-from korvet_fast.client.producer.retry_handler import Answer
-from korvet_fast.client.producer.rows import Rows
+from korvet_fast.client.producer.message import ANY_PARTITION, DeliveryFailed, Headers, Outcome, QueuedRecords
+from korvet_fast.client.producer.retry_handler import Answer, RowAnswer
+from korvet_fast.client.producer.rows import QueuedRows
 
 
 class Stages(Protocol):
-    """What the stage needs of the others."""
+    """The other stages, as far as a batch uses them."""
 
     @property
     def hurried(self) -> bool:
         """Whether no batch waits for more messages: at a flush, at close, and when memory is short."""
+
+    def divide(self, records: QueuedRecords, parts: Iterable[QueuedRecords]) -> None:
+        """Records go on in parts."""
 
     def finish(self, records: QueuedRecords, outcome: Outcome, error: DeliveryFailed | None) -> None:
         """A message has ended."""
@@ -37,6 +40,7 @@ class ProducerBatch:
         "failures",
         "in_flight",
         "records",
+        "rows",
         "sequence",
         "stored",
         "uncertain",
@@ -48,20 +52,24 @@ class ProducerBatch:
         self.sequence = sequence
         self.count = sum(each.count for each in records)
         self.attempts = 0
-        self.failures = 0  # of its own, not because an earlier batch failed
+        self.failures = 0  # failures of its own, not because an earlier batch failed
         self.in_flight = False
         self.uncertain = False
         self.failure: Answer | None = None  # why its last attempt failed, while others are still on their way
         self.stored: tuple[int, int] | None = None  # base offset and time of append; known before its turn to end
+        self.rows: Sequence[RowAnswer] = ()  # where each record has an answer of its own
 
     @property
     def deadline(self) -> float:
-        """When the first of its records expires."""
+        """The time when the first of the batch's records expires."""
         return self.records[0].deadline
 
     def end(self, stages: Stages, error: DeliveryFailed | None) -> None:
         """End its records: delivered if it is stored, else with `error` as not written, or unknown if it was sent."""
         outcome = Outcome.UNKNOWN if self.uncertain or self.in_flight else Outcome.NOT_WRITTEN
+        if self.rows:
+            self._end_rows(stages)
+            return
         if self.stored is None:
             for each in self.records:
                 stages.finish(each, outcome, error)
@@ -69,16 +77,51 @@ class ProducerBatch:
         offset, timestamp = self.stored
         for each in self.records:
             each.offset = offset
+            if each.partition == ANY_PARTITION:
+                each.partition = -1
             if timestamp >= 0:
                 each.set_time(timestamp)
             stages.finish(each, Outcome.DELIVERED, None)
             offset += each.count if offset >= 0 else 0
 
+    def _end_rows(self, stages: Stages) -> None:
+        """End records by their own answers. Those that ended alike stay together."""
+        at = 0
+        for each in self.records:
+            groups = _group(self.rows[at : at + each.count])
+            at += each.count
+            parts: Sequence[QueuedRecords] = (each,)
+            if len(groups) > 1:
+                parts = each.divide([places for _, places in groups])
+                stages.divide(each, parts)
+            for part, (first, _) in zip(parts, groups, strict=True):
+                part.partition, part.offset = first.partition, first.offset
+                if first.error is None:
+                    stages.finish(part, Outcome.DELIVERED, None)
+                    continue
+                outcome = Outcome.UNKNOWN if first.uncertain else Outcome.NOT_WRITTEN
+                sentence = f"topic {each.topic!r}: {first.error}"
+                stages.finish(part, outcome, DeliveryFailed(sentence, cause=first.error))
+
+
+def _group(rows: Sequence[RowAnswer]) -> list[tuple[RowAnswer, list[int]]]:
+    """Rows that were stored one behind the other, or failed for the same reason: the first answer, and their places."""
+    groups: dict[tuple[int, int, str, bool], tuple[RowAnswer, list[int]]] = {}
+    stored: dict[int, int] = {}  # rows of each partition so far
+    for place, row in enumerate(rows):
+        base = row.offset
+        if row.error is None:
+            base -= stored.setdefault(row.partition, 0)
+            stored[row.partition] += 1
+        alike = row.partition, base, str(row.error or ""), row.uncertain
+        groups.setdefault(alike, (row, []))[1].append(place)
+    return list(groups.values())
+
 
 def encode(records: Sequence[QueuedRecords], compression: int, producer: tuple[int, int], sequence: int) -> bytes:
     """Records as one batch. `producer`: id and epoch, (-1, -1) without idempotence."""
     first = records[0]
-    if isinstance(first, Rows) and len(records) == 1:
+    if isinstance(first, QueuedRows) and len(records) == 1:
         return first.rows.build(first.timestamp, compression, *producer, sequence)
     times = array("q")
     for each in records:

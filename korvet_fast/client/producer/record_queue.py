@@ -47,7 +47,7 @@ class RecordQueue:
         self.messages -= records.count
 
     def take(self, most_bytes: int, most_messages: int) -> list[QueuedRecords]:
-        """What goes into one batch: one at least, then as long as there is room. `most_messages` 0: no limit."""
+        """Take the records of one batch: one at least, then more while there is room. `most_messages` 0: no limit."""
         taken: list[QueuedRecords] = []
         size = count = 0
         while self._records:

@@ -1,31 +1,50 @@
-"""What an answer, or none, means for a batch, and how long to wait before the next attempt (Sarama's retryHandler)."""
+"""Judges answers for batches, and none at all; sets the wait before the next attempt (Sarama's retryHandler)."""
 
+from collections.abc import Sequence
 from enum import Enum, auto
 from random import Random
 from typing import Final, NamedTuple
 
 from korvet_fast.client.protocol.errors import BrokerError, ClientError, broker_error
 from korvet_fast.errors import Errors
+from korvet_fast.wire.kafka.errors import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    NETWORK_EXCEPTION,
+    NONE,
+    RECORD_LIST_TOO_LARGE,
+    TOPIC_AUTHORIZATION_FAILED,
+)
 
 
 class Verdict(Enum):
-    """What becomes of a batch."""
+    """How the producer goes on with a batch after an answer."""
 
     STORED = auto()
     RETRY = auto()
     OUT_OF_ORDER = auto()  # the broker misses a batch before this one, or does not know the producer
     TOO_LARGE = auto()
     REFUSED = auto()
+    BY_ROW = auto()  # each record has an answer of its own, and none is sent again
+
+
+class RowAnswer(NamedTuple):
+    """The answer to one record. `uncertain`: the log may have the record in spite of the `error`."""
+
+    partition: int = -1
+    offset: int = -1
+    error: ClientError | None = None
+    uncertain: bool = False
 
 
 class Answer(NamedTuple):
-    """How an attempt ended. `uncertain`: the log may have the batch all the same."""
+    """How an attempt ended. `uncertain`: the log may have the batch all the same. `rows`: with BY_ROW."""
 
     verdict: Verdict
     uncertain: bool = False
     offset: int = -1
     timestamp: int = -1
     error: ClientError | None = None
+    rows: Sequence[RowAnswer] = ()
 
 
 # A batch refused with one of these was not stored. With any other it may have been: a leader that lost its office
@@ -40,24 +59,22 @@ _NEVER_STORED: Final = frozenset({
 _LOST_PRODUCER: Final = frozenset({
     Errors.OUT_OF_ORDER_SEQUENCE_NUMBER, Errors.UNKNOWN_PRODUCER_ID, Errors.INVALID_PRODUCER_EPOCH,
 })  # fmt: skip
-_RECORD_LIST_TOO_LARGE: Final = 18  # codes that our broker never sends, and Kafka's do
-_NETWORK_EXCEPTION: Final = 13
-_AUTHORIZATION: Final = frozenset({29, 31})  # of the topic, of the cluster
+_AUTHORIZATION: Final = frozenset({TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED})
 
 
 def judge(subject: str, code: int, offset: int, timestamp: int, detail: str | None) -> Answer:
-    """What a partition's row of a Produce answer means. `subject`: the batch, for the error's sentence."""
-    if code == 0:
+    """The meaning of a partition's row of a Produce answer. `subject`: the batch, for the error's sentence."""
+    if code == NONE:
         return Answer(Verdict.STORED, offset=offset, timestamp=timestamp)
     error = broker_error(subject, code, detail)
     if error.error == Errors.DUPLICATE_SEQUENCE_NUMBER:
         return Answer(Verdict.STORED)  # and the offset stays -1: Sarama says 0, which is another message's
     if error.error in _LOST_PRODUCER:
         return Answer(Verdict.OUT_OF_ORDER, error=error)
-    if error.error == Errors.MESSAGE_TOO_LARGE or code == _RECORD_LIST_TOO_LARGE:
+    if error.error == Errors.MESSAGE_TOO_LARGE or code == RECORD_LIST_TOO_LARGE:
         return Answer(Verdict.TOO_LARGE, error=error)
     uncertain = error.error not in _NEVER_STORED and code not in _AUTHORIZATION
-    retriable = error.retriable or code == _NETWORK_EXCEPTION
+    retriable = error.retriable or code == NETWORK_EXCEPTION
     return Answer(Verdict.RETRY if retriable else Verdict.REFUSED, uncertain, error=error)
 
 

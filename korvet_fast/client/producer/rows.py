@@ -8,7 +8,7 @@ from korvet_fast.client.producer.message import COPIES, OVERHEAD, DeliveryFailed
 
 
 class ColumnMetadata(NamedTuple):
-    """Where the rows of a column are, in the order of the rows. `offsets`: -1 where the broker did not say."""
+    """Partitions and offsets of a column's rows, in their order. `offsets`: -1 where the broker did not say."""
 
     topic: str
     partitions: list[int]
@@ -40,7 +40,7 @@ class Column:
         self._ended: list[tuple[RowRun, int, int]] = []  # with the partition, and the offset of the first row
 
     def result(self) -> ColumnMetadata:
-        """Where the rows are. Raises `RowsFailed`; only when none is open."""
+        """Partitions and offsets of the rows. Raises `RowsFailed`; only when none is open."""
         if self.failures:
             first = min(self.failures)
             outcomes = {each.outcome for each in self.failures.values()}
@@ -67,7 +67,7 @@ class Column:
         self.failures.update((row, error) for row in rows.rows())
 
 
-class Rows(QueuedRecords):
+class QueuedRows(QueuedRecords):
     """A run of rows of a column, for one partition. They stay where they are until they are in a batch."""
 
     __slots__ = ("column", "rows")
@@ -86,15 +86,15 @@ class Rows(QueuedRecords):
     def row_keys(self) -> Sequence[bytes | None]:
         return self.rows.keys()
 
-    def halves(self) -> tuple["Rows", "Rows"]:
+    def halves(self) -> tuple["QueuedRows", "QueuedRows"]:
         """The first and the second half, which share what was counted for the whole."""
         first, second = map(self._part, self.rows.halves())
         first.charge = self.charge // 2
         second.charge = self.charge - first.charge
         return first, second
 
-    def _part(self, rows: RowRun) -> "Rows":
-        own = Rows(self.column, rows, self.topic, self.partition, self.timestamp)
+    def _part(self, rows: RowRun) -> "QueuedRows":
+        own = QueuedRows(self.column, rows, self.topic, self.partition, self.timestamp)
         own.deadline, own.number = self.deadline, self.number
         own.destination, own.state = self.destination, self.state
         return own

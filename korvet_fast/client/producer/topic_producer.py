@@ -1,15 +1,23 @@
 """The stage of one topic (Sarama's topicProducer): chooses partitions, and holds what comes before they are known."""
 
+from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
-from korvet_fast._native import ColumnRows
+from korvet_fast._native import Column, ColumnRows
 from korvet_fast.client.producer.config import ProducerConfig
-from korvet_fast.client.producer.message import BATCH_HEADER, DeliveryFailed, QueuedRecords, RecordState
+from korvet_fast.client.producer.message import (
+    ANY_PARTITION,
+    BATCH_HEADER,
+    NO_LIMIT,
+    DeliveryFailed,
+    QueuedRecords,
+    RecordState,
+)
 from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.partition_producer import PartitionProducer
-from korvet_fast.client.producer.partitioners import Chosen, Partitioner, StickyPartitioner
+from korvet_fast.client.producer.partitioners import BrokerChoice, Chosen, Partitioner, StickyPartitioner
 
 
 class TopicProducer:
@@ -17,7 +25,9 @@ class TopicProducer:
 
     `pending`: messages without a partition yet, in order. `awaited`: somebody else wants to know the partitions.
     `stopped`: partitions that take no messages since one of theirs failed (`on.failure` = stop), and the failure.
-    `runs`: those that are open, by partition; `sticky_run`: the one that messages without a key join.
+    `runs`: those that are open, by partition; `sticky_run`: the one that messages without a key join; `unplaced`: the
+    one whose messages get their partitions together when it is shut. `usual_run`: bytes and messages of the last one;
+    the next one asks for as much memory at once.
     """
 
     def __init__(
@@ -29,19 +39,25 @@ class TopicProducer:
         random: Random,
     ) -> None:
         self.name = name
-        self.count = 0
+        self.count = ANY_PARTITION + 1 if config.dialect.broker_chooses else 0
         self.awaited = False
         self.stopped: dict[int, DeliveryFailed] = {}
         self.pending: deque[QueuedRecords] = deque()
         self.partitions: dict[int, PartitionProducer] = {}
         self.runs: dict[int, MessageRun] = {}
         self.sticky_run: MessageRun | None = None
+        self.unplaced: MessageRun | None = None
+        self.usual_run = 0, 0
         self._manual = config.partitioner == "manual"
         self._make_partition = make_partition
         self._can_reach = can_reach
-        self._run_limit = min(config.batch_limit, config.message_bytes - BATCH_HEADER)
-        sticky = StickyPartitioner(config.batch_limit, config.adaptive, random)
-        self._partitioner = Partitioner(config.partitioner, config.ignore_keys, sticky, random)
+        self._batch_limit = config.batch_limit
+        self._batch_messages = config.batch_messages or NO_LIMIT
+        self._unplaced_limit = config.message_bytes - BATCH_HEADER
+        self._run_limit = min(config.batch_limit, self._unplaced_limit)
+        any_partition = config.dialect.broker_chooses
+        sticky = (BrokerChoice if any_partition else StickyPartitioner)(config.batch_limit, config.adaptive, random)
+        self._partitioner = Partitioner(config.partitioner, config.ignore_keys or any_partition, sticky, random)
 
     def choose(self, records: QueuedRecords) -> PartitionProducer | None:
         """The partition that messages go to; None while it cannot be said. Raises `DeliveryFailed` if there is none."""
@@ -58,7 +74,8 @@ class TopicProducer:
             )
         if records.partition in self.stopped:
             failure = self.stopped[records.partition]
-            raise DeliveryFailed(f"partition {records.partition} takes no messages since one failed: {failure}")
+            place = f"partition {records.partition}" if records.partition != ANY_PARTITION else f"topic {self.name!r}"
+            raise DeliveryFailed(f"{place} takes no messages since one failed: {failure}")
         return self.partition(records.partition)
 
     def choose_index(self, key: bytes | None, size: int) -> int:
@@ -70,13 +87,45 @@ class TopicProducer:
         return self._partitioner.choose_rows(rows, keys, self)
 
     def open_run(self, key: bytes | None, partition: int | None) -> MessageRun | None:
-        """The run that a message joins, if its partition has an open one."""
+        """The run that a message joins, if there is an open one for it."""
+        if self.unplaced is not None:
+            return self.unplaced if partition is None else None
         if partition is None:
-            place = self._partitioner.place
-            if key is None or place is None:
-                return self.sticky_run
-            partition = place(key, self.count) if self.count else -1
+            return self.sticky_run if key is None or self._partitioner.place is None else None
         return self.runs.get(partition)
+
+    def placed_run(self, key: bytes | None) -> MessageRun | None:
+        """The open run of the partition that a key goes to."""
+        if self.unplaced is not None or key is None or self._partitioner.place is None or not self.count:
+            return None
+        return self.runs.get(self._partitioner.place(key, self.count))
+
+    def can_collect(self) -> bool:
+        """Whether messages with a key may get their partitions later, together. A partition that was stopped refuses
+        its messages when they are sent.
+        """
+        return self._partitioner.hashes_natively and not self.stopped
+
+    def open_unplaced(self, run: MessageRun) -> None:
+        """Messages that name no partition join this run from now on."""
+        self.unplaced = run
+        run.limit = self._unplaced_limit
+
+    def place(self, run: MessageRun) -> list[MessageRun]:
+        """The run's messages in runs of one partition each. Only when the partitions are known."""
+        rows = ColumnRows(run.key_cells, run.value_cells)
+        chosen: Column | array[int] = rows.choose(self.count)
+        if None in run.key_cells:  # they keep their order with the others, so one partition is chosen for all of them
+            size = sum(
+                len(value or b"") for key, value in zip(run.key_cells, run.value_cells, strict=True) if key is None
+            )
+            spread = self.choose_index(None, size)
+            chosen = array("i", [spread if each < 0 else each for each in memoryview(chosen)])
+        found = rows.runs(chosen, self._batch_limit, self._batch_messages)
+        parts = [run] if len(found) == 1 else run.divide([each.rows() for each in found])
+        for part, each in zip(parts, found, strict=True):
+            part.partition = each.partition
+        return parts
 
     def open(self, run: MessageRun, key: bytes | None, chosen: bool) -> None:
         """Messages for its partition join this run from now on. `chosen`: the partitioner chose the partition."""

@@ -1,4 +1,4 @@
-"""When partitions have to be looked at though nothing happens: deadlines, lingering batches, pauses, stalls."""
+"""Times to look at partitions though nothing happens: deadlines, lingering batches, pauses, stalls."""
 
 from heapq import heappop, heappush
 from itertools import count
@@ -30,5 +30,5 @@ class WakeTimes:
         return due
 
     def next_time(self) -> float | None:
-        """When the next is due."""
+        """The next of these times."""
         return self._heap[0][0] if self._heap else None

@@ -32,7 +32,7 @@ class _Request(NamedTuple):
 
 
 class ConnectionState:
-    """What one connection knows. `failure`: why it ended, None while it is open."""
+    """The state of one connection. `failure`: why it ended, None while it is open."""
 
     def __init__(self, endpoint: Address, largest_answer: int = LARGEST_ANSWER) -> None:
         self.endpoint = endpoint
@@ -80,7 +80,7 @@ class ConnectionState:
         return parts
 
     def get_buffer(self) -> memoryview:
-        """Where the next bytes from the broker go. Call `next_answer` until it returns None first."""
+        """The buffer for the next bytes from the broker. Call `next_answer` until it returns None first."""
         return self._frames.get_buffer()
 
     def buffer_updated(self, count: int) -> None:

@@ -1,4 +1,4 @@
-"""What can go wrong for a client: no connection, an answer that is not Kafka's, or an error code."""
+"""The errors that a client meets: no connection, an answer that is not Kafka's, or an error code."""
 
 import os
 
@@ -6,6 +6,11 @@ from korvet_fast.errors import Errors
 from korvet_fast.wire.kafka.errors import CODES
 
 _ERRORS = {code: error for error, code in CODES.items()}
+
+
+def error_of(code: int) -> Errors:
+    """The error of a code, or UNKNOWN_SERVER_ERROR if the code is new."""
+    return _ERRORS.get(code, Errors.UNKNOWN_SERVER_ERROR)
 
 
 class ClientError(Exception):
@@ -25,7 +30,7 @@ class BrokerError(ClientError):
 
     def __init__(self, sentence: str, code: int) -> None:
         super().__init__(sentence)
-        self.error = _ERRORS.get(code, Errors.UNKNOWN_SERVER_ERROR)
+        self.error = error_of(code)
         self.retriable = self.error.retriable
 
 
@@ -44,7 +49,7 @@ def explain(code: int, detail: str | None = None) -> str:
     error = _ERRORS.get(code)
     if error is None:
         return f"{detail or 'the broker refused'} (error {code})"
-    return f"{detail or error.sentence} ({error})"
+    return f"{(detail or error.sentence).rstrip('.')} ({error})"
 
 
 def broker_error(subject: str, code: int, detail: str | None = None) -> BrokerError:

@@ -22,7 +22,7 @@ class FrameReader:
         self._length = self._filled = 0  # bytes of the frame: announced, and come
 
     def get_buffer(self) -> memoryview:
-        """Where the next bytes go. Call `take` until it returns None first."""
+        """The buffer for the next bytes. Call `take` until it returns None first."""
         if self._frame is None:
             if self._start:  # at most a part of a length is left
                 left = self._window[self._start : self._end]

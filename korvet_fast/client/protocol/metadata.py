@@ -1,12 +1,14 @@
-"""What a client knows of a cluster: its brokers, its controller, and who leads which partition, in which epoch."""
+"""A client's metadata of a cluster: the brokers, the controller, and each partition's leader and leader epoch."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from korvet_fast.client.protocol.errors import ClientError, broker_error, check_error_code
 from korvet_fast.endpoint import Address
+from korvet_fast.errors import Errors
+from korvet_fast.wire.kafka.errors import CODES
 
-LEADER_NOT_AVAILABLE = 5
+LEADER_NOT_AVAILABLE = CODES[Errors.LEADER_NOT_AVAILABLE]
 
 TopicPartition = tuple[str, int]
 
@@ -46,7 +48,7 @@ class ClusterMetadata:
         return self._leaders.get((topic, partition), (-1, -1))[0] in self.brokers
 
     def leader(self, topic: str, partition: int) -> LeaderAndEpoch:
-        """Who leads a partition. Raises `ClientError`; as `BrokerError` where an election may end it."""
+        """The leader of a partition. Raises `ClientError`; as `BrokerError` where an election may end it."""
         node_id, epoch = self._leaders.get((topic, partition), (-1, -1))
         endpoint = self.brokers.get(node_id)
         if endpoint is not None:

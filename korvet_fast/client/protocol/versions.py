@@ -29,9 +29,9 @@ class BrokerVersions:
         lowest, highest = self._served.get(message.key, (0, -1))
         version = min(message.highest, highest)
         if version < max(message.lowest, lowest):
-            offer = f"only versions {lowest} to {highest}" if highest >= 0 else "none"
+            offered = f"only versions {lowest} to {highest}" if highest >= 0 else "none"
             raise ClientError(
-                f"the broker at {self._endpoint} speaks {offer} of {message.name}; "
+                f"the broker at {self._endpoint} speaks {offered} of {message.name}; "
                 f"this client needs one of {message.lowest} to {message.highest}"
             )
         return version

@@ -1,4 +1,4 @@
-"""Which broker leads which partition: the same answer on every broker that knows of the same brokers. Pure.
+"""The choice of each partition's leader: the same on every broker that knows of the same brokers. Pure.
 
 Rendezvous hashing: each partition has its own order of preference among all ids, and takes the first who is there; so
 little moves when a broker comes or goes. Nobody gets more than an even share of a topic, rounded up: without that, one

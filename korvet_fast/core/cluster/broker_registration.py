@@ -16,11 +16,12 @@ class BrokerRegistration(NamedTuple):
     """A broker. `addresses`: what clients are told, in the order of the listeners, the same on every broker."""
 
     id: int
-    incarnation: str  # of this start: another one under the same id is another process
+    incarnation: str  # identifies this start: another one under the same id is another process
     machine: str
     addresses: tuple[Address, ...]
     state: str = STARTING
     heartbeat: int = 0  # grows as long as the broker lives
+    rack: str | None = None
 
     @property
     def key(self) -> str:
@@ -30,6 +31,8 @@ class BrokerRegistration(NamedTuple):
         """The record's bytes."""
         values = self._asdict() | {"addresses": [list(address) for address in self.addresses]}
         values["beat"] = values.pop("heartbeat")
+        if self.rack is None:
+            del values["rack"]  # brokers of an earlier version do not know it
         return json.dumps(values).encode()
 
     def precedes(self, other: "BrokerRegistration") -> bool:
@@ -38,7 +41,7 @@ class BrokerRegistration(NamedTuple):
 
 
 def read_registration(document: bytes) -> BrokerRegistration:
-    """What `BrokerRegistration.write` wrote."""
+    """Read a registration that `BrokerRegistration.write` wrote."""
     values: dict[str, Any] = json.loads(document)
     values["heartbeat"] = values.pop("beat")
     return BrokerRegistration(**values | {"addresses": tuple(Address(*address) for address in values["addresses"])})

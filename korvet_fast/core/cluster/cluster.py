@@ -17,6 +17,7 @@ from korvet_fast.config import Settings, Source
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.cluster.assignment import assign
 from korvet_fast.core.cluster.broker_registration import LEAVING, SERVING, STARTING, BrokerRegistration
+from korvet_fast.core.cluster.former_members import FormerMembers
 from korvet_fast.core.cluster.lifecycle import BrokerLifecycle, Registrations, read_registrations
 from korvet_fast.core.cluster.liveness import Liveness
 from korvet_fast.core.generation import MetadataVersion
@@ -33,19 +34,21 @@ _FOREVER = float("inf")
 
 
 class Node(NamedTuple):
-    """Where clients are told to find a broker."""
+    """The address at which clients are told to find a broker."""
 
     id: int
     address: Address
+    rack: str | None
 
 
 class Cluster:
     """`join`, `serve`, then use while `run` runs, then `leave`, `close`.
 
-    `members`: the brokers that lead partitions, by id. `lease`: seconds of silence after which a broker counts as dead.
+    `members`: the brokers that lead partitions, by id. `is_shared`: others may be there. `lease`: seconds of silence
+    after which a broker counts as dead.
     `refreshed` is called after every refresh, with whether the members changed or somebody asked for the refresh.
-    `re_registrations`: how often the others have taken this broker for dead while it lived. A store that is not shared
-    has one broker, without a record.
+    `re_registrations`: how often the others have taken this broker for dead while it lived. `former`: the members of a
+    history of the store that broke. A store that is not shared has one broker, without a record.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class Cluster:
         refreshed: Callable[[bool], None],
     ) -> None:
         self.members: tuple[BrokerRegistration, ...] = ()
+        self.is_shared = store.shared is not None
         self._store = store
         self._clock = clock
         self._metadata = metadata
@@ -68,12 +72,15 @@ class Cluster:
             raise SettingError("broker.session.timeout.ms must be at least twice broker.heartbeat.interval.ms")
         own = settings.number("node.id")
         self._wanted = own if settings.source("node.id") is not Source.DEFAULT else None
-        me = BrokerRegistration(-1 if store.shared is not None else own, secrets.token_hex(8), platform.node(), ())
+        first = -1 if store.shared is not None else own
+        rack = settings.text("broker.rack") or None
+        me = BrokerRegistration(first, secrets.token_hex(8), platform.node(), (), rack=rack)
         self._lifecycle = BrokerLifecycle(store, clock, me, self._wanted)
         self._liveness = Liveness(self.lease, self._interval)
         self._state = STARTING
         self._held_until = -_FOREVER if store.shared is not None else _FOREVER
         self._heartbeat_at = -_FOREVER
+        self.former = FormerMembers()
         self._preferred: dict[bytes, list[int]] = {}
         self._refreshing = asyncio.Lock()
         self._asked = asyncio.Event()
@@ -114,7 +121,9 @@ class Cluster:
     def nodes(self, listener: int) -> list[Node]:
         """The brokers that a client of our `listener` (its number, from 0) can connect to."""
         return [
-            Node(member.id, member.addresses[listener]) for member in self.members if listener < len(member.addresses)
+            Node(member.id, member.addresses[listener], member.rack)
+            for member in self.members
+            if listener < len(member.addresses)
         ]
 
     def preferred_leaders(self, topic: bytes, partitions: int) -> Sequence[int]:
@@ -237,8 +246,8 @@ class Cluster:
         for identity in silent - {self.id}:
             member, document = left.pop(identity)
             if await self._store.save(member.key, ABSENT, document):
-                host, port = member.addresses[0]
-                logger.warning("broker %d at %s:%d is gone: nothing heard for %g s", identity, host, port, self.lease)
+                place = " at {}:{}".format(*member.addresses[0]) if member.addresses else ""  # a command has no address
+                logger.warning("broker %d%s is gone: nothing heard for %g s", identity, place, self.lease)
         return left
 
     async def _register_again(self, registrations: Registrations) -> bool:
@@ -247,7 +256,7 @@ class Cluster:
         self.re_registrations += 1
         changed = self._update_members([member for member, _ in registrations.values()])
         silent = self._liveness.observe((member for member, _ in registrations.values()), self._clock.monotonic())
-        if await self._lifecycle.try_claim(registrations, silent, set()):
+        if await self._lifecycle.try_claim(registrations, silent, {self.id} - registrations.keys()):
             logger.warning(
                 "the other brokers took this one for gone, or the registry was lost; it is back as broker %d", self.id
             )
@@ -258,7 +267,9 @@ class Cluster:
 
     def _update_members(self, present: list[BrokerRegistration]) -> bool:
         """Returns whether the members changed."""
-        members = tuple(sorted(member._replace(heartbeat=0) for member in present if member.state != STARTING))
+        known = [member for member in present if member.state != STARTING]
+        known += self.former.missing(present, self._clock.monotonic())
+        members = tuple(sorted(member._replace(heartbeat=0) for member in known))
         if members == self.members:
             return False
         self.members = members

@@ -1,4 +1,4 @@
-"""Who the cluster is, and how often a broker that has its store for itself has started after a death."""
+"""The cluster's id, and the number of starts after a crash of a broker that has its store for itself."""
 
 import json
 import secrets
@@ -31,7 +31,7 @@ class ClusterIdentity:
         else:
             values = json.loads(self._document)
             self.cluster_id = values["cluster_id"]
-            # What was written but not durable may be gone: offsets may be given out again, under a new epoch.
+            # Records that were written but not durable may be gone: offsets may be given out again, under a new epoch.
             self.epoch = values.get("epoch", 0) + (0 if values.get("clean", True) else 1)
         if self._store.shared is None:
             await self._note(clean=False)

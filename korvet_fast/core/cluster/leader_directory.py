@@ -1,4 +1,4 @@
-"""Who really leads which partition: every broker writes down the partitions it leads, with their leader epochs.
+"""The real leaders of partitions: every broker writes down the partitions it leads, with their leader epochs.
 
 A broker also goes on writing down the epoch under which it led, until it knows that somebody has led since.
 
@@ -23,7 +23,7 @@ NOBODY: Final = (-1, -1)
 
 
 class LeaderDirectory:
-    """What the other brokers say, as of the last `refresh`; and what this one tells them."""
+    """The leaders that other brokers named by the last `refresh`, and those that this broker names to them."""
 
     def __init__(self, store: Store, metadata: MetadataVersion) -> None:
         self._store = store
@@ -104,7 +104,7 @@ class LeaderDirectory:
 
     async def _write(self, broker: int, document: bytes) -> None:
         store, key = self._store, f"{PREFIX}{broker}"
-        # What stands there may be of an earlier start, or of our own, with its answer lost.
+        # The stored document may come from an earlier start, or from this one if an answer was lost.
         while not await store.save(key, document, self._document):
             self._document = await store.load(key)
         self._document = document

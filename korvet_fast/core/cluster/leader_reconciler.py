@@ -1,7 +1,8 @@
 """Taking over the partitions that fall to this broker, and giving up those that fall to another one."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+import logging
+from collections.abc import Callable, Iterable, Sequence
 
 from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.cluster.leader_directory import LeaderDirectory
@@ -9,6 +10,10 @@ from korvet_fast.core.cluster.lease import Lease
 from korvet_fast.core.eager import gather_bounded
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.topics.topic import Topic
+
+logger = logging.getLogger(__name__)
+
+_NAMED = 5  # partitions in a line of the log
 
 
 class LeaderReconciler:
@@ -40,15 +45,24 @@ class LeaderReconciler:
         """
         if not self._lease.renew() or self._find_leader is not None:
             return False
-        for partition in (one for topic in topics for one in topic.partitions if one.leadership.leads):
+        led = [one for topic in topics for one in topic.partitions if one.leadership.leads]
+        for partition in led:
             partition.leader.resign("the other brokers took this one for gone")
+        _tell("the other brokers took this one for gone, so it no longer leads", [partition.name for partition in led])
         return True
 
     async def reconcile(self, topics: Iterable[Topic]) -> None:
         """Lead the partitions of these topics that this broker is to lead; resign from those that another one leads."""
         async with self._reconciling:
-            missing = [partition for topic in topics for partition in self._compare(topic)]
+            before, missing = list[str](), list[Partition]()
+            for topic in topics:
+                led = [partition for partition in topic.partitions if partition.leadership.leads]
+                missing += self._compare(topic)
+                before += [partition.name for partition in led if not partition.leadership.leads]
             await gather_bounded(missing, lambda partition: partition.leader.become_leader())
+            if self._cluster.is_shared:  # alone, a broker leads everything always
+                _tell("leads", [partition.name for partition in missing if partition.leadership.leads])
+                _tell("no longer leads", before)
 
     def _compare(self, topic: Topic) -> list[Partition]:
         """Resign from what others lead; returns the partitions to acquire."""
@@ -79,3 +93,11 @@ class LeaderReconciler:
             elif leader != self._cluster.id and partition.leadership.leads:
                 partition.leader.resign(f"{partition.name} is led by broker {leader} now")
         return missing
+
+
+def _tell(what: str, partitions: Sequence[str]) -> None:
+    """Log partitions whose leader changed, all in one line."""
+    if partitions:
+        more = f" and {len(partitions) - _NAMED:,} more" if len(partitions) > _NAMED else ""
+        noun = "partition" if len(partitions) == 1 else "partitions"
+        logger.info("%s %d %s: %s%s", what, len(partitions), noun, ", ".join(partitions[:_NAMED]), more)

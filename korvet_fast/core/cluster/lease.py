@@ -4,7 +4,7 @@ from korvet_fast.core.cluster.cluster import Cluster
 
 
 class Lease:
-    """For one duty of this broker: leading partitions, or coordinating groups.
+    """The lease of one duty of this broker: leading partitions, or coordinating groups.
 
     The other brokers may have taken this one for dead while it lived, and have shared out its partitions and groups. It
     may have registered again since. The lease stays invalid until this broker has given up what it had (`renew`).

@@ -1,4 +1,4 @@
-"""Which brokers are alive, judged by the heartbeats that this broker has seen. Pure: no clock, no I/O.
+"""Liveness: the brokers that are alive, judged by the heartbeats that this broker has seen. Pure: no clock, no I/O.
 
 Clocks of different machines are never compared. Time between two refreshes counts for a limited number of seconds only:
 if the store or this program stood still, no broker could send a heartbeat meanwhile.

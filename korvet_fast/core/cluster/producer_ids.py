@@ -24,8 +24,12 @@ class ProducerIds:
         """A number never given out before. Raises `StoreError`."""
         async with self._allotting:
             await self._restore()
-            if not self._free:
-                self._free = await self._take(_BLOCK)
+            while not self._free:
+                taken = await self._take(_BLOCK)
+                if self._restored_in == self._generation.number:
+                    self._free = taken
+                else:  # the server that gave these may have forgotten whom it gave them before
+                    await self._restore()
             first = self._free[0]
             self._free = self._free[1:]
             return first

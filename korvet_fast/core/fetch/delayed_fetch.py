@@ -9,7 +9,7 @@ from korvet_fast.core.partition.high_watermark import WatermarkListener
 
 
 class FetchableLog(Protocol):
-    """What a delayed fetch needs of a partition's log."""
+    """The part of a partition's log that a delayed fetch uses."""
 
     @property
     def delayed_fetches(self) -> dict[WatermarkListener, None]: ...

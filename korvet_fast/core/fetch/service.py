@@ -12,6 +12,7 @@ from korvet_fast.core.eager import gather, gather_paced
 from korvet_fast.core.fair_queue import Pace
 from korvet_fast.core.fetch.delayed_fetch import DelayedFetch
 from korvet_fast.core.partition.partition import Partition
+from korvet_fast.core.replication.follower_reads import FollowerPartition
 from korvet_fast.errors import KorvetError, forget_frames
 from korvet_fast.types import Buffer
 
@@ -26,18 +27,30 @@ class PartitionFetch:
     """Whole batches from `offset` on, `max_bytes` of them at most; `records` holds their bytes, in parts.
 
     `partition` is None where nothing can be read, and `error` says why. `high_watermark` and `log_start` are those of
-    the moment after reading, -1 where they are not known.
+    the moment after reading, -1 where they are not known. `preferred_replica`: the broker to read from instead, or -1.
     """
 
-    __slots__ = ("error", "high_watermark", "index", "log_start", "max_bytes", "offset", "partition", "records")
+    __slots__ = (
+        "error",
+        "high_watermark",
+        "index",
+        "log_start",
+        "max_bytes",
+        "offset",
+        "partition",
+        "preferred_replica",
+        "records",
+    )
 
-    def __init__(self, index: int, offset: int, max_bytes: int, partition: Partition | None = None) -> None:
+    def __init__(
+        self, index: int, offset: int, max_bytes: int, partition: Partition | FollowerPartition | None = None
+    ) -> None:
         self.index = index
         self.partition = partition
         self.offset = offset
         self.max_bytes = max_bytes
         self.error: KorvetError | None = None
-        self.high_watermark = self.log_start = -1
+        self.high_watermark = self.log_start = self.preferred_replica = -1
         self.records: list[Buffer] = []
 
     def describe(self) -> None:
@@ -51,6 +64,12 @@ class PartitionFetch:
         self.describe()
         self.partition = None
         self.error = forget_frames(error)
+
+    def redirect(self, broker: int) -> None:
+        """Nothing is read here: the client is to read from this broker."""
+        self.describe()
+        self.partition = None
+        self.preferred_replica = broker
 
     async def read(self, left: int) -> int:
         """Read `left` bytes at most, but one batch at least if there is one; returns the bytes."""
@@ -66,11 +85,17 @@ class PartitionFetch:
 
 
 async def fetch_one(
-    session: ClientSession, topic: str, position: FetchPosition, max_bytes: int, min_bytes: int, max_wait_ms: int
+    session: ClientSession,
+    topic: str,
+    position: FetchPosition,
+    max_bytes: int,
+    min_bytes: int,
+    max_wait_ms: int,
+    rack: str | None = None,
 ) -> PartitionFetch:
     """As `fetch` for one partition."""
     outdated: list[PartitionFetch] = []
-    (part,) = _find_partitions(session, topic, (position,), None, outdated)
+    (part,) = _find_partitions(session, topic, (position,), None, rack, outdated)
     if outdated:
         await _check_above_end(part)
     if (partition := part.partition) is not None:
@@ -89,11 +114,13 @@ async def fetch(
     min_bytes: int,
     max_wait_ms: int,
     refuse: Refuse | None = None,
+    rack: str | None = None,
 ) -> list[list[PartitionFetch]]:
     """Read from these partitions; returns for each topic its partitions, in the order of the positions.
 
     Waits until `min_bytes` can be read, unless there is an error or no position, for `max_wait_ms` at most. With
-    `max_bytes` 0 nothing is read.
+    `max_bytes` 0 nothing is read. `rack`: where the client stands, "" for nowhere: this broker's copies of what others
+    lead are read too (KIP-392); None: only what it leads.
     """
     pace = session.pace()
     results = []
@@ -101,7 +128,7 @@ async def fetch(
     for topic, positions in topics:
         placed: list[PartitionFetch] = []
         for start in range(0, len(positions), _MANY):
-            placed += _find_partitions(session, topic, positions[start : start + _MANY], refuse, outdated)
+            placed += _find_partitions(session, topic, positions[start : start + _MANY], refuse, rack, outdated)
             if pace.due():
                 await pace.turn()
         results.append(placed)
@@ -127,21 +154,28 @@ def _find_partitions(
     topic: str,
     positions: Sequence[FetchPosition],
     refuse: Refuse | None,
+    rack: str | None,
     outdated: list[PartitionFetch],
 ) -> list[PartitionFetch]:
     """Find the partitions, and where in their logs to read. Those whose end may be out of date go to `outdated` too."""
     placed = []
     broker = session.broker
+    find = broker.partition if rack is None else broker.local_replica
     for index, offset, max_bytes, epoch in positions:
         part = PartitionFetch(index, offset, max_bytes)
         placed.append(part)
         try:
             if refuse is not None and (refusal := refuse(topic, index)) is not None:
                 raise refusal
-            partition = broker.partition(topic, index)
+            partition = find(topic, index)
             if epoch != -1:
                 partition.check_epoch(epoch)
             part.partition = partition
+            if rack and broker.replica_selector is not None:
+                preferred = broker.replica_selector.select(f"{topic}:{index}", offset, rack)
+                if preferred >= 0:
+                    part.redirect(preferred)
+                    continue
             log = partition.log
             if offset >= log.end and (log.entries_layout or (offset > log.end and log.is_shared)):
                 outdated.append(part)

@@ -11,11 +11,11 @@ from korvet_fast.errors import NONE, Errors
 
 LONGEST: Final = 255  # characters in the id of a group or of a member
 GROUP: Final = 2_500  # bytes of memory of a group, without its members and offsets; these four are measured
-MEMBER: Final = 2_000  # of a member, without its ids, protocols and subscription
-OFFSET: Final = 600  # of a committed offset, without its metadata
-PARTITION: Final = 130  # of a partition in the current or the target assignment of a member (consumer protocol)
-NAME: Final = 100  # of a topic in the subscription of such a member, without its characters
-PROTOCOL: Final = 500  # of each protocol of a classic member after the first `FEW`, without its metadata
+MEMBER: Final = 2_000  # bytes of a member, without its ids, protocols and subscription
+OFFSET: Final = 600  # bytes of a committed offset, without its metadata
+PARTITION: Final = 130  # bytes of a partition in a member's current or target assignment (consumer protocol)
+NAME: Final = 100  # bytes of a topic in the subscription of such a member, without its characters
+PROTOCOL: Final = 500  # bytes of each protocol of a classic member after the first `FEW`, without its metadata
 FEW: Final = 4  # protocols of a member that are not counted; no known client has more
 MOST_PROTOCOLS: Final = 100  # protocols that a member may have
 _ESCAPED: Final = 7  # bytes for a character of a text that is not ASCII, most of them in the document

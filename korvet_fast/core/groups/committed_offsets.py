@@ -25,7 +25,7 @@ class CommittedOffsets:
         self._next: dict[TopicPartition, OffsetAndMetadata | None] = {}
         self._waiting: list[asyncio.Future[None]] = []  # until `_next` is written
         self._writing = False
-        self._failure: BaseException | None = None  # of the last write: the stored offsets are unknown since then
+        self._failure: BaseException | None = None  # the last write's: the stored offsets are unknown since then
 
     @property
     def memory(self) -> int:

@@ -52,7 +52,6 @@ class GroupCoordinator:
             await self.expire()
 
     async def expire(self) -> None:
-        """Remove offsets whose retention time is over, and groups without offsets; forget data of members that left."""
+        """Remove offsets whose retention time is over, and groups without offsets; forget unused member ids."""
         await self.classic.forget_invited()
-        self.consumer.forget_unused()
         await self.offsets.expire()

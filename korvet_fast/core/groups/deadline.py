@@ -15,7 +15,7 @@ class Deadline:
         self._time = math.inf
 
     def next(self) -> float | None:
-        """When the group's `tick` has to be called; None: it need not be called."""
+        """The time to call the group's `tick`; None: no call is needed."""
         return self._time if self._time < math.inf else None
 
     def bring_forward(self, time: float) -> None:

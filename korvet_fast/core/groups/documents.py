@@ -9,7 +9,7 @@ change all of its keys.
 """
 
 import json
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import crc32
@@ -20,6 +20,7 @@ from korvet_fast.core.groups.classic.members import ClassicMember
 from korvet_fast.core.groups.config import GroupConfig
 from korvet_fast.core.groups.consumer.document import TYPE, pack_consumer, unpack_consumer
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
+from korvet_fast.core.groups.encoding import encode
 from korvet_fast.core.groups.text import document as text
 from korvet_fast.core.groups.text.group import TextGroup
 
@@ -131,8 +132,8 @@ def _pack_classic(group: ClassicGroup) -> dict[str, Any]:
                 "client_host": member.client_host,
                 "session": member.session_timeout,
                 "rebalance": member.rebalance_timeout,
-                "protocols": [[name, b64encode(metadata).decode()] for name, metadata in member.protocols],
-                "assignment": b64encode(member.assignment).decode(),
+                "protocols": member.protocols,
+                "assignment": member.assignment,
             }
             for member in group.members
         ],
@@ -169,9 +170,17 @@ _UNPACK: Final[dict[str | None, Callable[[dict[str, Any], GroupConfig], AnyGroup
 }
 
 
+def describe_group(group: AnyGroup, since: int) -> dict[str, Any]:
+    """What the document of a group says, for `encoding`: as of now, whatever happens to the group meanwhile.
+
+    `since`: wall time in ms when the group became empty.
+    """
+    return _PACK[type(group)](group) | {"since": since}
+
+
 def pack_group(group: AnyGroup, since: int) -> bytes:
-    """The document of a group. `since`: wall time in ms when the group became empty."""
-    return json.dumps(_PACK[type(group)](group) | {"since": since}).encode()
+    """The document of a group. See `describe_group`."""
+    return b"".join(encode(describe_group(group, since)))
 
 
 def unpack_group(document: bytes, config: GroupConfig) -> tuple[AnyGroup, int]:

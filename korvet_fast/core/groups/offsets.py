@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 from korvet_fast.config import Settings
 from korvet_fast.core.clock import Clock
-from korvet_fast.core.fair_queue import Pace
+from korvet_fast.core.fair_queue import BackgroundPace, Pace
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.documents import OffsetAndMetadata, TopicPartition
 from korvet_fast.core.groups.groups import Groups
@@ -176,20 +177,36 @@ class Offsets:
         except StoreError as error:
             log.warning("no committed offsets expire now: %s", error.detail)
             return
+        pace = BackgroundPace()
         for runtime in self._runtimes:
+            if pace.due():
+                await pace.turn()
+            if self._runtimes.get(runtime.id) is runtime:  # it may have gone meanwhile
+                await self._expire(runtime, pace)
+
+    async def _expire(self, runtime: GroupRuntime, pace: Pace) -> None:
+        rest = iter(list(runtime.offsets.stored))
+        while some := list(islice(rest, _FEW)):
+            if pace.due():
+                await pace.turn()
             if runtime.group.is_dead or not runtime.offsets.is_idle:
-                continue
+                return
+            # What was looked at is removed in the same step: an offset committed meanwhile has not expired.
             expired: dict[TopicPartition, OffsetAndMetadata | None] = {
-                partition: None for partition in runtime.offsets.stored if self._has_expired(runtime, partition)
+                partition: None for partition in some if self._has_expired(runtime, partition)
             }
             if expired:
                 await runtime.commit(expired)
-            if runtime.is_vacant and runtime.is_stored:
-                await runtime.delete()
-            runtime.forget_if_vacant()
+        if runtime.group.is_dead or not runtime.offsets.is_idle:
+            return
+        if runtime.is_vacant and runtime.is_stored:
+            await runtime.delete()
+        runtime.forget_if_vacant()
 
     def _has_expired(self, runtime: GroupRuntime, partition: TopicPartition) -> bool:
-        offset = runtime.offsets.stored[partition]
+        offset = runtime.offsets.stored.get(partition)
+        if offset is None:
+            return False
         if not self._topic_exists(partition, offset):
             return True
         if not runtime.group.is_empty:

@@ -36,7 +36,7 @@ class PartitionOwnership:
 
     @property
     def comparison(self) -> Sequence[CompareAndSet]:
-        """What each write has to be compared with: the document as this broker wrote it."""
+        """The value that each write is compared with: the document as this broker wrote it."""
         return [CompareAndSet(self._key, self._document, self._document)] if self._store.shared is not None else []
 
     async def acquire(self, broker: int, lives: Callable[[str], bool]) -> bool:

@@ -48,6 +48,7 @@ class CoordinatorPartitions:
         self._blocked: dict[int, float] = {}  # by partition that another broker still owns: since when, monotonic
         self._unreleased: set[int] = set()  # not held any more, but the store still names this broker as the owner
         self._failed: dict[int, dict[str, GroupRuntime]] = {}  # by partition: groups that have to be loaded again
+        self._stale: dict[int, dict[str, GroupRuntime]] = {}  # by partition given up: groups the store may have lost
         self._reconciling = asyncio.Lock()
         self._stop = asyncio.Event()
 
@@ -100,6 +101,8 @@ class CoordinatorPartitions:
                 self._give_up(set(self._held))
             coordinators = self._cluster.preferred_leaders(_TOPIC_ID, PARTITIONS)
             mine = {partition for partition, broker in enumerate(coordinators) if broker == self._cluster.id}
+            if self._cluster.is_member:  # what another broker coordinates by now is newer
+                self._stale = {partition: groups for partition, groups in self._stale.items() if partition in mine}
             self._unreleased = (self._unreleased | self._held) - mine
             self._give_up(self._held - mine)
             await gather_bounded(list(self._unreleased), self._release)
@@ -108,12 +111,17 @@ class CoordinatorPartitions:
             await gather_bounded(list(self._unloaded), self._load)
 
     def _give_up(self, partitions: set[int]) -> None:
+        if not partitions:
+            return  # as mostly: there may be ten thousand groups to look at
         self._held -= partitions
         self._unloaded -= partitions
+        gone = self.runtimes.unload(partitions)
         for partition in partitions:
-            self._failed.pop(partition, None)
+            gone += self._failed.pop(partition, {}).values()
             self._blocked.pop(partition, None)
-        self.runtimes.unload(partitions)
+        for runtime in gone:  # if the store's history broke since, nobody else may know them
+            if runtime.store.known and runtime.generation != self._given.generation.number:
+                self._stale.setdefault(partition_for(runtime.id), {})[runtime.id] = runtime
 
     async def _release(self, partition: int) -> None:
         await self._ownerships[partition].release()
@@ -123,16 +131,25 @@ class CoordinatorPartitions:
         """Acquire and load a partition, unless another broker that lives owns it: that broker will release it."""
         now = self._given.clock.monotonic()
         patient = now - self._blocked.setdefault(partition, now) < self._cluster.lease
-        ownership = self._ownerships[partition]
+        ownership, number = self._ownerships[partition], self._given.generation.number
         if not await ownership.acquire(self._cluster.id, lambda process: patient and self._cluster.has(process)):
             self._cluster.refresh_soon()
             return
         self._blocked.pop(partition, None)
         documents = await self._documents.read(partition)
+        try:
+            for group_id, runtime in list(self._stale.get(partition, {}).items()):
+                await self._write_again(runtime, documents.setdefault(group_id, {}))
+        except CoordinatorFenced:
+            self._cluster.refresh_soon()
+            return
         if partition in self._unloaded:
             self._unloaded.discard(partition)
+            self._stale.pop(partition, None)
             for group_id, known in documents.items():
-                self.runtimes.load(group_id, known)
+                self.runtimes.load(group_id, known).generation = number
+            if number != self._given.generation.number:
+                self.restore()  # what was read is of the lost history
 
     # -- loading again -----------------------------------------------------------------------------------------------
 
@@ -151,6 +168,7 @@ class CoordinatorPartitions:
 
     async def _reload_all(self, partition: int, failed: dict[str, GroupRuntime]) -> None:
         while failed and self._failed.get(partition) is failed:
+            number = self._given.generation.number
             try:
                 if not await self._ownerships[partition].verify(self._cluster.id):
                     log.warning("another broker has taken over the groups of coordinator partition %d", partition)
@@ -163,6 +181,8 @@ class CoordinatorPartitions:
                     await self._write_again(runtime, known)
                     if self._failed.get(partition) is not failed:
                         return
+                    if number != self._given.generation.number:
+                        break  # what was read is of the lost history
                     del failed[group_id]
                     self.runtimes.load(group_id, known)
             except (CoordinatorFenced, StoreError) as failure:

@@ -1,8 +1,9 @@
 """One group with its timer and its storage. An answer goes out when the changes that it reveals are durable."""
 
 import asyncio
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+from korvet_fast.core.fair_queue import BackgroundPace
 from korvet_fast.core.groups.budget import GROUP, GroupBudget
 from korvet_fast.core.groups.classic.group import ClassicGroup
 from korvet_fast.core.groups.classic.requests import JoinResult, SyncResult
@@ -10,13 +11,16 @@ from korvet_fast.core.groups.collaborators import GroupCollaborators
 from korvet_fast.core.groups.committed_offsets import CommittedOffsets
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.consumer.members import HeartbeatResult
-from korvet_fast.core.groups.documents import AnyGroup, OffsetAndMetadata, TopicPartition, group_key, pack_group
+from korvet_fast.core.groups.documents import AnyGroup, OffsetAndMetadata, TopicPartition, describe_group, group_key
+from korvet_fast.core.groups.encoding import encode_paced
 from korvet_fast.core.groups.store import CoordinatorFenced, GroupStore, error_of
 from korvet_fast.core.groups.text.group import TextResult
 from korvet_fast.core.groups.waiter import Waiter
 from korvet_fast.errors import NONE, Errors, StoreError
 
 LATE = 1.0  # seconds by which a timer may be late; beyond that the whole program stood still
+_RATE = 4 << 20  # bytes a second of documents that a group has stored, about
+_SMALL = 16 << 10  # bytes of a document that is stored at once
 
 Answer: TypeAlias = JoinResult | SyncResult | HeartbeatResult | TextResult
 Answers: TypeAlias = list[tuple[Waiter, Answer]]
@@ -61,10 +65,11 @@ class GroupRuntime:
         self._given = given
         self._owner = owner
         self._unsaved = False  # the group has to be stored
-        self._document: bytes | None = None  # the document to store; None: it is made when its turn comes
+        self._document: dict[str, Any] | None = None  # what to store, as values; None: found when its turn comes
         self._answers_unsaved: Answers = []  # they wait for the next document
         self._answers_saving: Answers = []  # they wait for the document that is being stored
         self._saving: asyncio.Future[None] | None = None
+        self._next_save = 0.0  # monotonic time: until then, changes wait for one another
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
         self._ended = False
@@ -92,7 +97,7 @@ class GroupRuntime:
         """Go on with a group of another protocol, in place of one without members."""
         assert self.group.is_empty
         if self._unsaved and self._document is None:
-            self._document = pack_group(self.group, self.since)
+            self._document = describe_group(self.group, self.since)
         self.group = group
 
     @property
@@ -115,9 +120,10 @@ class GroupRuntime:
             if self.group.is_empty:
                 self.since = self._given.clock.wall()
             self._unsaved = True
-            # A classic group passes through states that are not stored, so the document is made now. The others
-            # can be stored at any time; its documents are large and many, so the changes made until then share one.
-            self._document = pack_group(self.group, self.since) if isinstance(self.group, ClassicGroup) else None
+            # A classic group passes through states that are not stored, so what it is now is noted. The others can be
+            # stored at any time; their documents are large and many, so the changes made until then share one.
+            classic = isinstance(self.group, ClassicGroup)
+            self._document = describe_group(self.group, self.since) if classic else None
         if not isinstance(self.group, ConsumerGroup):  # its memory may change without a change to store
             self._count_memory()
         if not self._unsaved and self._saving is None:
@@ -145,12 +151,17 @@ class GroupRuntime:
     async def _save(self, done: "asyncio.Future[None]") -> None:
         try:
             while self._unsaved:
+                await self._gather_changes()
                 # Changes that come while this document is being stored are part of the next one.
-                document, self._unsaved = self._document or pack_group(self.group, self.since), False
+                values, self._unsaved = self._document or describe_group(self.group, self.since), False
+                self._document = None
                 self._answers_saving, self._answers_unsaved = self._answers_unsaved, []
                 # A member that learns of this generation must see all offsets that were committed in the former one.
                 await self.offsets.wait_until_idle()
+                document = await encode_paced(values, BackgroundPace())
                 await self.store.write({group_key(self.id): document})
+                if len(document) > _SMALL:
+                    self._next_save = self._given.clock.monotonic() + len(document) / _RATE
                 self._tell(self._answers_saving)
             self._saving = None
             self._tell(self._answers_unsaved)
@@ -159,6 +170,13 @@ class GroupRuntime:
             self._owner.fail(self, failure)
         finally:
             done.set_result(None)
+
+    async def _gather_changes(self) -> None:
+        """A large document is not stored for each of many members that join: those of a moment share one."""
+        if self._next_save and not isinstance(self.group, ClassicGroup):  # which waits for its members anyway
+            wait = self._next_save - self._given.clock.monotonic()
+            if wait > 0:
+                await self._given.clock.sleep(wait)
 
     def _tell(self, answers: Answers) -> None:
         told, answers[:] = list(answers), []

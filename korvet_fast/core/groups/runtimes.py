@@ -78,12 +78,13 @@ class GroupRuntimes:
         """The writer of a group's keys. `known`: their values in the store."""
         return self._documents.open_store(group_id, known, self._ownerships[partition_for(group_id)].comparison)
 
-    def unload(self, partitions: set[int]) -> None:
-        """Drop the groups of these partitions: another broker coordinates them."""
-        for runtime in self:
-            if partition_for(runtime.id) in partitions:
-                del self._by_id[runtime.id]
-                runtime.end(Errors.NOT_COORDINATOR)
+    def unload(self, partitions: set[int]) -> list[GroupRuntime]:
+        """Drop the groups of these partitions, and return them: another broker coordinates them."""
+        dropped = [runtime for runtime in self if partition_for(runtime.id) in partitions]
+        for runtime in dropped:
+            del self._by_id[runtime.id]
+            runtime.end(Errors.NOT_COORDINATOR)
+        return dropped
 
     def forget(self, runtime: GroupRuntime) -> None:
         """Drop a group that was deleted, or that has nothing to keep."""

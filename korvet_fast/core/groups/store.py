@@ -30,7 +30,7 @@ class CoordinatorFenced(Exception):
 
 
 def error_of(failure: CoordinatorFenced | StoreError) -> Errors:
-    """What members are told of a write that failed."""
+    """The error that members get after a write failed."""
     return Errors.NOT_COORDINATOR if isinstance(failure, CoordinatorFenced) else Errors.COORDINATOR_NOT_AVAILABLE
 
 
@@ -143,7 +143,7 @@ class GroupDocuments:
         """Add the text groups, and bring to an end what a crash interrupted."""
         for group_id, found in documents.items():
             document = found.get(group_key(group_id))
-            if document is not None and is_text(document):  # of a version without these files
+            if document is not None and is_text(document):  # a document of a version without these files
                 await files.write(group_id, found)
         for group_id in files.in_partition(partition):
             moved, written = documents.get(group_id, {}), files.find(group_id)

@@ -45,7 +45,7 @@ class _JsonFile:
         self._uncertain = False  # a write failed: the file may hold what it was to hold
 
     async def read(self) -> dict[str, Any]:
-        """What the file holds. Raises `StoreError`."""
+        """Read the file's content. Raises `StoreError`."""
         data = await self._files.read(self.name)
         if data is None:
             return {}

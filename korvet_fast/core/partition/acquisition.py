@@ -104,7 +104,7 @@ class LogAcquisition:
         # the producer goes on with the next one.
         self._leadership.epoch = epoch
         if records_end < stored <= bounds.end and not bounds.size:
-            # Nothing is left: who stands below is told OFFSET_OUT_OF_RANGE, and does not pass over the loss unawares.
+            # Nothing is left: a consumer below gets OFFSET_OUT_OF_RANGE, and does not pass over the loss unawares.
             bounds = bounds._replace(start=max(bounds.start, stored), removed=max(bounds.removed, stored))
         log.begin(bounds, records_end)
         headers = self._store.producers if log.entries_layout else None
@@ -134,7 +134,7 @@ class LogAcquisition:
         if self._leadership.epoch < 0:
             await self.acquire(await self._store.load(self._snapshot.key))
         elif self._acquired_in == self._generation.number and log.end <= max(high_watermark.stored, log.inherited_end):
-            await self._flush()
+            await self.flush()
         else:
             # Batches that were not acknowledged may be in the log or not: the store knows.
             stored, known = log.acknowledged_end, min(high_watermark.offset, log.last_record_end)
@@ -146,12 +146,13 @@ class LogAcquisition:
         if high_watermark.offset < log.end:
             raise StoreError(f"{log.name}: records from offset {high_watermark.offset} on cannot be made durable")
 
-    async def _flush(self) -> None:
+    async def flush(self) -> None:
         """Make the log durable; all batches that were appended are in it.
 
         Raises `StoreError` or `OffsetConflict`.
         """
         log = self._log
+        log.high_watermark.forget_uncopied()
         if (why := self._store.durability_error(log.name, log.config.sync, log.config.copies)) is not None:
             raise TooFewCopies(why)
         acquired_in, self._acquired_in = self._acquired_in, _NEVER

@@ -1,4 +1,4 @@
-"""What the partitions of a broker work with: there is one of each in a broker."""
+"""The parts of a broker that its partitions work with; a broker has one of each."""
 
 import asyncio
 from collections.abc import Callable

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from korvet_fast.core.partition.collaborators import PartitionCollaborators
+from korvet_fast.core.partition.leadership import Operation
 from korvet_fast.core.partition.partition import AppendResult, AssignedOffset, BatchSummary, Partition
 from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.errors import KorvetError, StoreError
@@ -50,16 +51,19 @@ class EntriesPartition(Partition):
         super().__init__(given, topic, index, config)
         self._ahead = 0  # ms between the clock and the next batch's place
         self._sent: list[Pending] = []  # in order, until their outcome is known
-        self._aside: list[Pending] | None = None  # those that have to wait while earlier ones are placed anew
+        self._aside: list[Pending] | None = None  # appends that wait while earlier ones are placed anew
 
     def append(self, data: bytearray | memoryview, summary: BatchSummary, acks: int, now: int) -> AppendResult:
         """See `Partition.append`. Where the batch has to wait for its place, its base offset is -1."""
         pending = Pending(data, summary, acks)
-        if self._aside is not None and self.leadership.refusal is None:
+        if self._aside is not None and self._may_append(acks):
             self._aside.append(pending)
         else:
             self._place(pending, now)
         return *pending.placed, self.log.start, None if pending.done.done() else pending.done
+
+    def _may_append(self, acks: int) -> bool:
+        return self.leadership.may(Operation.APPEND if acks == -1 else Operation.APPEND_HERE)
 
     def _place(self, pending: Pending, now: int) -> None:
         pending.refused = False
@@ -99,8 +103,8 @@ class EntriesPartition(Partition):
     async def _go_behind(self) -> None:
         """Place what was refused, and what came since, after what another program put there."""
         log, high_watermark = self.log, self.high_watermark
-        await high_watermark.wait()  # what was sent after the first one refused is refused as well
-        if self.leadership.refusal is None:
+        await high_watermark.wait()  # appends sent after the first refused one are refused as well
+        if self.leadership.knows_end:
             high_watermark.forget_flushes()
             log.end = high_watermark.stored
             self.producers.forget(log.end)

@@ -1,4 +1,4 @@
-"""How far consumers may read: up to what is durable. It rises as the store reports, and wakes delayed fetches."""
+"""The high watermark: consumers may read durable records below it. It rises as the store reports, and wakes fetches."""
 
 import asyncio
 from array import array
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from korvet_fast.errors import StoreError
+from korvet_fast.errors import StoreError, TooFewCopies
 
 _RECENT = 64  # appends whose sizes are remembered at least, for `count_available_bytes`
 _FIELDS = 2  # numbers remembered of an append
@@ -113,7 +113,7 @@ class HighWatermark:
         for fetch in self.delayed_fetches:
             if more:
                 fetch.notify(more)
-            else:  # what another program wrote, or what was there before: nobody counted it
+            else:  # records of another program, or from before: nobody counted them
                 fetch.wake()
 
     def reset(self, offset: int) -> None:
@@ -149,6 +149,13 @@ class HighWatermark:
             await asyncio.wait(flushes)
         return bool(flushes)
 
+    def forget_uncopied(self) -> None:
+        """Forget flushes that found too few copies: what they covered is stored, and durable with what comes after."""
+        flushes = self._flushes
+        while flushes and flushes[0].future.done() and isinstance(_failure(flushes[0].future), TooFewCopies):
+            del flushes[0]
+        self.settle()
+
     def forget_flushes(self) -> None:
         """Forget the pending flushes: they failed, or nobody asks for their outcome any more."""
         self._flushes.clear()
@@ -171,3 +178,7 @@ class HighWatermark:
 
 def _ended_well(durable: "asyncio.Future[None]") -> bool:
     return durable.done() and not durable.cancelled() and durable.exception() is None
+
+
+def _failure(ended: "asyncio.Future[None]") -> BaseException | None:
+    return None if ended.cancelled() else ended.exception()

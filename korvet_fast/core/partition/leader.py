@@ -5,13 +5,14 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from math import inf
 from typing import NoReturn
 
 from korvet_fast.core.partition.acquisition import LogAcquisition
 from korvet_fast.core.partition.collaborators import PartitionCollaborators
-from korvet_fast.core.partition.leadership import ERRORS, Act, Event, Leadership, State
+from korvet_fast.core.partition.leadership import ERRORS, Act, Event, Leadership, Operation, State
 from korvet_fast.core.partition.log import PartitionLog
 from korvet_fast.core.partition.snapshot import PartitionSnapshot
 from korvet_fast.core.partition.snapshot_saver import SnapshotSaver
@@ -21,11 +22,12 @@ from korvet_fast.store.types import NotLeader, OffsetConflict
 logger = logging.getLogger(__name__)
 
 _NOT_LEADER = ERRORS[State.NOT_LEADER]
+_NUMBER = re.compile(r"\S*\d\S*")
 _REPEATED = 10.0  # seconds after a recovery, until the same reason is logged again
 
 
 class PartitionLeader:
-    """What this broker does as the leader, or in order to be the leader."""
+    """This broker's work as the leader of a partition, or in order to become the leader."""
 
     __slots__ = (
         "_acquisition",
@@ -72,7 +74,7 @@ class PartitionLeader:
         """Acquire the log; if the store fails, lead nevertheless and ask it again whenever somebody needs the log."""
         if self._leadership.on(Event.ACQUIRE) is not Act.ASK_FOR_LOG:
             return
-        steps = self._leadership.steps
+        steps, generation = self._leadership.steps, self._given.generation.number
         self._acquisition.forget()
         try:
             await self._acquisition.acquire(await self._store.load(self._snapshot.key))
@@ -85,6 +87,9 @@ class PartitionLeader:
             raise
         else:
             self._start(steps)
+            if generation != self._given.generation.number and self._leadership.leads:
+                self.change_history(f"the store's history broke while {self._log.name} was acquired")
+                self.recover()
 
     async def acquire(self, saved: bytes | None) -> None:
         """Acquire the log. `saved`: what the registry has of the snapshot. Raises `StoreError`: then nobody leads."""
@@ -100,7 +105,7 @@ class PartitionLeader:
 
     def _start(self, steps: int) -> None:
         if self._leadership.steps == steps and self._leadership.on(Event.ACQUIRED) is Act.START:
-            self._log.high_watermark.settle()  # what failed while the log was being acquired
+            self._log.high_watermark.settle()  # reports the appends that failed while the log was being acquired
 
     def resign(self, why: str) -> None:
         """Lead no more; clients are told NOT_LEADER_OR_FOLLOWER. Appends under way are left to their end."""
@@ -191,6 +196,11 @@ class PartitionLeader:
         name, detail = self._leadership.refusal
         raise StoreError(detail) if name == ERRORS[State.RECOVERING] else KorvetError(name, detail)
 
+    def refuse_append(self, acks: int) -> None:
+        """As `refuse`, unless an append may go on that asks for no copies."""
+        if acks == -1 or not self._leadership.may(Operation.APPEND_HERE):
+            self.refuse()
+
     def change_history(self, why: str) -> None:
         """The store's history changed: the log has to be acquired anew (`recover`) before anything is appended."""
         if self._leadership.on(Event.HISTORY_CHANGED, why) is Act.QUEUE:
@@ -203,12 +213,18 @@ class PartitionLeader:
         if not self._leadership.leads:
             return error  # the append was under way when this broker stopped leading
         if isinstance(failure, OffsetConflict) and failure.fenced:
-            logger.warning("%s: another broker has taken it over, or its state is gone from the store", self._log.name)
+            text = f"{self._log.name}: another broker has taken it over, or its state is gone from the store"
+            self._given.log.warn("taken over", text)
             self._give_up(Event.FENCED, f"another broker has taken {self._log.name} over")
             self._given.on_fenced()
             return error
         if isinstance(error, StoreError):
             self._report(error)
+        if isinstance(failure, TooFewCopies) and self._leadership.knows_end:
+            # What failed is stored. The queue tries again to have it copied, or the next produce with acks=all does.
+            self._leadership.on(Event.COPIES_MISSING, error.detail)
+            self._queue.add(self)
+            return error
         name = _name_error(error)
         self._leadership.on(Event.DISOWNED if name == _NOT_LEADER else Event.APPEND_FAILED, error.detail, name)
         self._queue.add(self)
@@ -227,7 +243,7 @@ class PartitionLeader:
         before, until = self._reported
         if reason != before or self._clock.monotonic() >= until:
             text = reason if reason.startswith(self._log.name) else f"{self._log.name}: {reason}"
-            self._given.log.fail(f"append {reason.rpartition(': ')[2]}", text)
+            self._given.log.fail(f"append {_generalise(reason)}", text)
             self._reported = (reason, inf)
 
     def tell_refusal(self, why: str) -> None:
@@ -257,13 +273,15 @@ class PartitionLeader:
             async with self._asking:
                 if not leadership.leads or leadership.refusal is None:
                     return
-                steps = leadership.steps
+                steps, knows_end = leadership.steps, leadership.knows_end
                 try:
-                    await self._acquisition.recover()
+                    await (self._acquisition.flush() if knows_end else self._acquisition.recover())
                 except StoreError as error:
                     self._report(error)
                     if isinstance(error, TooFewCopies):
-                        leadership.on(Event.COPIES_MISSING, error.detail, _name_error(error))
+                        leadership.on(Event.COPIES_MISSING, error.detail)
+                    elif knows_end:
+                        leadership.on(Event.APPEND_FAILED, error.detail, _name_error(error))
                     return
                 except OffsetConflict as conflict:
                     self._on_failure(conflict)
@@ -273,6 +291,11 @@ class PartitionLeader:
                     self._queue.discard(self)
                     reason, until = self._reported
                     self._reported = (reason, min(until, self._clock.monotonic() + _REPEATED))
+
+
+def _generalise(reason: str) -> str:
+    """The reason without names, numbers and addresses: the same for all partitions that have it."""
+    return _NUMBER.sub("#", reason.rpartition(": ")[2])
 
 
 def _name_error(error: KorvetError) -> Errors:

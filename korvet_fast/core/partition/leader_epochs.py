@@ -1,4 +1,4 @@
-"""Which leader epoch wrote which offsets of a partition (KIP-101): a short rising list of (epoch, first offset)."""
+"""Leader epochs of a partition and the offsets that each wrote (KIP-101): a rising list of (epoch, first offset)."""
 
 from collections.abc import Iterable
 
@@ -23,7 +23,7 @@ class LeaderEpochCache:
         """Begin `epoch` at `offset`: records at and above it are written under this epoch."""
         if epoch > self.last:
             while self.entries and self.entries[-1][1] >= offset:
-                del self.entries[-1]  # that epoch wrote nothing
+                del self.entries[-1]  # the last epoch wrote nothing
             self.entries.append((epoch, offset))
             self.last = epoch
 

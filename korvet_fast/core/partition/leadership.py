@@ -10,18 +10,19 @@ from korvet_fast.errors import Errors
 
 
 class State(Enum):
-    """What this broker is to the partition."""
+    """This broker's role for the partition."""
 
     NOT_LEADER = "NotLeader"
     ACQUIRING = "Acquiring"  # the store is asked for the log
     LEADER = "Leader"
-    RECOVERING = "Recovering"  # it leads, and the store is asked where the log ends
-    REACQUIRING = "Reacquiring"  # it led, and the store is asked whether it still does
+    UNDER_MIN_ISR = "UnderMinIsr"  # this broker leads, and appends are copied to fewer than min.insync.replicas
+    RECOVERING = "Recovering"  # this broker leads, and asks the store where the log ends
+    REACQUIRING = "Reacquiring"  # this broker led, and asks the store whether it still leads
     DELETED = "Deleted"
 
 
 class Event(Enum):
-    """What happens to the partition."""
+    """An event of the partition."""
 
     ACQUIRE = "this broker is to lead"
     ACQUIRED = "log acquired"
@@ -29,7 +30,7 @@ class Event(Enum):
     APPEND_FAILED = "append failed"
     DISOWNED = "append refused by the store"  # another program wrote, or the store does not know of an acquired log
     COPIES_MISSING = "too few copies"  # all that was appended is in the log, and cannot be kept as often as it should
-    HISTORY_CHANGED = "history changed"  # of the store: a failover, a restart that lost records
+    HISTORY_CHANGED = "history changed"  # the store's: a failover, a restart that lost records
     RECOVERED = "end of the log found"  # and everything below it is durable
     FENCED = "acquired by another broker"
     RESIGNED = "leadership given up"
@@ -37,16 +38,17 @@ class Event(Enum):
 
 
 class Operation(Enum):
-    """What may be asked of a partition."""
+    """An operation on a partition, allowed or not."""
 
     READ = "fetch, list offsets, delete records, retention"
-    APPEND = "produce"
+    APPEND = "produce with acks=all"
+    APPEND_HERE = "produce with acks=0 or 1"  # promises nothing of copies
     TELL_EPOCHS = "end of a leader epoch"
     SAVE = "save the snapshot"
 
 
 class Act(Enum):
-    """What is done about an event."""
+    """An action that an event causes."""
 
     NOTHING = "-"
     ASK_FOR_LOG = "the store is asked for the log"
@@ -66,39 +68,33 @@ class Step(NamedTuple):
     then: State
 
 
-_N, _A, _L, _R, _Q, _D = State
+_N, _A, _L, _U, _R, _Q, _D = State
 _Row = tuple[tuple[Act, State], ...]
 _NOTHING: Final[_Row] = tuple((Act.NOTHING, state) for state in State)
 _BUG: Final[_Row] = tuple((Act.BUG, state) for state in State)
 
 
-def _lead(leader: Act, recovering: Act, reacquiring: Act, then: State) -> _Row:
-    """An event that means something only where this broker leads; `then` for all three states."""
-    return (*_NOTHING[:2], (leader, then), (recovering, then), (reacquiring, then), _NOTHING[5])
+def _lead(act: Act, then: State) -> _Row:
+    """An event that means something only where this broker leads; `then` for all four states."""
+    return (*_NOTHING[:2], *[(act, then)] * 4, _NOTHING[6])
 
 
-# For each event: the step in NotLeader, Acquiring, Leader, Recovering, Reacquiring and Deleted.
+# For each event: the step in NotLeader, Acquiring, Leader, UnderMinIsr, Recovering, Reacquiring and Deleted.
 _ROWS: Final[dict[Event, _Row]] = {
     Event.ACQUIRE: ((Act.ASK_FOR_LOG, _A), *_NOTHING[1:]),
     # While the store is asked for the log, leadership may be given up, or the topic deleted.
-    Event.ACQUIRED: (_NOTHING[0], (Act.START, _L), *_BUG[2:5], _NOTHING[5]),
-    Event.ACQUIRE_FAILED: (_NOTHING[0], (Act.ASK_FOR_END, _R), *_BUG[2:5], _NOTHING[5]),
+    Event.ACQUIRED: (_NOTHING[0], (Act.START, _L), *_BUG[2:6], _NOTHING[6]),
+    Event.ACQUIRE_FAILED: (_NOTHING[0], (Act.ASK_FOR_END, _R), *_BUG[2:6], _NOTHING[6]),
     # An append that was under way when this broker stopped leading may fail later: that changes nothing.
-    Event.APPEND_FAILED: (
-        *_NOTHING[:2],
-        (Act.ASK_FOR_END, _R),
-        (Act.ASK_FOR_END, _R),
-        (Act.ASK_FOR_END, _Q),
-        _NOTHING[5],
-    ),
-    Event.DISOWNED: _lead(Act.ASK_FOR_END, Act.ASK_FOR_END, Act.ASK_FOR_END, _Q),
-    # The store says so while it is asked for the end, and says with it that this broker leads.
-    Event.COPIES_MISSING: (*_NOTHING[:3], (Act.WAIT, _R), (Act.WAIT, _R), _NOTHING[5]),
-    Event.HISTORY_CHANGED: _lead(Act.QUEUE, Act.QUEUE, Act.QUEUE, _Q),
-    Event.RECOVERED: (*_BUG[:3], (Act.RESUME, _L), (Act.RESUME, _L), _BUG[5]),
-    Event.FENCED: _lead(Act.LET_GO, Act.LET_GO, Act.LET_GO, _N),
-    Event.RESIGNED: (_NOTHING[0], *[(Act.LET_GO, _N)] * 4, _NOTHING[5]),
-    Event.DELETED: (*[(Act.LET_GO, _D)] * 5, _NOTHING[5]),
+    Event.APPEND_FAILED: (*_NOTHING[:2], *[(Act.ASK_FOR_END, _R)] * 3, (Act.ASK_FOR_END, _Q), _NOTHING[6]),
+    Event.DISOWNED: _lead(Act.ASK_FOR_END, _Q),
+    # The store says so of what it has stored, and says with it that this broker leads and where the log ends.
+    Event.COPIES_MISSING: _lead(Act.WAIT, _U),
+    Event.HISTORY_CHANGED: _lead(Act.QUEUE, _Q),
+    Event.RECOVERED: (*_BUG[:3], *[(Act.RESUME, _L)] * 3, _BUG[6]),
+    Event.FENCED: _lead(Act.LET_GO, _N),
+    Event.RESIGNED: (_NOTHING[0], *[(Act.LET_GO, _N)] * 5, _NOTHING[6]),
+    Event.DELETED: (*[(Act.LET_GO, _D)] * 6, _NOTHING[6]),
 }
 
 TABLE: Final[dict[tuple[State, Event], Step]] = {
@@ -110,16 +106,18 @@ ALLOWS: Final[dict[State, frozenset[Operation]]] = {
     State.NOT_LEADER: frozenset({Operation.SAVE}),  # a save under way: compare-and-set lets it lose to the new leader's
     State.ACQUIRING: frozenset({Operation.SAVE}),
     State.LEADER: _ALL,
-    State.RECOVERING: _ALL - {Operation.APPEND},
-    State.REACQUIRING: _ALL - {Operation.APPEND, Operation.TELL_EPOCHS},
+    State.UNDER_MIN_ISR: _ALL - {Operation.APPEND},
+    State.RECOVERING: _ALL - {Operation.APPEND, Operation.APPEND_HERE},
+    State.REACQUIRING: _ALL - {Operation.APPEND, Operation.APPEND_HERE, Operation.TELL_EPOCHS},
     State.DELETED: frozenset(),
 }
 
-# What an operation that is not allowed is answered with. While it recovers, what the failure says, if that says more.
+# The errors of operations that are not allowed. While the partition recovers, the failure itself, if it says more.
 ERRORS: Final[dict[State, Errors]] = {
     State.NOT_LEADER: Errors.NOT_LEADER_OR_FOLLOWER,
     State.ACQUIRING: Errors.NOT_LEADER_OR_FOLLOWER,
     State.LEADER: Errors.NONE,
+    State.UNDER_MIN_ISR: Errors.NOT_ENOUGH_REPLICAS,
     State.RECOVERING: Errors.KAFKA_STORAGE_ERROR,
     State.REACQUIRING: Errors.NOT_LEADER_OR_FOLLOWER,
     State.DELETED: Errors.UNKNOWN_TOPIC_OR_PARTITION,
@@ -136,9 +134,10 @@ class Refusal(NamedTuple):
 class Leadership:
     """The present state of one partition.
 
-    `refusal`: why no append is taken; None in `LEADER`, and only there. `leads`: whether reads are answered. `epoch`:
-    the leader epoch, -1 before the log was acquired for the first time. `steps` counts what happened: what was found
-    out before the last step may be out of date. Appends and reads look at the attributes, so they are plain.
+    `refusal`: why an append with acks=all is not taken, and mostly no other; None in `LEADER`, and only there. `leads`:
+    whether reads are answered. `epoch`: the leader epoch, -1 before the log was acquired for the first time. `steps`
+    counts what happened: what was found out before the last step may be out of date. Appends and reads look at the
+    attributes, so they are plain.
     """
 
     __slots__ = ("epoch", "leads", "refusal", "state", "steps")
@@ -170,6 +169,11 @@ class Leadership:
         elif detail and not (before is state is State.REACQUIRING):
             self.refusal = Refusal(error if state is State.RECOVERING and error else ERRORS[state], detail)
         return act
+
+    @property
+    def knows_end(self) -> bool:
+        """Whether this broker leads and it is certain where the log ends."""
+        return self.state is State.LEADER or self.state is State.UNDER_MIN_ISR
 
     def may(self, operation: Operation) -> bool:
         """Whether the present state allows it."""

@@ -21,6 +21,7 @@ from korvet_fast.types import INLINE_EXPANDED, UNPACKS_TO_MUCH, Buffer
 _EXPANDED: Final = 1 << 30  # bytes that wrappers may decompress to; on their way in they were bounded more tightly
 _PAGE: Final = 8 << 20  # bytes of batches read at a time for an answer of 0.7
 _SPARE: Final = 4096  # bytes read beyond what is asked for: batches and records have headers
+_SHORT: Final = 64 << 10  # bytes that are cheaper to copy than to keep with the whole page they are in
 _BEGIN: Final = SegmentLimits(0, 1 << 62)  # the store begins a new segment with this append, and
 _GO_ON: Final = SegmentLimits(1 << 62, 1 << 62)  # with this one not
 _ALL: Final = -1  # acks: clients see what is durable
@@ -87,7 +88,7 @@ class LegacyPartition(Partition):
         at = self.log.end
         self.segment_limits = _BEGIN if begins else _GO_ON
         appended = super().append(data, summary, acks, now)
-        if self.log.end != at:  # it was no repetition
+        if self.log.end != at:  # the batch was no repetition
             self.segments.note(at, self.log.end, now, begins=begins)
             if begins:
                 self.saver.save_soon()
@@ -134,16 +135,38 @@ class LegacyPartition(Partition):
         parts: list[Buffer] = []
         at = start
         while at < end:
-            page = await super().read_copied(at, min(end - at + (end - at >> 3) + _SPARE, _PAGE))
+            page = await self._read_stored(at, end)
             try:
-                data = down_convert(_join(page.data), at, end)
+                made = down_convert(page, at, end)
             except CodecError as error:
                 raise KorvetError(Errors.CORRUPT_MESSAGE, f"{self.name} at {at}: {error}") from error
-            if not data:
+            if not made:
                 break
-            parts.append(data)
-            at += len(data)
+            # A view keeps all of its page, which may be a batch of a MiB for a byte that was asked for.
+            short = made < _SHORT or made < len(page) // 2
+            parts.append(bytes(page[:made]) if short else page[:made])
+            at += made
         return parts
+
+    async def _read_stored(self, start: int, end: int) -> memoryview:
+        """Batches of one segment, from that with position `start` about as far as `end`; they may be written over.
+
+        Raises as `Partition.read_copied`.
+        """
+        self.check_offset(start)
+        limit = self.high_watermark.offset
+        if start >= limit:
+            return memoryview(bytearray())
+        edge = self.segments.find_edge(start)
+        wanted = end - start
+        page = await self.log.opened.read(
+            start,
+            min(wanted + (wanted >> 3) + _SPARE, _PAGE),
+            limit if edge is None else min(limit, edge),
+            copy=True,
+        )
+        view = memoryview(page.data[0] if len(page.data) == 1 else bytearray().join(page.data))
+        return memoryview(bytearray(view)) if view.readonly else view
 
 
 def _join(parts: list[Buffer]) -> Buffer:

@@ -30,8 +30,8 @@ class PartitionLog:
 
     Below `start`, offsets from `removed` on may be read too: nothing ever was there, so nothing is missed. From
     `gap_start` to `gap_end` there are no records. `inherited_end`: where the log ended when this broker acquired it.
-    `entries_layout`: every record is an entry of its own, and other programs may write too. `opened`: the log in the
-    store, from the first acquisition on.
+    `refreshed_at`: the monotonic time at which the bounds were read. `entries_layout`: every record is an entry of its
+    own, and other programs may write too. `opened`: the log in the store, from the first acquisition on.
     """
 
     opened: OpenedLog
@@ -41,7 +41,9 @@ class PartitionLog:
         "_draining",
         "_inherited_records_end",
         "_leadership",
-        "_refreshed_at",
+        "_losses",
+        "_lost",
+        "_report",
         "_store",
         "_tasks",
         "_unsubscribe",
@@ -55,6 +57,7 @@ class PartitionLog:
         "inherited_end",
         "name",
         "opened",
+        "refreshed_at",
         "removed",
         "size",
         "start",
@@ -77,11 +80,14 @@ class PartitionLog:
         self.epochs = epochs
         self.inherited_end = self._inherited_records_end = 0
         self.gap_start, self.gap_end = NOWHERE, 0
-        self._refreshed_at = 0.0
+        self.refreshed_at = 0.0
         self._leadership = leadership
         self._store = given.store
         self._clock = given.clock
         self._tasks = given.tasks
+        self._report = given.log
+        self._losses = given.losses
+        self._lost = 0  # below it, what was lost while this broker leads is told
         self._draining = given.draining
         self._unsubscribe: Callable[[], None] | None = None  # the store is to tell when another program has written
 
@@ -144,14 +150,15 @@ class PartitionLog:
         """
         self.start, self.end, self.size, self.removed = bounds.start, bounds.end, bounds.size, bounds.removed
         self.inherited_end, self._inherited_records_end = bounds.end, records_end
+        self._lost = bounds.lost
         self.gap_start, self.gap_end = records_end, bounds.end
-        self._refreshed_at = self._clock.monotonic()
+        self.refreshed_at = self._clock.monotonic()
         self.high_watermark.reset(min(max(self.high_watermark.offset, bounds.durable), bounds.end))
         self._await_durable()
 
     async def refresh_bounds(self, fresh: float = FRESH) -> None:
         """Read the bounds from the store, as other programs may have written; at most once in `fresh` seconds."""
-        if self.entries_layout and self._leadership.leads and self._clock.monotonic() - self._refreshed_at >= fresh:
+        if self.entries_layout and self._leadership.leads and self._clock.monotonic() - self.refreshed_at >= fresh:
             self.observe(await self._store.bounds(self.name))
 
     def observe(self, bounds: Bounds) -> None:
@@ -159,9 +166,9 @@ class PartitionLog:
 
         While it is not certain where the log ends, nothing is done: recovery asks for the bounds itself.
         """
-        if self._leadership.refusal is not None:
+        if not self._leadership.knows_end:
             return
-        self._refreshed_at = self._clock.monotonic()
+        self.refreshed_at = self._clock.monotonic()
         self._take(bounds)
         if bounds.end <= self.end:
             self.high_watermark.advance(min(bounds.durable, self.end))
@@ -210,30 +217,43 @@ class PartitionLog:
         try:
             await self.refresh_bounds(0.0)
         except StoreError as error:
-            logger.warning("%s: what another program wrote cannot be seen: %s", self.name, error.detail)
+            text = f"{self.name}: what another program wrote cannot be seen: {error.detail}"
+            self._report.warn("other programs' records", text)
         self.high_watermark.wake()
 
     # -- taking away ---------------------------------------------------------------------------------------------
 
     async def delete_records(self, offset: int) -> None:
         """Delete the records below `offset`, which is not above the high watermark. Raises `StoreError`."""
-        if offset > self.start:
+        if (start := self.start) < offset:
             try:
                 self._take(await self._store.delete_records(self.name, offset))
+                logger.info("%s: a client deleted records, from offset %d to below %d", self.name, start, self.start)
             except StoreError:
                 self._take(await self._store.bounds(self.name))  # some of them may be gone
                 raise
 
     async def apply_retention(self) -> None:
-        """Delete what the topic's retention lets go. Raises `StoreError`."""
+        """Delete what the topic's retention lets go, and log that. Raises `StoreError`."""
         ms, size = self.config.retention_ms, self.config.retention_bytes
-        if self._leadership.leads and self.end > self.start and (ms >= 0 or size >= 0):
+        if not self._leadership.leads or self.end <= self.start:
+            return
+        if ms >= 0 or size >= 0:
             older_than = self._clock.wall() - ms if ms >= 0 else None
             larger_than = size if size >= 0 else None
+            start, before = self.start, self.size
             self._take(await self._store.apply_retention(self.name, older_than=older_than, larger_than=larger_than))
+            if self.start > start:
+                text = "%s: retention (%d ms, %d bytes) removed offsets %d to below %d, %.1f MB; %.1f MB are left"
+                logger.info(text, self.name, ms, size, start, self.start, (before - self.size) / 1e6, self.size / 1e6)
+        elif self.is_shared:
+            self.observe(await self._store.bounds(self.name))  # another program may have deleted the log
 
     def _take(self, bounds: Bounds) -> None:
         """Take over size and start from the bounds; the start never moves back."""
+        if bounds.lost > self._lost:
+            self._losses.report(self.name, max(self.start, self._lost), bounds.lost)
+            self._lost = bounds.lost
         self.size = bounds.size
         self.removed = max(self.removed, bounds.removed)
         if bounds.start > self.start:

@@ -24,17 +24,17 @@ from korvet_fast.store.types import Appending, OffsetConflict, ReadResult, Recor
 from korvet_fast.types import LATEST
 
 SAVE_EVERY = 64 << 20  # bytes appended between two saves of the snapshot
-_make: Final = tuple.__new__  # of a NamedTuple, in half the time: once for each partition of each produce
+_make: Final = tuple.__new__  # makes a NamedTuple in half the time: once for each partition of each produce
 
 
 class AssignedOffset(NamedTuple):
-    """Where a batch went. `log_append_time` in ms, -1 if the records keep their own times."""
+    """The result of an append. `log_append_time` in ms, -1 if the records keep their own times."""
 
     base_offset: int
     log_append_time: int
 
 
-# What `_native.validate_batch` says of a batch: bytes, records, largest time in ms, special flags, sequence.
+# The result of `_native.validate_batch` for a batch: bytes, records, largest time in ms, special flags, sequence.
 BatchSummary: TypeAlias = tuple[int, int, int, int, ProducerSequence | None]
 
 # The two fields of `AssignedOffset`, the start of the log, and a future.
@@ -142,7 +142,7 @@ class Partition:
         """
         leadership = self.leadership
         if leadership.refusal is not None:
-            self.leader.refuse()
+            self.leader.refuse_append(acks)
         config, log = self.config, self.log
         size, count, time, flags, sequence = summary
         if size > config.max_batch_bytes:
@@ -280,7 +280,7 @@ class Partition:
         Other programs may have written; and another broker may lead by now, and have gone on above that end.
         """
         await self.log.refresh_bounds()
-        if offset > self.log.end and self.leadership.refusal is None:
+        if offset > self.log.end and self.leadership.knows_end:
             await self.leader.verify_end()
         self.check_offset(offset)
 
@@ -317,7 +317,7 @@ class Partition:
             raise KorvetError(ERRORS[State.DELETED], f"{self.name} was deleted")
         if not self.leadership.leads:
             raise KorvetError(ERRORS[State.NOT_LEADER], f"{self.name} is not led here")
-        if offset > self.log.end and self.leadership.refusal is not None:
+        if offset > self.log.end and not self.leadership.knows_end:
             # Others may have led it since this broker knew its end: a consumer that is told so would begin anew.
             raise KorvetError(ERRORS[State.NOT_LEADER], f"it is not known where {self.name} ends")
         raise KorvetError(

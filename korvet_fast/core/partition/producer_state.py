@@ -7,7 +7,7 @@ A sequence number counts records of one producer id, from 0 to 2^31-1 and then f
 import struct
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -21,7 +21,7 @@ _ROOM: Final = 512  # bytes that a table may take for each of its entries: four 
 _SMALL: Final = 4096  # bytes of a table that are not worth the trouble
 _COUNTABLE = 1 << 30  # half of the numbers: beyond it, before and after cannot be told apart
 
-# Of a batch (`_native.Batch.producer_sequence`): producer id, its epoch, the first sequence number, how many records.
+# A batch's (`_native.Batch.producer_sequence`): producer id, its epoch, the first sequence number, the record count.
 ProducerSequence: TypeAlias = tuple[int, int, int, int]
 
 
@@ -36,15 +36,15 @@ class BatchMetadata(NamedTuple):
 
 
 class Producer:
-    """What one producer sent last to one partition, and the sequence that follows.
+    """The last batches that one producer sent to one partition, and the sequence that follows.
 
     `batches`: the numbers of a `BatchMetadata` for each of its last batches, oldest first. `before` counts sequences
-    stored, without a gap, ahead of those. `owner`: where its partition finds it by its id.
+    stored, without a gap, ahead of those. `owner`: the state of its partition.
     """
 
     __slots__ = ("batches", "before", "epoch", "following", "id", "owner", "seen")
 
-    def __init__(self, identity: int, epoch: int, seen: float, owner: "dict[int, Producer]") -> None:
+    def __init__(self, identity: int, epoch: int, seen: float, owner: "ProducerState") -> None:
         self.id = identity
         self.owner = owner
         self.begin(epoch)
@@ -62,12 +62,15 @@ class ProducerLimit:
 
     A segmented LRU. Who has sent one batch is on probation, and is forgotten first; who has sent more is protected,
     up to seven eighths of all. So ids that are made up for one batch each cannot displace producers at work.
+
+    `on_forget` is called with the log and the id of each producer that is forgotten as it is silent, or one too many.
     """
 
-    __slots__ = ("_probation", "_protected", "most")
+    __slots__ = ("_on_forget", "_probation", "_protected", "most")
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MOST, on_forget: Callable[[str, int], None] | None = None) -> None:
         self.most = most
+        self._on_forget = on_forget
         self._probation: OrderedDict[Producer, None] = OrderedDict()  # in both, who was heard of last comes last
         self._protected: OrderedDict[Producer, None] = OrderedDict()
 
@@ -76,11 +79,10 @@ class ProducerLimit:
 
     def enter(self, producer: Producer) -> None:
         """Add a producer that sent its first batch; forget the oldest beyond `most`."""
-        producer.owner[producer.id] = producer
         self._probation[producer] = None
         while len(self) > self.most:
             oldest, _ = (self._probation or self._protected).popitem(last=False)
-            _take_out(oldest.owner, oldest.id)
+            self._forget(oldest)
 
     def hear(self, producer: Producer) -> None:
         """A producer sent one more batch."""
@@ -93,10 +95,24 @@ class ProducerLimit:
             oldest, _ = self._protected.popitem(last=False)
             self._probation[oldest] = None
 
+    def expire(self, producer: Producer) -> None:
+        """Forget a producer that was silent for long."""
+        self._take_out(producer)
+        self._forget(producer)
+
     def leave(self, producer: Producer) -> None:
-        """Forget a producer."""
-        _take_out(producer.owner, producer.id)
+        """Remove a producer whose batches are not in the log, or whose log is led here no more."""
+        self._take_out(producer)
+        producer.owner.drop(producer.id)
+
+    def _take_out(self, producer: Producer) -> None:
         _take_out(self._protected if producer in self._protected else self._probation, producer)
+
+    def _forget(self, producer: Producer) -> None:
+        owner = producer.owner
+        owner.drop(producer.id)
+        if self._on_forget is not None:
+            self._on_forget(owner.log, producer.id)
 
 
 def _take_out(table: dict[Any, Any], key: object) -> None:
@@ -111,10 +127,11 @@ def _take_out(table: dict[Any, Any], key: object) -> None:
 class ProducerState:
     """All producers of one partition. `check` judges a batch before its append, `add` remembers it afterwards."""
 
-    __slots__ = ("_known", "_limit")
+    __slots__ = ("_known", "_limit", "log")
 
-    def __init__(self, limit: ProducerLimit | None = None) -> None:
-        """`limit`: shared with other partitions."""
+    def __init__(self, limit: ProducerLimit | None = None, log: str = "") -> None:
+        """`limit`: shared with other partitions. `log`: the name of the partition's log."""
+        self.log = log
         self._known: dict[int, Producer] = {}
         self._limit = ProducerLimit() if limit is None else limit
 
@@ -162,7 +179,7 @@ class ProducerState:
         producer_id, epoch, first, count = sequence
         known = self._known.get(producer_id)
         if known is None:
-            known = Producer(producer_id, epoch, seen, self._known)
+            known = self._known[producer_id] = Producer(producer_id, epoch, seen, self)
             self._limit.enter(known)
         else:
             self._limit.hear(known)
@@ -183,14 +200,20 @@ class ProducerState:
             while batches and batches[-_FIELDS + 2] >= offset:
                 known.following = batches[-_FIELDS]
                 del batches[-_FIELDS:]
-            # Of whom nothing else is in the log, nothing is known; but a new epoch begins at 0, also the second time.
+            # A producer with nothing else in the log is unknown; but a new epoch begins at 0, also the second time.
             if not (batches or known.before or known.epoch):
                 self._limit.leave(known)
 
     def expire(self, before: float) -> None:
         """Forget the producers last seen earlier than `before`."""
         for known in [known for known in self._known.values() if known.seen < before]:
-            self._limit.leave(known)
+            self._limit.expire(known)
+        if not self._known:
+            self._known.clear()  # its room too
+
+    def drop(self, producer_id: int) -> None:
+        """Remove a producer that the limit has removed."""
+        _take_out(self._known, producer_id)
 
     def clear(self) -> None:
         """Forget all of them."""
@@ -218,7 +241,7 @@ class ProducerState:
         self.clear()
         numbers: Iterator[int] = iter(struct.unpack(f"<{len(data) // 8}q", data))
         for producer_id in numbers:
-            known = Producer(producer_id, next(numbers), seen, self._known)
+            known = self._known[producer_id] = Producer(producer_id, next(numbers), seen, self)
             known.before, many = next(numbers), next(numbers)
             known.batches = list(islice(numbers, _FIELDS * many))
             known.following = (known.batches[1 - _FIELDS] + 1) % _WRAP if many else next(numbers)

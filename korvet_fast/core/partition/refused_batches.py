@@ -15,12 +15,12 @@ from korvet_fast.errors import Errors, KorvetError
 
 MOST: Final = 1000  # partitions and producers remembered for one connection
 _WRAP: Final = 1 << 31
-_PRODUCER = Struct(">qhi")  # of a batch: its producer's id, the epoch, and the first sequence
+_PRODUCER = Struct(">qhi")  # a batch's producer id, producer epoch and first sequence
 _PRODUCER_AT: Final = 43
 
 
 class RefusedBatches:
-    """Of one connection: the first batch refused, by partition and producer. Beyond `most` the oldest are forgotten."""
+    """The first batch that was refused of each partition and producer, on one connection; at most `most` are kept."""
 
     __slots__ = ("_last", "_most")
 

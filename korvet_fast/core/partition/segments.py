@@ -39,7 +39,7 @@ class Segments:
         """There was an append from `base` to `end`. `begins`: in a new segment; so does what lies behind a gap."""
         rows = self._rows
         while rows and rows[-1][0] > base:
-            del rows[-1]  # what was appended there before was lost
+            del rows[-1]  # the batches appended there before were lost
         if begins or not rows or base > self.end:
             rows.append((base, time, time))
         else:
@@ -48,7 +48,7 @@ class Segments:
         self.end = end
 
     def find_edge(self, offset: int) -> int | None:
-        """Where the segment after the one that holds `offset` starts; None if that is the last one."""
+        """The start of the segment after the one that holds `offset`; None if that is the last one."""
         return next((start for start, _, _ in self._rows if start > offset), None)
 
     def find_offsets(self, time: int, most: int, start: int, visible: int, now: int) -> list[int]:

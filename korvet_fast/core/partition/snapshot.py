@@ -33,7 +33,7 @@ class PartitionSnapshot:
         self._saved: bytes | None = ABSENT
         self.saved_end = 0
         self.epochs = LeaderEpochCache()
-        self.producers = ProducerState(limit)
+        self.producers = ProducerState(limit, log)
         self.segments = segments
 
     @property

@@ -13,7 +13,7 @@ from korvet_fast.errors import CodecError, KorvetError, forget_frames
 NO_ERROR: Final = 0
 _MANY = 200  # partitions between two looks at the clock
 
-# Of one partition: its index, the error, base offset, log append time in ms, start of the log. What is not known is -1.
+# One partition's result: index, error, base offset, log append time in ms, log start offset; -1 where unknown.
 #
 # `NO_ERROR` is what Kafka writes for success, so that its rows are outcomes as they are.
 Outcome: TypeAlias = tuple[int, KorvetError | Literal[0], int, int, int]

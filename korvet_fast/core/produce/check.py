@@ -23,7 +23,7 @@ _ZSTD = 4
 Records: TypeAlias = bytearray | memoryview
 Checked: TypeAlias = tuple[Records, BatchSummary]
 
-# What `validate_batch` finds. CORRUPT_MESSAGE makes a client send again, because the bytes may have been
+# The errors for `validate_batch`'s findings. CORRUPT_MESSAGE makes a client send again, because the bytes may have been
 # damaged on the way; INVALID_RECORD tells it that its batch is wrong and stays wrong.
 CODEC_ERRORS: Final[dict[str, Errors]] = {
     "TRUNCATED": Errors.CORRUPT_MESSAGE,

@@ -116,7 +116,7 @@ class _Produce:
         self._refuse = refuse
         self.failed = False
         self.pending: list[PendingAppend] = []
-        # Where others have to be appended first, it waits for them.
+        # The batch waits for others that have to be appended first.
         self.turn = ProduceTurn(session) if session.last_produce is not None else None
 
     async def append_all(self, topics: Sequence[tuple[str, Sequence[Batch]]], results: list[list[Outcome]]) -> None:
@@ -155,7 +155,7 @@ class _Produce:
                 else:
                     heavy = is_heavy(partition, data, self._zstd)
                     if heavy or self.turn is not None:
-                        light = 0  # what comes behind it waits for its turn too
+                        light = 0  # the requests behind this one wait for their turn too
                         self._put_off(index, partition, data, heavy, outcomes)
                         continue
                     assert data is not None

@@ -1,4 +1,4 @@
-"""Who leads the metadata log: what this broker promised, and how it comes to lead when it was named.
+"""The leader of the metadata log: this broker's promise, and its election when an operator names it.
 
 Nobody is elected without an operator's word. A broker only takes up again, under a new epoch, what it led last; the one
 that leads first is the one with the lowest id.
@@ -7,7 +7,8 @@ that leads first is the one with the lowest id.
 import asyncio
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
 
 from korvet_fast.core.replication.metadata_log import MetadataLog
 from korvet_fast.core.replication.peers import NotCarriedOut, Peers, Vote, VoteRequest
@@ -18,22 +19,33 @@ from korvet_fast.store.types import OffsetConflict
 
 logger = logging.getLogger(__name__)
 
+_MOMENT = 1.0  # seconds that the others have when most have answered
 _KEY = "vote"  # in this broker's own store: the highest epoch that it knows of, and who leads under it
 
 
 class Election:
-    """`open`; then `leader` is whom this broker follows. `voters`: the ids of all brokers."""
+    """`open`; then `leader` is whom this broker follows. `voters`: the ids of all brokers; `start` runs a task."""
 
-    def __init__(self, own: int, voters: Sequence[int], log: MetadataLog, store: KeyStore, peers: Peers) -> None:
+    def __init__(
+        self,
+        own: int,
+        voters: Sequence[int],
+        log: MetadataLog,
+        store: KeyStore,
+        peers: Peers,
+        start: Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"],
+    ) -> None:
         self._own = own
         self._voters = voters
         self._log = log
         self._store = store
         self._peers = peers
+        self._start = start
         self._voter = Voter(-1, min(voters))
         self._saved: bytes | None = None
         self._is_open = False
         self._campaigning = asyncio.Lock()
+        self._asking: set[asyncio.Task[None]] = set()  # who has not answered yet
         self._saving = asyncio.Lock()  # held from a promise until it is on disk
 
     @property
@@ -48,7 +60,7 @@ class Election:
 
     @property
     def position(self) -> LogPosition:
-        """How far this broker's copy is."""
+        """The end of this broker's copy."""
         return LogPosition(self._log.replica.epochs.last, self._log.replica.end)
 
     async def open(self) -> None:
@@ -57,6 +69,11 @@ class Election:
         if self._saved is not None:
             self._voter = Voter(**json.loads(self._saved))
         self._is_open = True
+
+    def close(self) -> None:
+        """Wait for nobody any more."""
+        for task in self._asking:
+            task.cancel()
 
     async def _save(self) -> None:
         packed = json.dumps({"epoch": self._voter.epoch, "leader": self._voter.leader}).encode()
@@ -96,12 +113,18 @@ class Election:
     async def become_leader(self, *, unclean: bool = False) -> str:
         """Lead the metadata log if most brokers agree; returns why not, or "". Raises `StoreError`.
 
-        Returns when what was there before is settled.
+        An operator named this broker. Returns when what was there before is settled.
         """
         async with self._campaigning:  # this broker may be trying already to take up what it led last
             if self._is_leading:
                 await self.ask_who_leads()  # nobody tells a leader that was cut off of the next one
             return "" if self._is_leading else await self._campaign(unclean=unclean)
+
+    async def resume_leading(self) -> str:
+        """As `become_leader`, but only while nobody named another broker."""
+        async with self._campaigning:
+            await self.ask_who_leads()
+            return "" if self._is_leading or self.leader != self._own else await self._campaign(unclean=False)
 
     @property
     def _is_leading(self) -> bool:
@@ -131,7 +154,7 @@ class Election:
             return "another broker was named meanwhile: try again"
         return ""
 
-    def _count(self, votes: dict[int, Vote], request: VoteRequest) -> str:
+    def _count(self, votes: Mapping[int, Vote], request: VoteRequest) -> str:
         promises = {voter: vote.promise for voter, vote in votes.items()}
         promises[self._own] = Promise(True, request.epoch, request.position)
         if is_elected(promises, len(self._voters)):
@@ -139,15 +162,34 @@ class Election:
         return explain_defeat(promises, len(self._voters), request.position)
 
     async def _collect(self, request: VoteRequest) -> dict[int, Vote]:
-        """The votes of all others that answer; who follows a later leader than this one is believed."""
-        others = [voter for voter in self._voters if voter != self._own]
-        answers = await asyncio.gather(*(self._peers.vote(voter, request) for voter in others), return_exceptions=True)
-        votes = {}
-        for voter, answer in zip(others, answers, strict=True):
-            if isinstance(answer, Vote):
-                votes[voter] = answer
-                if not answer.promise.granted and answer.promise.epoch > self._voter.epoch:
-                    await self.learn_leader(answer.leader, answer.promise.epoch)
-            elif not isinstance(answer, StoreError):
-                raise answer
-        return votes
+        """The votes that decide. Who hangs is waited for no longer than a moment behind most of the others."""
+        votes: dict[int, Vote] = {}
+        asking = {self._start(self._ask(voter, request, votes)) for voter in self._voters if voter != self._own}
+        self._asking |= asking
+        for task in asking:
+            task.add_done_callback(self._asking.discard)
+        while asking and not self._is_decided(votes, request):
+            moment = _MOMENT if self._is_majority(votes) else None
+            done, asking = await asyncio.wait(asking, timeout=moment, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                break
+        return dict(votes)
+
+    async def _ask(self, voter: int, request: VoteRequest, votes: dict[int, Vote]) -> None:
+        """Ask one for its vote; who follows a later leader than this broker is believed, however late it says so."""
+        try:
+            vote = await self._peers.vote(voter, request)
+            votes[voter] = vote
+            if not vote.promise.granted and vote.promise.epoch > self._voter.epoch:
+                await self.learn_leader(vote.leader, vote.promise.epoch)
+        except StoreError as error:
+            logger.debug("broker %d gives no vote: %s", voter, error.detail)
+
+    def _is_majority(self, votes: Mapping[int, Vote]) -> bool:
+        """Whether more than half of all brokers have answered, this one included."""
+        return len(votes) + 1 > len(self._voters) // 2
+
+    def _is_decided(self, votes: Mapping[int, Vote], request: VoteRequest) -> bool:
+        if request.epoch < 0:  # only to learn who leads
+            return self._is_majority(votes)
+        return not self._count(votes, request)

@@ -15,17 +15,18 @@ from korvet_fast.errors import NONE, Errors, StoreError
 
 logger = logging.getLogger(__name__)
 
-LONGEST_WAIT_MS = 500  # that a leader may wait for more
+LONGEST_WAIT_MS = 500  # ms that a leader may wait for more
 _AGAIN = 0.1  # seconds after a failure
 
-# Which broker is asked, and for which logs; an empty list: for nothing, at this moment.
+# The broker to ask, and the logs to ask for; an empty list: for nothing, at this moment.
 FindLogs = Callable[[], tuple[int, Sequence[Replica]]]
 
 
 class Fetcher:
     """Copies logs from one broker until it is stopped. `wait_ms`: that the broker may wait for more.
 
-    `on_leader` is told of whom others say that they lead a log. `reached`: whether the broker answered the last time.
+    `on_leader` is told of whom others say that they lead a log. `rate`: of logs that catch up, which it copies then,
+    bytes a second. `reached`: whether the broker answered the last time.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Fetcher:
         find: FindLogs,
         wait_ms: int = LONGEST_WAIT_MS,
         on_leader: Callable[[FetchedLog], None] = lambda _: None,
+        rate: int | None = None,
     ) -> None:
         self.reached = False
         self._peers = peers
@@ -42,6 +44,8 @@ class Fetcher:
         self._find = find
         self._wait_ms = wait_ms
         self._on_leader = on_leader
+        self._rate = rate
+        self._copied = 0  # bytes
         self._changed = asyncio.Event()
         self._complaint = ""
 
@@ -57,6 +61,7 @@ class Fetcher:
             if not replicas:
                 await self._changed.wait()
                 continue
+            began, self._copied = self._clock.monotonic(), 0
             try:
                 moved = await self.fetch(broker, replicas)
                 self.reached, self._complaint = True, ""
@@ -67,6 +72,8 @@ class Fetcher:
                     logger.warning("broker %d: %s", broker, error.detail)
             if not moved:
                 await self._clock.sleep(_AGAIN)
+            elif self._rate is not None and self._copied:
+                await self._clock.sleep(max(0.0, began + self._copied / self._rate - self._clock.monotonic()))
 
     async def fetch(self, broker: int, replicas: Sequence[Replica]) -> bool:
         """Copy once. Returns whether the broker leads any of these logs. Raises `StoreError`."""
@@ -77,7 +84,7 @@ class Fetcher:
         if not ready:
             return False
         positions = [FetchPosition(one.name, one.state.epoch, one.state.end) for one in ready]
-        answers = await self._peers.fetch(broker, positions, self._wait_ms)
+        answers = await self._peers.fetch(broker, positions, self._wait_ms, catching_up=self._rate is not None)
         by_name = {one.log: one for one in answers}
         rows = [
             (replica, position, by_name[replica.name])
@@ -94,7 +101,9 @@ class Fetcher:
             for one in replicas
             if one.state.asking is not None
         ]
-        answers = {one.log: one for one in await self._peers.find_epoch_ends(broker, asked)}
+        answers = {
+            one.log: one for one in await self._peers.find_epoch_ends(broker, asked, catching_up=self._rate is not None)
+        }
         for replica, request in zip(replicas, asked, strict=True):
             answer = answers.get(request.log)
             if answer is not None and answer.error is NONE:
@@ -102,8 +111,8 @@ class Fetcher:
 
     async def _take(self, row: tuple[Replica, FetchPosition, FetchedLog]) -> None:
         replica, position, answer = row
-        if replica.progress is not None or replica.state.epoch != position.epoch:
-            return  # another leadership has begun meanwhile
+        if replica.progress is not None or (replica.state.epoch, replica.end) != (position.epoch, position.offset):
+            return  # another leadership has begun meanwhile, or the other fetcher of this broker has the log now
         if answer.error == Errors.OFFSET_OUT_OF_RANGE:
             if answer.start > position.offset:
                 await replica.restart(answer.start)
@@ -115,5 +124,7 @@ class Fetcher:
             self._on_leader(answer)
         else:
             for records in answer.records:
-                await replica.copy(position.epoch, replica.state.end, records)
+                if not await replica.copy(position.epoch, replica.state.end, records):
+                    return
+                self._copied += len(records)
             await replica.follow_leader_log(answer.start, answer.high_watermark)

@@ -13,10 +13,11 @@ _NOBODY = -1
 class FollowerState:
     """`asking`: the epoch whose end the leader is asked for; None: it is time to fetch from `end`.
 
-    `epochs` is the history of the follower's own log, which ends at `end`. `high_watermark`: as the leader told it.
+    `epochs` is the history of the follower's own log, which ends at `end`. `high_watermark`: as the leader told it, but
+    not above `end`; `target`: not cut off there, -1 before a leader told any.
     """
 
-    __slots__ = ("asking", "end", "epoch", "epochs", "high_watermark", "leader")
+    __slots__ = ("asking", "end", "epoch", "epochs", "high_watermark", "leader", "target")
 
     def __init__(self, epochs: LeaderEpochCache, end: int, high_watermark: int, epoch: int = -1) -> None:
         """`epoch`: the highest under which this broker knows that somebody led."""
@@ -25,6 +26,7 @@ class FollowerState:
         self.epochs = epochs
         self.end = end
         self.high_watermark = high_watermark
+        self.target = -1
         self.asking: int | None = None
 
     def follow_leader(self, leader: int, epoch: int) -> bool:
@@ -81,11 +83,12 @@ class FollowerState:
         return epoch == self.epoch and self.asking is None and offset == self.end
 
     def appended(self, end: int) -> None:
-        """What was fetched is in the log, which now ends at `end`."""
+        """The fetched batches are in the log, which now ends at `end`."""
         self.end = end
 
     def learn_watermark(self, high_watermark: int) -> bool:
         """The leader told its high watermark; returns whether this one's moved. It never goes back."""
+        self.target = high_watermark
         reached = min(high_watermark, self.end)
         if reached <= self.high_watermark:
             return False

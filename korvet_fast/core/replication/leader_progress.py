@@ -1,4 +1,4 @@
-"""What the leader of a log knows of its followers: how far they are, who is in sync, what is safe. Pure.
+"""The leader's record of its followers: their ends, the in-sync replicas, the high watermark. Pure.
 
 In sync is who keeps up; the high watermark is the least log end of those in sync. A change of who is in sync counts
 when the metadata log has it. Until then the leader waits for both the former and the new members (KIP-497), so that
@@ -101,11 +101,11 @@ class LeaderProgress:
         return replica in self._followers
 
     def find_end(self, replica: int) -> int:
-        """How far a replica is; -1 while that is not known."""
+        """The end of a replica; -1 while it is not known."""
         return self.end if replica == self._own else self._followers[replica].end
 
     def propose(self, now: float) -> frozenset[int] | None:
-        """Who should be in sync from now on; None if that is as it is, or a change is pending."""
+        """The new in-sync replicas; None if nothing changes, or a change is pending."""
         if self.pending is not None:
             return None
         keeps_up = {replica for replica, follower in self._followers.items() if self._keeps_up(replica, follower, now)}
@@ -115,7 +115,7 @@ class LeaderProgress:
     def _keeps_up(self, replica: int, follower: FollowerProgress, now: float) -> bool:
         recent = now - follower.caught_up_at <= self._limits.seconds
         if replica in self.isr:
-            # Who went back has lost what it had said to have: it may not lead.
+            # A replica that went back has lost records that it had confirmed: it may not lead.
             return recent and (follower.end == _UNKNOWN or follower.end >= self.high_watermark)
         return recent and follower.end >= self.high_watermark and follower.end + self._limits.records >= self.end
 

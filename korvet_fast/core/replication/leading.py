@@ -1,14 +1,14 @@
-"""What the leader of logs does for its followers: it answers their fetches, and says where its epochs end."""
+"""The leader's side of replication: answers followers' fetches, and tells where leader epochs end."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 
 from korvet_fast.core.clock import Clock
-from korvet_fast.core.replication.peers import METADATA_LOG, EpochEnd, EpochRequest, FetchedLog, FetchPosition
+from korvet_fast.core.replication.peers import EpochEnd, EpochRequest, FetchedLog, FetchPosition
 from korvet_fast.core.replication.replica import OutOfRange, Replica
 from korvet_fast.errors import Errors
 
-_LOG_BYTES = 1 << 20  # of one log in an answer, about
+_LOG_BYTES = 1 << 20  # bytes of one log in an answer, about; more where few logs are asked for
 _ANSWER_BYTES = 8 << 20
 
 
@@ -39,10 +39,14 @@ class LeaderSide:
         self._clock = clock
         self._find_leader = find_leader
         self._on_fetch = on_fetch
-        self._told: dict[int, int] = {}  # by follower: the watermark of the metadata log that it was told last
 
-    async def fetch(self, follower: int, positions: Sequence[FetchPosition], wait_ms: int) -> list[FetchedLog]:
-        """Answer a fetch: at once if there is anything to tell, else when there is. Raises `StoreError`."""
+    async def fetch(
+        self, follower: int, positions: Sequence[FetchPosition], wait_ms: int, room: int = _ANSWER_BYTES
+    ) -> list[FetchedLog]:
+        """Answer a fetch: at once if there is anything to tell, else when there is. Raises `StoreError`.
+
+        `room`: bytes of records in the answer, about; a log that has any gives one batch at least, if there is room.
+        """
         until = self._clock.monotonic() + wait_ms / 1000
         refused: dict[str, FetchedLog] = {}
         led: list[tuple[Replica, FetchPosition]] = []
@@ -55,11 +59,15 @@ class LeaderSide:
                 refused[position.log] = FetchedLog(position.log, Errors.OFFSET_OUT_OF_RANGE, start=error.start)
             else:
                 led.append((replica, position))
-        if not refused and not any(self._has_news(follower, replica, position) for replica, position in led):
+        if (
+            wait_ms > 0
+            and not refused
+            and not any(self._has_news(follower, replica, position) for replica, position in led)
+        ):
             await self._await_more([replica for replica, _ in led], until)
-        answers, room = list(refused.values()), _ANSWER_BYTES
+        answers, share = list(refused.values()), max(_LOG_BYTES, room // max(1, len(led)))
         for replica, position in led:
-            answer = await self._read(follower, replica, position, min(room, _LOG_BYTES))
+            answer = await self._read(follower, replica, position, min(room, share))
             room -= sum(len(records) for records in answer.records)
             answers.append(answer)
         return answers
@@ -88,7 +96,7 @@ class LeaderSide:
     def _has_news(self, follower: int, replica: Replica, position: FetchPosition) -> bool:
         if replica.end > position.offset:
             return True
-        return replica.name == METADATA_LOG and self._told.get(follower) != replica.high_watermark
+        return replica.tells_watermark and replica.told.get(follower) != replica.high_watermark
 
     async def _await_more(self, replicas: Sequence[Replica], until: float) -> None:
         """Wait until one of these logs has more, or has another leader, or the time is over."""
@@ -116,12 +124,12 @@ class LeaderSide:
         records: Sequence[bytes | bytearray | memoryview] = ()
         if room > 0 and position.offset < replica.end:
             records = (await replica.opened.read(position.offset, room, replica.end)).data
-        if replica.name == METADATA_LOG:
-            self._told[follower] = replica.high_watermark
+        if replica.tells_watermark:
+            replica.told[follower] = replica.high_watermark
         return FetchedLog(replica.name, high_watermark=replica.high_watermark, start=replica.start, records=records)
 
     def find_epoch_ends(self, asked: Sequence[EpochRequest]) -> list[EpochEnd]:
-        """Where epochs end in the logs that this broker leads."""
+        """The ends of epochs in the logs that this broker leads."""
         return [self._find_epoch_end(one) for one in asked]
 
     def _find_epoch_end(self, asked: EpochRequest) -> EpochEnd:

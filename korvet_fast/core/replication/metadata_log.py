@@ -41,7 +41,9 @@ class MetadataLog(LogListener):
         self.values: dict[str, bytes] = {}
         self.replica = Replica(METADATA_LOG, "", store, self)
         self.replica.segment_limits = _SEGMENT
+        self.replica.tells_watermark = True
         self.is_ready = False
+        self._begun: int | None = None  # the epoch under which this broker leads, or begins to
         self._own = own
         self._store = store
         self._on_change = on_change
@@ -66,16 +68,30 @@ class MetadataLog(LogListener):
             offset = page.next
 
     async def begin_leading(self, epoch: int, voters: Sequence[int]) -> None:
-        """Lead under `epoch`. Returns when that is settled. Raises `StoreError`, or `OffsetConflict` if it is not."""
+        """Lead under `epoch`. Returns when most brokers have the first record of this leadership.
+
+        Raises `OffsetConflict` where another broker was promised a later epoch meanwhile, `OutcomeUnknown` where most
+        brokers do not copy the record in time, and other `StoreError`s. The leader has to try a new epoch then: nobody
+        tells a leader that was cut off of the next one.
+        """
         replica = self.replica
+        self._begun = epoch
         await replica.begin_leading(epoch, lambda end, safe: QuorumProgress(self._own, epoch, voters, end, safe))
-        await self._append([(_LEADER, b"%d@%d" % (self._own, epoch))])
+        if self._begun != epoch:
+            replica.stop_leading()
+            raise OffsetConflict(-1, fenced=True)
+        safe = self._append([(_LEADER, b"%d@%d" % (self._own, epoch))])
+        await asyncio.wait([safe], timeout=_PATIENCE)
+        if not safe.done():
+            raise OutcomeUnknown(f"most brokers do not copy the metadata log within {_PATIENCE:g} s")
+        safe.result()
         if replica.progress is not None and replica.progress.epoch == epoch:
             self.is_ready = True
 
     def stop_leading(self) -> None:
-        """Another broker leads."""
+        """Another broker leads, or was promised to."""
         self.is_ready = False
+        self._begun = None
         self.replica.stop_leading()
 
     # -- what becomes of the log ---------------------------------------------------------------------------------
@@ -110,7 +126,6 @@ class MetadataLog(LogListener):
             end, changes = self._uncommitted.popleft()
             for key, value in changes:
                 self._apply(key, value, end)
-        self.replica.wake()  # followers learn of it at once
 
     def _apply(self, key: str, value: bytes | None, end: int) -> None:
         before = self.values.get(key)
@@ -138,7 +153,7 @@ class MetadataLog(LogListener):
     async def _save(self, request: KeyRequest) -> bool:
         changes = [CompareAndSet(*each) for each in request.changes]
         if any(self._latest.get(each.key) != each.expected for each in changes):
-            await self._wait(self._settle())  # what it was compared with may not be safe yet
+            await self._wait(self._settle())  # the compared value may not be safe yet
             return False
         rows = [(each.key, each.value) for each in changes if each.value != each.expected]
         await self._wait(self._append(rows) if rows else self._settle())
@@ -185,7 +200,7 @@ class MetadataLog(LogListener):
             bounds = await self._store.delete_records(METADATA_LOG, base)
             replica.start = bounds.start
             replica.epochs.trim(bounds.start)
-        except (StoreError, OffsetConflict) as error:  # it is whole all the same, and longer
+        except (StoreError, OffsetConflict) as error:  # the log is whole all the same, and longer
             logger.warning("the metadata log is not compacted: %s", error)
 
     def _take_slice(self, keys: Iterator[str]) -> Iterator[KeyChange]:

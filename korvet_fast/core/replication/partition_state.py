@@ -1,4 +1,4 @@
-"""What the metadata log says of a partition: who leads it under which epoch, and who is in sync."""
+"""The state of a partition in the metadata log: its leader, leader epoch and in-sync replicas."""
 
 import json
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def begin_state(topic: str, replicas: Sequence[int]) -> PartitionState:
 
 
 def read_state(document: bytes | None, topic: str, replicas: Sequence[int]) -> PartitionState:
-    """What `PartitionState.pack` wrote; of an earlier topic of this name, nothing counts."""
+    """Read a state that `PartitionState.pack` wrote; the state of an earlier topic of this name does not count."""
     if document is not None:
         values = json.loads(document)
         if values["topic"] == topic:

@@ -1,4 +1,4 @@
-"""What brokers that copy each other's logs ask each other, as plain values; `Peers` carries it over."""
+"""Requests and answers between brokers that copy each other's logs, as plain values; `Peers` carries them over."""
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -25,7 +25,7 @@ class FetchPosition(NamedTuple):
 
 
 class FetchedLog(NamedTuple):
-    """What a leader answers for one log: whole batches from the offset that was asked for.
+    """A leader's answer for one log: whole batches from the offset that was asked for.
 
     `leader` and `epoch`: who leads by now, -1 where that is not known; only where there is an error.
     """
@@ -101,13 +101,20 @@ class Vote(NamedTuple):
 
 
 class Peers(Protocol):
-    """The other brokers. Raises `NotCarriedOut`, or `OutcomeUnknown` where an answer was lost."""
+    """The other brokers. Raises `NotCarriedOut`, or `OutcomeUnknown` where an answer was lost.
 
-    async def fetch(self, broker: int, positions: Sequence[FetchPosition], wait_ms: int) -> list[FetchedLog]:
-        """What is behind these positions; waits so long where there is nothing."""
+    `catching_up`: for logs that are not in sync; logs in sync wait for no answer to these requests.
+    """
 
-    async def find_epoch_ends(self, broker: int, asked: Sequence[EpochRequest]) -> list[EpochEnd]:
-        """Where epochs end in the leader's logs."""
+    async def fetch(
+        self, broker: int, positions: Sequence[FetchPosition], wait_ms: int, *, catching_up: bool = False
+    ) -> list[FetchedLog]:
+        """Fetch the batches behind these positions; the leader waits this long while there are none."""
+
+    async def find_epoch_ends(
+        self, broker: int, asked: Sequence[EpochRequest], *, catching_up: bool = False
+    ) -> list[EpochEnd]:
+        """The ends of epochs in the leader's logs."""
 
     async def ask_keys(self, broker: int, request: KeyRequest) -> KeyAnswer:
         """Carried out by the leader of the metadata log only."""

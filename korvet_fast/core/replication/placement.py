@@ -1,4 +1,4 @@
-"""Which brokers get the copies of a new topic, and how many of them acks=all asks for."""
+"""Placement of a new topic: the brokers that get copies, and the number of copies that acks=all asks for."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Who may lead the metadata log: an operator names a broker, and more than half of the brokers must agree. Pure.
+"""Votes for the metadata log's leader: an operator names a broker, and more than half of the brokers must agree. Pure.
 
 A broker agrees to each epoch once, and only with a log that has all that its own has (Raft's rule of votes). So an
 epoch has one leader, and that one has every record that most brokers had.
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class LogPosition(NamedTuple):
-    """How far a log is: the epoch of its last record, and its end. Positions compare as Raft compares logs."""
+    """The position of a log: the epoch of its last record, and its end. Positions compare as Raft compares logs."""
 
     epoch: int
     end: int
@@ -24,7 +24,7 @@ class Promise(NamedTuple):
 
 
 class Voter:
-    """What a broker has promised. `epoch` and `leader` must be on disk before an answer leaves (-1: nobody)."""
+    """A broker's promises as a voter. `epoch` and `leader` must be on disk before an answer leaves (-1: nobody)."""
 
     __slots__ = ("epoch", "leader")
 

@@ -1,4 +1,4 @@
-"""What the leader of the metadata log knows of its followers: a record counts when most brokers have it. Pure.
+"""The progress of the metadata log's followers: a record is committed when most brokers have it. Pure.
 
 No log stands above this one that could say who is in sync. So a record is safe on more than half of the brokers, and
 who wants to lead asks more than half of them (`quorum.py`): the two halves have one broker in common (Raft).
@@ -49,5 +49,5 @@ class QuorumProgress:
         return voter in self._ends and voter != self._own
 
     def find_end(self, voter: int) -> int:
-        """How far a broker is; -1 while that is not known."""
+        """The end of a broker's copy; -1 while it is not known."""
         return self._ends[voter]

@@ -6,6 +6,7 @@ who waits for the high watermark.
 
 import asyncio
 import json
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,7 +22,17 @@ from korvet_fast.store.shared_future import SharedFuture
 from korvet_fast.store.types import LARGE, Appending, OffsetConflict, RecordBatch, SegmentLimits
 from korvet_fast.types import Buffer
 
+logger = logging.getLogger(__name__)
+
 PREFIX = "replica/"  # key in this broker's own store: this and the log's name
+
+
+async def remove_copy(store: CopyStore, log: str) -> None:
+    """Remove what this broker has of a log that nobody opens. Raises `StoreError`."""
+    await store.drop(log)
+    saved = await store.load(PREFIX + log)
+    if saved is not None:
+        await store.save(PREFIX + log, None, saved)
 
 
 class LogListener:
@@ -37,7 +48,7 @@ class LogListener:
         """The log is empty now."""
 
     def committed(self, high_watermark: int) -> None:
-        """What is below the watermark stays."""
+        """The records below `high_watermark` are committed, and stay."""
 
 
 class OutOfRange(Exception):
@@ -53,14 +64,15 @@ class Replica:
 
     `opened`: the log in the store; `start`, `end`: of it. `topic`: which topic of this name it is of, as hex.
     `progress`: of the followers, while this broker leads. `state`: as a follower; it is kept, and waits, while this
-    broker leads. `is_new`: this broker never had all that is safe.
+    broker leads. `is_new`: this broker never had all that is safe. `in_sync`: as the metadata log has it.
+    `tells_watermark`: followers are told of the watermark as soon as it moves, not only with the next batches; `told`
+    has by follower the one that was told last.
     """
 
     opened: OpenedLog
 
     __slots__ = (
         "_ahead",
-        "_listener",
         "_saved",
         "_store",
         "_waiting",
@@ -68,13 +80,17 @@ class Replica:
         "changing",
         "end",
         "epochs",
+        "in_sync",
         "is_new",
+        "listener",
         "name",
         "opened",
         "progress",
         "segment_limits",
         "start",
         "state",
+        "tells_watermark",
+        "told",
         "topic",
     )
 
@@ -82,14 +98,16 @@ class Replica:
         self.name = name
         self.topic = topic
         self.start = self.end = 0
-        self.is_new = True
+        self.is_new = self.in_sync = True
+        self.tells_watermark = False
+        self.told: dict[int, int] = {}
         self.epochs = LeaderEpochCache()
         self.state = FollowerState(self.epochs, 0, 0)
         self.progress: LeaderProgress | QuorumProgress | None = None
         self.segment_limits: SegmentLimits = LARGE
         self.changing = asyncio.Lock()  # held while the log is truncated, or its leadership begins
         self._store = store
-        self._listener = listener or LogListener()
+        self.listener = listener or LogListener()
         self._saved: bytes | None = None
         self._waiting: deque[tuple[int, SharedFuture]] = deque()  # appends the watermark has not reached, ends rising
         self._waking: set[asyncio.Future[None]] = set()  # fetches of followers that wait for more
@@ -133,6 +151,7 @@ class Replica:
         async with self.changing:
             await self._store.drop(self.name)
             self.start = self.end = 0
+            self.listener.restarted()
             if self._saved is not None and await self._store.save(PREFIX + self.name, None, self._saved):
                 self._saved = None
 
@@ -158,6 +177,7 @@ class Replica:
             return
         self.state = FollowerState(self.epochs, self.end, min(progress.high_watermark, self.end), progress.epoch)
         self._ahead.clear()
+        self.told.clear()
         self._fail(OffsetConflict(-1, fenced=True))
         self.wake()
 
@@ -172,7 +192,7 @@ class Replica:
         if batches:
             end = self.end = batches[-1].last + 1
             for batch in batches:
-                self._listener.appended(batch.data, batch.last + 1)
+                self.listener.appended(batch.data, batch.last + 1)
         if end <= progress.high_watermark:
             durable.set_result(None)
         else:
@@ -217,7 +237,9 @@ class Replica:
         reached = self.progress.high_watermark
         while self._waiting and self._waiting[0][0] <= reached:
             self._waiting.popleft()[1].set_result(None)
-        self._listener.committed(reached)
+        self.listener.committed(reached)
+        if self.tells_watermark:
+            self.wake()
 
     def _fail(self, failure: BaseException) -> None:
         waiting, self._waiting = self._waiting, deque()
@@ -242,8 +264,15 @@ class Replica:
 
     @property
     def high_watermark(self) -> int:
-        """As far as this broker knows it."""
+        """The high watermark, as far as this broker knows it."""
         return self.progress.high_watermark if self.progress is not None else self.state.high_watermark
+
+    @property
+    def lag(self) -> int:
+        """How many offsets this copy has to fetch to have all that is safe; -1 while that is not known."""
+        if self.progress is not None:
+            return 0
+        return max(0, self.state.target - self.end) if self.state.target >= 0 else -1
 
     # -- as a follower -----------------------------------------------------------------------------------------------
 
@@ -257,14 +286,16 @@ class Replica:
                 await self._truncate(max(end, self.start))
 
     async def _truncate(self, end: int) -> None:
-        state = self.state
+        state, before = self.state, self.end
         bounds = await self._store.truncate(self.name, end)
+        text = "%s: the leader has nothing from offset %d on: %d offsets were cut off here"
+        logger.info(text, self.name, bounds.end, before - bounds.end)
         self.end = bounds.end
         self.epochs.truncate(bounds.end)
         state.appended(bounds.end)
         state.high_watermark = min(state.high_watermark, bounds.end)
         await self._save_epochs()
-        self._listener.truncated(bounds.end)
+        self.listener.truncated(bounds.end)
 
     async def restart(self, start: int) -> None:
         """Begin anew at `start`: the leader has nothing below. Raises `StoreError`."""
@@ -275,11 +306,14 @@ class Replica:
             self.opened = self._store.open_log(self.name)
             self.start = self.end = start
             self.state.restart(start)
-            self._listener.restarted()
+            self.listener.restarted()
             await self._save_epochs()
 
-    async def copy(self, epoch: int, offset: int, records: Buffer) -> None:
-        """Append what was fetched at `offset` from the leader of `epoch`, and flush it. Raises `StoreError`."""
+    async def copy(self, epoch: int, offset: int, records: Buffer) -> bool:
+        """Append what was fetched at `offset` from the leader of `epoch`, and flush it. Raises `StoreError`.
+
+        Returns False where that belongs there no more: the log has changed meanwhile.
+        """
         batches = batch_headers(records, True)
         if not batches:
             raise StoreError(f"{self.name}: the leader of epoch {epoch} sent no whole batch")
@@ -288,7 +322,7 @@ class Replica:
             offset = batches[0].base_offset
         async with self.changing:
             if self.progress is not None or not self.state.accepts(epoch, offset):
-                return
+                return False
             self._check(epoch, offset, [(each.base_offset, each.last_offset, each.leader_epoch) for each in batches])
             last = self.epochs.last
             for each in batches:
@@ -305,10 +339,11 @@ class Replica:
             durable = self.opened.append(rows, offset, True, 1, self.segment_limits).durable
             self.end = batches[-1].last_offset + 1
             for row in rows:
-                self._listener.appended(row.data, row.last + 1)
+                self.listener.appended(row.data, row.last + 1)
             await asyncio.wait([durable])
             durable.result()
             self.state.appended(self.end)
+            return True
 
     def _check(self, epoch: int, offset: int, batches: Sequence[tuple[int, int, int]]) -> None:
         """Raises `StoreError` unless these batches (first, last, epoch) belong behind the log."""
@@ -324,10 +359,11 @@ class Replica:
     async def follow_leader_log(self, start: int, high_watermark: int) -> None:
         """Take over the leader's watermark, and where its log starts. Raises `StoreError`."""
         if self.progress is None and self.state.learn_watermark(high_watermark):
-            self._listener.committed(self.state.high_watermark)
+            self.listener.committed(self.state.high_watermark)
         if self.is_new and self.end >= high_watermark:
-            self.is_new = False
-            await self._save_epochs()
+            async with self.changing:  # a leadership that begins meanwhile saves its epoch under the same key
+                self.is_new = False
+                await self._save_epochs()
         if self.start < start <= self.end:
             async with self.changing:
                 bounds = await self._store.delete_records(self.name, start)

@@ -6,15 +6,17 @@ and set, so of two brokers that want different things one gets them.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from korvet_fast.config import Settings
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.replication.leader_progress import LagLimits, LeaderProgress
 from korvet_fast.core.replication.partition_state import PREFIX, PartitionState, read_state
+from korvet_fast.core.replication.peers import METADATA_LOG
 from korvet_fast.core.replication.registry import Registry
-from korvet_fast.core.replication.replica import Replica
+from korvet_fast.core.replication.replica import PREFIX as COPIES
+from korvet_fast.core.replication.replica import Replica, remove_copy
 from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.core.topics.topic import Document
 from korvet_fast.errors import StoreError
@@ -23,6 +25,7 @@ from korvet_fast.store.types import NotLeader
 
 logger = logging.getLogger(__name__)
 
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 _TOPICS = "topics/"
 _AGAIN = 0.2  # seconds after a failure
 
@@ -52,10 +55,13 @@ class Replicas:
         self._start = start
         self._on_change = on_change
         self._limits = LagLimits(settings.number("replica.max.lag"), settings.number("replica.lag.timeout") / 1000)
+        # Consumers at followers wait for it.
+        self._tells_watermark = settings.text("replica.selector.class") == RACK_AWARE
         self._topics: dict[str, Document] = {}
-        self._documents: dict[str, bytes] = {}  # of partitions' states, by log, as they stand in the metadata log
+        self._documents: dict[str, bytes] = {}  # the partitions' states in the metadata log, by log
         self._taken: dict[str, int] = {}  # by log that is led here: the last version of its state that was followed
         self._uncopied: dict[str, None] = {}  # topics whose copies are to be made or removed
+        self._leftovers: dict[str, None] = {}  # logs here that no topic has
         self._wake = asyncio.Event()
 
     # -- what the metadata log says ----------------------------------------------------------------------------------
@@ -86,7 +92,7 @@ class Replicas:
         return document.replicas[int(index)] if document is not None and int(index) < document.partitions else ()
 
     def find_state(self, log: str) -> PartitionState | None:
-        """Who leads a partition, and who is in sync; None if there is no such partition."""
+        """The leader and the in-sync replicas of a partition; None if there is no such partition."""
         replicas = self.find_replicas(log)
         if not replicas:
             return None
@@ -106,6 +112,7 @@ class Replicas:
         if replica is None or state is None or state.topic != replica.topic:
             return
         progress = replica.progress
+        replica.in_sync = self._own in state.isr
         if state.leader == self._own:
             if isinstance(progress, LeaderProgress) and progress.epoch == state.epoch:
                 progress.configure(self._find_minimum(log))
@@ -146,6 +153,7 @@ class Replicas:
                 except StoreError as error:
                     logger.error("topic %s cannot be copied yet: %s", topic, error.detail)
                     self._uncopied[topic] = None
+            await self._remove_leftovers()
             for replica in list(self.logs.values()):
                 self.change_isr(replica)
             try:
@@ -166,12 +174,43 @@ class Replicas:
             log = f"{topic}:{index}"
             if self._own in brokers and log not in self.logs:
                 replica = Replica(log, wanted, self._store)
+                replica.tells_watermark = self._tells_watermark
                 await replica.open()
                 self.logs[log] = replica
             if log in self.logs:
                 self.logs[log].segment_limits = self._configure(log).segment_limits
                 self._follow_state(log)
         self._on_change()
+
+    async def note_topics(self, topics: Mapping[str, bytes]) -> None:
+        """Have what is here of other topics removed: they were deleted while this broker was away.
+
+        `topics`: the keys and documents of all, as the leader of the metadata log has them. Raises `StoreError`.
+        """
+        wanted = set()
+        for key, packed in topics.items():
+            document = Document.unpack(packed)
+            brokers = enumerate(document.replicas[: document.partitions])
+            wanted |= {f"{key.removeprefix(_TOPICS)}:{index}" for index, copies in brokers if self._own in copies}
+        here = {key.removeprefix(COPIES) for key in await self._store.scan(COPIES)} - {METADATA_LOG}
+        self._leftovers = dict.fromkeys(here - wanted)
+        self._wake.set()
+
+    async def _remove_leftovers(self) -> None:
+        for log in list(self._leftovers):
+            try:
+                if self._own not in self.find_replicas(log) and log not in self.logs:  # else the topic is there again
+                    await remove_copy(self._store, log)
+                    logger.info("%s is removed: its topic was deleted while this broker was away", log)
+            except StoreError as error:
+                logger.error("%s cannot be removed yet: %s", log, error.detail)
+                return
+            self._leftovers.pop(log)
+
+    async def measure(self, log: str) -> tuple[int, int] | None:
+        """The bytes of this broker's copy, and its lag (`Replica.lag`); None without one. Raises `StoreError`."""
+        replica = self.logs.get(log)
+        return ((await self._store.bounds(log)).size, replica.lag) if replica is not None else None
 
     # -- leading -----------------------------------------------------------------------------------------------------
 
@@ -187,8 +226,8 @@ class Replicas:
                 raise NotLeader(f"{log} is to be led by broker {state.leader}")
             if replica.is_new and state.epoch >= 0:
                 raise StoreError(
-                    f"{log}: this broker's copy is gone, and others may have all of it. Name one of them: korvet-fast "
-                    f"partition lead {log.replace(':', ' ')} --broker N"
+                    f"{log}: this broker has copied nothing yet, or its copy is gone; others may have all of it. Name "
+                    f"one of them: korvet-fast partition lead {log.replace(':', ' ')} --broker N"
                 )
             taken = state._replace(version=state.version + 1, epoch=max(state.epoch + 1, epoch))
             packed = taken.pack()

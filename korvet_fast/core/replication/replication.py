@@ -5,6 +5,7 @@
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable, Sequence
 
 from korvet_fast.config import Settings
@@ -30,6 +31,7 @@ from korvet_fast.core.replication.static_peers import StaticPeers
 from korvet_fast.errors import StoreError
 from korvet_fast.rate_limited_log import RateLimitedLog
 from korvet_fast.store.interface import CopyStore
+from korvet_fast.store.types import CompareAndSet
 
 logger = logging.getLogger(__name__)
 
@@ -44,25 +46,30 @@ class Replication:
     """
 
     def __init__(self, static: StaticPeers, local: CopyStore, peers: Peers, settings: Settings) -> None:
+        self.static = static
         self.own = own = static.own
         self.brokers = tuple(sorted(static.addresses))
-        self.secret = static.secret
         self.local = local
         self.on_change: Callable[[], None] = lambda: None
         self._peers = peers
         self._clock = clock = Clock()
         self._running: list[asyncio.Task[None]] = []
         self._background = BackgroundTasks(RateLimitedLog(clock.monotonic))
-        self.registry = Registry(clock, self._ask)
         start = self._background.start
+        self.registry = Registry(clock, self._ask)
         self.replicas = Replicas(own, local, self.registry, settings, clock, start, self._change)
         self._log = MetadataLog(own, local, self.replicas.note_change)
-        self.election = Election(own, self.brokers, self._log, local, peers)
-        self.leading = LeaderSide(self._find_replica, clock, self._find_leader, self.replicas.change_isr)
-        # Who waits for more keeps up: each fetch says so.
+        self.election = Election(own, self.brokers, self._log, local, peers, start)
+        self.leading = LeaderSide(self._find_replica, clock, self.find_leader, self.replicas.change_isr)
+        # A follower that waits for more keeps up: each fetch says so.
         wait_ms = min(LONGEST_WAIT_MS, settings.number("replica.lag.timeout") // 4)
         others = [broker for broker in self.brokers if broker != own]
-        self._fetchers = [Fetcher(peers, clock, self._finder(broker), wait_ms) for broker in others]
+        rate = settings.number("follower.replication.throttled.rate")
+        self._fetchers = [Fetcher(peers, clock, self._finder(broker, in_sync=True), wait_ms) for broker in others]
+        # Who catches up takes turns of its own: nobody who is in sync waits behind it.
+        self._fetchers += [
+            Fetcher(peers, clock, self._finder(broker, in_sync=False), wait_ms, rate=rate) for broker in others
+        ]
         self._metadata_fetcher = Fetcher(peers, clock, self._find_metadata_log, wait_ms, self._learn_leader)
 
     # -- coming and going --------------------------------------------------------------------------------------------
@@ -92,15 +99,19 @@ class Replication:
             self._running.append(self._background.start(work))
         try:
             await self._await_registry()
+            await self.replicas.note_topics(await self.registry.scan("topics/"))
         except BaseException:
             await self.close()
             raise
 
     async def _await_registry(self) -> None:
-        complaint = ""
+        """Until the metadata log answers a save: that takes most brokers, and a load its leader alone."""
+        complaint, key = "", f"started/{self.own}"
         while True:
             try:
-                await self._ask(KeyRequest(KeyVerb.LOAD))
+                before = (await self._ask(KeyRequest(KeyVerb.LOAD, key))).rows.get(key)
+                change = CompareAndSet(key, secrets.token_hex(8).encode(), before)
+                await self._ask(KeyRequest(KeyVerb.SAVE, changes=(change,)))
             except StoreError as error:
                 if error.detail != complaint:
                     complaint = error.detail
@@ -116,6 +127,7 @@ class Replication:
         for replica in self.replicas.logs.values():
             replica.stop_leading()
         self._log.stop_leading()
+        self.election.close()
         await self._log.close()
         await self._background.wait()
         await self._peers.close()
@@ -129,7 +141,7 @@ class Replication:
         while True:
             try:
                 if self.election.leader == self.own:
-                    why = await self.election.become_leader()
+                    why = await self.election.resume_leading()
                     if why and why != complaint:
                         logger.info("the metadata log is not led yet: %s", why)
                     complaint = why
@@ -166,12 +178,17 @@ class Replication:
 
     # -- who leads partitions ----------------------------------------------------------------------------------------
 
+    @property
+    def metadata_replica(self) -> Replica:
+        """This broker's copy of the metadata log."""
+        return self._log.replica
+
     def _find_replica(self, log: str) -> Replica | None:
         return self._log.replica if log == METADATA_LOG else self.replicas.logs.get(log)
 
-    def _finder(self, broker: int) -> Callable[[], tuple[int, Sequence[Replica]]]:
+    def _finder(self, broker: int, *, in_sync: bool) -> Callable[[], tuple[int, Sequence[Replica]]]:
         def find() -> tuple[int, Sequence[Replica]]:
-            logs = self.replicas.logs.values()
+            logs = [one for one in self.replicas.logs.values() if one.in_sync is in_sync]
             return broker, [one for one in logs if one.progress is None and one.state.leader == broker]
 
         return find
@@ -181,7 +198,7 @@ class Replication:
             fetcher.change()
         self.on_change()
 
-    def _find_leader(self, log: str) -> tuple[int, int]:
+    def find_leader(self, log: str) -> tuple[int, int]:
         """The id of who leads a log, and the epoch; -1 where that is not known."""
         if log == METADATA_LOG:
             return self.election.leader, self.election.epoch

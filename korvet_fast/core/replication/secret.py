@@ -16,7 +16,7 @@ _LEAST = 16  # characters
 
 
 class Secret:
-    """What all of replication.peers know."""
+    """The secret that all brokers of replication.peers share."""
 
     def __init__(self, value: bytes) -> None:
         self._value = value

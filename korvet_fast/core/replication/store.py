@@ -36,6 +36,7 @@ class ReplicatedStore:
         self._local = replication.local
         self._registry = replication.registry
         self._logs = replication.replicas.logs
+        self.close_idle = self._local.close_idle
 
     @property
     def shared(self) -> "ReplicatedStore":

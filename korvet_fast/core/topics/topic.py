@@ -17,7 +17,7 @@ _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # Kafka's rule (Topic.java), "." a
 
 
 class Document(NamedTuple):
-    """What the registry knows of a topic. `id`: 16 random bytes, never used again. `version` counts the changes."""
+    """A topic in the registry. `id`: 16 random bytes, never used again. `version` counts the changes."""
 
     id: bytes
     partitions: int
@@ -80,7 +80,7 @@ class Topic:
         return Document(self.id, len(self.partitions), overrides, fixed, False, self.version, self.replicas)
 
     def configure(self, config: TopicConfig) -> None:
-        """It has these settings from now on."""
+        """Replace the topic's configs by these."""
         self.config = config
         for partition in self.partitions:
             partition.configure(config)

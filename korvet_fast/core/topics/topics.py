@@ -124,15 +124,15 @@ class Topics(TopicIndex):
             await self._refresh()
 
     async def _refresh(self) -> None:
-        store = self._given.store
-        generation = self._given.generation.number
-        seen = await store.shared.version(_PREFIX) if store.shared is not None else self._seen
-        if seen == self._seen and generation == self._generation:
+        read = await self._read_registry()
+        while read is not None and read[0] != self._generation:
+            if await self._restore(read[2]):
+                self._generation = read[0]
+            else:
+                read = await self._read_registry()
+        if read is None:
             return
-        documents = {key.removeprefix(_PREFIX): packed for key, packed in (await store.scan(_PREFIX)).items()}
-        if generation != self._generation:
-            await self._restore(documents)
-            self._generation = generation
+        _, seen, documents = read
         changed: list[Topic] = []
         for topic in list(self):
             if documents.get(topic.name) != topic.packed:
@@ -146,20 +146,39 @@ class Topics(TopicIndex):
         self._seen = seen
         await self._reconcile([topic for topic in changed if self._by_id.get(topic.id) is topic])
 
-    async def _restore(self, documents: dict[str, bytes]) -> None:
+    async def _read_registry(self) -> tuple[int, int, dict[str, bytes]] | None:
+        """The generation of the store, the registry's count of changes, and all documents; None: nothing has changed.
+
+        What is read while the history breaks may be from either: a topic that only the lost one had would be taken for
+        one that another broker has deleted.
+        """
+        store = self._given.store
+        while True:
+            generation = self._given.generation.number
+            seen = await store.shared.version(_PREFIX) if store.shared is not None else self._seen
+            if seen == self._seen and generation == self._generation:
+                return None
+            documents = {key.removeprefix(_PREFIX): packed for key, packed in (await store.scan(_PREFIX)).items()}
+            if generation == self._given.generation.number:
+                return generation, seen, documents
+
+    async def _restore(self, documents: dict[str, bytes]) -> bool:
         """The server's history broke: tell it again what it has forgotten of the topics. Changes `documents`.
 
         What it never had comes back too: a deletion that only the lost history knew. Better a topic too many.
+        False: another broker told it of one of them meanwhile, and `documents` are out of date.
         """
         for topic in self:
             packed = documents.get(topic.name)
             known = Document.unpack(packed) if packed is not None else None
             if known is not None and (known.id != topic.id or known.version >= topic.version):
                 continue
-            if await self._given.store.save(_PREFIX + topic.name, topic.packed, packed):
-                what = "it" if known is None else "its last changes"
-                logger.warning("topic %s: the store had forgotten %s, and was told again", topic.name, what)
-                documents[topic.name] = topic.packed
+            if not await self._given.store.save(_PREFIX + topic.name, topic.packed, packed):
+                return False
+            what = "it" if known is None else "its last changes"
+            logger.warning("topic %s: the store had forgotten %s, and was told again", topic.name, what)
+            documents[topic.name] = topic.packed
+        return True
 
     def _follow(self, topic: Topic, packed: bytes | None) -> None:
         """Another broker changed the topic's document, or took it out."""
@@ -220,7 +239,8 @@ class Topics(TopicIndex):
         Errors as `create`, but UNKNOWN_TOPIC_OR_PARTITION where the quota is exceeded: clients try again then.
         """
         try:
-            self.quota.check()
+            if name not in self._by_name:
+                self.quota.check()
             return await self._auto_create(name, changer or self._own, configs, partitions)
         except KorvetError as error:
             if error.error != Errors.THROTTLING_QUOTA_EXCEEDED:
@@ -274,6 +294,7 @@ class Topics(TopicIndex):
                 topic.grow(self._given, min(end, total))
                 await asyncio.sleep(0)
             self._add(topic)
+            logger.info("topic %s: created, %s%s", name, _count(total), _show(overrides))
             await self._reconcile([topic])
         return topic
 
@@ -308,6 +329,7 @@ class Topics(TopicIndex):
                 document = topic.describe()._replace(partitions=total, replicas=replicas)
                 await self._rewrite(topic, document, total - have)
                 topic.replicas = replicas
+                logger.info("topic %s: %s, %d before", topic.name, _count(total), have)
                 for end in range(have + _STEP, total + _STEP, _STEP):
                     self._add_partitions(topic, min(end, total))
                     await asyncio.sleep(0)
@@ -348,6 +370,7 @@ class Topics(TopicIndex):
             config = TopicConfig(self._settings, own, topic.config.fixed, syncs=self._given.store.syncs)
             if not validate_only:
                 await self._rewrite(topic, topic.describe()._replace(configs=config.overrides))
+                logger.info("topic %s: settings of its own%s", topic.name, _show(config.overrides) or " are none now")
                 topic.configure(config)
 
     async def delete(self, topic: Topic, changer: Changer | None = None) -> None:
@@ -359,6 +382,7 @@ class Topics(TopicIndex):
             await self._refresh()
             # The point of no return: from here on it is deleted, on a crash by the next start.
             await self._rewrite(topic, topic.describe()._replace(deleting=True), len(topic.partitions))
+            logger.info("topic %s: deleted, %s with all records", topic.name, _count(len(topic.partitions)))
             self._remove(topic)
             self._forget(topic.id)
             await self._drop(topic)
@@ -389,3 +413,12 @@ class Topics(TopicIndex):
     async def _drop(self, topic: Topic) -> None:
         await gather_bounded(topic.partitions, lambda partition: partition.leader.drop())
         await self._given.store.save(_PREFIX + topic.name, None, topic.packed)
+
+
+def _count(partitions: int) -> str:
+    return f"{partitions:,} partition" + ("s" if partitions != 1 else "")
+
+
+def _show(configs: Mapping[str, str]) -> str:
+    """Settings for the log: `, retention.ms=5000`."""
+    return "".join(f", {name}={value}" for name, value in sorted(configs.items()))

@@ -2,7 +2,7 @@
 
 
 def find_missing_copies(copies: int) -> str:
-    """What becomes of acks=all where `min.insync.replicas` is `copies`, and what to do; "" if it can be kept."""
+    """A warning that acks=all cannot be kept with `min.insync.replicas` as `copies`, and the remedy; "" if it can."""
     if copies <= 1:
         return ""
     return (

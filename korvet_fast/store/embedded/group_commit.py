@@ -1,8 +1,9 @@
-"""Group commit: one flush of a log answers everyone who waited for it.
+"""Group commit: one flush of a log makes all appends durable that wait for a flush.
 
-Each log has at most one flush under way, in a native thread. Who asks meanwhile is handed over at once, and is flushed
-together with all others who did, the moment that thread is free: the disk never waits for the loop. A flush that fails
-fails its log for good: the kernel may have thrown the pages away, so a second flush that succeeds would prove nothing.
+A log has at most one flush under way, in a native thread. Requests that come meanwhile are handed to the thread at
+once. The thread answers all of them with one flush as soon as it is free, so the disk never waits for the event loop.
+A failed flush fails its log for good: the kernel may have dropped the dirty pages, so a later flush that succeeds would
+prove nothing.
 """
 
 import asyncio
@@ -19,56 +20,56 @@ from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.segment import Segment
 from korvet_fast.store.shared_future import SharedFuture
 
-_AT_ONCE = 64  # flushes whose waiters go on in one turn of the loop
+_AT_ONCE = 64  # flushes whose waiters are told in one turn of the event loop
 
 _logger = logging.getLogger(__name__)
 
 
 class Flush(NamedTuple):
-    """A flush handed over: of which log, up to which offset it then is durable, and who is told."""
+    """A flush that a thread has: the log, the offset below which it makes the log durable, and the waiters' future."""
 
     log: Log
     end: int
-    full: list[Segment]  # get their index written
+    full: list[Segment]  # their indexes are written after the flush
     future: SharedFuture
 
 
 class GroupCommit:
-    """Flushes logs for those who ask."""
+    """Flushes logs on request."""
 
     def __init__(self, threads: int, pool: Executor) -> None:
-        """`threads`: how many logs are flushed side by side. `pool`: where indexes are written."""
+        """`threads`: the number of logs that are flushed at the same time. `pool`: writes the indexes."""
         self._flusher = Flusher(threads)
         self._pool = pool
         self._flushes: dict[int, Flush] = {}  # by ticket
         self._ticket = 0
-        self._done: deque[tuple[int, str | None]] = deque()  # by the threads, and nobody was told yet
+        self._done: deque[tuple[int, str | None]] = deque()  # ended flushes with untold waiters
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._flusher.fileno(), self._finish)
         self.closed = False
 
     def close(self) -> None:
-        """Begin no flush any more; who still asks for one gets `StoreError`. Waits for those under way."""
+        """Wait for the flushes under way, and begin no other: a later request gets `StoreError`."""
         self.closed = True
         self._loop.remove_reader(self._flusher.fileno())
         self._flusher.close()
         self._finish()
 
     def ask(self, log: Log) -> "asyncio.Future[None]":
-        """A future, shared by all who ask now: None when all that is in the log now is durable, or `StoreError`."""
+        """Request a flush. The future, shared by all requests for it: None once the log is durable, or `StoreError`."""
         future = log.waiting
         if future is None:
             future = log.waiting = SharedFuture(loop=self._loop)
             if log.flushing is None:
-                self._hand_over(log)  # the disk works while the loop takes in what else has arrived
+                self._hand_over(log)  # the disk works while the loop reads the other requests that have arrived
             else:
-                # Not at once: whatever else arrives in this turn of the loop belongs to the same flush.
+                # One turn later: the requests that arrive in this turn of the loop share the flush.
                 self._loop.call_soon(self._hand_over, log)
         return future
 
     @asynccontextmanager
     async def pause(self, log: Log) -> AsyncIterator[None]:
-        """While inside, no flush of this log is under way. One at a time for a log."""
+        """Keep the log free of flushes inside the context. A log has at most one pause at a time."""
         log.paused = True
         try:
             await self.wait_until_idle(log)
@@ -83,14 +84,14 @@ class GroupCommit:
             await asyncio.wait([future for future in (log.flushing, log.indexing) if future is not None])
 
     async def wait_for_flushes(self, log: Log) -> None:
-        """Wait until the flushes handed over so far have ended; later ones are not waited for."""
-        if log.flushing is not None:  # the last one, and flushes of a log end in their order
+        """Wait for the flushes that the threads have now; later flushes are not waited for."""
+        if log.flushing is not None:  # the last flush of the log: flushes of a log end in their order
             await asyncio.wait([log.flushing])
         if log.indexing is not None:
             await asyncio.wait([log.indexing])
 
     def _hand_over(self, log: Log) -> None:
-        """Give those who wait to the threads."""
+        """Hand the waiting requests of a log to the threads, as one flush."""
         future = log.waiting
         if future is None or log.paused:
             return
@@ -99,7 +100,8 @@ class GroupCommit:
             closed = StoreError("the store was closed before it was flushed")
             future.fail(StoreError(log.failed, logged=True) if log.failed else closed)
             return
-        full, log.unflushed = log.unflushed, []
+        full = list(log.unflushed)
+        log.unflushed.clear()  # the list stays: one made anew with each flush would lie among what requests let go of
         files = [segment.path for segment in (*full, log.segments[-1])]
         directories = [log.directory, log.directory.parent] if log.fresh else []
         log.dirty = log.fresh = False
@@ -113,7 +115,7 @@ class GroupCommit:
         log.flushing = future
 
     def _finish(self) -> None:
-        """On the loop: what the threads did, a few at a time: others have their turn between."""
+        """Tell the waiters of ended flushes, on the event loop: a few flushes in each turn, to leave time to others."""
         self._done.extend(self._flusher.take())
         for _ in range(len(self._done) if self.closed else _AT_ONCE):
             if not self._done:
@@ -135,7 +137,7 @@ class GroupCommit:
             self._loop.call_soon(self._finish)
 
     def _index(self, log: Log, full: Sequence[Segment]) -> None:
-        """Put the indexes of flushed segments beside them, in a thread, one call of a log after the other."""
+        """Write the indexes of flushed segments, in a thread of the pool; for one log, one call after the other."""
         before = log.indexing
 
         async def write() -> None:
@@ -143,7 +145,7 @@ class GroupCommit:
                 if before is not None:
                     await asyncio.wait([before])
                 for segment in await self._loop.run_in_executor(self._pool, _write_indexes, full):
-                    segment.index = None  # it is on disk now
+                    segment.index = None  # the index file has it now
             finally:
                 if log.indexing is mine:
                     log.indexing = None
@@ -156,7 +158,7 @@ def _write_indexes(segments: Sequence[Segment]) -> list[Segment]:
 
 
 def write_index(segment: Segment) -> bool:
-    """Put a flushed segment's index beside it. False if that fails: it can be built again from the segment."""
+    """Write the index file of a flushed segment. False if that fails: a later start builds it from the segment."""
     if segment.index is None:
         return False
     try:

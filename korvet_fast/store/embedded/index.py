@@ -16,12 +16,13 @@ from korvet_fast.store.embedded.files import replace_file
 
 _MAGIC = b"KFX1"
 _HEAD = struct.Struct("<4sqqqqqI")  # magic, size, end, first time, max time, rows, checksum of the rows
-_CHECKSUM = struct.Struct("<I")  # of the head
+_CHECKSUM = struct.Struct("<I")  # the checksum of the head
+ROW = 24  # bytes: an offset, a position, a time
 _ROWS_AT = _HEAD.size + _CHECKSUM.size
 
 
 class Summary(NamedTuple):
-    """What is known of the first `size` bytes of a segment."""
+    """The summary of the first `size` bytes of a segment."""
 
     size: int
     end: int  # the offset after the last record
@@ -77,19 +78,32 @@ class Index:
         """The position of the last row, 0 without rows."""
         return self._positions[-1] if self._positions else 0
 
+    def pack(self) -> bytes:
+        """All rows: the offsets, then the positions, then the times, `ROW` bytes a row in all."""
+        return b"".join(column.tobytes() for column in (self._offsets, self._positions, self._times))
+
+    @classmethod
+    def unpack(cls, rows: bytes | memoryview) -> "Index":
+        """The index whose `pack` gave these rows."""
+        index = cls()
+        each = len(rows) // 3
+        for number, column in enumerate((index._offsets, index._positions, index._times)):
+            column.frombytes(rows[each * number : each * (number + 1)])
+        return index
+
     def write(self, path: Path, summary: Summary) -> None:
         """Put the index beside its segment. Raises `OSError`.
 
         Not flushed: the checksums tell what a power failure did to it, and it can be built again.
         """
-        rows = b"".join(column.tobytes() for column in (self._offsets, self._positions, self._times))
+        rows = self.pack()
         head = _HEAD.pack(_MAGIC, *summary, len(self), zlib.crc32(rows))
         head += _CHECKSUM.pack(zlib.crc32(head))
         replace_file(path, head + rows, sync=False)
 
 
 def read_summary(path: Path) -> Summary | None:
-    """What the index file at `path` vouches for; None if there is none or it is damaged. Raises `OSError`."""
+    """Read the index file at `path`; None if there is none or if it is damaged. Raises `OSError`."""
     try:
         with path.open("rb") as file:
             head = file.read(_ROWS_AT)
@@ -109,12 +123,9 @@ def read_index(path: Path) -> tuple[Summary, Index] | None:
     if parsed is None:
         return None
     summary, rows, checksum = parsed
-    if len(data) != _ROWS_AT + 24 * rows or zlib.crc32(data[_ROWS_AT:]) != checksum:
+    if len(data) != _ROWS_AT + ROW * rows or zlib.crc32(data[_ROWS_AT:]) != checksum:
         return None
-    index = Index()
-    for number, column in enumerate((index._offsets, index._positions, index._times)):
-        column.frombytes(data[_ROWS_AT + 8 * rows * number : _ROWS_AT + 8 * rows * (number + 1)])
-    return summary, index
+    return summary, Index.unpack(data[_ROWS_AT:])
 
 
 def _parse_head(head: bytes | memoryview) -> tuple[Summary, int, int] | None:

@@ -12,8 +12,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from korvet_fast.errors import StoreError
+from korvet_fast.store.embedded.closed_log import pack_segments, unpack_segments
 from korvet_fast.store.embedded.files import Files, Handle
 from korvet_fast.store.embedded.segment import Segment
 from korvet_fast.store.shared_future import SharedFuture
@@ -28,7 +30,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LogCollaborators:
-    """What all logs of a store work with. `flush` is `GroupCommit.ask`; `at_once` is an append that has ended well."""
+    """The parts that a store's logs share. `flush` is `GroupCommit.ask`; `at_once`: an append that has ended well."""
 
     interval: int  # bytes of a segment between two rows of its index
     files: Files
@@ -37,11 +39,17 @@ class LogCollaborators:
 
 
 class Log:
-    """The state of one log. `directory` holds its segments and nothing of other logs; the first append makes it."""
+    """The state of one log. `directory` holds its segments and nothing of other logs; the first append makes it.
+
+    A log that nobody uses can be closed: `segments` is packed then, and unpacked when anybody asks for it.
+    """
+
+    segments: list[Segment]  # never empty; only the last one grows
 
     __slots__ = (
         "_given",
-        "directory",
+        "_packed",
+        "_place",
         "dirty",
         "durable",
         "exists",
@@ -53,9 +61,11 @@ class Log:
         "interval",
         "name",
         "paused",
+        "reading",
         "segments",
         "start",
         "unflushed",
+        "used",
         "version",
         "waiting",
     )
@@ -64,11 +74,14 @@ class Log:
         self, name: str, directory: Path, given: LogCollaborators, segments: Sequence[Segment] = (), start: int = 0
     ) -> None:
         self.name = name
-        self.directory = directory
+        self._place = os.fspath(directory)
         self._given = given
         self.interval = given.interval
         self.exists = bool(segments)  # in the directory
-        self.segments = list(segments) or [Segment(directory, start)]  # never empty; only the last one grows
+        self.segments = list(segments) or [Segment(directory, start)]
+        self._packed: bytes | None = None  # the segments, while the log is closed
+        self.used = False  # since somebody looked whether it is idle
+        self.reading = 0  # threads that read it
         self.start = start
         self.durable = self.end
         self.failed = ""  # why nothing can be written any more
@@ -78,8 +91,8 @@ class Log:
         self.dirty = False  # something was written since the last flush began
         self.fresh = False  # a file was made since then
         self.unflushed: list[Segment] = []  # segments that became full since then
-        self.waiting: SharedFuture | None = None  # of those whose flush is not handed over yet
-        self.flushing: asyncio.Future[None] | None = None  # of the last flush handed over, until the log is at rest
+        self.waiting: SharedFuture | None = None  # for requests whose flush no thread has yet
+        self.flushing: asyncio.Future[None] | None = None  # the last flush that a thread has, until the log is at rest
         self.indexing: asyncio.Future[None] | None = None  # until the indexes of full segments are beside them
         self.paused = False  # none may be handed over
 
@@ -90,10 +103,50 @@ class Log:
         log._make_files()
         return log
 
+    @property
+    def directory(self) -> Path:
+        """Where the log is. Made anew each time: a path keeps for good what it was asked for."""
+        return Path(self._place)
+
     def _make_files(self) -> None:
-        self.directory.mkdir(exist_ok=True)
-        self.segments = [Segment.create(self.directory, self.start)]
+        directory = self.directory
+        directory.mkdir(exist_ok=True)
+        self.segments = [Segment.create(directory, self.start)]
         self.exists = self.dirty = self.fresh = True
+
+    if not TYPE_CHECKING:  # to the type checker it would be an attribute of any name
+
+        def __getattr__(self, name: str) -> list[Segment]:
+            """The segments of a closed log, which is open again: `segments` is the only slot that is ever empty."""
+            if name != "segments":
+                raise AttributeError(name)
+            self.segments = segments = self.view_segments()
+            self._packed = None
+            return segments
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` has closed it, and nobody has used it since."""
+        return self._packed is not None
+
+    def view_segments(self) -> list[Segment]:
+        """The segments to look at, not to change or keep: a closed log stays closed."""
+        if self._packed is None:
+            return self.segments
+        return unpack_segments(self.directory, self._packed) or [Segment(self.directory, self.start)]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is under way."""
+        under_way = self.waiting or self.flushing or self.indexing
+        return not (under_way or self.reading or self.paused or self.unflushed or self.gone)
+
+    def close(self) -> list[Segment]:
+        """Pack the segments of an idle log, and let go of them; returns those that there were."""
+        segments = self.segments
+        self._packed = pack_segments(segments) if self.exists else b""
+        del self.segments
+        return segments
 
     @property
     def end(self) -> int:
@@ -103,13 +156,13 @@ class Log:
     @property
     def bounds(self) -> Bounds:
         """Where the log starts and ends."""
-        segments = self.segments
+        segments = self.view_segments()
         size = sum(segment.size for segment in segments)
         latest = max(segment.max_time for segment in segments)
         return Bounds(self.start, segments[-1].end, self.durable, size, latest, removed=self.start)
 
     def find(self, offset: int) -> int:
-        """Which of the segments holds the offset, or would."""
+        """The position of the segment that holds the offset, or would hold it."""
         return max(0, bisect_right(self.segments, offset, key=_base) - 1)
 
     def append(
@@ -151,6 +204,7 @@ class Log:
             segment = self.segments[-1]
         if not batches:
             return at
+        self.used = True
         data, first, last, timestamp = batches[0]
         alone = len(batches) == 1
         size = len(data) if alone else sum(len(batch.data) for batch in batches)
@@ -224,7 +278,7 @@ def _refusal(path: Path, error: OSError) -> StoreError:
 
 
 def _after(parts: list[Buffer], written: int) -> list[Buffer]:
-    """What is left of the parts behind the first `written` bytes."""
+    """The parts without their first `written` bytes."""
     for number, part in enumerate(parts):
         if written < len(part):
             return [memoryview(part)[written:], *parts[number + 1 :]]

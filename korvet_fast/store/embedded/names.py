@@ -1,4 +1,4 @@
-"""What logs are called on disk: `orders:0` is the directory `orders-0`, as in Kafka."""
+"""Names of logs on disk: `orders:0` is the directory `orders-0`, as in Kafka."""
 
 import re
 

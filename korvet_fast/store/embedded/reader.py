@@ -11,7 +11,7 @@ import asyncio
 import errno
 import os
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import TypeVar
 
@@ -46,7 +46,7 @@ class Reader:
         self._pool = pool
         self._flags = os.RWF_NOWAIT  # 0 where the file system cannot tell cached from not
         self._indexes: OrderedDict[Segment, tuple[int, Index]] = OrderedDict()  # with the size they are of
-        self._rows = 0  # that all of these weigh as much as
+        self._rows = 0  # weight of all kept indexes, in rows
 
     async def read(self, log: Log, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
         """See `store.interface.Read`."""
@@ -64,7 +64,15 @@ class Reader:
             except _LogChanged:
                 continue
 
+    def forget(self, segments: Sequence[Segment]) -> None:
+        """Let go of the indexes of these segments, and so of the segments."""
+        for segment in segments:
+            _, index = self._indexes.pop(segment, (-1, None))
+            if index is not None:
+                self._rows -= _cost(index)
+
     async def _read(self, log: Log, start: int, max_bytes: int, limit: int, copy: bool) -> ReadResult:
+        log.used = True
         data: list[Buffer] = []
         offset = max(start, log.start)
         limit = min(limit, log.end)
@@ -137,6 +145,7 @@ class Reader:
             position, length = _beyond(segment, position, data, found, size)
 
     async def _find_time(self, log: Log, ms: int, start: int) -> ReadResult:
+        log.used = True
         start = max(start, log.start)
         for segment in log.segments[log.find(start) :]:
             if log.gone or segment.max_time < ms or segment.end <= start:
@@ -194,12 +203,15 @@ class Reader:
 
     async def _in_thread(self, log: Log, work: Callable[..., _Result], *arguments: object) -> _Result:
         version = log.version
+        log.reading += 1
         try:
             result = await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
         except OSError as error:
             if log.version != version:
                 raise _LogChanged from error
             raise StoreError(f"{log.directory}: reading failed: {error.strerror}") from error
+        finally:
+            log.reading -= 1
         if log.version != version:
             raise _LogChanged
         return result

@@ -180,7 +180,7 @@ def _recover(name: str, directory: Path, given: LogCollaborators) -> _Recovered:
         segments.append(Segment.create(directory, segments[-1].end))
     for segment in segments[:-1]:
         if write_index(segment):
-            segment.index = None  # it does not grow any more
+            segment.index = None  # the segment does not grow any more
     sync_directory(directory)
     return _Recovered(Log(name, directory, given, segments, max(start, segments[0].base)), read, truncated)
 
@@ -217,7 +217,7 @@ def _keep_aside(path: Path, position: int) -> None:
             shutil.copyfileobj(damaged, copy)
             copy.flush()
             os.fsync(copy.fileno())
-    except OSError as error:  # of a full disk; what was acknowledged is not there, as far as can be told
+    except OSError as error:  # a full disk's; acknowledged records are not there, as far as can be told
         aside.unlink(missing_ok=True)
         _logger.error("%s: what is cut off cannot be kept aside: %s", path, error.strerror)
         return

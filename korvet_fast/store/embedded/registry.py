@@ -94,7 +94,7 @@ class Registry:
             keys = iter(list(self._values))
             while rows := self._take_slice(keys):
                 if self._closed or self._commit.closed:
-                    return  # what was written again is what holds: the log is whole
+                    return  # the values written again hold, and the log is whole
                 self._append(rows)
                 await self._commit.ask(self._log)
             await self._retention.delete_records(self._log, base)
@@ -114,7 +114,7 @@ class Registry:
         return rows
 
     def _check(self) -> None:
-        if self._log.failed:  # what is in memory may be newer than what survives
+        if self._log.failed:  # the values in memory may be newer than those that survive
             raise StoreError(self._log.failed, logged=True)
 
     def _append(self, changes: Sequence[KeyChange]) -> None:
@@ -148,12 +148,17 @@ class Registry:
             raise StoreError(f"{self._log.directory} cannot be read: {error}") from error
 
 
-def read_key(directory: Path, wanted: str) -> bytes | None:
-    """A key's value in the store in this directory, which another process may be writing; None if it cannot be told.
+def read_key(directory: Path, key: str) -> bytes | None:
+    """A key's value, as `read_keys`; None if it cannot be told."""
+    return read_keys(directory, key).get(key)
+
+
+def read_keys(directory: Path, prefix: str) -> dict[str, bytes]:
+    """The keys with a prefix of the store in this directory, which another process may be writing.
 
     For tools: changes nothing, and takes what is good of the files.
     """
-    found: bytes | None = None
+    found: dict[str, bytes] = {}
     for path in sorted((directory / NAME).glob("*.log")):
         try:
             page = path.read_bytes()
@@ -163,6 +168,8 @@ def read_key(directory: Path, wanted: str) -> bytes | None:
         if not batches:
             continue
         for key, value in unpack_changes(page[: batches[-1].start + batches[-1].size]):
-            if key == wanted:
-                found = value
+            if value is None:
+                found.pop(key, None)
+            elif key.startswith(prefix):
+                found[key] = value
     return found

@@ -58,9 +58,10 @@ class Retention:
 
     async def apply_retention(self, log: Log, older_than: int | None, larger_than: int | None) -> None:
         """Remove whole segments from the front, those that `LogStore.apply_retention` names. Raises `StoreError`."""
-        size = sum(segment.size for segment in log.segments)
+        segments = log.view_segments()
+        size = sum(segment.size for segment in segments)
         count = 0
-        for segment in log.segments:
+        for segment in segments:
             if not segment.size or segment.end > log.durable:
                 break
             try:
@@ -71,7 +72,7 @@ class Retention:
                 break
             size -= segment.size
             count += 1
-        if count == len(log.segments):
+        if count == len(segments):
             log.roll()  # the end must stay known: an empty segment keeps it, before all others go
             await self._in_thread(sync_directory, log.directory)
         await self._remove_front(log, count)
@@ -130,7 +131,7 @@ class Retention:
             _remove([segment.index_path, segment.path])
 
     def _shorten(self, kept: Segment) -> None:
-        _remove([kept.index_path])  # it would vouch for what is cut
+        _remove([kept.index_path])  # the index would vouch for the bytes cut off
         handle = self._files.open(kept.path)
         os.ftruncate(handle.fd, kept.size)
         os.fsync(handle.fd)

@@ -48,7 +48,7 @@ class Segment:
 
     @property
     def summary(self) -> Summary:
-        """What the index file vouches for when it is written now."""
+        """The summary that an index file written now holds."""
         return Summary(self.size, self.end, self.first_time, self.max_time)
 
     def largest_timestamp(self) -> int:

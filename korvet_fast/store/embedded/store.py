@@ -21,6 +21,7 @@ from korvet_fast.errors import Errors, KorvetError, StoreError
 from korvet_fast.store.embedded.copies import find_missing_copies
 from korvet_fast.store.embedded.files import Files, default_limit, make_directory, sync_directory
 from korvet_fast.store.embedded.group_commit import GroupCommit, write_index
+from korvet_fast.store.embedded.idle import close_idle
 from korvet_fast.store.embedded.lock import Lock
 from korvet_fast.store.embedded.log import Log, LogCollaborators
 from korvet_fast.store.embedded.names import REMOVED, directory_name
@@ -70,7 +71,7 @@ class EmbeddedStore:
     async def open(self) -> None:
         """See `Store.open`."""
         try:
-            if not self._lock.exists():  # what the directory's entry above it still needs, it gets before its first use
+            if not self._lock.exists():  # a new directory's entry is flushed before its first use
                 make_directory(self._directory)
             self._lock.take()
         except OSError as error:
@@ -210,6 +211,10 @@ class EmbeddedStore:
             if older_than is not None or larger_than is not None:
                 await self._retention.apply_retention(state, older_than, larger_than)
             return state.bounds
+
+    async def close_idle(self) -> None:
+        """See `LogStore.close_idle`."""
+        await close_idle(self._logs, self._cutting, self._reader, self._files, self._commit.ask)
 
     def _find(self, log: str, offset: int) -> Log | None:
         """A log; None if there is none yet. Raises `KorvetError` OFFSET_OUT_OF_RANGE if it then lacks the offset."""

@@ -16,8 +16,9 @@ from korvet_fast.store.redis.connection.calls import IdempotentCalls
 from korvet_fast.store.redis.connection.topology import Topology
 from korvet_fast.store.redis.connection.url import RedisUrl
 from korvet_fast.store.redis.durability.sync import Durability
-from korvet_fast.store.redis.log.acquire import acquire, join_heads
+from korvet_fast.store.redis.log.acquire import acquire
 from korvet_fast.store.redis.log.bounds import read_bounds
+from korvet_fast.store.redis.log.heads import ProducerHeads, remove_forgotten
 from korvet_fast.store.redis.log.log import FencingTokens, Log
 from korvet_fast.store.redis.log.mirror import Mirror
 from korvet_fast.store.redis.log.reader import Reader
@@ -36,6 +37,8 @@ from korvet_fast.store.types import (
     ReadResult,
 )
 
+_AT_ONCE = 256  # logs that are looked at in one turn of the loop
+
 
 class RedisStore:
     """A `Store` in Redis. Durable means what a log's level asks for and the server can give (durability/)."""
@@ -46,8 +49,9 @@ class RedisStore:
 
     def __init__(self, url: RedisUrl) -> None:
         self.url = url
-        self.shared = self.producers = self.groups = self
+        self.shared = self.groups = self
         self._logs: dict[str, Log] = {}
+        self.producers = ProducerHeads(self._logs)
         self._listeners: list[Callable[[str], None]] = []
         self._fencing_tokens = FencingTokens()
 
@@ -135,7 +139,10 @@ class RedisStore:
             return False
         before = state.fencing_token
         (raw,) = await self._calls.ask(state.key, encode_commands([["HGET", state.state_key, "fence"]]))
-        return parse_reply(raw) in (before.encode(), state.fencing_token.encode())  # it may have got another meanwhile
+        return parse_reply(raw) in (
+            before.encode(),
+            state.fencing_token.encode(),
+        )  # the log may have got another token meanwhile
 
     def notify(
         self, log: str, end: int, on_append: Callable[[], None], wanted: Callable[[], bool] | None = None
@@ -143,11 +150,6 @@ class RedisStore:
         """See `SharedStore.notify`."""
         state = self._logs.get(log)
         return self._stream_listener.notify(state, end, on_append, wanted) if state is not None else _nothing
-
-    def recent_headers(self, log: str) -> bytes:
-        """See `ProducerHeaders.recent_headers`."""
-        state = self._logs.get(log)
-        return b"" if state is None else join_heads(state.heads)
 
     # -- records -------------------------------------------------------------------------------------------------
 
@@ -202,6 +204,14 @@ class RedisStore:
                 return bounds
             return await self._retention.apply_retention(state, bounds, older_than, larger_than)
 
+    async def close_idle(self) -> None:
+        """See `LogStore.close_idle`: what is forgotten of producers leaves Redis, where no append takes it away."""
+        for number, log in enumerate(list(self._logs.values())):
+            if log.forgotten:
+                await remove_forgotten(self._calls, log)
+            elif not number % _AT_ONCE:
+                await asyncio.sleep(0)
+
     async def drop(self, log: str) -> None:
         """See `LogStore.drop`."""
         state = self._logs.pop(log, None) or Log(log, self.url.namespace, WHOLE)
@@ -235,4 +245,4 @@ class RedisStore:
 
 
 def _nothing() -> None:
-    """What ends a `notify` that never began."""
+    """Ends a `notify` that never began."""

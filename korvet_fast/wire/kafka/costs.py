@@ -1,4 +1,4 @@
-"""What a request may cost, by its own counts, before its work starts: bytes of its answer, microseconds of the loop.
+"""The cost of a request, estimated by its own counts before its work starts: bytes of its answer, µs of the loop.
 
 The numbers of a row are measured and rounded up. What matters is how a cost grows; finding it out must cost little, so
 a few rows of anything are None: nobody has to wait for them.

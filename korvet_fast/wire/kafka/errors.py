@@ -12,6 +12,12 @@ LONGEST_MESSAGE: Final = 2000  # characters; a string of the protocol ends at 32
 UNSUPPORTED_VERSION: Final = 35
 FETCH_SESSION_ID_NOT_FOUND: Final = 70  # only this dialect has fetch sessions to refuse
 
+# Our broker sends none of these codes. Apache Kafka's brokers do, and our client acts on them.
+NETWORK_EXCEPTION: Final = 13
+RECORD_LIST_TOO_LARGE: Final = 18
+TOPIC_AUTHORIZATION_FAILED: Final = 29
+CLUSTER_AUTHORIZATION_FAILED: Final = 31
+
 CODES: Final[dict[Errors, int]] = {
     Errors.NONE: NONE,
     Errors.UNKNOWN_SERVER_ERROR: -1,

@@ -15,7 +15,7 @@ from korvet_fast.wire.dialect import CloseConnection, Reply
 from korvet_fast.wire.kafka.errors import UNSUPPORTED_VERSION
 from korvet_fast.wire.kafka.shapes.message import API_VERSIONS, Message
 
-_PARTITIONS = 20_000  # that a request may name whatever `max.partitions` is
+_PARTITIONS = 20_000  # partitions that a request may name whatever `max.partitions` is
 _BESIDE = 5_000  # array elements of a request besides
 LITTLE = 64 * 1024  # bytes of an answer that nobody has to wait for
 QUICK = 1000  # microseconds of work that nobody has to wait for
@@ -24,13 +24,13 @@ _SPREAD = 32
 _HEADER = Struct(">hhi")  # api key, api version, correlation id: the same in every request header
 
 Values: TypeAlias = dict[str, Any]
-# What a handler gives: the response's values; a reply that is encoded already; None where Kafka sends nothing.
+# A handler's result: the response's values; a reply that is encoded already; None where Kafka sends nothing.
 Answer: TypeAlias = "Values | Reply | None"
 Handler: TypeAlias = "Callable[[Session, Values, int], Coroutine[Any, Any, Answer]]"
 
 
 class Cost(NamedTuple):
-    """What a request may cost, by its own counts: bytes of its answer on the heap, and microseconds of the loop."""
+    """The cost of a request, estimated by its own counts: bytes of its answer on the heap, microseconds of the loop."""
 
     answer_bytes: int
     micros: int
@@ -79,7 +79,7 @@ class Route:
 
 
 def list_api_versions(routes: Mapping[int, Route]) -> Values:
-    """What an ApiVersions answer tells of these routes."""
+    """The rows of an ApiVersions answer for these routes."""
     return {
         "api_keys": [
             {
@@ -94,7 +94,7 @@ def list_api_versions(routes: Mapping[int, Route]) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What all connections of one listener share."""
+    """The context that all connections of one listener share."""
 
     broker: Broker
     listener: int  # its number: clients are told what the brokers advertise for it
@@ -103,7 +103,7 @@ class Service:
     elements: int  # see `count_elements`
     metadata: dict[tuple[int, int], tuple[int, "asyncio.Future[bytes]"]]  # see api/metadata.py
     versions: dict[int, bytes] = field(default_factory=dict)  # see api/api_versions.py
-    queue: FairQueue = field(default_factory=FairQueue)  # of sessions without a connection
+    queue: FairQueue = field(default_factory=FairQueue)  # the queue of sessions without a connection
 
 
 class Session(ClientSession):
@@ -154,7 +154,7 @@ class Session(ClientSession):
     async def _pay(self, route: Route, request: Values, version: int, answer_bytes: int, micros: int) -> Answer:
         """Do the work when there is memory for its answer, and the loop has time for it."""
         client = self.client if answer_bytes > LITTLE else None
-        # Whatever it waits for, those behind it begin later: a commit may not overtake the one before.
+        # The requests behind this one begin later, whatever it waits for: a commit may not overtake the one before.
         before, self._begun = self._begun, asyncio.get_running_loop().create_future()
         begun = self._begun
         try:

@@ -16,7 +16,7 @@ class RequestOrder:
 
     def __init__(self) -> None:
         self._last: asyncio.Future[None] | None = None  # ends when the next request may begin
-        self._waiting: list[asyncio.Future[Any]] = []  # of appends that were not durable yet
+        self._waiting: set[asyncio.Future[Any]] = set()  # futures of appends that cannot be read yet
 
     async def begin(self) -> "asyncio.Future[None]":
         """Wait for the requests before this one."""
@@ -36,10 +36,12 @@ class RequestOrder:
 
     def note(self, appended: Iterable["asyncio.Future[Any]"]) -> None:
         """These end when what the connection has just appended is durable."""
-        self._waiting = [one for one in (*self._waiting, *appended) if not one.done()]
+        for one in appended:
+            self._waiting.add(one)
+            # One that is done may not have called yet what raises the high watermark: this callback comes after that.
+            one.add_done_callback(self._waiting.discard)
 
     async def wait_durable(self) -> None:
         """Wait until what the connection appended is durable, or has failed."""
         while self._waiting:
             await asyncio.wait(self._waiting)
-            self._waiting = [one for one in self._waiting if not one.done()]

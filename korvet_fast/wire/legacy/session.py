@@ -14,7 +14,7 @@ from korvet_fast.wire.legacy.order import RequestOrder
 
 _OFTEN: Final = 100  # bodies read between two looks at the clock
 _PRODUCES: Final = (0, 3)  # the numbers of requests that carry messages
-_SPREAD: Final = 32  # what bodies take in memory for each of their bytes
+_SPREAD: Final = 32  # bytes of memory for each byte of a body
 
 AnyBody: TypeAlias = FetchBody | ProduceBody | OffsetsBody
 # `append` lets the next request begin: called by a produce when all of it is appended.
@@ -31,12 +31,12 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True)
 class Service:
-    """What all connections of one listener share."""
+    """The context that all connections of one listener share."""
 
     broker: Broker
     requests: Mapping[int, Request]
     workers: FairExecutor
-    queue: FairQueue = field(default_factory=FairQueue)  # of sessions without a connection
+    queue: FairQueue = field(default_factory=FairQueue)  # the queue of sessions without a connection
 
 
 class Session(ClientSession):
@@ -81,7 +81,7 @@ class Session(ClientSession):
         return bodies
 
     def refuse(self, why: str) -> CloseConnection:
-        """What ends the connection behind the answers to the requests before this one. `why`: for the log."""
+        """The close that ends the connection behind the answers to earlier requests. `why`: for the log."""
         self._over = True
         return CloseConnection(why, [])
 

@@ -1,5 +1,6 @@
 """The topics that clients of 0.7 see: those of the format `legacy`, each with this broker's partitions."""
 
+import asyncio
 import re
 from typing import Final
 
@@ -38,17 +39,37 @@ def has_partition(session: Session, name: str, topic: Topic | None, index: int) 
 
 
 async def create_topic(session: Session, name: str) -> Topic:
-    """A topic that somebody produces to for the first time. Raises `KorvetError`, `StoreError`."""
+    """A topic that somebody produces to for the first time. Raises `KorvetError`, `StoreError`.
+
+    Clients of 0.7 do not try again: one that makes topics faster than `controller.mutation.rate` waits.
+    """
+    topics = session.broker.topics
     if not session.broker.settings.flag("auto.create.topics.enable"):
         raise KorvetError(
             Errors.UNKNOWN_TOPIC_OR_PARTITION, "it does not exist, and auto.create.topics.enable is false"
         )
-    topic = await session.broker.topics.auto_create(
-        name, session.changer, {LAYOUT: LEGACY}, count_partitions(session, name)
-    )
+    while True:
+        try:
+            topic = await topics.auto_create(name, session.changer, {LAYOUT: LEGACY}, count_partitions(session, name))
+            break
+        except KorvetError as error:
+            if error.error != Errors.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            await asyncio.sleep(topics.quota.throttle_ms / 1000)  # 0: the last millisecond has passed meanwhile
     if not topic.config.legacy:
         raise KorvetError(Errors.INVALID_REQUEST, "it was just made in another format")
     return topic
+
+
+async def is_led(session: Session, topic: Topic, index: int) -> bool:
+    """Whether this broker leads the partition, once no topic is being made: another connection may be making this one.
+
+    Raises `StoreError`.
+    """
+    leadership = topic.partitions[index].leadership
+    if not leadership.leads:
+        await session.broker.topics.refresh(session.changer)
+    return leadership.leads
 
 
 def led_partition(session: Session, topic: str, index: int) -> LegacyPartition:

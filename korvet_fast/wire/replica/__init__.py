@@ -1,1 +1,1 @@
-"""What brokers say to each other: Kafka's Fetch and OffsetForLeaderEpoch, and what Kafka has no request for."""
+"""The dialect between brokers: Kafka's Fetch and OffsetForLeaderEpoch, and what Kafka has no request for."""

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from korvet_fast._native import Frames
 from korvet_fast.core.client_session import Client
+from korvet_fast.core.replication.handshake import Handshake
 from korvet_fast.core.replication.replication import Replication
 from korvet_fast.wire.dialect import CloseConnection, Reply
 from korvet_fast.wire.kafka import session as kafka
@@ -12,13 +13,13 @@ from korvet_fast.wire.kafka.shapes.message import API_VERSIONS
 from korvet_fast.wire.replica.shapes import CHALLENGE, PROVE
 
 _KEY: Final = Struct(">h")
-_BEFORE: Final = (API_VERSIONS, CHALLENGE.key, PROVE.key)  # what may be asked by whoever connects
+_BEFORE: Final = (API_VERSIONS, CHALLENGE.key, PROVE.key)  # requests that any peer may send
 
 
 class Session(kafka.Session):
-    """`challenge`: who says to connect, and the two nonces; `follower`: who it is, -1 before that is proved."""
+    """`follower`: who it is, -1 before that is proved."""
 
-    __slots__ = ("_frames", "_limit", "challenge", "follower")
+    __slots__ = ("_frames", "_limit", "follower", "handshake")
 
     def __init__(
         self, service: kafka.Service, frames: Frames, limit: int, peer: str, client: Client | None = None
@@ -26,7 +27,7 @@ class Session(kafka.Session):
         super().__init__(service, peer, client)
         self._frames = frames
         self._limit = limit
-        self.challenge: tuple[int, bytes, bytes] | None = None
+        self.handshake = Handshake(self.replication.static)
         self.follower = -1
 
     async def handle(self, frame: bytearray) -> Reply:
@@ -42,7 +43,7 @@ class Session(kafka.Session):
 
     @property
     def replication(self) -> Replication:
-        """What this broker has of the replication."""
+        """This broker's replication."""
         assert self.broker.replication is not None, "there is no such listener without it"
         return self.broker.replication
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 _MOST: Final = (1 << 63) - 1
-_DIGITS: Final = 19  # that a number may have
+_DIGITS: Final = 19  # digits that a number may have
 
 Arguments: TypeAlias = dict[str, str | int]
 
@@ -40,7 +40,13 @@ def _reader(name: str, rule: str) -> _Read:
     return choose
 
 
-_NUMBERS: Final = ("partition", "offset", "generation", "replica_id")  # words of a usage that stand for numbers
+_NUMBERS: Final = (
+    "partition",
+    "offset",
+    "generation",
+    "replica_id",
+    "broker_id",
+)  # words of a usage that stand for numbers
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
+from korvet_fast.wire.text.api import replicas
 from korvet_fast.wire.text.api.consume import consume
 from korvet_fast.wire.text.api.groups import heartbeat, join, leave, sync
 from korvet_fast.wire.text.api.offsets import commit, offset
 from korvet_fast.wire.text.api.ping import ping
-from korvet_fast.wire.text.api.replicas import refuse_stranger
 from korvet_fast.wire.text.arguments import Usage
 from korvet_fast.wire.text.costs import of_consume, of_members
 from korvet_fast.wire.text.session import Command
@@ -23,6 +23,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "LEAVE": Command(Usage(_MEMBER), leave, of_members),
     "COMMIT": Command(Usage(f"{_MEMBER} partition offset"), commit),
     "OFFSET": Command(Usage("group topic partition"), offset),
-    "REPLICA_FETCH": Command(Usage("topic partition replica_id offset [max_bytes=n]"), refuse_stranger),
-    "SET_PARTITION_ROLE": Command(Usage("topic partition leader|follower"), refuse_stranger),
+    "CHALLENGE": Command(Usage("broker_id nonce"), replicas.challenge),
+    "PROVE": Command(Usage("proof"), replicas.prove),
+    "REPLICA_FETCH": Command(Usage("topic partition replica_id offset [max_bytes=n] [epoch=n]"), replicas.fetch),
+    "SET_PARTITION_ROLE": Command(Usage("topic partition leader|follower"), replicas.set_role),
 }

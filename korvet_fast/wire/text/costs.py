@@ -1,4 +1,4 @@
-"""What a command may cost of the loop, in microseconds, before its work starts: measured, and rounded up.
+"""The estimated time of a command on the loop, in microseconds, before its work starts: measured, and rounded up.
 
 Memory is charged elsewhere: a line by its bytes (`Session.cost`), a CONSUME by the room that its answer asks for.
 """
@@ -9,7 +9,7 @@ from korvet_fast.wire.text.arguments import Arguments
 from korvet_fast.wire.text.session import Session
 
 DEFAULT_MAX: Final = 500  # messages that a CONSUME gives
-MOST_BYTES: Final = 1 << 20  # of its answer
+MOST_BYTES: Final = 1 << 20  # bytes of its answer
 _LEAST: Final = 16  # bytes that a message takes of an answer, about
 
 

@@ -14,12 +14,14 @@ UNKNOWN_TOPIC: Final = "UNKNOWN_TOPIC"
 UNAUTHORIZED: Final = "UNAUTHORIZED"
 STORAGE_ERROR: Final = "STORAGE_ERROR"
 
-# What is not here is BAD_REQUEST, or STORAGE_ERROR where trying again may help; its message is our error's sentence.
+# Other errors are BAD_REQUEST, or STORAGE_ERROR where a retry may help; the message is our error's sentence.
 _TABLE: Final[Mapping[Errors, tuple[str, str]]] = {
     Errors.UNKNOWN_TOPIC_OR_PARTITION: (UNKNOWN_TOPIC, "there is no such topic or partition"),
     Errors.UNKNOWN_TOPIC_ID: (UNKNOWN_TOPIC, "there is no such topic or partition"),
     Errors.NOT_LEADER_OR_FOLLOWER: (NOT_LEADER, "this broker does not lead the partition now"),
     Errors.LEADER_NOT_AVAILABLE: (NOT_LEADER, "nobody leads the partition at this moment"),
+    Errors.FENCED_LEADER_EPOCH: (NOT_LEADER, "the partition is led under a later epoch"),
+    Errors.UNKNOWN_LEADER_EPOCH: (NOT_LEADER, "the partition is not led under that epoch yet"),
     Errors.NOT_COORDINATOR: (NOT_LEADER, "another broker coordinates this group"),
     Errors.REQUEST_TIMED_OUT: (
         REPLICATION_TIMEOUT,

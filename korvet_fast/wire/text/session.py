@@ -8,11 +8,12 @@ from korvet_fast.core.broker import Broker
 from korvet_fast.core.client_session import Client, ClientSession
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.fair_queue import FairQueue
+from korvet_fast.core.replication.handshake import Handshake
 from korvet_fast.errors import KorvetError
 from korvet_fast.wire.dialect import CloseConnection, Reply
 from korvet_fast.wire.protocols import detect_protocol
 from korvet_fast.wire.text.arguments import Arguments, BadArguments, Usage
-from korvet_fast.wire.text.errors import BAD_REQUEST, UNKNOWN_COMMAND, translate
+from korvet_fast.wire.text.errors import BAD_REQUEST, UNAUTHORIZED, UNKNOWN_COMMAND, translate
 from korvet_fast.wire.text.order import CommandOrder
 
 VERSION: Final = "V1"
@@ -22,12 +23,12 @@ _PATIENCE: Final = 3  # unknown commands in a row, after which this is nobody wh
 _QUICK: Final = 1000  # microseconds of work that nobody has to wait for
 _LINE: Final = 160  # bytes of memory that a line of a run takes beside its own
 
-# What a handler gives: the payload in parts, none for a bare OK.
+# A handler's result: the payload in parts, none for a bare OK.
 Payload: TypeAlias = Reply
 Handler: TypeAlias = "Callable[[Session, Arguments], Coroutine[Any, Any, Payload]]"
 
 
-class Refused(Exception):
+class RequestError(Exception):
     """A command is answered with an error of the protocol."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -50,7 +51,7 @@ RunHandler: TypeAlias = "Callable[[Session, bytearray], Coroutine[Any, Any, Repl
 
 @dataclass(frozen=True)
 class Service:
-    """What all connections of one listener share.
+    """The context that all connections of one listener share.
 
     `produce` answers runs of PRODUCE lines. `turns`: by topic, where the next record without a key goes.
     """
@@ -61,19 +62,23 @@ class Service:
     workers: FairExecutor
     value_limit: int  # bytes of a value that a CONSUME gives
     turns: dict[str, int] = field(default_factory=dict)
-    queue: FairQueue = field(default_factory=FairQueue)  # of sessions without a connection
+    queue: FairQueue = field(default_factory=FairQueue)  # the queue of sessions without a connection
 
 
 class Session(ClientSession):
-    """One client's connection, as the text protocol sees it. `order`: of its commands; `peer`: who it is."""
+    """One client's connection, as the text protocol sees it. `order`: of its commands; `peer`: who it is.
 
-    __slots__ = ("_over", "_spoken", "_unknown", "order", "peer", "service")
+    `handshake`: of who says to be another broker.
+    """
+
+    __slots__ = ("_over", "_spoken", "_unknown", "handshake", "order", "peer", "service")
 
     def __init__(self, service: Service, peer: str, client: Client | None = None) -> None:
         super().__init__(service.broker, service.workers, client, service.queue)
         self.service = service
         self.peer = peer
         self.order = CommandOrder()
+        self.handshake: Handshake | None = None
         self._unknown = 0  # unknown commands in a row
         self._spoken = self._over = False
 
@@ -111,7 +116,7 @@ class Session(ClientSession):
                 payload = await command.handler(self, read)
         except BadArguments as error:
             return [refuse(identity, BAD_REQUEST, str(error))]
-        except Refused as error:
+        except RequestError as error:
             return [refuse(identity, error.code, error.message)]
         except KorvetError as error:
             return [refuse(identity, *translate(error.error))]
@@ -122,8 +127,12 @@ class Session(ClientSession):
         """A run's lines are read into places, made into batches, and answered."""
         return 3 * len(frame) + _LINE * frame.count(b"\n")
 
+    def disconnect(self, why: str) -> Exception:
+        """What ends the connection of who is no peer. `why`: for the log."""
+        return self._close(why, refuse("0", UNAUTHORIZED, "this is for the broker's peers"))
+
     def _close(self, why: str, answer: bytes) -> CloseConnection:
-        """What ends the connection, with a last answer. `why`: for the log."""
+        """The close that ends the connection, with a last answer. `why`: for the log."""
         self._over = True
         return CloseConnection(why, [answer])
 

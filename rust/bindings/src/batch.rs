@@ -10,6 +10,8 @@ use pyo3::types::PyByteArray;
 use crate::buffer::{DETACH_ABOVE, Input};
 use crate::error::OrRaise;
 
+const TRANSACTIONAL: u8 = 1 << 4;
+
 /// `work`, with the interpreter released if it goes over many bytes.
 pub(crate) fn run<T: Send>(py: Python<'_>, bytes: usize, work: impl Send + FnOnce() -> T) -> T {
     if bytes > DETACH_ABOVE { py.detach(work) } else { work() }
@@ -241,4 +243,9 @@ pub(crate) fn find_time(
 ) -> PyResult<Option<(i64, i64)>> {
     let data = batch.as_slice();
     unpack(py, data.len(), limit, |limit| batch::find_time(data, ms, limit, start)).or_raise(py)
+}
+
+/// How a batch is compressed, and whether it is part of a transaction: bits as in its attributes (KIP-98).
+pub(crate) fn read_kind(bits: u8) -> korvet_codec::Result<(Compression, bool)> {
+    Ok((Compression::from_bits(bits & !TRANSACTIONAL)?, bits & TRANSACTIONAL != 0))
 }

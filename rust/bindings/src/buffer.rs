@@ -33,7 +33,7 @@ impl Input {
         unsafe { slice::from_raw_parts(self.0.buf_ptr().cast::<u8>(), self.0.len_bytes()) }
     }
 
-    /// The bytes, to be written to. `BAD_VALUE` for a buffer that is read-only.
+    /// The bytes, to be written to. `BAD_VALUE` for a buffer that is read-only. The caller's promise as in `as_slice`.
     pub(crate) fn as_mut_slice(&mut self, py: Python<'_>) -> PyResult<&mut [u8]> {
         if self.0.readonly() {
             return Err(bad_value(py, "the buffer is read-only".into()));
@@ -41,7 +41,7 @@ impl Input {
         if self.0.len_bytes() == 0 {
             return Ok(&mut []);
         }
-        // SAFETY: as in `as_slice`; writable by the check above, and the interpreter is held by `py`.
+        // SAFETY: as in `as_slice`; writable by the check above. Nobody else reads or writes it, by the caller's promise.
         Ok(unsafe { slice::from_raw_parts_mut(self.0.buf_ptr().cast::<u8>(), self.0.len_bytes()) })
     }
 }

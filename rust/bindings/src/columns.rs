@@ -3,11 +3,10 @@
 
 use korvet_codec::batch::Origin;
 use korvet_codec::columns::{Cells, Columns};
-use korvet_codec::compression::Compression;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyDict, PyMapping};
 
-use crate::batch::{run, unpack};
+use crate::batch::{read_kind, run, unpack};
 use crate::buffer::{Column, Input};
 use crate::error::OrRaise;
 use crate::hint::Named;
@@ -50,7 +49,8 @@ fn put(out: &Bound<'_, PyDict>, name: &str, cells: Cells, nullable: bool) -> PyR
 /// Build one version 2 batch from columns as `to_columns` gives them. The checksum is set, the leader epoch is -1.
 ///
 /// `offset` may be left out (then offsets are dense from `base_offset`), the three of `key` (all null) and the six of
-/// the headers. -1 for producer id, epoch and sequence if there is no idempotent producer. Raises `BAD_COLUMNS` for
+/// the headers. -1 for producer id, epoch and sequence if there is no idempotent producer. `compression`: 16 more say that
+/// the batch is part of a transaction. Raises `BAD_COLUMNS` for
 /// names missing or unknown and for columns that disagree, `BAD_OFFSET` for offsets that do not rise, or leave the 31
 /// bits above `base_offset`, `BAD_COUNT` for no records, `OUT_OF_RANGE` for times too far apart, `UNKNOWN_COMPRESSION`,
 /// and `OVERSIZE` beyond 2 GiB.
@@ -64,13 +64,13 @@ pub(crate) fn build_batch<'py>(
     producer_epoch: i16,
     base_sequence: i32,
 ) -> PyResult<Bound<'py, PyByteArray>> {
-    let compression = Compression::from_bits(compression).or_raise(py)?;
+    let (compression, transactional) = read_kind(compression).or_raise(py)?;
     let held: Vec<(String, Input)> =
         columns.0.items()?.iter().map(|item| item.extract()).collect::<PyResult<_>>()?;
     let named: Vec<(&str, &[u8])> =
         held.iter().map(|(name, data)| (name.as_str(), data.as_slice())).collect();
     let size = named.iter().map(|(_, data)| data.len()).sum();
-    let origin = Origin { producer_id, producer_epoch, base_sequence };
+    let origin = Origin { producer_id, producer_epoch, base_sequence, transactional };
     let batch =
         run(py, size, || korvet_codec::columns::build_batch(&named, compression, base_offset, origin));
     Ok(PyByteArray::new(py, &batch.or_raise(py)?))

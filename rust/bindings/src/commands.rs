@@ -1,6 +1,6 @@
 //! Redis commands out of Python values.
 
-use korvet_codec::resp::{self, Part};
+use korvet_codec::resp::{self, EncodedPart};
 use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -76,10 +76,10 @@ pub(crate) fn encode_command_parts<'py>(
     commands: Vec<Vec<Argument<'py>>>,
 ) -> Vec<Bound<'py, PyAny>> {
     let part = |part| match part {
-        Part::Packed(bytes) => PyBytes::new(py, &bytes).into_any(),
-        Part::Argument(Argument::Bytes(bytes)) => bytes.clone().into_any(),
-        Part::Argument(Argument::Buffer(buffer)) => buffer.object().clone(),
-        Part::Argument(text) => PyBytes::new(py, text.as_ref()).into_any(),
+        EncodedPart::Packed(bytes) => PyBytes::new(py, &bytes).into_any(),
+        EncodedPart::Argument(Argument::Bytes(bytes)) => bytes.clone().into_any(),
+        EncodedPart::Argument(Argument::Buffer(buffer)) => buffer.object().clone(),
+        EncodedPart::Argument(text) => PyBytes::new(py, text.as_ref()).into_any(),
     };
     resp::encode_command_parts(&commands, LEND_FROM).into_iter().map(part).collect()
 }

@@ -7,7 +7,7 @@ use pyo3::types::PyType;
 
 static CODEC_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// What a fallible function of the codec gives, on its way to Python.
+/// The result of a fallible function of the codec, on its way to Python.
 pub(crate) trait OrRaise<T> {
     /// The value, or `CodecError` raised.
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;

@@ -1,6 +1,6 @@
 //! Frames into bytearrays.
 
-use korvet_codec::frames::Piece;
+use korvet_codec::frames::FramePart;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyMemoryView};
 
@@ -16,7 +16,7 @@ use crate::error::OrRaise;
 pub(crate) struct Frames {
     cutter: korvet_codec::frames::Frames,
     open: Option<Py<PyByteArray>>,
-    later: Vec<u8>, // what came behind the frames asked for
+    later: Vec<u8>, // the bytes behind the frames asked for
     used: usize,    // how much of it was cut into frames since
 }
 
@@ -53,7 +53,7 @@ impl Frames {
 
     /// The frames that `data` completes, without their length prefix: the first `most` of them, if that is given.
     ///
-    /// What comes behind these is kept, and cut when `feed` is called again; `data` may be empty then.
+    /// Bytes behind these frames are kept, and cut when `feed` is called again; `data` may be empty then.
     /// `NEGATIVE_LENGTH`, `OVERSIZE` (length > limit): the object is then dead and raises the same again; frames that
     /// the same data completed before are lost with it.
     #[pyo3(signature = (data, most = usize::MAX))]
@@ -71,14 +71,14 @@ impl Frames {
         let mut rest = if held { &later[std::mem::take(&mut self.used)..] } else { data.as_slice() };
         let mut whole = Vec::new();
         while whole.len() < most
-            && let Some(piece) = self.cutter.next(&mut rest).or_raise(py)?
+            && let Some(part) = self.cutter.next(&mut rest).or_raise(py)?
         {
             let frame = match self.open.take() {
-                Some(frame) => extend(frame.into_bound(py), &piece)?,
-                None if piece.last => PyByteArray::new(py, piece.bytes),
-                None => extend(PyByteArray::new(py, &[]), &piece)?,
+                Some(frame) => extend(frame.into_bound(py), &part)?,
+                None if part.last => PyByteArray::new(py, part.bytes),
+                None => extend(PyByteArray::new(py, &[]), &part)?,
             };
-            if piece.last {
+            if part.last {
                 whole.push(frame);
             } else {
                 self.open = Some(frame.unbind());
@@ -97,7 +97,7 @@ impl Frames {
 
     /// Where to put the bytes that come next, 64 KiB or more of the unfinished frame; None where `feed` is to have them.
     ///
-    /// What was put there is told by `advance`, before anything else is asked; the view must be gone before the next `rest`.
+    /// `advance` tells how many bytes were put there, before any other call. The view must be gone before `rest` again.
     fn rest<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyMemoryView>>> {
         let Some(frame) = &self.open else { return Ok(None) };
         let Some(place) = self.cutter.rest() else { return Ok(None) };
@@ -115,13 +115,13 @@ impl Frames {
     }
 }
 
-/// `frame` with `piece` in it. Nobody else has seen the frame yet.
-fn extend<'py>(frame: Bound<'py, PyByteArray>, piece: &Piece<'_>) -> PyResult<Bound<'py, PyByteArray>> {
-    if frame.len() < piece.room {
-        frame.resize(piece.room)?;
+/// `frame` with `part` in it. Nobody else has seen the frame yet.
+fn extend<'py>(frame: Bound<'py, PyByteArray>, part: &FramePart<'_>) -> PyResult<Bound<'py, PyByteArray>> {
+    if frame.len() < part.room {
+        frame.resize(part.room)?;
     }
     // SAFETY: no Python code has a reference to `frame` yet, and none runs during the copy.
     let bytes = unsafe { frame.as_bytes_mut() };
-    bytes[piece.at..piece.at + piece.bytes.len()].copy_from_slice(piece.bytes);
+    bytes[part.at..part.at + part.bytes.len()].copy_from_slice(part.bytes);
     Ok(frame)
 }

@@ -1,7 +1,7 @@
 //! Message sets of Kafka 0.6 and 0.7, and the batches of logs in the format `legacy`.
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over by value")]
 
-use korvet_codec::legacy::{self, Piece};
+use korvet_codec::legacy::{self, ConvertedBatch};
 use pyo3::prelude::*;
 use pyo3::types::PyByteArray;
 
@@ -12,8 +12,8 @@ use crate::error::OrRaise;
 /// A batch, and how many offsets it takes.
 type Converted<'py> = (Bound<'py, PyByteArray>, i64);
 
-fn converted(py: Python<'_>, piece: Piece) -> Converted<'_> {
-    (PyByteArray::new(py, &piece.batch), piece.span)
+fn converted(py: Python<'_>, batch: ConvertedBatch) -> Converted<'_> {
+    (PyByteArray::new(py, &batch.bytes), batch.span)
 }
 
 /// Check a message set of Kafka 0.6 or 0.7, and make it into batches for a log in the format `legacy`, each with the number
@@ -25,7 +25,7 @@ fn converted(py: Python<'_>, piece: Piece) -> Converted<'_> {
 /// wrappers together. Raises, message by message, `TRUNCATED` (not one whole message), `BAD_LENGTH`, `BAD_MAGIC`,
 /// `OVERSIZE` (a payload), `BAD_CRC`; then `UNKNOWN_COMPRESSION` and for what wrappers hold the same, but `OVERSIZE`,
 /// `NESTED_COMPRESSION` (more than 8), `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT` (more than `limit`, or than 64 times the
-/// payload and 1 MiB).
+/// payload and 1 MiB; or more than 8 MiB of messages in place of wrappers).
 #[pyfunction]
 pub(crate) fn up_convert(
     py: Python<'_>,
@@ -36,24 +36,19 @@ pub(crate) fn up_convert(
 ) -> PyResult<Vec<Converted<'_>>> {
     let data = messages.as_slice();
     let work = |limit| legacy::up_convert(data, largest, limit, size);
-    let pieces = unpack(py, data.len(), limit, work).or_raise(py)?;
-    Ok(pieces.into_iter().map(|piece| converted(py, piece)).collect())
+    let batches = unpack(py, data.len(), limit, work).or_raise(py)?;
+    Ok(batches.into_iter().map(|batch| converted(py, batch)).collect())
 }
 
-/// The bytes of Kafka 0.7's log from position `start` up to `end`, as far as `batches` have them without a gap.
+/// Write the bytes of Kafka 0.7's log from position `start` up to `end` over the front of `batches`, as far as these have
+/// them without a gap; returns how many bytes that are.
 ///
 /// They may begin and end inside a message. Nothing where no message covers `start`. `batches`: whole batches of a log in
-/// the format `legacy`. Raises the errors of a batch's header, `BAD_RECORD` and `BAD_OFFSET`.
+/// the format `legacy`, whose content is lost. Raises the errors of a batch's header, `BAD_RECORD` and `BAD_OFFSET`.
 #[pyfunction]
-pub(crate) fn down_convert(
-    py: Python<'_>,
-    batches: Input,
-    start: i64,
-    end: i64,
-) -> PyResult<Bound<'_, PyByteArray>> {
-    let data = batches.as_slice();
-    let messages = run(py, data.len(), || legacy::down_convert(data, start, end)).or_raise(py)?;
-    Ok(PyByteArray::new(py, &messages))
+pub(crate) fn down_convert(py: Python<'_>, mut batches: Input, start: i64, end: i64) -> PyResult<usize> {
+    let data = batches.as_mut_slice(py)?;
+    run(py, data.len(), || legacy::down_convert(data, start, end)).or_raise(py)
 }
 
 /// How many bytes of `messages`, from its beginning, are whole messages of Kafka 0.7 with right checksums.
@@ -71,17 +66,17 @@ pub(crate) fn whole_messages(py: Python<'_>, messages: Input) -> usize {
 #[pyfunction]
 pub(crate) fn to_messages(py: Python<'_>, batch: Input, limit: usize) -> PyResult<Converted<'_>> {
     let data = batch.as_slice();
-    let piece = unpack(py, data.len(), limit, |limit| legacy::to_messages(data, limit)).or_raise(py)?;
-    Ok(converted(py, piece))
+    let batch = unpack(py, data.len(), limit, |limit| legacy::to_messages(data, limit)).or_raise(py)?;
+    Ok(converted(py, batch))
 }
 
 /// The payloads of the messages in `batches` of a log in the format `legacy`, as version 2 batches with the time of append,
 /// and the offset after them. The first message is the one that covers `offset`, or the next.
 ///
-/// What a wrapper holds has consecutive offsets from the wrapper's own; those before `offset` are left out, unless there
-/// are no others. About `max_bytes`, but one record at least if there is one. `limit` bounds the decompressed bytes; fewer
-/// records are given where it is reached, and `DECOMPRESSION_LIMIT` is raised if there are none. Raises the errors of a
-/// batch's header, `BAD_RECORD`, `BAD_OFFSET`, and those of a message as `up_convert`.
+/// The messages in a wrapper have consecutive offsets from the wrapper's own; those before `offset` are left out, unless
+/// there are no others. About `max_bytes`, but one record at least if there is one. `limit` bounds the decompressed bytes;
+/// fewer records are given where it is reached, and `DECOMPRESSION_LIMIT` is raised if there are none. Raises the errors of
+/// a batch's header, `BAD_RECORD`, `BAD_OFFSET`, and those of a message as `up_convert`.
 #[pyfunction]
 pub(crate) fn to_values(
     py: Python<'_>,

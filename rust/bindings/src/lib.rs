@@ -29,7 +29,7 @@ mod text;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::arrow::{ArrowPage, ArrowRecords, to_arrow};
+    use crate::arrow::{ArrowColumns, ArrowRecords, to_arrow};
     #[pymodule_export]
     use crate::batch::{
         Batch, assign_offsets, batch_headers, find_time, recompress, slice_batches, validate_batch,

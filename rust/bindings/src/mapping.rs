@@ -17,7 +17,7 @@ const FAULT_AROUND: usize = 64 << 10;
 
 /// A stretch of a file, mapped for reading; it may reach beyond the file's end, for what is yet to be written.
 ///
-/// It is unmapped when the last view of it has gone; the file may be closed, renamed and removed before.
+/// The stretch is unmapped when its last view has gone; the file may be closed, renamed and removed before.
 #[pyclass(frozen, module = "korvet_fast._native")]
 pub(crate) struct FileMapping {
     start: NonNull<c_void>,
@@ -50,7 +50,7 @@ impl FileMapping {
 
     /// A view of bytes `start` to `end`, counted from the mapping's start; None if not all of them are in the page cache.
     ///
-    /// What is there is not waited for when it is read, unless memory becomes so short meanwhile that it is dropped. Bytes
+    /// Reading these bytes does not wait, unless memory becomes so short meanwhile that they are dropped. Bytes
     /// beyond the file's end are not there. `BAD_VALUE` for bytes outside of the mapping; raises `OSError`.
     fn cached(slf: Bound<'_, Self>, start: usize, end: usize) -> PyResult<Option<Bound<'_, PyMemoryView>>> {
         let this = slf.get();
@@ -98,7 +98,7 @@ impl FileMapping {
         let (page, address) = (page_size(), self.start.addr().get());
         let mut at = from / page * page;
         while at < place.end {
-            // What cannot be entered (before Linux 5.14, nothing can) is met again by who sends it.
+            // Pages that cannot be entered (before Linux 5.14, none can) are met again by the thread that sends them.
             // SAFETY: the page lies within the mapping, and is not changed.
             unsafe { libc::madvise(self.start.as_ptr().byte_add(at), page, libc::MADV_POPULATE_READ) };
             at += FAULT_AROUND - (address + at) % FAULT_AROUND;

@@ -5,7 +5,7 @@ use pyo3::pybacked::PyBackedStr;
 
 use crate::error::OrRaise;
 
-/// Those of `names` that the regular expression fits from end to end, the very objects given.
+/// The `names` that the regular expression fits from end to end, the very objects given.
 ///
 /// The language is RE2's but for `\Q..\E` and classes beyond ASCII. `BAD_PATTERN` for a pattern that cannot be read (one
 /// with back-references or look-around, say), has more than 16 KiB, takes more than 512 KiB compiled, or needs more than

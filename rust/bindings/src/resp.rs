@@ -10,9 +10,9 @@ use crate::error::{OrRaise, bad_value, stopped};
 
 /// RESP2 and RESP3 replies out of a byte stream, parsed or (`raw`) as they came.
 #[pyclass(module = "korvet_fast._native")]
-pub(crate) struct Replies(Form);
+pub(crate) struct Replies(ReplyReader);
 
-enum Form {
+enum ReplyReader {
     Parsed(resp::Replies<Py<PyAny>>),
     /// With the bytes of the group begun.
     Raw(Groups, Option<Py<PyByteArray>>),
@@ -24,15 +24,19 @@ impl Replies {
     #[new]
     #[pyo3(signature = (limit, raw = false))]
     fn new(limit: usize, raw: bool) -> Self {
-        Self(if raw { Form::Raw(Groups::new(limit), None) } else { Form::Parsed(resp::Replies::new(limit)) })
+        Self(if raw {
+            ReplyReader::Raw(Groups::new(limit), None)
+        } else {
+            ReplyReader::Parsed(resp::Replies::new(limit))
+        })
     }
 
     /// Bytes held of what is unfinished: of a reply, or (`raw`) of a group.
     #[getter]
     fn pending(&self, py: Python<'_>) -> usize {
         match &self.0 {
-            Form::Parsed(replies) => replies.pending(),
-            Form::Raw(_, held) => held.as_ref().map_or(0, |held| held.bind(py).len()),
+            ReplyReader::Parsed(replies) => replies.pending(),
+            ReplyReader::Raw(_, held) => held.as_ref().map_or(0, |held| held.bind(py).len()),
         }
     }
 
@@ -41,9 +45,9 @@ impl Replies {
     /// A reply that is not joined is a buffer of its own. `BAD_VALUE` for a count of 0, and where replies are parsed.
     fn join(&mut self, py: Python<'_>, count: usize) -> PyResult<()> {
         match &mut self.0 {
-            Form::Raw(groups, _) if count > 0 => groups.join(count),
-            Form::Raw(..) => return Err(bad_value(py, "no replies at all are no group".into())),
-            Form::Parsed(_) => return Err(bad_value(py, "parsed replies are not joined".into())),
+            ReplyReader::Raw(groups, _) if count > 0 => groups.join(count),
+            ReplyReader::Raw(..) => return Err(bad_value(py, "no replies at all are no group".into())),
+            ReplyReader::Parsed(_) => return Err(bad_value(py, "parsed replies are not joined".into())),
         }
         Ok(())
     }
@@ -58,12 +62,12 @@ impl Replies {
     fn feed(&mut self, py: Python<'_>, data: Input) -> PyResult<Vec<Py<PyAny>>> {
         let data = data.as_slice();
         match &mut self.0 {
-            Form::Parsed(replies) => {
+            ReplyReader::Parsed(replies) => {
                 let mut done = Vec::new();
                 replies.feed(data, &mut Make(py), &mut done).map_err(|stop| stopped(py, stop))?;
                 Ok(done)
             }
-            Form::Raw(groups, held) => cut(py, groups, held, data),
+            ReplyReader::Raw(groups, held) => cut(py, groups, held, data),
         }
     }
 }
@@ -122,7 +126,7 @@ pub(crate) fn parse_replies(py: Python<'_>, raw: Input) -> PyResult<Vec<Py<PyAny
     Ok(found)
 }
 
-/// What Redis answered instead of a reply. `message` begins with a word for programs, as `WRONGTYPE`.
+/// An error reply of Redis. `message` begins with a word for programs, as `WRONGTYPE`.
 #[pyclass(frozen, eq, hash, module = "korvet_fast._native")]
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct ReplyError {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use korvet_codec::arrow::partition_for;
 use korvet_codec::batch::Origin;
 use korvet_codec::columns;
-use korvet_codec::compression::Compression;
 use korvet_codec::{Code, Error};
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyTypeError;
@@ -13,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView};
 
 use crate::arrow::import::Lent;
-use crate::batch::run;
+use crate::batch::{read_kind, run};
 use crate::buffer::{Column, Input};
 use crate::error::{OrRaise, bad_value, raise};
 
@@ -202,7 +201,8 @@ impl RowRun {
     }
 
     /// One version 2 batch of them, all with the time `timestamp` in ms. The checksum is set, the leader epoch is -1. -1
-    /// for producer id, epoch and sequence if there is no idempotent producer.
+    /// for producer id, epoch and sequence if there is no idempotent producer. `compression`: 16 more say that the batch is
+    /// part of a transaction.
     ///
     /// Raises `BAD_COUNT` for no rows, `UNKNOWN_COMPRESSION`, and `OVERSIZE` beyond 2 GiB.
     fn build<'py>(
@@ -214,8 +214,8 @@ impl RowRun {
         producer_epoch: i16,
         base_sequence: i32,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let compression = Compression::from_bits(compression).or_raise(py)?;
-        let origin = Origin { producer_id, producer_epoch, base_sequence };
+        let (compression, transactional) = read_kind(compression).or_raise(py)?;
+        let origin = Origin { producer_id, producer_epoch, base_sequence, transactional };
         let work = || {
             let cells = self
                 .run
@@ -258,8 +258,8 @@ pub(crate) fn build_rows<'py>(
     base_sequence: i32,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let ColumnRows(columns) = ColumnRows::new(py, keys, values)?;
-    let compression = Compression::from_bits(compression).or_raise(py)?;
-    let origin = Origin { producer_id, producer_epoch, base_sequence };
+    let (compression, transactional) = read_kind(compression).or_raise(py)?;
+    let origin = Origin { producer_id, producer_epoch, base_sequence, transactional };
     let (times, rest) = timestamps.as_slice().as_chunks();
     let count = columns.values.cells.len();
     if times.len() != count || !rest.is_empty() {

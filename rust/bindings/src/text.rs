@@ -159,7 +159,7 @@ pub(crate) fn write_messages(
     let (data, limits) = (batches.as_slice(), Limits { messages, bytes: size, value, decompressed });
     let mut out = Vec::with_capacity(data.len().min(size));
     let work = || text::write_messages(data, start, limit, encoding, limits, &mut out);
-    // What takes a moment is not worth letting go of the interpreter, which others would take meanwhile.
+    // Short work is not worth letting go of the interpreter, which other threads would take meanwhile.
     let done = run(py, decompressed / 16, work).or_raise(py)?;
     Ok((PyByteArray::new(py, &out), done.messages, done.next, done.full))
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// What every fallible function of the codec returns.
+/// The result of every fallible function of the codec.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Bytes that break a rule of the format, or values that do not fit their shape.
@@ -11,9 +11,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}", code = self.code.name())]
 pub struct Error {
-    /// What went wrong, for programs.
+    /// The error, for programs.
     pub code: Code,
-    /// What went wrong and where, for people.
+    /// The error and its place, for people.
     pub message: Cow<'static, str>,
 }
 

@@ -14,7 +14,7 @@ const PREFIX: usize = 4;
 
 /// A stretch of one frame, and how much room its holder should have now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece<'d> {
+pub struct FramePart<'d> {
     /// The bytes, part of the data given.
     pub bytes: &'d [u8],
     /// Where in the frame they belong; 0 begins a new frame.
@@ -26,7 +26,7 @@ pub struct Piece<'d> {
     pub last: bool,
 }
 
-/// Cuts a stream into pieces of frames and keeps count; the bytes stay with the caller.
+/// Cuts a stream into parts of frames and keeps count; the bytes stay with the caller.
 #[derive(Debug, Clone)]
 pub struct Frames {
     /// Largest legal length in bytes; holds from the next length prefix on.
@@ -58,10 +58,10 @@ impl Frames {
         if self.prefixed == PREFIX { self.size } else { 0 }
     }
 
-    /// The next piece in `data`, which shrinks by what was used; None once it is used up.
+    /// The next part in `data`, which shrinks by what was used; None once it is used up.
     ///
     /// `NEGATIVE_LENGTH` and `OVERSIZE` (a length above the limit) are final: every later call gives the same error.
-    pub fn next<'d>(&mut self, data: &mut &'d [u8]) -> Result<Option<Piece<'d>>> {
+    pub fn next<'d>(&mut self, data: &mut &'d [u8]) -> Result<Option<FramePart<'d>>> {
         if let Some(error) = &self.dead {
             return Err(error.clone());
         }
@@ -96,12 +96,12 @@ impl Frames {
         if last {
             (self.prefixed, self.received) = (0, 0);
         }
-        Ok(Some(Piece { bytes, at, room: self.room, last }))
+        Ok(Some(FramePart { bytes, at, room: self.room, last }))
     }
 
     /// Where in the unfinished frame the next bytes may be put without [`Frames::next`]: none, or [`DIRECT`] or more.
     ///
-    /// The holder should be as large as the range's end, which keeps the rule of [`Piece::room`].
+    /// The holder should be as large as the range's end, which keeps the rule of [`FramePart::room`].
     pub fn rest(&mut self) -> Option<Range<usize>> {
         if self.received == 0 {
             return None;
@@ -156,11 +156,11 @@ mod tests {
 
     impl Holder {
         fn feed(&mut self, frames: &mut Frames, mut data: &[u8]) -> Result<()> {
-            while let Some(piece) = frames.next(&mut data)? {
-                assert!(piece.room <= EAGER.max(2 * (piece.at + piece.bytes.len())));
-                self.open.resize(piece.room, 0);
-                self.open[piece.at..piece.at + piece.bytes.len()].copy_from_slice(piece.bytes);
-                if piece.last {
+            while let Some(part) = frames.next(&mut data)? {
+                assert!(part.room <= EAGER.max(2 * (part.at + part.bytes.len())));
+                self.open.resize(part.room, 0);
+                self.open[part.at..part.at + part.bytes.len()].copy_from_slice(part.bytes);
+                if part.last {
                     self.whole.push(std::mem::take(&mut self.open));
                 }
             }

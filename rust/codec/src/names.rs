@@ -28,7 +28,7 @@ const STATE: usize = 200;
 /// Steps of each place in the pattern that is looked at to make a state.
 const PLACE: usize = 4;
 
-/// Those of `names` that `pattern` fits from end to end. Its classes, such as `\w`, are of ASCII.
+/// The `names` that `pattern` fits from end to end. Its classes, such as `\w`, are of ASCII.
 ///
 /// `BAD_PATTERN` for one that cannot be read (back-references and look-around are none), has more than 16 KiB, or more
 /// than 512 KiB compiled, or takes more than 6 million steps on these names.
@@ -47,7 +47,7 @@ pub fn matching<T: AsRef<str>>(pattern: &str, names: Vec<T>) -> Result<Vec<T>> {
 struct Pattern {
     automaton: DFA,
     met: Cache,
-    /// What states take in `met`: at least a byte for each place that they keep.
+    /// The memory that states take in `met`: at least a byte for each place that they keep.
     sizes: HashMap<LazyStateID, usize>,
     largest: usize,
     /// Places that may be passed behind any byte, and that no state keeps.
@@ -111,7 +111,7 @@ impl Pattern {
         self.measure(|automaton, met| automaton.next_state(met, state, byte).or_else(bad))
     }
 
-    /// What `find` gives, its size noted if it is new.
+    /// The state that `find` gives; the size of a new one is noted.
     fn measure(&mut self, find: impl FnOnce(&DFA, &mut Cache) -> Result<LazyStateID>) -> Result<LazyStateID> {
         let (before, cleared) = (self.met.memory_usage(), self.met.clear_count());
         let state = find(&self.automaton, &mut self.met)?;

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// What is to be made durable: the data of files, and then the entries of directories.
+/// A flush to be done: of the data of files, and then of the entries of directories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     /// Given back with the result.
@@ -28,9 +28,9 @@ pub struct Job {
 /// A job that was done, or why not.
 #[derive(Debug)]
 pub struct Done {
-    /// That of the job.
+    /// The ticket of the job.
     pub ticket: u64,
-    /// What failed, and where.
+    /// The failure and its place.
     pub failure: Option<(PathBuf, io::Error)>,
 }
 
@@ -53,7 +53,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     logs: VecDeque<u64>,          // with jobs that wait, and nobody at work on them
-    jobs: HashMap<u64, Vec<Job>>, // of a log in the queue or at work; no entry: at rest
+    jobs: HashMap<u64, Vec<Job>>, // by log, those in the queue or at work; no entry: at rest
     idle: usize,                  // threads that wait for work
     done: Vec<Done>,
     closed: bool,
@@ -88,7 +88,7 @@ impl Flusher {
             match started {
                 Ok(thread) => self.threads.push(thread),
                 Err(error) if self.threads.is_empty() => return Err(error),
-                Err(_) => {} // those there are will come to it
+                Err(_) => {} // the threads there are will come to the job
             }
         }
         state.jobs.insert(log, vec![job]);
@@ -98,7 +98,7 @@ impl Flusher {
         Ok(())
     }
 
-    /// What has been done since this was last asked.
+    /// The jobs done since the last call.
     #[must_use]
     pub fn take(&self) -> Vec<Done> {
         let mut state = self.shared.lock();

@@ -41,21 +41,21 @@ fuzz_target!(|data: &[u8]| {
         limit: LIMIT,
         aborted: &[(1, 0)],
     };
-    let page = wanted.page(&bytes);
+    let records = wanted.read(&bytes);
 
     let Ok(found) = validate_batches(&bytes, LIMIT) else {
         let _ = to_columns(&bytes, LIMIT);
         return;
     };
-    // What passes can be read, one row a record, and rewritten into what passes again.
+    // Data that passes can be read, one row a record, and rewritten into data that passes again.
     let count = found.iter().map(|batch| batch.header.count as usize).sum::<usize>();
     if let Ok(columns) = to_columns(&bytes, LIMIT) {
         assert_eq!(columns.offset.len(), count);
     }
     if let [only] = found[..] {
-        if let Ok(page) = page {
+        if let Ok(records) = records {
             let all = only.header.last_offset() < i64::MAX && !only.header.transactional();
-            assert!(!all || page.rows == count);
+            assert!(!all || records.rows == count);
         }
         let plain = recompress(&bytes, Compression::None, LIMIT).expect("it was just decompressed");
         assert_eq!(

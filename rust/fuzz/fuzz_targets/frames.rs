@@ -19,11 +19,11 @@ fn cut(data: &[u8], step: usize, direct: bool) -> Result<(Vec<Vec<u8>>, usize)> 
                 whole.push(std::mem::take(&mut open));
             }
         }
-        while let Some(piece) = frames.next(&mut rest)? {
-            assert!(piece.room <= EAGER.max(2 * (piece.at + piece.bytes.len())));
-            open.resize(piece.room, 0);
-            open[piece.at..piece.at + piece.bytes.len()].copy_from_slice(piece.bytes);
-            if piece.last {
+        while let Some(part) = frames.next(&mut rest)? {
+            assert!(part.room <= EAGER.max(2 * (part.at + part.bytes.len())));
+            open.resize(part.room, 0);
+            open[part.at..part.at + part.bytes.len()].copy_from_slice(part.bytes);
+            if part.last {
                 whole.push(std::mem::take(&mut open));
             }
         }

@@ -18,15 +18,16 @@ fuzz_target!(|data: &[u8]| {
         let crc = crc32fast::hash(&bytes[start..]);
         bytes[start - 4..start].copy_from_slice(&crc.to_be_bytes());
     }
-    for piece in up_convert(&bytes, LIMIT, LIMIT, 1 << usize::from(mend >> 4)).unwrap_or_default() {
-        let messages = down_convert(&piece.batch, 0, i64::MAX).expect("what is stored can be served");
-        assert_eq!(messages.len() as i64, piece.span);
+    for batch in up_convert(&bytes, LIMIT, LIMIT, 1 << usize::from(mend >> 4)).unwrap_or_default() {
+        let served =
+            down_convert(&mut batch.bytes.clone(), 0, i64::MAX).expect("what is stored can be served");
+        assert_eq!(served as i64, batch.span);
         let (values, next) =
-            to_values(&piece.batch, 0, LIMIT, LIMIT).expect("what was checked can be opened");
-        assert!(next <= piece.span);
+            to_values(&batch.bytes, 0, LIMIT, LIMIT).expect("what was checked can be opened");
+        assert!(next <= batch.span);
         to_columns(&values, LIMIT).expect("what is given to a client is good");
     }
-    let _ = down_convert(&bytes, 0, i64::MAX);
     let _ = to_values(&bytes, 0, LIMIT, LIMIT);
     let _ = to_messages(&bytes, LIMIT);
+    let _ = down_convert(&mut bytes, 0, i64::MAX);
 });

@@ -5,13 +5,14 @@ import threading
 import time
 
 from abuse.attack import Target, attack
-from abuse.prepared import INVENTED
-from abuse.wire import encode
+from abuse.prepared import INVENTED, STEADY, THOUSAND
+from abuse.wire import Line, encode
 from batches import make_batch
-from kafka_server import JOIN_GROUP, PRODUCE
+from kafka_server import JOIN_GROUP, LIST_OFFSETS, METADATA, PRODUCE
 
 _PORTION = 1 << 20
 _UPLOADS = 300
+_STORM = 300  # connections at a time
 
 
 def pipeline(target: Target, requests: bytes) -> None:
@@ -69,3 +70,32 @@ def upload_slowly(target: Target, worker: int) -> int:
     finally:
         for line in sent:
             line.close()
+
+
+def storm(target: Target, requests: bytes) -> int:
+    """Open hundreds of connections, send this on each, and close them at once; returns how many broke before that."""
+    lines: list[Line] = []
+    ended = 0
+    try:
+        for number in range(_STORM):
+            lines.append(target.line(source=f"127.0.2.{1 + number % 100}"))
+            try:
+                lines[-1].send(requests)
+            except OSError:
+                ended += 1
+    finally:
+        for line in lines:
+            line.close()
+    return ended
+
+
+@attack("2.16a", "300 connections at a time, each with 200 small requests (Metadata), closed at once")
+def storm_with_metadata(target: Target, worker: int) -> int:
+    return storm(target, encode(METADATA, 12, topics=[{"name": target.topic(STEADY, worker)}]) * 200)
+
+
+@attack("2.16b", "300 connections at a time, each with 200 ListOffsets of 100 partitions, closed at once")
+def storm_with_list_offsets(target: Target, worker: int) -> int:
+    rows = [{"partition_index": index, "timestamp": -1} for index in range(100)]
+    request = encode(LIST_OFFSETS, 7, replica_id=-1, topics=[{"name": THOUSAND, "partitions": rows}])
+    return storm(target, request * 200)

@@ -1,4 +1,4 @@
-"""What stays at the broker after the attacker has gone."""
+"""Attacks that leave something at the broker after the attacker has gone."""
 
 import os
 import struct

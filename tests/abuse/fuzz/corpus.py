@@ -6,7 +6,7 @@ from vectors.vector import load
 
 
 def recorded() -> list[bytes]:
-    """What named clients sent, once each, as far as the route is served in that version."""
+    """Requests that named clients sent, once each, as far as the route is served in that version."""
     frames = (
         vector.request
         for vector in load()

@@ -1,4 +1,4 @@
-"""What a run of the fuzzer left, sent once more, burst after burst: `python -m abuse.fuzz.replay DIRECTORY PORT`."""
+"""Bursts that a run of the fuzzer left, sent once more: `python -m abuse.fuzz.replay DIRECTORY PORT`."""
 
 import sys
 import time

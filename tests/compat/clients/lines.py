@@ -1,4 +1,4 @@
-"""What drivers in Python share: commands come in and answers go out as JSON lines (README.md beside this file)."""
+"""The part that drivers in Python share: commands and answers are JSON lines (README.md beside this file)."""
 
 import base64
 import json
@@ -8,19 +8,19 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-PATIENCE = 30.0  # seconds for one command
+PATIENCE = 90.0  # seconds for one command
 
 
 class Unsupported(Exception):
     """The client has no such feature at all."""
 
 
-class Refused(Exception):
-    """Kafka's name of an error, or the client's words."""
+class CommandFailed(Exception):
+    """A command that failed: Kafka's name of the error, or the client's words."""
 
 
 class Options(NamedTuple):
-    """What a member is told. `session`: ms. `instance`: its group.instance.id, "" if it is no static member."""
+    """The options of a member. `session`: ms. `instance`: its group.instance.id, "" if it is no static member."""
 
     bootstrap: str
     topic: str
@@ -101,4 +101,4 @@ def drive(
             tell(error="unsupported")
         except Exception as error:  # noqa: BLE001 - whatever the client raises is its answer
             print(repr(error), file=sys.stderr, flush=True)
-            tell(error=str(error) if isinstance(error, Refused) else describe_error(error))
+            tell(error=str(error) if isinstance(error, CommandFailed) else describe_error(error))

@@ -70,7 +70,7 @@ def come_and_go(scene: Scene, clients: Sequence[str], **options: Any) -> None:
 
 
 def check(scene: Scene) -> None:
-    """What the members told, held against the rules of a group, where it says when."""
+    """The members' reports, checked against the rules of a group, where they have times."""
     if TIMED.issuperset(one.client for one in scene.members):
         check_members(scene)
 

@@ -134,7 +134,7 @@ def _daemon(
 
 
 def _find(said: Path, pattern: str) -> str:
-    """What the process says sooner or later."""
+    """Wait for a line of the process, and return it."""
     deadline = time.monotonic() + READY_WITHIN
     while (found := re.search(pattern, said.read_text(errors="replace"))) is None:
         assert time.monotonic() < deadline, f"Spark did not become ready:\n{said.read_text(errors='replace')[-3000:]}"

@@ -1,4 +1,4 @@
-"""What is in a topic, by a client that has nothing to do with ours."""
+"""The records of a topic, read by a client that shares no code with ours."""
 
 from collections import defaultdict
 from typing import Any

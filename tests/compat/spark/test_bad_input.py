@@ -1,4 +1,4 @@
-"""What people and machines do wrong, and the one sentence that says so: it names option, topic, partition and offset.
+"""Mistakes of people and machines, and the one sentence for each: it names option, topic, partition and offset.
 
 The options themselves are tested in tests/unit; here are those that need a broker, seen through Spark.
 """

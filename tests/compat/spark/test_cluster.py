@@ -69,7 +69,7 @@ def pipe(session: Session, bootstrap: str, place: Path) -> None:
 
 
 def kill_an_executor(session: Session, cluster: Cluster, bootstrap: str, place: Path) -> None:
-    """It dies while rows arrive: its tasks run again, and nothing is missing."""
+    """An executor dies while rows arrive: its tasks run again, and nothing is missing."""
     executors = cluster.executors()
     assert len(executors) == 2
     session.send("copy", source={"rows": MANY, "partitions": 4, "select": MADE}, sink=sink(bootstrap, "third"))

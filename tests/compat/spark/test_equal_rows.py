@@ -45,7 +45,7 @@ def options(scene: Scene, question: str) -> dict[str, str]:
 def ask_both(
     spark: SparkSession, connector: Session, do: str, place: Path, options: dict[str, str], **more: Any
 ) -> tuple[pa.Table, pa.Table]:
-    """What ours reads and what theirs reads."""
+    """The rows that our source reads, and those that Kafka's connector reads."""
     request = {"source": {"format": "korvet", "options": options}, "sink": _files(place / "ours")}
     program.VERBS[do](spark, request | {"checkpoint": str(place / "our checkpoint")})
     theirs = {"source": {"format": "kafka", "options": options}, "sink": _files(place / "theirs")}

@@ -112,7 +112,7 @@ def test_a_broker_that_says_nothing_any_more(world: World) -> None:
 
 @pytest.mark.parametrize("scene", ["kafka"], indirect=True)
 def test_transactions(scene: Scene) -> None:
-    """Those that were given up, and one that is not over: read_committed sees neither."""
+    """Aborted transactions, and one that is not over: read_committed sees neither."""
     topics.create(scene.bootstrap, "transactions", 1)
     settings = {"bootstrap.servers": scene.bootstrap, "transactional.id": "t", "linger.ms": 0}
     producer = Producer(settings)

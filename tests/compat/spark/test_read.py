@@ -21,7 +21,7 @@ COUNT = 100  # records of each partition
 
 @pytest.fixture(scope="module")
 def rows(broker: BrokerProcess) -> list[Row]:
-    """What is in the topic `read`: two partitions with records, and one without."""
+    """The content of the topic `read`: two partitions with records, and one without."""
     topics.create(broker.bootstrap, "read", 3)
     records = (
         (number % 2, None if number % 3 else b"%d" % number, b"v%d" % number, [("h", None), ("h", b"1")][: number % 3])

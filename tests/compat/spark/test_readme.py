@@ -14,7 +14,7 @@ __all__ = ["alone_on_its_ports", "environment"]  # fixtures
 
 
 def shell(text: str, directory: Path, environment: dict[str, str]) -> str:
-    """What a block prints. Spark's start takes its time."""
+    """The output of a block. Spark's start takes its time."""
     command = ["bash", "-euo", "pipefail", "-c", text]
     done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

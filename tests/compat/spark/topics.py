@@ -117,7 +117,7 @@ def send(
 
 
 def load(place: Path) -> pa.Table:
-    """What Spark wrote there as Parquet, by partition and offset; of a stream, what was committed."""
+    """The Parquet rows that Spark wrote there, by partition and offset; of a stream, the committed rows."""
     log = place / "_spark_metadata"
     table = parquet.read_table(_committed(log) if log.exists() else place)
     order = [(name, "ascending") for name in ("topic", "partition", "offset") if name in table.column_names]

@@ -23,7 +23,7 @@ TOPIC = "t"
 
 
 class Member(NamedTuple):
-    """What a member knows of itself. `generation`: or its epoch, in the consumer protocol."""
+    """A member's own state. `generation`: or its epoch, in the consumer protocol."""
 
     group: str
     protocol: str = "classic"

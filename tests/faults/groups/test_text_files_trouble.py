@@ -1,6 +1,7 @@
 """`groups.json` and `offsets.json` in trouble: a full disk, damage, and a group that moves to them or away."""
 
 import asyncio
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker_process import BrokerProcess
+from faults.redis.log import wait_for_line
 from faults.test_full_disk import fill, make_room
 from kafka_server import JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, OFFSET_FETCH, RawClient, error_of
 from raw_connection import connect
@@ -50,7 +52,7 @@ def test_a_full_disk_loses_no_commit_and_takes_none(small_disk: Path, restart: b
             if not restart:
                 make_room(filler)
                 ask_until(client, "V1|6|COMMIT|g t c 1 0 9", "V1|6|OK|committed=true")
-        assert any("No space left on device" in line for line in process.log)
+        wait_for_line(process, "No space left on device")
         process.kill()
     if restart:
         make_room(filler)
@@ -78,19 +80,26 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_file_is_named_and_kept(tmp_path: Path, name: str, damage: str) -> None:
-    data, port = tmp_path / "data", free_port()
+@pytest.fixture(scope="module")
+def joined(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data directory of a broker that a text member joined, and committed to; the broker has ended."""
+    data, port = tmp_path_factory.mktemp("joined") / "data", free_port()
     process = BrokerProcess(data, *SETTINGS, arguments=("--listen", f"text://127.0.0.1:{port}"))
     with process, TextClient(port) as client:
         assert "OK" in client.ask("V1|1|PRODUCE|t :v acks=all")
         assert client.ask("V1|2|JOIN|g t c") == "V1|2|OK|generation=1 assigned=[0,1]"
         assert client.ask("V1|3|COMMIT|g t c 1 0 5") == "V1|3|OK|committed=true"
+    return data
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_named_and_kept(joined: Path, tmp_path: Path, name: str, damage: str) -> None:
+    data, port = shutil.copytree(joined, tmp_path / "data"), free_port()
+    process = BrokerProcess(data, *SETTINGS, arguments=("--listen", f"text://127.0.0.1:{port}"))
     good = (data / name).read_bytes()
     bad = DAMAGES[damage](good)
     (data / name).write_bytes(bad)
-    process.log.clear()
     with pytest.raises(AssertionError, match="did not become ready"), process:
         pass
     said = "".join(process.log)
@@ -135,20 +144,31 @@ def ask_kafka(port: int, scenario: Callable[[RawClient], object]) -> None:
     asyncio.run(run())
 
 
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
+    """Two data directories with an offset that Kafka's client committed: kept by the files (False), by the registry."""
+    directories = {}
+    for to_files in (True, False):
+        data, port = tmp_path_factory.mktemp("committed") / "data", free_port()
+        process = BrokerProcess(data, *SETTINGS, arguments=("--listen", f"text://127.0.0.1:{port}"))
+        with process, TextClient(port) as client:
+            assert "OK" in client.ask("V1|1|PRODUCE|t :v acks=all")
+            ask_kafka(process.port, _commit)
+            if not to_files:
+                assert client.ask("V1|2|JOIN|g t c") == "V1|2|OK|generation=1 assigned=[0,1]"
+                assert client.ask("V1|3|LEAVE|g t c 1") == "V1|3|OK|left=true"
+        directories[to_files] = data
+    return directories
+
+
 @pytest.mark.parametrize("step", range(1, 2 * STEPS + 1))
 @pytest.mark.parametrize("to_files", [True, False])
 def test_a_group_that_moves_keeps_its_offsets_whenever_the_broker_dies(
-    tmp_path: Path, to_files: bool, step: int
+    committed: dict[bool, Path], tmp_path: Path, to_files: bool, step: int
 ) -> None:
     """Into the files: `offsets.json`, `groups.json`, then the registry. Away: the registry, then the two."""
-    data, port = tmp_path / "data", free_port()
+    data, port = shutil.copytree(committed[to_files], tmp_path / "data"), free_port()
     arguments = ("--listen", f"text://127.0.0.1:{port}")
-    with BrokerProcess(data, *SETTINGS, arguments=arguments) as process, TextClient(port) as client:
-        assert "OK" in client.ask("V1|1|PRODUCE|t :v acks=all")
-        ask_kafka(process.port, _commit)
-        if not to_files:
-            assert client.ask("V1|2|JOIN|g t c") == "V1|2|OK|generation=1 assigned=[0,1]"
-            assert client.ask("V1|3|LEAVE|g t c 1") == "V1|3|OK|left=true"
     before = (sys.executable, str(DYING), str(step))
     dying = BrokerProcess(data, *SETTINGS, before=before, arguments=arguments).start()
     try:

@@ -53,7 +53,7 @@ def test_a_coordinator_that_slept_says_nothing_any_more(
 def test_a_coordinator_cut_off_from_redis_stops_before_another_begins(
     serve: Callable[..., BrokerProcess], redis_server: RedisServer
 ) -> None:
-    """It lives, hears its members, and has in memory all that they ask for."""
+    """The former coordinator lives, hears its members, and has in memory all that they ask for."""
     with RedisProxy(redis_server.port) as link:
         cut_off, other = serve(link.url, *QUICK), serve(redis_server.url, *QUICK)
 

@@ -3,14 +3,14 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from batches import read_rows
-from history import History, Place, Sent
+from history import History, PartitionOffset, Sent
 from kafka_server import RawClient, error_of, run
 from korvet_fast.wire.kafka.errors import CODES
 from raw_connection import connect, find_leaders
@@ -79,17 +79,24 @@ async def _read_on(there: RawClient, topic: str, index: int, found: list[tuple[i
         found += page
 
 
-class Writer(threading.Thread):
-    """Sends `name:0`, `name:1`, … to the partitions in turn, until told that it is enough."""
+class LoadWriter(threading.Thread):
+    """One that sends until told that it is `enough`; then it waits for its answers, unless that is `hopeless`."""
 
-    def __init__(self, load: "Load", name: str, *, idempotent: bool, **settings: Any) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__(name=name, daemon=True)
-        self.load = load
-        self.idempotent = idempotent
         self.sent = 0
         self.acknowledged = 0
         self.enough = threading.Event()
         self.hopeless = threading.Event()
+
+
+class Writer(LoadWriter):
+    """Sends `name:0`, `name:1`, … to the partitions in turn, until told that it is enough."""
+
+    def __init__(self, load: "Load", name: str, *, idempotent: bool, **settings: Any) -> None:
+        super().__init__(name)
+        self.load = load
+        self.idempotent = idempotent
         config = {
             **PATIENT,
             "bootstrap.servers": load.bootstrap,
@@ -173,15 +180,25 @@ class Reader(threading.Thread):
 
 
 class Load:
-    """Two idempotent writers, a plain one and a reader over one topic; `with` starts and ends them."""
+    """Two idempotent writers, a plain one and a reader over one topic; `with` starts and ends them.
 
-    def __init__(self, bootstrap: str, topic: str = "load", partitions: int = 2, **settings: Any) -> None:
+    `names`: of the writers, where they are to be others; "plain" is the one that is not idempotent.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str = "load",
+        partitions: int = 2,
+        names: Sequence[str] = ("one", "two", "plain"),
+        **settings: Any,
+    ) -> None:
         self.bootstrap = bootstrap
         self.topic = topic
         self.partitions = partitions
         self.history = History()
         self.settings = settings
-        self.writers = [Writer(self, name, idempotent=name != "plain", **settings) for name in ("one", "two", "plain")]
+        self.writers: list[LoadWriter] = [Writer(self, name, idempotent=name != "plain", **settings) for name in names]
         self.reader = Reader(self)
 
     def wait_for(self, more: int = 100, within: float = 240.0) -> None:
@@ -189,7 +206,10 @@ class Load:
         targets = [writer.acknowledged + more for writer in self.writers]
         deadline = time.monotonic() + within
         while any(writer.acknowledged < target for writer, target in zip(self.writers, targets, strict=True)):
-            assert time.monotonic() < deadline, "the producers make no progress"
+            done = {
+                writer.name: writer.acknowledged - target for writer, target in zip(self.writers, targets, strict=True)
+            }
+            assert time.monotonic() < deadline, f"the producers make no progress: {done}"
             time.sleep(0.005)
 
     def add_writer(self, name: str) -> None:
@@ -220,7 +240,7 @@ class Load:
                 self.reader.enough.set()
                 self.reader.join(120)
 
-    def check(self, port: int, may_lose: Callable[[], Iterable[Place]] = tuple) -> set[Sent]:
+    def check(self, port: int, may_lose: Callable[[], Iterable[PartitionOffset]] = tuple) -> set[Sent]:
         """The history against what the broker on this port has; nothing was refused. Returns what was lost.
 
         `may_lose`: places that it has told to be lost; asked when all is read, as it tells before it answers.

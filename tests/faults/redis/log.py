@@ -1,4 +1,4 @@
-"""What a broker process says, waited for."""
+"""Waits for log lines of a broker process."""
 
 import time
 

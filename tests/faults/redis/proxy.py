@@ -17,7 +17,7 @@ WHOLE = 1 << 62
 
 @dataclass
 class Cut:
-    """What the next command of a name meets: so many bytes of it, or of its reply, pass; then both sides are reset."""
+    """The fault of the next command of a name: so many bytes of it, or of the reply, pass; then both ends are reset."""
 
     command: bytes
     of: str  # "request" or "reply"
@@ -61,7 +61,7 @@ class RedisProxy:
         return self._add(Cut(command, "reply", passing))
 
     def cut_request(self, command: bytes, passing: int) -> threading.Event:
-        """Of the next such command so many bytes pass, at most all of them; then both sides are reset."""
+        """Let so many bytes of the next such command pass, at most all of them; then reset both sides."""
         return self._add(Cut(command, "request", passing))
 
     def hold(self) -> None:
@@ -82,7 +82,7 @@ class RedisProxy:
         return cut.done
 
     def take(self, name: bytes) -> Cut | None:
-        """What the command that just came meets."""
+        """The fault that the command that just came meets."""
         with self._lock:
             found = next((cut for cut in self._cuts if cut.command == name), None)
             if found is not None:

@@ -1,4 +1,4 @@
-"""What a client cannot take back is told by a broker that finds its replicas: without, another one may lead by now."""
+"""An answer that a client cannot take back needs the replicas: without them, another broker may lead by now."""
 
 from collections.abc import Callable
 

@@ -8,7 +8,7 @@ from broker_process import BrokerProcess
 from faults.redis.load import Load, create_topic
 from faults.redis.proxy import RedisProxy
 from faults.redis.replicas import attach, read_lengths, wait_for_more
-from history import Place
+from history import PartitionOffset
 from kafka_server import METADATA, run
 from raw_connection import connect
 from redis_sentinels import Sentinels
@@ -21,9 +21,9 @@ LOST = re.compile(r":(\d+): records were lost: offsets (\d+) to (\d+)")
 ROOM = 1000  # epochs left out when a history breaks (core/broker.py)
 
 
-def reported(broker: BrokerProcess) -> set[Place]:
+def reported(broker: BrokerProcess) -> set[PartitionOffset]:
     """Every place that the broker's log tells to be lost."""
-    places: set[Place] = set()
+    places: set[PartitionOffset] = set()
     for line in broker.log:
         for partition, first, last in LOST.findall(line):
             places |= {(int(partition), offset) for offset in range(int(first), int(last) + 1)}

@@ -27,7 +27,7 @@ def test_what_the_only_replica_missed_is_shown_when_another_one_has_it(serve: Se
 
                 async def produce(sequence: int, acks: int = -1) -> str:
                     batch = make_batch(b"%d" % sequence, producer=(*producer, sequence))
-                    # Answered before the store gives up on copies, after 10 s: from then on the log takes nothing.
+                    # Answered before the store gives up on copies, after 10 s: from then on acks=all is refused.
                     return error_of(await client.produce("t", batch, acks=acks, timeout_ms=9_000))
 
                 async def read() -> list[bytes]:
@@ -42,10 +42,11 @@ def test_what_the_only_replica_missed_is_shown_when_another_one_has_it(serve: Se
                 wait_for_line(broker, "asks for 1 replica")
                 for _ in range(3):
                     assert await produce(1) == "NOT_ENOUGH_REPLICAS"
+                    assert await produce(2, acks=1) == ""
                     assert await read() == [b"0"]
                 spare.follow(master)
                 while refused := await produce(1):
                     assert refused == "NOT_ENOUGH_REPLICAS"
-                assert await read() == [b"0", b"1"]
+                assert await read() == [b"0", b"1", b"2"]
 
         run(scenario)

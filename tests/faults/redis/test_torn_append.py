@@ -46,7 +46,7 @@ async def tear(sender: Sender, proxy: RedisProxy, server: RedisServer, cut: int)
     proxy.target = free_port()  # nobody comes back before Redis is dead
     lost = proxy.lose_reply(b"EXEC")
     sender.client.send_produce("t", sender.make(*TORN))
-    assert await asyncio.to_thread(lost.wait, 10)
+    assert await asyncio.to_thread(lost.wait, 120)
     server.kill()
     file = find_file(server.directory)
     whole = file.read_bytes()

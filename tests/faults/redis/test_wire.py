@@ -86,6 +86,7 @@ def test_slow_and_torn(proxy: RedisProxy, serve: Serve) -> None:
         load.wait_for(100)
         proxy.latency, proxy.reset_chance = 0.0, 0.03
         load.wait_for(200)
+        while proxy.resets <= 3:
+            load.wait_for(20)  # on a busy machine many records go in few commands
         proxy.reset_chance = 0.0
-    assert proxy.resets > 3
     assert load.check(broker.port) == set()

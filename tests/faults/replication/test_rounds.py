@@ -1,4 +1,6 @@
-"""Leaders are killed, moved, paused while idempotent producers write with acks=all: nothing is lost or doubled.
+"""Leaders are killed, moved, paused, cut off, out of room while clients write: nothing is lost or doubled.
+
+Four idempotent producers of Kafka's write with acks=all, and one in lines of text.
 
 Two rounds in the suite, one of which kills; KORVET_TEST_ROUNDS says how many, KORVET_TEST_SEED which.
 """
@@ -12,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from faults.full_disk import fill, make_room
 from faults.redis.load import Load
+from faults.replication.text_writer import TextWriter
 from faults.replication.trio import Trio
 
 ROUNDS = int(os.environ.get("KORVET_TEST_ROUNDS", "2"))
@@ -22,7 +26,7 @@ LONGER = 2.5  # seconds: than the lag timeout
 
 
 class Chaos:
-    """What happens to the brokers. `registry`: who leads the metadata log."""
+    """The faults that happen to the brokers. `registry`: who leads the metadata log."""
 
     def __init__(self, trio: Trio, load: Load, chance: random.Random) -> None:
         self.trio = trio
@@ -49,6 +53,30 @@ class Chaos:
         finally:
             process.send_signal(signal.SIGCONT)
 
+    def cut(self, broker: int) -> None:
+        """Cut off from the others, but not from clients, for longer than a follower may be silent."""
+        links = self.trio.links
+        assert links is not None
+        links.cut(broker)
+        try:
+            time.sleep(LONGER)
+            self.replace(broker)
+            self.load.wait_for(20)
+        finally:
+            links.heal()
+
+    def fill(self, broker: int) -> None:
+        """The disk is full, until there is room again."""
+        filler = self.trio.place / f"broker-{broker}" / "filler"
+        filler.touch()
+        fill(filler)
+        try:
+            time.sleep(LONGER)
+            self.replace(broker)
+            self.load.wait_for(20)
+        finally:
+            make_room(filler)
+
     def move(self, broker: int) -> None:
         """Everything that the broker leads is led by others, while it lives."""
         self.replace(broker)
@@ -67,22 +95,27 @@ class Chaos:
 
 
 @pytest.mark.timeout(300 + 60 * ROUNDS)
-def test_nothing_that_was_acknowledged_is_lost(tmp_path: Path) -> None:
+def test_nothing_that_was_acknowledged_is_lost(disks: Path) -> None:
     chance = random.Random(SEED)
-    with Trio(tmp_path) as trio:
+    with Trio(disks, links=True) as trio:
         trio.create("load", PARTITIONS)
-        load = Load(trio.bootstrap, partitions=PARTITIONS)
+        load = Load(trio.bootstrap, partitions=PARTITIONS, names=("one", "two", "three", "four"))
+        text = TextWriter(load, list(trio.texts.values()))
+        load.writers.append(text)
         with load.running():
             chaos = Chaos(trio, load, chance)
-            kinds = cycle((chaos.kill, chaos.pause, chaos.move))
+            kinds = cycle((chaos.kill, chaos.cut, chaos.pause, chaos.fill, chaos.move))
             print(f"seed {SEED}")
             for number in range(ROUNDS):
                 load.wait_for(20)
                 what, broker = next(kinds), chance.choice((1, 2, 3))
-                print(f"round {number}: {what.__name__} {broker}", flush=True)
+                began = time.monotonic()
+                print(f"round {number}: {what.__name__} {broker}", end=" ", flush=True)
                 what(broker)
+                print(f"{time.monotonic() - began:.0f} s", end=" ", flush=True)
                 trio.wait_for("load", lambda one: one.leader > 0 and len(one.isrs) == 3)
+                print(f"{time.monotonic() - began:.0f} s", flush=True)
             load.wait_for(20)
         assert load.check(trio.brokers[1].port) == set()
         total = sum(writer.sent for writer in load.writers)
-    print(f"{ROUNDS} rounds, {total:,} records")
+    print(f"{ROUNDS} rounds, {total:,} records, {len(text.refusals)} answers to the text producer were refusals")

@@ -5,11 +5,13 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, PartitionMetadata
 
 from broker_process import BrokerProcess
+from faults.replication.links import Links
 from redis_server import free_port
 
 # Out of sync after a second and a half of silence: the machine that runs this may be slow, and a false alarm is no
@@ -19,25 +21,42 @@ PATIENCE = 240.0  # seconds
 
 
 class Trio:
-    """Brokers 1, 2 and 3. `with` starts them and ends them. `brokers` has them by id."""
+    """Brokers 1, 2 and 3. `with` starts them and ends them. `brokers` has them by id, `texts` their text listeners.
 
-    def __init__(self, place: Path, *settings: str, more: Sequence[str] = QUICK) -> None:
+    `links`: they reach each other through `links`, which can be cut.
+    """
+
+    def __init__(self, place: Path, *settings: str, more: Sequence[str] = QUICK, links: bool = False) -> None:
         self.away: BrokerProcess | None = None  # not to be asked
+        self.place = place
         self.secret = place / "secret"
         self.secret.write_text("what only the three of them know\n")
         self.ports = {identity: free_port() for identity in (1, 2, 3)}
-        self.peers = ",".join(f"{identity}@127.0.0.1:{port}" for identity, port in self.ports.items())
+        self.texts = {identity: free_port() for identity in (1, 2, 3)}
+        self._stack = ExitStack()
+        self.links = self._stack.enter_context(Links(self.ports)) if links else None
         self.brokers = {identity: self._make(place, identity, *more, *settings) for identity in (1, 2, 3)}
 
     def _make(self, place: Path, identity: int, *settings: str) -> BrokerProcess:
+        listeners = (f"replica://127.0.0.1:{self.ports[identity]}", f"text://127.0.0.1:{self.texts[identity]}")
         return BrokerProcess(
-            place / f"broker-{identity}",
+            place / f"broker-{identity}" / "data",
             f"node.id={identity}",
-            f"replication.peers={self.peers}",
+            f"broker.rack=rack-{identity}",
+            f"replication.peers={self._list_peers(identity)}",
             f"replication.secret.file={self.secret}",
             *settings,
-            arguments=("--listen", f"replica://127.0.0.1:{self.ports[identity]}"),
+            arguments=[word for listener in listeners for word in ("--listen", listener)],
         )
+
+    def _list_peers(self, identity: int) -> str:
+        """The peers as this broker reaches them."""
+        ways = (
+            self.ports
+            if self.links is None
+            else {other: self.links.ports.get((identity, other), port) for other, port in self.ports.items()}
+        )
+        return ",".join(f"{other}@127.0.0.1:{port}" for other, port in ways.items())
 
     def __enter__(self) -> "Trio":
         self.start(1, 2, 3)
@@ -46,6 +65,7 @@ class Trio:
     def __exit__(self, *_: object) -> None:
         for broker in self.brokers.values():
             broker.kill()
+        self._stack.close()
 
     def start(self, *identities: int) -> None:
         """Start these, side by side: one alone waits for another one."""
@@ -64,6 +84,11 @@ class Trio:
             thread.join()
         if failures:
             raise failures[0]
+
+    @property
+    def present(self) -> str:
+        """Those that are not away."""
+        return ",".join(broker.bootstrap for broker in self.brokers.values() if broker is not self.away)
 
     @property
     def bootstrap(self) -> str:
@@ -87,8 +112,7 @@ class Trio:
             time.sleep(0.1)
 
     def run_once(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        alive = ",".join(broker.bootstrap for broker in self.brokers.values() if broker is not self.away)
-        command = [sys.executable, "-m", "korvet_fast", *arguments, "--bootstrap", alive]
+        command = [sys.executable, "-m", "korvet_fast", *arguments, "--bootstrap", self.present]
         return subprocess.run(command, capture_output=True, text=True)
 
     def appoint(self, topic: str, partition: int, broker: int) -> None:
@@ -97,8 +121,16 @@ class Trio:
 
     def describe(self, topic: str) -> dict[int, PartitionMetadata]:
         """The partitions of a topic as clients see them."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0, "socket.timeout.ms": 5_000})
+        admin = AdminClient({"bootstrap.servers": self.present, "log_level": 0, "socket.timeout.ms": 5_000})
         return dict(admin.list_topics(topic, timeout=60).topics[topic].partitions)
+
+    def find_leader(self, topic: str) -> int:
+        """Who leads partition 0: each broker hears of that in its own time."""
+        deadline = time.monotonic() + PATIENCE
+        while (leader := self.describe(topic)[0].leader) == -1:
+            assert time.monotonic() < deadline, f"nobody leads{self.tell()}"
+            time.sleep(0.05)
+        return leader
 
     def wait_for(self, topic: str, rule: "object", within: float = PATIENCE) -> None:
         """Until the rule holds for every partition."""

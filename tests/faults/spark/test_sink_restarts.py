@@ -38,7 +38,7 @@ def pages() -> Iterator[pa.RecordBatch]:
 
 
 def stored(broker: BrokerProcess) -> list[bytes]:
-    """What a broker that has stopped left of the one partition, in order."""
+    """The records that a stopped broker left of the one partition, in order."""
     assert broker.process is None
     return read_values((Path(broker.store.removeprefix("file:")) / "t-0" / f"{0:020}.log").read_bytes())
 

@@ -1,7 +1,11 @@
-"""Two brokers, ten partitions, three consumers of a group of Kafka 0.7, which find all of it in a real ZooKeeper."""
+"""Two brokers, ten partitions, three consumers of a group of Kafka 0.7, which find all of it in a real ZooKeeper.
+
+Once with our reference client, and once with Jafka's `ConsumerConnector`, which is 0.7's own carried over to Java.
+"""
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +19,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from broker_process import BrokerProcess
+from compat.drivers import command
 from korvet_fast.zookeeper.connect_string import ConnectString
 from korvet_reference.legacy_client import LegacyClient, encode_message
 from korvet_reference.legacy_group import assign
@@ -26,21 +31,24 @@ PARTITIONS = [f"{broker}-{index}" for broker in (0, 1) for index in range(5)]
 
 
 class Consumer:
-    """A member in a process of its own; `found`: each message, with its partition and the position behind it."""
+    """A member in a process of its own. `lines`: what it printed, each with a message at its end."""
 
-    def __init__(self, where: ConnectString, member: str) -> None:
-        self.found: list[tuple[str, int, str]] = []
-        command = [sys.executable, "-m", "korvet_reference.legacy_group", str(where), GROUP, member, TOPIC]
+    def __init__(self, kind: str, where: ConnectString, member: str) -> None:
+        self.lines: list[str] = []
+        if kind == "jafka":
+            line, folder = command("jafka", "consume", str(where), GROUP, TOPIC, member.removeprefix(f"{GROUP}_"))
+        else:
+            line = [sys.executable, "-m", "korvet_reference.legacy_group", str(where), GROUP, member, TOPIC]
+            folder = Path.cwd()
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL if kind == "jafka" else None}
+        self.process = subprocess.Popen(line, cwd=folder, env=environment, text=True, **pipes)  # type: ignore[call-overload]
         threading.Thread(target=self._follow, daemon=True).start()
 
     def _follow(self) -> None:
         assert self.process.stdout is not None
         with self.process.stdout as lines:
-            for line in lines:
-                partition, offset, payload = line.split()
-                self.found.append((partition, int(offset), payload))
+            self.lines.extend(lines)
 
     def end(self, how: int) -> None:
         if self.process.poll() is None:
@@ -50,10 +58,11 @@ class Consumer:
 
 
 class World:
-    """Brokers, consumers, and what was produced."""
+    """Brokers, consumers of one kind, and what was produced."""
 
-    def __init__(self, where: ConnectString, eyes: KazooClient, directory: Path) -> None:
-        self.where, self.eyes = where, eyes
+    def __init__(self, kind: str, where: ConnectString, eyes: KazooClient, directory: Path) -> None:
+        self.kind, self.where, self.eyes = kind, where, eyes
+        self.group = f"{where.chroot}/consumers/{GROUP}"
         self.ports = [free_port(), free_port()]
         self.brokers = [self._broker(directory, number) for number in (0, 1)]
         self.consumers: dict[str, Consumer] = {}
@@ -76,27 +85,32 @@ class World:
                     self.sent |= set(texts)
 
     def join(self, member: str) -> None:
-        self.consumers[member] = Consumer(self.where, member)
+        self.consumers[member] = Consumer(self.kind, self.where, member)
 
     def leave(self, member: str, how: int = signal.SIGTERM) -> None:
         consumer = self.consumers.pop(member)
         consumer.end(how)
         self.ended.append(consumer)
 
-    def owners(self) -> dict[str, str]:
-        path, found = f"{self.where.chroot}/consumers/{GROUP}/owners/{TOPIC}", {}
+    def children(self, path: str) -> list[str]:
         with contextlib.suppress(NoNodeError):
-            for partition in self.eyes.get_children(path):
-                found[partition] = self.eyes.get(f"{path}/{partition}")[0].decode()
+            return sorted(self.eyes.get_children(path))
+        return []
+
+    def values(self, path: str) -> dict[str, str]:
+        """The children of a node, with what is written there."""
+        found = {}
+        for name in self.children(path):
+            with contextlib.suppress(NoNodeError):
+                found[name] = self.eyes.get(f"{path}/{name}")[0].decode()
         return found
 
+    def owners(self) -> dict[str, str]:
+        return self.values(f"{self.group}/owners/{TOPIC}")
+
     def positions(self) -> dict[str, int]:
-        path, found = f"{self.where.chroot}/consumers/{GROUP}/offsets/{TOPIC}", {}
-        with contextlib.suppress(NoNodeError):
-            for partition in self.eyes.get_children(path):
-                with contextlib.suppress(NoNodeError, ValueError):
-                    found[partition] = int(self.eyes.get(f"{path}/{partition}")[0])
-        return found
+        found = self.values(f"{self.group}/offsets/{TOPIC}")
+        return {partition: int(value) for partition, value in found.items() if value}
 
     def ends(self) -> dict[str, int]:
         found = {}
@@ -106,22 +120,25 @@ class World:
                     (found[f"{broker}-{index}"],) = client.offsets(TOPIC, index)
         return found
 
+    def found(self) -> set[str]:
+        consumers = (*self.ended, *self.consumers.values())
+        return {line.split()[-1] for consumer in consumers for line in list(consumer.lines)}
+
     async def settle(self) -> None:
         """All partitions are owned as is computed, every message was given to somebody, all positions are the ends."""
         given = assign(PARTITIONS, [f"{member}-0" for member in self.consumers])
         wanted = {partition: thread for thread, mine in given.items() for partition in mine}
+        await until(lambda: self.children(f"{self.group}/ids") == sorted(self.consumers))
         await until(lambda: self.owners() == wanted)
-        await until(lambda: {text for _, _, text in self.found()} == self.sent)
-        ends = self.ends()
+        await until(lambda: self.found() >= self.sent)
+        assert self.found() == self.sent
+        ends = await asyncio.to_thread(self.ends)
         await until(lambda: self.positions() == ends)
 
-    def found(self) -> list[tuple[str, int, str]]:
-        return [one for consumer in (*self.ended, *self.consumers.values()) for one in list(consumer.found)]
 
-
-@pytest.fixture
-def world(where: ConnectString, eyes: KazooClient, tmp_path: Path) -> Iterator[World]:
-    made = World(where, eyes, tmp_path)
+@pytest.fixture(params=["reference", "jafka"])
+def world(request: pytest.FixtureRequest, where: ConnectString, eyes: KazooClient, tmp_path: Path) -> Iterator[World]:
+    made = World(request.param, where, eyes, tmp_path)
     with made.brokers[0], made.brokers[1]:
         try:
             yield made
@@ -130,12 +147,15 @@ def world(where: ConnectString, eyes: KazooClient, tmp_path: Path) -> Iterator[W
                 consumer.end(signal.SIGKILL)
 
 
+@pytest.mark.timeout(900)
 async def test_three_consumers_of_a_group_share_what_two_brokers_have(world: World) -> None:
     await asyncio.to_thread(world.produce)
     for member in ("g_a", "g_b", "g_c"):
         world.join(member)
     await world.settle()
     assert sorted(list(world.owners().values()).count(f"g_{name}-0") for name in "abc") == [3, 3, 4]
+    (registration,) = {json.dumps(json.loads(value)) for value in world.values(f"{world.group}/ids").values()}
+    assert registration == json.dumps({TOPIC: 1})
 
     world.leave("g_b")
     await asyncio.to_thread(world.produce)
@@ -151,16 +171,37 @@ async def test_three_consumers_of_a_group_share_what_two_brokers_have(world: Wor
     world.brokers[1].start()
     await asyncio.to_thread(world.produce)
     await world.settle()
+    world.brokers[0].kill()
+    await until(lambda: world.children(f"{world.where.chroot}/brokers/ids") == ["1"])  # until then its id is taken
+    world.brokers[0].start()
+    await asyncio.to_thread(world.produce)
+    await world.settle()
 
     asleep = world.consumers["g_c"].process
     os.kill(asleep.pid, signal.SIGSTOP)
-    path = f"{world.where.chroot}/consumers/{GROUP}/ids/g_c"
-    await until(lambda: not world.eyes.exists(path))  # its session has expired
+    await until(lambda: world.children(f"{world.group}/ids") == ["g_d"])  # its session has expired
     await until(lambda: set(world.owners().values()) == {"g_d-0"})
     await asyncio.to_thread(world.produce)
     os.kill(asleep.pid, signal.SIGCONT)
     await world.settle()
+    if world.kind == "reference":  # it tells where each message was, and the position behind it
+        check_places(world)
 
-    ends: dict[str, int] = world.ends()
-    assert all(0 < offset <= ends[partition] for partition, offset, _ in world.found())
-    assert all(text.startswith(f"{partition}-") for partition, _, text in world.found())
+
+def check_places(world: World) -> None:
+    ends = world.ends()
+    for consumer in (*world.ended, *world.consumers.values()):
+        for line in consumer.lines:
+            partition, offset, text = line.split()
+            assert 0 < int(offset) <= ends[partition]
+            assert text.startswith(f"{partition}-")
+
+
+def test_section_10_who_gets_what_is_by_names_as_strings() -> None:
+    partitions = ["0-10", "0-2", "0-0", "1-0", "0-1", "1-1", "0-3", "0-4", "0-5", "0-6"]
+    assert assign(partitions, ["g_b-0", "g_c-0", "g_a-0"]) == {
+        "g_a-0": ["0-0", "0-1", "0-10", "0-2"],
+        "g_b-0": ["0-3", "0-4", "0-5"],
+        "g_c-0": ["0-6", "1-0", "1-1"],
+    }
+    assert assign(["0-0"], ["b", "a"]) == {"a": ["0-0"], "b": []}

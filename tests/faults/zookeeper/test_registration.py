@@ -2,18 +2,21 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+import shutil
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.security import READ_ACL_UNSAFE
 
 from faults.proxy import Fault, start_proxy
 from korvet_fast.endpoint import Address
 from korvet_fast.zookeeper.connect_string import ConnectString, read_connect_string
 from korvet_fast.zookeeper.nodes import broker_value
 from korvet_fast.zookeeper.registration import IdTaken, ZooKeeperRegistration
+from korvet_fast.zookeeper.session import Node, ZooKeeperSession
 from zookeeper_server import WITHIN, ZooKeeperServer, connect, until
 
 SESSION = 400  # ms: short, so that what a dead broker left behind goes soon
@@ -180,6 +183,94 @@ async def test_a_broker_goes_on_while_zookeeper_is_away_and_says_so_once(
         f"ZooKeeper {server.address}/away".split(":")[0]
     ]
     assert len([text for text in said if text.startswith("registered in ZooKeeper")]) >= 2
+
+
+async def test_nodes_that_somebody_deleted_are_made_again_and_that_is_told_once(
+    where: ConnectString, eyes: KazooClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with registered(where, {"a": 1, "b": 2}):
+        path = f"{where.chroot}/brokers/ids/0"
+        session = session_of(eyes, path)
+        eyes.delete(path)
+        await until(lambda: session_of(eyes, path) == session)
+        assert eyes.get(path)[0] == VALUE.encode()
+        await until(lambda: "somebody deleted or changed" in caplog.text)
+        eyes.delete(f"{where.chroot}/brokers", recursive=True)
+        for name in ("ids/0", "topics/a/0", "topics/b/0"):
+            await until(lambda name=name: session_of(eyes, f"{where.chroot}/brokers/{name}") == session)
+        eyes.set(f"{where.chroot}/brokers/topics/b/0", b"7")
+        await until(lambda: eyes.get(f"{where.chroot}/brokers/topics/b/0")[0] == b"2")
+    told = [one.getMessage() for one in caplog.records if "/brokers/ids/0; it is" in one.getMessage()]
+    assert told == [f"ZooKeeper {where}: somebody deleted or changed /brokers/ids/0; it is made again"]
+
+
+async def test_a_zookeeper_that_lost_its_data_is_told_everything_again(tmp_path: Path) -> None:
+    with ZooKeeperServer(tmp_path) as server:
+        where = read_connect_string(f"{server.address}/lost")
+        async with registered(where, {"a": 1}, session=1500) as registration:
+            with connect(server) as eyes:
+                for number in range(50):  # it has seen more than the next one begins with
+                    eyes.create(f"/other-{number}")
+            registration.refresh()
+            await asyncio.sleep(0.1)
+            server.stop()
+            await until(lambda: not registration.registered)
+            shutil.rmtree(tmp_path / "version-2")
+            server.start()
+            await until(lambda: registration.registered)
+            with connect(server, "/lost") as eyes:
+                await until(lambda: children(eyes, "/brokers/ids") == ["0"])
+                await until(lambda: children(eyes, "/brokers/topics/a") == ["0"])
+
+
+async def test_a_chroot_that_cannot_be_one_is_told_for_what_it_is(
+    shared_zookeeper: ZooKeeperServer, eyes: KazooClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    eyes.create("/of-a-session", b"", ephemeral=True)
+    registration = make(read_connect_string(f"{shared_zookeeper.address}/of-a-session/kafka"), {"a": 1})
+    opening = asyncio.create_task(registration.open(0, VALUE))
+    try:
+        await until(lambda: "it refused a call: NoChildrenForEphemeralsError at /of-a-session/kafka: " in caplog.text)
+        assert not registration.registered
+        assert "cannot be reached" not in caplog.text
+        eyes.delete("/of-a-session")
+        await opening
+        assert registration.registered
+    finally:
+        await registration.close()
+
+
+async def test_a_node_that_is_changed_before_it_is_watched_is_made_again(
+    where: ConnectString, eyes: KazooClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, watch, changed = f"{where.chroot}/brokers/topics/a/0", ZooKeeperSession.watch, []
+
+    async def change_first(session: ZooKeeperSession, name: str, notice: Callable[[], None]) -> Node | None:
+        if name == path and not changed:
+            changed.append(await asyncio.to_thread(eyes.set, path, b"7"))
+        return await watch(session, name, notice)
+
+    monkeypatch.setattr(ZooKeeperSession, "watch", change_first)
+    async with registered(where, {"a": 2}):
+        await until(lambda: changed and eyes.get(path)[0] == b"2")
+
+
+async def test_a_refusal_names_the_node_and_its_end_is_told(
+    where: ConnectString, eyes: KazooClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "korvet_fast.zookeeper.registration")
+    topics = {"a": 1}
+    async with registered(where, topics, session=SESSION) as registration:
+        for number in (1, 2):  # each time
+            path, caplog_from = f"{where.chroot}/brokers/topics/late{number}", len(caplog.messages)
+            eyes.create(path, acl=READ_ACL_UNSAFE)
+            topics[f"late{number}"] = 1
+            registration.refresh()
+            await until(lambda: len(caplog.messages) > caplog_from)  # noqa: B023
+            assert f"it refused a call: NoAuthError at {path}/0: let this broker" in caplog.messages[-1]
+            eyes.delete(path)
+            await until(lambda: "registered in ZooKeeper" in caplog.messages[-1])
+            assert eyes.get(f"{path}/0")[0] == b"1"
 
 
 async def test_a_broker_starts_while_zookeeper_is_away(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -20,7 +20,7 @@ KEY = "korvet:orders:0"
 
 @asynccontextmanager
 async def durability_of(url: str) -> AsyncIterator[tuple[Durability, Scene]]:
-    """What a server promises, and the connections below it."""
+    """A server's durability, and the connections below it."""
     async with scene(url) as there:
         durability = Durability(there.topology)
         await durability.open()
@@ -69,7 +69,7 @@ async def test_where_an_answer_means_flushed_nothing_is_waited_for(redis_server:
         assert durability.durability_error(KEY, True, 1) == ""
         assert durability.wait(KEY, True, 1) is None
         assert durability.wait(KEY, False, 1) is None
-        (line,) = durability.explain(False, 1)
+        ((line, _),) = durability.explain(False, 1)
         assert f"127.0.0.1:{redis_server.port}: acks=all on Redis" in line
         assert "(D2)" in line
 

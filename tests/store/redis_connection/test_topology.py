@@ -8,7 +8,7 @@ import pytest
 from faults.redis.proxy import RedisProxy
 from korvet_fast._native import ReplyError
 from korvet_fast.errors import StoreError
-from korvet_fast.store.redis.connection.clients import Refused
+from korvet_fast.store.redis.connection.clients import CommandError
 from korvet_fast.store.redis.connection.pipeline import PipelineDown, PipelineLost
 from korvet_fast.store.redis.connection.topology import is_retriable
 from redis_cluster import Cluster
@@ -21,7 +21,7 @@ async def test_a_server_is_used(redis_server: RedisServer) -> None:
     async with scene(redis_server.url) as there:
         assert await there.ask("k", "INCR", "n") == 1
         assert await there.topology.call("GET", "n") == b"1"
-        with pytest.raises(Refused, match="refuses INCR"):
+        with pytest.raises(CommandError, match="refuses INCR"):
             await there.topology.call("INCR", "k", "k")
         assert [str(master) for master in there.topology.masters()] == [f"127.0.0.1:{redis_server.port}"]
         assert there.told == []
@@ -69,8 +69,8 @@ async def test_the_watch_connects_again_by_itself(redis_server: RedisServer) -> 
 async def test_a_server_that_stays_away_is_given_up(redis_server: RedisServer) -> None:
     async with scene(redis_server.url) as there:
         redis_server.kill()
-        with pytest.raises(StoreError, match=r"Connection refused; waited 0\.2 s for it"):
-            there.within = 0.2
+        with pytest.raises(StoreError, match="Connection refused; waited 2 s for it"):
+            there.within = 2.0
             await there.lose("k")
         redis_server.start()
         await there.topology.repair("k", "lost")
@@ -88,7 +88,7 @@ async def test_closing_ends_repairs(redis_server: RedisServer) -> None:
 
 
 async def test_a_server_that_is_stopped_is_given_up(redis_server: RedisServer) -> None:
-    async with scene(f"{redis_server.url}?socket_timeout=2") as there:
+    async with scene(f"{redis_server.url}?socket_timeout=5") as there:
         redis_server.pause()
         with pytest.raises(PipelineLost, match="did not answer"):
             await there.ask("k", "PING")
@@ -103,24 +103,26 @@ async def test_a_server_that_loads_is_waited_for(redis_server: RedisServer) -> N
     """F13: it answers INFO, and nothing else."""
     redis_server.call("CONFIG", "SET", "appendfsync", "no")
     redis_server.call("CONFIG", "SET", "rdbcompression", "no")
-    redis_server.call("DEBUG", "POPULATE", 400, "key", 250)  # of them it loads four, then looks who is there
+    redis_server.call("DEBUG", "POPULATE", 6000, "key", 250)  # of them it loads four, then looks who is there
     redis_server.call("BGREWRITEAOF")
     redis_server.wait_for("persistence", aof_rewrite_in_progress="0", aof_rewrite_scheduled="0")
+    # Ten milliseconds for each key: it loads for a minute, unless it is told that it shall be quick.
     redis_server.options |= {"key-load-delay": 10_000, "loading-process-events-interval-bytes": 1024}
     async with scene(redis_server.url) as there:
         redis_server.stop()
         redis_server.start(loaded=False)
-        there.within = 1.5
+        there.within = 5.0
         with pytest.raises(StoreError, match="is loading its data"):
             await there.lose("k")
-        there.within = 20.0
+        redis_server.call("CONFIG", "SET", "key-load-delay", 0)
+        there.within = 120.0
         await there.lose("k")
-        assert await there.ask("k", "DBSIZE") == 400
+        assert await there.ask("k", "DBSIZE") == 6000
         assert there.topology.generation == 1
 
 
 async def test_the_first_replica_is_no_new_history(start_redis: Callable[..., RedisServer]) -> None:
-    """It gives the master a new replid all the same."""
+    """The first replica gives the master a new replid all the same."""
     master, replica = start_redis(), start_redis()
     async with scene(master.url) as there:
         before = there.topology.replication_history(there.topology.masters()[0])
@@ -138,7 +140,7 @@ async def test_a_master_that_was_a_replica_meanwhile_is_a_new_history(start_redi
         assert isinstance(error, ReplyError)
         assert is_retriable(error.message)
         with pytest.raises(StoreError, match="is a replica; name its master, or let Sentinels find it"):
-            await there.topology.repair("k", error.message, within=0.2)
+            await there.topology.repair("k", error.message, within=2.0)
         master.promote()
         await there.topology.repair("k", error.message)
         assert there.topology.generation == 1

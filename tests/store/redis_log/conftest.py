@@ -10,7 +10,7 @@ from faults.redis.proxy import RedisProxy
 from redis_server import PROGRAMS, RedisServer, find_program
 from store.conftest import LOG_FORMATS
 from store.engines import RedisEngine
-from store.redis_log.place import Place
+from store.redis_log.redis_namespace import RedisNamespace
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
@@ -36,16 +36,16 @@ def redis_program() -> str:
 
 
 @pytest.fixture
-def place(layout: str, shared_redis: Callable[[str], RedisServer]) -> Place:
+def place(layout: str, shared_redis: Callable[[str], RedisServer]) -> RedisNamespace:
     """Keys of the test's own on a server that others use too."""
     server = shared_redis(PROGRAMS[1])
-    return Place(server, RedisEngine(server.url, LOG_FORMATS[layout]))
+    return RedisNamespace(server, RedisEngine(server.url, LOG_FORMATS[layout]))
 
 
 @pytest.fixture
-def own_place(redis_server: RedisServer, layout: str) -> Place:
+def own_place(redis_server: RedisServer, layout: str) -> RedisNamespace:
     """A server of the test's own."""
-    return Place(redis_server, RedisEngine(redis_server.url, LOG_FORMATS[layout]))
+    return RedisNamespace(redis_server, RedisEngine(redis_server.url, LOG_FORMATS[layout]))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from redis_cluster import Cluster
 from redis_sentinels import Sentinels
 from store.conftest import LOG_FORMATS
 from store.engines import RedisEngine
-from store.redis_log.place import LOG
+from store.redis_log.redis_namespace import LOG
 from store.scene import Scene
 
 

@@ -1,9 +1,9 @@
-"""Which epoch wrote what, where records do not tell (layout `entries`): every program that leads knows the same."""
+"""Leader epochs of records that do not tell them (layout `entries`): every program that leads knows the same."""
 
 import pytest
 
 from korvet_fast._native import batch_headers
-from store.redis_log.place import LOG, Place
+from store.redis_log.redis_namespace import LOG, RedisNamespace
 from store.scene import Scene
 
 pytestmark = pytest.mark.parametrize("layout", ["entries"])
@@ -22,7 +22,7 @@ async def take_over(scene: Scene, epoch: int = 0) -> list[tuple[int, int]]:
     return [(known, scene.relate(first)) for known, first in granted.epochs]
 
 
-async def test_records_are_read_under_the_epoch_that_wrote_them(place: Place) -> None:
+async def test_records_are_read_under_the_epoch_that_wrote_them(place: RedisNamespace) -> None:
     async with place.scene() as one, place.scene() as two:
         assert await take_over(one, 5) == [(5, 0)]
         await one.fill(LOG, 10)
@@ -38,7 +38,7 @@ async def test_records_are_read_under_the_epoch_that_wrote_them(place: Place) ->
         assert await stamps(two, 0, 20) == [(5, 0, 9), (7, 10, 19)]
 
 
-async def test_an_epoch_that_wrote_nothing_or_has_nothing_left_is_forgotten(place: Place) -> None:
+async def test_an_epoch_that_wrote_nothing_or_has_nothing_left_is_forgotten(place: RedisNamespace) -> None:
     async with place.scene() as scene:
         await scene.acquire(LOG, epoch=1)
         await scene.fill(LOG, 10)
@@ -49,8 +49,8 @@ async def test_an_epoch_that_wrote_nothing_or_has_nothing_left_is_forgotten(plac
         assert await take_over(scene, 4) == [(3, 10), (4, 20)]
 
 
-async def test_epochs_without_records_between_others_are_passed_over(place: Place) -> None:
-    """What the server lost, or another program deleted, leaves room in which nothing is."""
+async def test_epochs_without_records_between_others_are_passed_over(place: RedisNamespace) -> None:
+    """Records that the server lost, or another program deleted, leave a gap."""
     async with place.scene() as scene:
         for epoch in (1, 2, 3):
             await scene.acquire(LOG, epoch=epoch)
@@ -62,7 +62,7 @@ async def test_epochs_without_records_between_others_are_passed_over(place: Plac
         assert await stamps(scene, 6, 10) == []
 
 
-async def test_what_was_written_before_epochs_were_kept_has_none(place: Place) -> None:
+async def test_what_was_written_before_epochs_were_kept_has_none(place: RedisNamespace) -> None:
     async with place.scene() as scene:
         await scene.fill(LOG, 3)
         place.call("HDEL", place.state_key, "epochs")

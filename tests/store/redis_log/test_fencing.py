@@ -10,11 +10,11 @@ import pytest
 from korvet_fast.errors import KorvetError, OutcomeUnknown, StoreError
 from korvet_fast.store.redis.durability import rights
 from korvet_fast.store.types import LogFormat, NotLeader, OffsetConflict
-from store.redis_log.place import LOG, Place, log_of
+from store.redis_log.redis_namespace import LOG, RedisNamespace, log_of
 from store.scene import Scene
 
 
-async def test_not_acquired(place: Place) -> None:
+async def test_not_acquired(place: RedisNamespace) -> None:
     async with place.scene() as scene:
         with pytest.raises(NotLeader):
             scene.append(LOG, 0, 1)
@@ -24,8 +24,8 @@ async def test_not_acquired(place: Place) -> None:
 
 
 @pytest.mark.parametrize("written", [0, 3])
-async def test_former_owner(place: Place, written: int) -> None:
-    """What it appends is refused, all that it had sent before, too, and nothing changes."""
+async def test_former_owner(place: RedisNamespace, written: int) -> None:
+    """The former owner's appends are refused, those sent before too, and nothing changes."""
     async with place.scene() as former, place.scene() as owner:
         assert (await former.acquire(LOG, epoch=4)).epoch == 4
         if written:
@@ -45,7 +45,7 @@ async def test_former_owner(place: Place, written: int) -> None:
         assert await owner.read_all(LOG) == list(range(written + 2))
 
 
-async def test_a_former_owner_can_ask_whether_it_still_is_the_owner(place: Place) -> None:
+async def test_a_former_owner_can_ask_whether_it_still_is_the_owner(place: RedisNamespace) -> None:
     async with place.scene() as former, place.scene() as owner:
         assert not await former.store.shared.is_leader(LOG)
         await former.acquire(LOG)
@@ -57,7 +57,7 @@ async def test_a_former_owner_can_ask_whether_it_still_is_the_owner(place: Place
         assert await former.store.shared.is_leader(LOG)
 
 
-async def test_finding_1_8_records_cannot_be_deleted_by_a_former_owner(place: Place) -> None:
+async def test_finding_1_8_records_cannot_be_deleted_by_a_former_owner(place: RedisNamespace) -> None:
     """Its last append is refused while the cut waits for it: the client is told who to ask."""
     async with place.scene() as former, place.scene() as owner:
         await former.acquire(LOG)
@@ -70,7 +70,7 @@ async def test_finding_1_8_records_cannot_be_deleted_by_a_former_owner(place: Pl
         assert await owner.read_all(LOG) == [0]
 
 
-async def test_former_owner_with_higher_offsets(place: Place) -> None:
+async def test_former_owner_with_higher_offsets(place: RedisNamespace) -> None:
     """Its ids lie above all that is there, so Redis itself would take them."""
     async with place.scene() as former, place.scene() as owner:
         await former.acquire(LOG)
@@ -84,7 +84,7 @@ async def test_former_owner_with_higher_offsets(place: Place) -> None:
         assert place.snapshot() == before
 
 
-async def test_same_program_takes_it_again(place: Place) -> None:
+async def test_same_program_takes_it_again(place: RedisNamespace) -> None:
     async with place.scene() as scene:
         first = await scene.acquire(LOG)
         await scene.fill(LOG, 2)
@@ -96,7 +96,7 @@ async def test_same_program_takes_it_again(place: Place) -> None:
         assert (await scene.acquire(LOG, floor=3)).last_record_end == 8
 
 
-async def test_acquire_waits_for_what_is_under_way(place: Place) -> None:
+async def test_acquire_waits_for_what_is_under_way(place: RedisNamespace) -> None:
     async with place.scene() as scene:
         await scene.acquire(LOG)
         futures = [scene.append(LOG, number, 1).stored for number in range(20)]
@@ -104,7 +104,7 @@ async def test_acquire_waits_for_what_is_under_way(place: Place) -> None:
         assert all(future.done() and future.exception() is None for future in futures)
 
 
-async def test_gap(place: Place) -> None:
+async def test_gap(place: RedisNamespace) -> None:
     """Where records were lost, the log goes on above them, and readers go over the hole."""
     async with place.scene() as scene:
         await scene.acquire(LOG)
@@ -120,7 +120,7 @@ async def test_gap(place: Place) -> None:
         assert (await scene.acquire(LOG)).last_record_end == 2002
 
 
-async def test_two_owners_in_turn(place: Place) -> None:
+async def test_two_owners_in_turn(place: RedisNamespace) -> None:
     """Each takes the log over whenever it is refused; no offset is acknowledged twice, none of those is missing."""
     async with place.scene() as one, place.scene() as other:
         acked: dict[int, str] = {}
@@ -147,7 +147,7 @@ async def test_two_owners_in_turn(place: Place) -> None:
         assert set(acked) <= set(await one.read_all(LOG))
 
 
-async def test_dropped_by_another(place: Place) -> None:
+async def test_dropped_by_another(place: RedisNamespace) -> None:
     async with place.scene() as former, place.scene() as other:
         await former.acquire(LOG)
         await former.fill(LOG, 2)
@@ -161,7 +161,7 @@ async def test_dropped_by_another(place: Place) -> None:
         assert (await other.fill(LOG, 1)).end == 1
 
 
-async def test_layout_is_fixed(place: Place) -> None:
+async def test_layout_is_fixed(place: RedisNamespace) -> None:
     async with place.scene() as scene:
         await scene.acquire(LOG)
         entries_layout = place.log_format.entries_layout
@@ -174,14 +174,16 @@ async def test_layout_is_fixed(place: Place) -> None:
         assert (await scene.acquire(LOG)).bounds.end == 0
 
 
-def sign_in(place: Place, *rights: str) -> str:
+def sign_in(place: RedisNamespace, *rights: str) -> str:
     """A user with all rights but what `rights` take away; the URL as which it comes."""
     place.call("ACL", "SETUSER", "me", "reset", "on", ">p", "~*", "&*", "+@all", *rights)
     return place.server.url.replace("//", "//me:p@")
 
 
 @pytest.mark.parametrize("right", ["xsetid", "xinfo|stream", "hmget", "exists"])
-async def test_finding_1_6_a_server_that_does_not_let_the_fence_work_is_not_used(own_place: Place, right: str) -> None:
+async def test_finding_1_6_a_server_that_does_not_let_the_fence_work_is_not_used(
+    own_place: RedisNamespace, right: str
+) -> None:
     url = sign_in(own_place, f"-{right}")
     with pytest.raises(StoreError) as refused:
         async with own_place.scene(url):
@@ -191,7 +193,7 @@ async def test_finding_1_6_a_server_that_does_not_let_the_fence_work_is_not_used
     assert own_place.call("KEYS", "*") == []
 
 
-async def test_finding_1_6_a_user_who_may_not_use_the_keys_is_refused(own_place: Place) -> None:
+async def test_finding_1_6_a_user_who_may_not_use_the_keys_is_refused(own_place: RedisNamespace) -> None:
     namespace = own_place.maker.namespace
     url = sign_in(own_place, "resetkeys", f"~{namespace}:*")
     with pytest.raises(StoreError, match="grant it ACL SETUSER"):
@@ -203,7 +205,9 @@ async def test_finding_1_6_a_user_who_may_not_use_the_keys_is_refused(own_place:
 
 
 @pytest.mark.parametrize("right", ["xsetid", "xinfo"])
-async def test_finding_1_6_what_passes_a_fence_that_fails_is_not_acknowledged(own_place: Place, right: str) -> None:
+async def test_finding_1_6_what_passes_a_fence_that_fails_is_not_acknowledged(
+    own_place: RedisNamespace, right: str
+) -> None:
     """The right is taken away while the former owner runs: what it sends goes in, and the log's state stays."""
     async with own_place.scene(sign_in(own_place)) as former, own_place.scene() as owner:
         await former.acquire(LOG)
@@ -219,7 +223,7 @@ async def test_finding_1_6_what_passes_a_fence_that_fails_is_not_acknowledged(ow
 
 
 def test_every_command_of_the_scripts_is_a_right_that_is_looked_for() -> None:
-    """Those of all files of the store; only a script can run them without Redis refusing what comes after it."""
+    """The commands of all files of the store; only a script can run them without Redis refusing later commands."""
     place = Path(inspect.getfile(rights)).parents[1]
     text = "".join(path.read_text() for path in place.rglob("*.py"))
     called = re.findall(r"redis\.p?call\('([A-Z]+)'(?:, '([A-Z]+)')?", text)
@@ -229,13 +233,13 @@ def test_every_command_of_the_scripts_is_a_right_that_is_looked_for() -> None:
 
 
 @pytest.mark.parametrize("right", ["hgetall", "xread", "multi", "unlink", "client|unblock", "eval"])
-async def test_a_server_is_not_used_where_any_right_is_missing(own_place: Place, right: str) -> None:
+async def test_a_server_is_not_used_where_any_right_is_missing(own_place: RedisNamespace, right: str) -> None:
     with pytest.raises(StoreError, match=re.escape(f"+{right} ") if right != "multi" else "MULTI"):
         async with own_place.scene(sign_in(own_place, f"-{right}")):
             pass
 
 
-async def test_the_rights_looked_for_are_those_that_a_store_uses(own_place: Place) -> None:
+async def test_the_rights_looked_for_are_those_that_a_store_uses(own_place: RedisNamespace) -> None:
     """With no other a whole store runs, and nothing that it runs is missing in the table."""
     namespace = own_place.maker.namespace
     granted = ("resetkeys", f"~{namespace}:*", f"~{{{namespace}:*", "-@all", *rights._RIGHTS, "+config|get", "+waitaof")

@@ -9,15 +9,15 @@ from batches import read_values
 from korvet_fast.store.types import LogFormat, OffsetConflict
 from redis_server import PROGRAMS, RedisServer
 from store.engines import RedisEngine
-from store.redis_log.place import LOG, Place
+from store.redis_log.redis_namespace import LOG, RedisNamespace
 from store.scene import Scene
 
 
 @pytest.fixture
-def entries(shared_redis: Callable[[str], RedisServer]) -> Place:
+def entries(shared_redis: Callable[[str], RedisServer]) -> RedisNamespace:
     """A place where every record is an entry."""
     server = shared_redis(PROGRAMS[1])
-    return Place(server, RedisEngine(server.url, LogFormat(10, entries_layout=True)))
+    return RedisNamespace(server, RedisEngine(server.url, LogFormat(10, entries_layout=True)))
 
 
 async def read(scene: Scene, start: int = 0) -> list[bytes]:
@@ -25,7 +25,7 @@ async def read(scene: Scene, start: int = 0) -> list[bytes]:
     return [value for data in page.data for value in read_values(data)]
 
 
-async def test_seen_at_once(entries: Place) -> None:
+async def test_seen_at_once(entries: RedisNamespace) -> None:
     async with entries.scene() as scene:
         bounds = (await scene.acquire(LOG)).bounds
         assert bounds[:3] == (0, 0, 0)
@@ -41,7 +41,7 @@ async def test_seen_at_once(entries: Place) -> None:
         assert await scene.read_offsets(LOG, 6, 1) == [6]
 
 
-async def test_above_what_we_append(entries: Place) -> None:
+async def test_above_what_we_append(entries: RedisNamespace) -> None:
     """The append is refused, and all behind it; nothing of them is there; we go on above."""
     async with entries.scene() as scene:
         await scene.acquire(LOG)
@@ -66,13 +66,13 @@ async def test_above_what_we_append(entries: Place) -> None:
         assert await scene.read_offsets(LOG, 5, 1 << 20) == [5, 6, 7]
 
 
-def log_epoch(entries: Place) -> bytes:
+def log_epoch(entries: RedisNamespace) -> bytes:
     epoch: bytes = entries.call("HGET", entries.state_key, "epoch")
     return epoch
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_both_write(entries: Place, seed: int) -> None:
+async def test_both_write(entries: RedisNamespace, seed: int) -> None:
     """Whoever is first has the offset; everything acknowledged is there, whole and in order."""
     async with entries.scene() as scene:
         await scene.acquire(LOG)
@@ -106,7 +106,7 @@ async def test_both_write(entries: Place, seed: int) -> None:
         assert entries.call("XLEN", entries.key) == len(ours) + theirs
 
 
-async def test_trimmed(entries: Place) -> None:
+async def test_trimmed(entries: RedisNamespace) -> None:
     async with entries.scene() as scene:
         await scene.acquire(LOG)
         await scene.fill(LOG, 10)
@@ -131,7 +131,7 @@ async def test_trimmed(entries: Place) -> None:
         )
 
 
-async def test_deleted(entries: Place) -> None:
+async def test_deleted(entries: RedisNamespace) -> None:
     """The whole stream goes: all is lost, and no offset is given out again."""
     async with entries.scene() as scene:
         await scene.acquire(LOG)
@@ -142,7 +142,41 @@ async def test_deleted(entries: Place) -> None:
         assert (await scene.fill(LOG, 1)).end == 11
 
 
-async def test_no_offset_of_their_own(entries: Place) -> None:
+async def test_deleted_behind_the_leaders_back(entries: RedisNamespace) -> None:
+    """The stream goes while somebody appends to it: what is lost is told, however late, and removed for consumers."""
+    async with entries.scene() as scene:
+        await scene.acquire(LOG)
+        await scene.fill(LOG, 10)
+        assert (await scene.bounds(LOG)).lost == 0
+        entries.call("XTRIM", entries.key, "MAXLEN", 5)  # what others trim is no loss
+        assert (await scene.bounds(LOG)).lost == 0
+        entries.call("DEL", entries.key)
+        bounds = await scene.bounds(LOG)
+        assert (bounds.start, bounds.end, bounds.removed, bounds.lost) == (10, 10, 10, 10)
+        assert (await scene.fill(LOG, 3)).lost == 10
+        entries.xadd("value", "theirs", at=entries.id(13))
+        assert (await scene.bounds(LOG)).lost == 10
+        entries.call("DEL", entries.key)
+        await scene.append(LOG, 14, 2).stored  # the stream is there again before anybody looks
+        bounds = await scene.bounds(LOG)
+        assert (bounds.start, bounds.removed, bounds.lost) == (14, 14, 14)
+        assert (await scene.acquire(LOG)).bounds.lost == 0
+        assert (await scene.bounds(LOG)).lost == 0
+
+
+async def test_deleted_batches(shared_redis: Callable[[str], RedisServer]) -> None:
+    server = shared_redis(PROGRAMS[1])
+    place = RedisNamespace(server, RedisEngine(server.url, LogFormat()))
+    async with place.scene() as scene:
+        await scene.acquire(LOG)
+        await scene.fill(LOG, 10)
+        place.call("DEL", place.key)
+        await scene.append(LOG, 10, 2).stored
+        bounds = await scene.bounds(LOG)
+        assert (bounds.start, bounds.end, bounds.removed, bounds.lost) == (10, 12, 10, 10)
+
+
+async def test_no_offset_of_their_own(entries: RedisNamespace) -> None:
     """A sequence that does not fit the bits: the entry is passed over, and nothing else is lost by it."""
     async with entries.scene() as scene:
         await scene.acquire(LOG)
@@ -157,7 +191,7 @@ async def test_no_offset_of_their_own(entries: Place) -> None:
         assert await scene.read_offsets(LOG, 2, 1 << 20) == [1024, 1025]
 
 
-async def test_find_time_among_theirs(entries: Place) -> None:
+async def test_find_time_among_theirs(entries: RedisNamespace) -> None:
     async with entries.scene() as scene:
         await scene.acquire(LOG)
         await scene.fill(LOG, 3, time=100)
@@ -175,7 +209,7 @@ async def test_find_time_among_theirs(entries: Place) -> None:
         assert (await scene.read_offsets(LOG, 6, 1 << 20)) == [6, 7, 8]
 
 
-async def test_retention_of_theirs(entries: Place) -> None:
+async def test_retention_of_theirs(entries: RedisNamespace) -> None:
     async with entries.scene() as scene:
         await scene.acquire(LOG)
         for number in range(200):

@@ -1,23 +1,26 @@
 """Idempotent producers of logs whose batches are taken apart: what they sent last is kept with the log."""
 
+import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from batches import make_batch
 from korvet_fast._native import batch_headers
+from korvet_fast.store.redis.stream.scripts import FORGET
 from korvet_fast.store.types import LogFormat, RecordBatch
 from redis_server import PROGRAMS, RedisServer
 from store.engines import RedisEngine
-from store.redis_log.place import LOG, Place
+from store.redis_log.redis_namespace import LOG, RedisNamespace
 from store.scene import Scene
 
 
 @pytest.fixture
-def entries(shared_redis: Callable[[str], RedisServer]) -> Place:
+def entries(shared_redis: Callable[[str], RedisServer]) -> RedisNamespace:
     """A place where every record is an entry."""
     server = shared_redis(PROGRAMS[1])
-    return Place(server, RedisEngine(server.url, LogFormat(10, entries_layout=True)))
+    return RedisNamespace(server, RedisEngine(server.url, LogFormat(10, entries_layout=True)))
 
 
 def send(scene: Scene, at: int, producer: tuple[int, int, int], compression: int = 0) -> None:
@@ -35,7 +38,7 @@ async def acquire(scene: Scene) -> bytes:
     return scene.store.producers.recent_headers(LOG)
 
 
-async def test_kept(entries: Place) -> None:
+async def test_kept(entries: RedisNamespace) -> None:
     async with entries.scene() as scene:
         assert await acquire(scene) == b""
         send(scene, 0, (7, 0, 0))
@@ -59,7 +62,7 @@ async def test_kept(entries: Place) -> None:
         assert [head.base_sequence for head in found if head.producer_id == 7] == [10, 12, 14, 16, 18]
 
 
-async def test_not_of_appends_that_were_refused(entries: Place) -> None:
+async def test_not_of_appends_that_were_refused(entries: RedisNamespace) -> None:
     async with entries.scene() as scene:
         await scene.acquire(LOG)
         send(scene, 0, (7, 0, 0))
@@ -73,7 +76,7 @@ async def test_not_of_appends_that_were_refused(entries: Place) -> None:
         assert [head.base_sequence for head in found] == [0, 4]
 
 
-async def test_bounded(entries: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_bounded(entries: RedisNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who was silent longest is forgotten."""
     monkeypatch.setattr("korvet_fast.store.redis.log.writer.PRODUCERS", 3)
     async with entries.scene() as scene:
@@ -85,3 +88,81 @@ async def test_bounded(entries: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     async with entries.scene() as scene:
         found = batch_headers(await acquire(scene), False)
         assert [head.producer_id for head in found] == [3, 4, 5, 4]
+
+
+def forget(scene: Scene, *producers: int) -> None:
+    """Have the store forget them."""
+    assert scene.store.producers is not None
+    for producer in producers:
+        scene.store.producers.forget_producer(LOG, producer)
+
+
+async def test_forgotten_ones_go_with_the_next_append(entries: RedisNamespace) -> None:
+    async with entries.scene() as scene:
+        await scene.acquire(LOG)
+        for number in range(4):
+            send(scene, 2 * number, (number, 0, 0))
+            await scene.bounds(LOG)
+        while scene.store._logs[LOG].transactions:  # type: ignore[attr-defined]
+            await scene.bounds(LOG)
+        forget(scene, 0, 2, 3, 77)
+        send(scene, 8, (3, 0, 2))  # it is back, and what it sends now is kept
+    async with entries.scene() as scene:
+        found = batch_headers(await acquire(scene), False)
+        assert [(head.producer_id, head.base_sequence) for head in found] == [(1, 0), (3, 2)]
+
+
+async def test_forgotten_ones_of_an_idle_log_go_by_themselves(
+    entries: RedisNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("korvet_fast.store.redis.log.heads._AT_ONCE", 7)
+    async with entries.scene() as scene:
+        await scene.acquire(LOG)
+        for number in range(50):
+            send(scene, 2 * number, (number, 0, 0))
+        log = scene.store._logs[LOG]  # type: ignore[attr-defined]
+        while log.transactions:
+            await scene.bounds(LOG)
+        forget(scene, *range(49))
+        await scene.store.close_idle()
+        assert not log.forgotten
+        assert list(log.heads) == [49]
+    async with entries.scene() as scene:
+        found = batch_headers(await acquire(scene), False)
+        assert [head.producer_id for head in found] == [49]
+
+
+async def test_nothing_is_removed_that_an_append_has_set_since(
+    entries: RedisNamespace,
+) -> None:
+    """The command that removes comes late: behind an append of the same producer, or behind another program."""
+    async with entries.scene() as scene:
+        await scene.acquire(LOG)
+        send(scene, 0, (7, 0, 0))
+        await scene.bounds(LOG)
+        store: Any = scene.store
+        log = store._logs[LOG]
+        forget(scene, 7)
+        end = log.end_field
+        send(scene, 2, (7, 0, 0))
+        await scene.bounds(LOG)
+        while log.transactions:
+            await scene.bounds(LOG)
+        assert await store._calls.run(FORGET, (log.key, log.state_key), log.fencing_token, end, "p7") == 0
+        assert await store._calls.run(FORGET, (log.key, log.state_key), "another", log.end_field, "p7") == 0
+    async with entries.scene() as scene:
+        assert len(batch_headers(await acquire(scene), False)) == 1
+
+
+async def test_the_table_of_forgotten_ones_shrinks(entries: RedisNamespace) -> None:
+    async with entries.scene() as scene:
+        await scene.acquire(LOG)
+        for number in range(2000):
+            send(scene, 2 * number, (number, 0, 0))
+        await scene.bounds(LOG)
+        log = scene.store._logs[LOG]  # type: ignore[attr-defined]
+        while log.transactions:
+            await scene.bounds(LOG)
+        before = sys.getsizeof(log.heads)
+        forget(scene, *range(1999))
+        assert sys.getsizeof(log.heads) < before / 20

@@ -11,7 +11,7 @@ from faults.redis.replicas import attach
 from korvet_fast.errors import OutcomeUnknown, StoreError
 from korvet_fast.store.types import LeadershipGrant
 from redis_server import RedisServer
-from store.redis_log.place import LOG, Place
+from store.redis_log.redis_namespace import LOG, RedisNamespace
 from store.scene import Scene
 
 
@@ -27,7 +27,7 @@ async def acquire_again(scene: Scene, told: list[str], floor: int) -> Leadership
 
 
 async def test_a_master_that_comes_back_has_what_nobody_was_answered(
-    own_place: Place, proxy: RedisProxy, start_redis: Callable[..., RedisServer]
+    own_place: RedisNamespace, proxy: RedisProxy, start_redis: Callable[..., RedisServer]
 ) -> None:
     """Its replica went on meanwhile: above the offset at which the last append was sent, though it was not stored."""
     old, new = own_place.server, start_redis(appendonly="yes")
@@ -59,7 +59,7 @@ async def test_a_master_that_comes_back_has_what_nobody_was_answered(
             assert await scene.read_all(LOG) == [0, 1, 2, 3, 4, 6]
 
 
-async def test_a_log_is_taken_over_once_though_the_answer_is_lost(own_place: Place, proxy: RedisProxy) -> None:
+async def test_a_log_is_taken_over_once_though_the_answer_is_lost(own_place: RedisNamespace, proxy: RedisProxy) -> None:
     async with own_place.scene(proxy.url) as scene:
         first = await scene.acquire(LOG)
         lost = proxy.lose_reply(b"EVAL")

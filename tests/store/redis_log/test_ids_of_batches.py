@@ -10,25 +10,25 @@ from redis_server import PROGRAMS, RedisServer
 from store.conftest import LOG_FORMATS
 from store.engines import RedisEngine
 from store.record_batches import make_record_batch, read_all
-from store.redis_log.place import LOG, Place
+from store.redis_log.redis_namespace import LOG, RedisNamespace
 
 OLD = (1, 1000, 30)  # records of the batches in a log as older brokers left it
 
 
 @pytest.fixture
-def batches(shared_redis: Callable[[str], RedisServer]) -> Place:
+def batches(shared_redis: Callable[[str], RedisServer]) -> RedisNamespace:
     """A place where every batch is an entry."""
     server = shared_redis(PROGRAMS[1])
-    return Place(server, RedisEngine(server.url, LOG_FORMATS["batches"]))
+    return RedisNamespace(server, RedisEngine(server.url, LOG_FORMATS["batches"]))
 
 
-def ids(place: Place) -> list[str]:
-    """Those of the stream."""
+def ids(place: RedisNamespace) -> list[str]:
+    """The ids of the stream."""
     return [entry[0].decode() for entry in place.call("XRANGE", place.key, "-", "+")]
 
 
-def leave_an_old_log(place: Place) -> int:
-    """What a broker left there that made ids as the layout `entries` does; the log's end."""
+def leave_an_old_log(place: RedisNamespace) -> int:
+    """Make the log of a broker that made ids as the layout `entries` does; the log's end."""
     end, size = 1, 0
     for count in OLD:
         data = make_record_batch(end, count, time=1000).data
@@ -40,7 +40,7 @@ def leave_an_old_log(place: Place) -> int:
     return end
 
 
-async def test_finding_4_9_the_first_offset_is_0(batches: Place) -> None:
+async def test_finding_4_9_the_first_offset_is_0(batches: RedisNamespace) -> None:
     async with batches.scene() as scene:
         granted = await scene.store.shared.acquire(LOG, batches.log_format, epoch=0, floor=0)
         assert (granted.bounds[:3], granted.last_record_end) == ((0, 0, 0), 0)
@@ -57,7 +57,7 @@ async def test_finding_4_9_the_first_offset_is_0(batches: Place) -> None:
         assert ids(batches) == ["4-1", "1024-1"]
 
 
-async def test_other_programs_ids_are_stepped_over(batches: Place) -> None:
+async def test_other_programs_ids_are_stepped_over(batches: RedisNamespace) -> None:
     async with batches.scene() as scene:
         await scene.acquire(LOG)
         await scene.fill(LOG, 2)
@@ -69,7 +69,7 @@ async def test_other_programs_ids_are_stepped_over(batches: Place) -> None:
         assert await scene.read_all(LOG) == [0, 1, 10, 11]
 
 
-async def test_a_log_of_an_older_broker_keeps_its_ids(batches: Place) -> None:
+async def test_a_log_of_an_older_broker_keeps_its_ids(batches: RedisNamespace) -> None:
     end = leave_an_old_log(batches)
     assert end == 1032
     async with batches.scene() as scene:
@@ -90,7 +90,7 @@ async def test_a_log_of_an_older_broker_keeps_its_ids(batches: Place) -> None:
         assert ids(batches) == ["0-1"]
 
 
-async def test_a_broker_that_does_not_lead_an_older_log_shows_its_groups_there(batches: Place) -> None:
+async def test_a_broker_that_does_not_lead_an_older_log_shows_its_groups_there(batches: RedisNamespace) -> None:
     leave_an_old_log(batches)
     async with batches.scene() as scene:
         assert isinstance(scene.store, RedisStore)

@@ -7,11 +7,11 @@ import pytest
 
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.stream.ids import find_end
-from store.redis_log.place import LOG, Place
+from store.redis_log.redis_namespace import LOG, RedisNamespace
 from store.scene import Scene
 
 
-def groups(place: Place) -> dict[str, tuple[str, int | None]]:
+def groups(place: RedisNamespace) -> dict[str, tuple[str, int | None]]:
     """Last delivered id and lag of each group, from XINFO GROUPS."""
     found = {}
     for row in place.call("XINFO", "GROUPS", place.key):
@@ -26,7 +26,7 @@ async def show(scene: Scene, group: str, offset: int | None) -> None:
     await scene.store._mirror._round()
 
 
-async def test_position_and_lag(place: Place) -> None:
+async def test_position_and_lag(place: RedisNamespace) -> None:
     async with place.scene() as scene:
         await scene.fill(LOG, *[1] * 10)
         await show(scene, "g", 4)
@@ -43,7 +43,7 @@ async def test_position_and_lag(place: Place) -> None:
         assert list(groups(place)) == ["g"]
 
 
-async def test_a_long_lag_is_counted_in_steps_or_not_at_all(place: Place) -> None:
+async def test_a_long_lag_is_counted_in_steps_or_not_at_all(place: RedisNamespace) -> None:
     async with place.scene() as scene:
         await scene.fill(LOG, *[1] * 1200)
         await show(scene, "g", 2)
@@ -52,7 +52,7 @@ async def test_a_long_lag_is_counted_in_steps_or_not_at_all(place: Place) -> Non
         assert groups(place) == {"g": (place.id(999), 200)}
 
 
-async def test_a_log_that_is_not_there_is_not_made(place: Place) -> None:
+async def test_a_log_that_is_not_there_is_not_made(place: RedisNamespace) -> None:
     async with place.scene() as scene:
         await scene.acquire(LOG)
         await show(scene, "g", 0)
@@ -60,7 +60,7 @@ async def test_a_log_that_is_not_there_is_not_made(place: Place) -> None:
         assert not place.call("EXISTS", place.key)
 
 
-async def test_positions_are_shown_in_the_background_and_before_the_end(place: Place) -> None:
+async def test_positions_are_shown_in_the_background_and_before_the_end(place: RedisNamespace) -> None:
     async with place.scene() as scene:
         await scene.fill(LOG, 1, 1)
         scene.store.groups.mirror_offset(LOG, "g", place.maker.origin + 1)
@@ -70,7 +70,9 @@ async def test_positions_are_shown_in_the_background_and_before_the_end(place: P
     assert groups(place) == {"g": (place.id(1), 0)}
 
 
-async def test_a_server_that_does_not_answer_is_told_later(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_does_not_answer_is_told_later(
+    place: RedisNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with place.scene() as scene:
         await scene.fill(LOG, 1, 1)
         run = scene.store._calls.run
@@ -86,7 +88,7 @@ async def test_a_server_that_does_not_answer_is_told_later(place: Place, monkeyp
 
 
 @pytest.mark.parametrize("layout", ["entries"])
-async def test_entries_of_other_programs_count(place: Place) -> None:
+async def test_entries_of_other_programs_count(place: RedisNamespace) -> None:
     async with place.scene() as scene:
         await scene.fill(LOG, 1)
         added = place.xadd("value", "v")

@@ -1,4 +1,4 @@
-"""What a program remembers of a log, and how offsets and ids belong together."""
+"""The segments that a program remembers of a log, and the ids of offsets."""
 
 import pytest
 from hypothesis import given
@@ -76,7 +76,7 @@ def test_grow() -> None:
 
 
 def test_distrust() -> None:
-    """What was appended since the last look is forgotten, and nothing else."""
+    """The entries appended since the last look are forgotten, and nothing else."""
     known = Segments()
     known.grow(row(0, 5), LIMIT)
     known.trust(5)

@@ -9,18 +9,18 @@ from korvet_fast.store.redis.log import stream_listener
 from korvet_fast.store.types import LogFormat
 from redis_server import PROGRAMS, RedisServer
 from store.engines import NOW, RedisEngine
-from store.redis_log.place import LOG, Place
+from store.redis_log.redis_namespace import LOG, RedisNamespace
 from store.scene import Scene
 
 
 @pytest.fixture
-def entries(shared_redis: Callable[[str], RedisServer]) -> Place:
+def entries(shared_redis: Callable[[str], RedisServer]) -> RedisNamespace:
     """A place where every record is an entry."""
     server = shared_redis(PROGRAMS[1])
-    return Place(server, RedisEngine(server.url, LogFormat(10, entries_layout=True)))
+    return RedisNamespace(server, RedisEngine(server.url, LogFormat(10, entries_layout=True)))
 
 
-async def hear_something_else(entries: Place, scene: Scene) -> None:
+async def hear_something_else(entries: RedisNamespace, scene: Scene) -> None:
     """When this ends, everything that was put in before has been told, if it is."""
     await scene.acquire("else:0")
     appended = asyncio.Event()
@@ -30,7 +30,7 @@ async def hear_something_else(entries: Place, scene: Scene) -> None:
     await scene.drop("else:0")
 
 
-async def until_listening(entries: Place) -> bytes:
+async def until_listening(entries: RedisNamespace) -> bytes:
     """The number of the connection that waits in XREAD, once there is one."""
     while True:
         for line in entries.call("CLIENT", "LIST").splitlines():
@@ -40,7 +40,7 @@ async def until_listening(entries: Place) -> bytes:
         await asyncio.sleep(0.01)
 
 
-async def test_told_once(entries: Place) -> None:
+async def test_told_once(entries: RedisNamespace) -> None:
     async with entries.scene() as scene:
         await scene.acquire(LOG)
         end = (await scene.fill(LOG, 2)).end + scene.origin
@@ -59,7 +59,7 @@ async def test_told_once(entries: Place) -> None:
         assert len(told) == 1
 
 
-async def test_there_already(entries: Place) -> None:
+async def test_there_already(entries: RedisNamespace) -> None:
     async with entries.scene() as scene:
         await scene.acquire(LOG)
         entries.xadd("value", "a", at=entries.id(0))
@@ -68,7 +68,7 @@ async def test_there_already(entries: Place) -> None:
         await appended.wait()
 
 
-async def test_there_before_the_first_read(entries: Place) -> None:
+async def test_there_before_the_first_read(entries: RedisNamespace) -> None:
     """A read takes no notice of it: the leader has not, and its next append goes where it left the log."""
     async with entries.scene() as scene:
         await scene.acquire(LOG)
@@ -76,10 +76,10 @@ async def test_there_before_the_first_read(entries: Place) -> None:
         await scene.store.open_log(LOG).read(0, 1 << 20, 1)
         appended = asyncio.Event()
         scene.store.shared.notify(LOG, 0, appended.set)
-        await asyncio.wait_for(appended.wait(), 5)
+        await asyncio.wait_for(appended.wait(), 120)
 
 
-async def test_own_appends(entries: Place) -> None:
+async def test_own_appends(entries: RedisNamespace) -> None:
     """They are not told of, and those of others are, before and after."""
     async with entries.scene() as scene:
         await scene.acquire(LOG)
@@ -99,7 +99,7 @@ async def test_own_appends(entries: Place) -> None:
         await appended.wait()
 
 
-async def test_many(entries: Place) -> None:
+async def test_many(entries: RedisNamespace) -> None:
     """One connection follows them all; who has ended it is not told."""
     async with entries.scene() as scene:
         logs = [f"many:{number}" for number in range(50)]
@@ -125,7 +125,9 @@ async def test_many(entries: Place) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_the_connection_is_closed_when_nobody_waits(entries: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_connection_is_closed_when_nobody_waits(
+    entries: RedisNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(stream_listener, "_BLOCK", 0.2)
     async with entries.scene() as scene:
         await scene.acquire(LOG)
@@ -146,7 +148,7 @@ async def test_the_connection_is_closed_when_nobody_waits(entries: Place, monkey
         await appended.wait()
 
 
-async def test_added_while_waiting(entries: Place) -> None:
+async def test_added_while_waiting(entries: RedisNamespace) -> None:
     async with entries.scene() as scene:
         await scene.acquire(LOG)
         await scene.acquire("orders:1")
@@ -158,7 +160,7 @@ async def test_added_while_waiting(entries: Place) -> None:
         await appended.wait()
 
 
-async def test_connection_lost(entries: Place) -> None:
+async def test_connection_lost(entries: RedisNamespace) -> None:
     async with entries.scene() as scene:
         await scene.acquire(LOG)
         appended = asyncio.Event()
@@ -168,7 +170,7 @@ async def test_connection_lost(entries: Place) -> None:
         await appended.wait()
 
 
-async def test_interest_lost_while_it_connects(entries: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_interest_lost_while_it_connects(entries: RedisNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     async with entries.scene() as scene:
         await scene.acquire(LOG)
         end = (await scene.fill(LOG, 1)).end + scene.origin

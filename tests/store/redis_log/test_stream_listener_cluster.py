@@ -15,7 +15,7 @@ MANY = 600  # more than are asked for at once
 
 
 def count_connections(cluster: Cluster) -> int:
-    """Those that brokers hold."""
+    """The connections that brokers hold."""
     return sum(node.call("CLIENT", "LIST").count(b"name=korvet-fast") for node in cluster.nodes)
 
 

@@ -5,7 +5,7 @@ import pytest
 from batches import make_batch
 from korvet_fast.store.types import RecordBatch
 from store.engines import NOW
-from store.redis_log.place import LOG, Place
+from store.redis_log.redis_namespace import LOG, RedisNamespace
 from store.scene import Scene
 
 FAR = NOW + 86_400_000
@@ -22,7 +22,7 @@ async def put(scene: Scene, at: int, *times: int) -> int:
     return at + len(times)
 
 
-async def reopened(place: Place, older_than: int) -> int:
+async def reopened(place: RedisNamespace, older_than: int) -> int:
     """Where the log starts after a program that has not seen its records has retired what is older."""
     async with place.scene() as scene:
         await scene.acquire(LOG)
@@ -30,7 +30,7 @@ async def reopened(place: Place, older_than: int) -> int:
 
 
 @pytest.mark.parametrize("layout", ["entries"])
-async def test_finding_1_2_records_without_a_time_are_as_old_as_their_ids(place: Place) -> None:
+async def test_finding_1_2_records_without_a_time_are_as_old_as_their_ids(place: RedisNamespace) -> None:
     async with place.scene() as scene:
         await scene.acquire(LOG)
         end = await put(scene, 0, UNTIMED, UNTIMED)
@@ -49,7 +49,7 @@ async def test_finding_1_2_records_without_a_time_are_as_old_as_their_ids(place:
 
 
 @pytest.mark.parametrize("layout", ["batches"])
-async def test_finding_1_2_batches_without_a_time_are_as_old_as_what_follows(place: Place) -> None:
+async def test_finding_1_2_batches_without_a_time_are_as_old_as_what_follows(place: RedisNamespace) -> None:
     async with place.scene() as scene:
         await scene.acquire(LOG)
         end = await put(scene, 0, UNTIMED, UNTIMED)
@@ -74,7 +74,7 @@ async def test_finding_1_2_batches_without_a_time_are_as_old_as_what_follows(pla
         assert (await scene.apply_retention(LOG, larger_than=0)).start == end + 2
 
 
-async def test_records_without_a_time_are_found_by_none(place: Place) -> None:
+async def test_records_without_a_time_are_found_by_none(place: RedisNamespace) -> None:
     async with place.scene() as scene:
         await scene.acquire(LOG)
         end = await put(scene, 0, UNTIMED, UNTIMED)

@@ -1,4 +1,4 @@
-"""Which appends share a transaction, and when it is sent. Appends of one transaction share their futures."""
+"""Appends that share a transaction, and the moment when it is sent. Appends of one transaction share their futures."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,7 +11,7 @@ import pytest
 from faults.redis.proxy import RedisProxy
 from korvet_fast.store.redis.stream.scripts import READ_STATE, TRIM
 from korvet_fast.store.types import LARGE
-from store.redis_log.place import LOG, Place, log_of
+from store.redis_log.redis_namespace import LOG, RedisNamespace, log_of
 from store.scene import Scene
 
 
@@ -42,7 +42,9 @@ async def flow(scene: Scene, proxy: RedisProxy, at: int, count: int, size: int) 
     return together(futures), sent
 
 
-async def test_half_of_what_was_awaited_is_sent_before_the_turn_ends(own_place: Place, proxy: RedisProxy) -> None:
+async def test_half_of_what_was_awaited_is_sent_before_the_turn_ends(
+    own_place: RedisNamespace, proxy: RedisProxy
+) -> None:
     async with own_place.scene(proxy.url) as scene:
         await scene.acquire(LOG)
         assert await flow(scene, proxy, 0, 5, 10_000) == ([1, 4], [1, 1, 1, 1, 1])  # nothing was awaited
@@ -52,7 +54,7 @@ async def test_half_of_what_was_awaited_is_sent_before_the_turn_ends(own_place: 
         assert await scene.read_all(LOG) == list(range(18))
 
 
-async def test_what_is_little_is_sent_together(own_place: Place, proxy: RedisProxy) -> None:
+async def test_what_is_little_is_sent_together(own_place: RedisNamespace, proxy: RedisProxy) -> None:
     async with own_place.scene(proxy.url) as scene:
         await scene.acquire(LOG)
         assert await flow(scene, proxy, 0, 5, 100) == ([1, 4], [1, 1, 1, 1, 1])
@@ -61,7 +63,7 @@ async def test_what_is_little_is_sent_together(own_place: Place, proxy: RedisPro
         assert await scene.read_all(LOG) == list(range(12))
 
 
-async def test_appends_of_many_logs_are_counted_together(own_place: Place, proxy: RedisProxy) -> None:
+async def test_appends_of_many_logs_are_counted_together(own_place: RedisNamespace, proxy: RedisProxy) -> None:
     names = [f"orders:{number}" for number in range(4)]
     async with own_place.scene(proxy.url) as scene:
         for name in names:
@@ -80,7 +82,7 @@ async def test_appends_of_many_logs_are_counted_together(own_place: Place, proxy
 
 @pytest.mark.parametrize("script", [READ_STATE, TRIM], ids=["asked", "cut"])
 async def test_an_empty_log_begins_with_what_is_on_its_way(
-    own_place: Place, monkeypatch: pytest.MonkeyPatch, script: str
+    own_place: RedisNamespace, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
     """Redis says where an empty log begins before an append arrives there, and is heard after that was sent."""
     async with own_place.scene() as scene:
@@ -108,7 +110,7 @@ async def test_an_empty_log_begins_with_what_is_on_its_way(
 
 
 async def test_finding_1_8_a_success_is_told_to_those_whose_it_is(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: RedisNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Should an answer ever come out of its turn, nothing is told that the log itself does not show."""
     async with place.scene() as scene:

@@ -1,4 +1,4 @@
-"""What `bench-check` compares with, what it takes for worse, and how it reads callgrind's file."""
+"""`bench-check`: the commit to compare with, the verdict, and how callgrind's file is read."""
 
 import subprocess
 from pathlib import Path

@@ -3,7 +3,7 @@
 from benchmarks.codec.calls import prepare
 from korvet_fast import _native
 
-VALUES = {"ArrowPage", "Batch", "Column", "ReplyError"}  # what calls give back
+VALUES = {"ArrowColumns", "Batch", "Column", "ReplyError"}  # what calls give back
 ELSEWHERE = {"FileMapping", "Flusher", "reserve"}  # two work on a disk, the other asks for memory and does nothing
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.contestants import Watch
+from benchmarks.contestants import Observer
 from benchmarks.pair import STORES, Side, choose, compare
 from benchmarks.peers.process import Peer
 from benchmarks.rows import Figure, Figures, Load
@@ -35,7 +35,7 @@ class Scripted:
         self.peer = Peer(Path(), 0)
         self._figures: Iterator[float] = iter(figures)
 
-    def measure(self, load: Load, seconds: float, watch: Watch = nullcontext) -> Figures:
+    def measure(self, load: Load, seconds: float, observer: Observer = nullcontext) -> Figures:
         return {"mb_per_s": next(self._figures)}
 
 

@@ -1,4 +1,4 @@
-"""What a stack of the broker's loop is counted as."""
+"""Stacks of the broker's loop are counted for the right part."""
 
 import pytest
 

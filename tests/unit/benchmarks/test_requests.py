@@ -13,7 +13,7 @@ import uvloop
 
 from benchmarks import probe
 from benchmarks.probe import VALGRIND
-from benchmarks.requests.cases import Case, Refused, call, encode, fetch_from, prepare, produce_to
+from benchmarks.requests.cases import BrokerError, Case, call, encode, fetch_from, prepare, produce_to
 from benchmarks.requests.discard import Discard
 from benchmarks.requests.measure import Figure, measure
 from benchmarks.requests.reference import NOMINAL
@@ -59,7 +59,7 @@ def test_a_fetch_brings_the_records_it_is_named_for() -> None:
 
 def test_an_error_in_an_answer_is_not_measured() -> None:
     async def scenario(wire: Wire) -> None:
-        with pytest.raises(Refused, match="Produce was answered with error code 3"):
+        with pytest.raises(BrokerError, match="Produce was answered with error code 3"):
             await call(wire, PRODUCE, produce_to("nowhere", [b"records"]))
 
     run(scenario)

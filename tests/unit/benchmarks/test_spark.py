@@ -26,7 +26,7 @@ def table(title: str, **rates: list[float]) -> str:
 
 
 def cells(printed: str) -> list[str]:
-    """Of the line with the rate."""
+    """The cells of the line with the rate."""
     (line,) = [line for line in printed.splitlines() if "| M rows/s" in line]
     return [cell.strip() for cell in line.strip("|").split("|")]
 

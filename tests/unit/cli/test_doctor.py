@@ -1,4 +1,4 @@
-"""What doctor makes of what it finds; the machine it would take is given as text or numbers."""
+"""Doctor's findings; the machine it would take is given as text or numbers."""
 
 import asyncio
 import errno

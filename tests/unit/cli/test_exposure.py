@@ -1,4 +1,4 @@
-"""What `serve` and `doctor` say of passwords that others can read, and of listeners that others can reach."""
+"""Warnings of `serve` and `doctor` about passwords that others can read and listeners that others can reach."""
 
 import json
 import os

@@ -36,7 +36,7 @@ def test_without_spark(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> N
 
 @pytest.mark.parametrize("command", [["ingest", "a.csv", "--topic", "t"], ["export", "t", "--to", "parquet", "out"]])
 def test_without_a_broker(command: list[str]) -> None:
-    assert "Is the broker running?" in said(*command, *NOBODY, code=1)
+    assert "start a broker with `korvet-fast serve`" in said(*command, *NOBODY, code=1)
 
 
 def test_a_topic_that_is_not_made(start_broker: Callable[..., BrokerProcess], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +163,7 @@ def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.setenv("FORCE_COLOR", "1")
     spark = Spark()
     with job_bar(spark, "ingest"):  # type: ignore[arg-type]
-        assert spark.asked.wait(30)
+        assert spark.asked.wait(120)
     assert "3/8" in capsys.readouterr().err
 
 

@@ -16,7 +16,7 @@ from scripted_broker import NODES, SPOKEN, Script, ask, frame, introduce
 
 
 def metadata_by(script: Script, patience: float = 10.0) -> Any:
-    """What a Metadata request comes to, after a proper introduction."""
+    """The outcome of a Metadata request, after a proper introduction."""
 
     def scripted(key: int, version: int, correlation: int) -> bytes | None:
         return (introduce if key == API_VERSIONS.key else script)(key, version, correlation)

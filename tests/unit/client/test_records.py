@@ -57,7 +57,7 @@ def test_keys_nulls_and_headers_come_back() -> None:
 
 
 def test_error_codes_in_words() -> None:
-    assert explain(3) == "There is no such topic or partition here. (UNKNOWN_TOPIC_OR_PARTITION)"
+    assert explain(3) == "There is no such topic or partition here (UNKNOWN_TOPIC_OR_PARTITION)"
     assert explain(3, "no topic 'x'") == "no topic 'x' (UNKNOWN_TOPIC_OR_PARTITION)"
     assert explain(18) == "the broker refused (error 18)"
     check_code("topic 'x'", 0)

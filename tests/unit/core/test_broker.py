@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from batches import make_batch
-from core_world import copy_as_crashed, put, run_broker, settle
+from core_world import copy_as_crashed, put, read_all, run_broker, settle
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fetch.delayed_fetch import DelayedFetch
@@ -92,6 +92,39 @@ def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_retention_that_fails_everywhere_is_told_once_in_a_while(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        async with run_broker(tmp_path) as world:
+            partitions = (await world.broker.topics.create("t", 30, {"retention.bytes": "0"})).partitions
+            for partition in partitions:
+                put(partition, make_batch())
+            world.store.refuse_cut = StoreError("no room")
+            await world.broker.apply_retention(0.0)
+            assert caplog.text.count("t:0: retention failed") == caplog.text.count("retention failed") == 1
+            world.clock.seconds += 11
+            await world.broker.apply_retention(0.0)
+            assert "29 more like it" in caplog.text
+
+    asyncio.run(run())
+
+
+def test_retention_of_many_partitions_lets_others_have_their_turn(tmp_path: Path) -> None:
+    """Nothing of it waits for the disk here, so it would go through all partitions of the topic in one step."""
+
+    async def run() -> None:
+        async with run_broker(tmp_path) as world:
+            await world.broker.topics.create("t", 20_000, {})
+            turns, cleaning = 0, asyncio.create_task(world.broker.apply_retention(0.0))
+            while not cleaning.done():
+                await asyncio.sleep(0)
+                turns += 1
+            assert turns > 4
+
+    asyncio.run(run())
+
+
 def test_cleaning_runs_by_itself(tmp_path: Path) -> None:
     async def run() -> None:
         flags = (
@@ -121,5 +154,48 @@ def test_ten_thousand_partitions_open_again(tmp_path: Path) -> None:
             topic = next(iter(world.broker.topics))
             assert sum(partition.log.end for partition in topic.partitions) == 100
             assert put(topic.partitions[0], make_batch(producer=(1, 0, 0))).base_offset == 0
+
+    asyncio.run(run())
+
+
+def test_logs_that_nobody_uses_are_closed_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While topics come and go, are produced to, and retention looks at them."""
+    monkeypatch.setattr("korvet_fast.core.broker._IDLE_INTERVAL", 0.001)
+    flags = ("log.retention.check.interval.ms=1", "durability=written", "log.retention.bytes=2000")
+
+    async def run() -> None:
+        async with run_broker(tmp_path, *flags, "log.segment.bytes=1024") as world:
+            kept = (await world.broker.topics.create("kept", 3, {})).partitions
+            for number in range(30):
+                topic = await world.broker.topics.create(f"t{number}", 3, {})
+                for partition in (*topic.partitions, *kept):
+                    put(partition, make_batch([b"%d" % number, b"x" * 500]))
+                    await asyncio.sleep(0.001)
+                if number % 2:
+                    await world.broker.topics.delete(topic)
+            logs = world.store.store._logs
+            while not all(log.is_closed for log in logs.values()):
+                await asyncio.sleep(0.001)
+            assert len(logs) == 3 * (1 + 15)
+            for partition in kept:
+                assert (await read_all(partition, partition.log.start))[-2:] == [b"29", b"x" * 500]
+
+    asyncio.run(run())
+
+
+def test_a_store_that_cannot_close_logs_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("korvet_fast.core.broker._IDLE_INTERVAL", 0.001)
+
+    async def run() -> None:
+        asked = asyncio.Queue[None]()
+
+        async def refuse() -> None:
+            asked.put_nowait(None)
+            raise StoreError("not now")
+
+        async with run_broker(tmp_path) as world:
+            monkeypatch.setattr(world.store.store, "close_idle", refuse)
+            for _ in range(3):
+                await asked.get()
 
     asyncio.run(run())

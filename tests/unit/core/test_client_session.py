@@ -1,4 +1,4 @@
-"""What core knows of a connection: whoever waits is answered when the connection goes."""
+"""A session of core: its waiters are answered when the connection goes."""
 
 import asyncio
 import time

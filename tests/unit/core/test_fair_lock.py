@@ -8,7 +8,7 @@ from korvet_fast.core.fair_lock import ChangeLock, Changer
 
 
 class Address:
-    """What connections of one address have in common."""
+    """The address that several connections share."""
 
 
 async def change(changer: Changer, order: list[str], name: str) -> None:

@@ -41,10 +41,10 @@ def test_what_an_append_looks_at() -> None:
     [
         ("retention.m", "1", "did you mean 'retention.ms'"),
         ("num.partitions", "1", "topics have no setting"),
-        ("index.interval.bytes", "1", "topics have no setting"),
+        ("log.index.interval.bytes", "1", "topics have no setting"),
         ("segment.bytes", "1023", "from 1024"),
         ("segment.ms", "0", "from 1"),
-        ("cleanup.policy", "compact", "one of delete"),
+        ("cleanup.policy", "compact,compact", "one of delete"),
         ("retention.ms", "soon", "a whole number"),
         ("retention.ms", None, "is None"),
     ],

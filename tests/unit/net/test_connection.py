@@ -208,21 +208,21 @@ def test_a_half_closed_peer_gets_its_answers() -> None:
 
 
 def test_a_frame_that_waits_for_memory_when_its_connection_is_lost_leaves_nothing_behind() -> None:
-    """What its connection gives back at the end is just the room it waits for."""
+    """The connection gives back at its end just the room that the request waits for."""
 
     async def scenario() -> None:
         async with scene(ServerLimits(pool=1 << 20), Limits(requests=1)) as made:
             peer, pool = await made.connect(), made.server.pool
             large = frame(bytes(200 << 10))  # there is room for one
             peer.writer.write(frame(b"wait gate") + large[:-1000])
-            await made.until(lambda: pool.large.used > 0)
+            await made.until(lambda: pool.large_frames.used > 0)
             (connection,) = made.server.connections
             await made.until(lambda: connection._receive.pending == len(large) - 1000)
             peer.writer.write(large[-1000:] + large[:1000])
-            await made.until(lambda: bool(pool.large))
+            await made.until(lambda: bool(pool.large_frames))
             connection.abort()
             await made.until(lambda: not made.server.connections)
-            assert pool.large.used == 0
+            assert pool.large_frames.used == 0
             made.dialect.gate(b"gate").set_result(None)
 
     run(scenario)

@@ -51,7 +51,7 @@ class LineDialect(ToyDialect):
 
 
 async def talk(here: Scene, *pieces: bytes) -> bytes:
-    """What a peer gets that sends these pieces, one after the other, and closes its sending half."""
+    """The answer to a peer that sends these pieces, one after the other, and closes its sending half."""
     peer = await here.connect()
     with closing(ReceiveQueue(peer.writer.get_extra_info("socket"))) as queue:
         sent = 0

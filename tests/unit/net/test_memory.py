@@ -1,5 +1,6 @@
 import asyncio
 import gc
+import weakref
 from pathlib import Path
 
 import psutil
@@ -47,6 +48,39 @@ def test_full_collections_come_in_their_time(monkeypatch: pytest.MonkeyPatch) ->
                 await collected.wait()
         finally:
             gc.callbacks.pop()
+            memory.stop()
+
+    asyncio.run(scenario())
+
+
+def test_emptying_the_free_lists_exempts_objects_from_collections_until_the_next_full_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "GIVE_BACK", 0.001)
+    monkeypatch.setattr(module, "KEPT", -1)
+
+    class Circle:
+        """Refers to itself."""
+
+        def __init__(self) -> None:
+            self.me = self
+
+    async def scenario() -> None:
+        memory = Memory()
+        memory.start()
+        frozen = gc.get_freeze_count()
+        gc.disable()  # a collection of the young ones would be first
+        circle = weakref.ref(Circle())
+        try:
+            async with asyncio.timeout(120):
+                while gc.get_freeze_count() == frozen:
+                    await asyncio.sleep(0.001)
+            assert circle() is not None
+            memory._collect()
+            assert circle() is None
+            assert gc.get_freeze_count() >= frozen
+        finally:
+            gc.enable()
             memory.stop()
 
     asyncio.run(scenario())

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -43,9 +44,9 @@ class Client:
         if self.stage == 0:
             self.ask(self.pool.of_frame(size), size)
         elif self.stage == 1:
-            self.ask(self.pool.work, size)
+            self.ask(self.pool.of_work(size), size)
         elif self.stage == 2:
-            self.ask(self.pool.answers, size)
+            self.ask(self.pool.of_answer(size), size)
         else:
             self.end()
 
@@ -91,7 +92,7 @@ class PoolMachine(RuleBasedStateMachine):
     def all_is_counted(self) -> None:
         held = [charge for client in self.clients for charge in client.held]
         assert self.pool.used == sum(size for _, size in held)
-        for kind in (self.pool.frames, self.pool.large, self.pool.work, self.pool.answers):
+        for kind in self.pool._kinds:
             assert kind.used == sum(size for each, size in held if each is kind)
         for client in self.clients:
             assert client.account.held == sum(size for _, size in client.held)
@@ -101,14 +102,14 @@ class PoolMachine(RuleBasedStateMachine):
         """By the limit, and one reservation each of large frames, work and answers."""
         largest = [
             max((size for client in self.clients for each, size in client.held if each is kind), default=0)
-            for kind in (self.pool.large, self.pool.work, self.pool.answers)
+            for kind in (self.pool.large_frames, self.pool.large_work, self.pool.large_answers)
         ]
         assert self.pool.used <= LIMIT + sum(largest)
         assert self.pool.frames.used <= LIMIT * 3 // 4
 
     @invariant()
     def nobody_waits_beside_room(self) -> None:
-        for kind in (self.pool.frames, self.pool.large, self.pool.work, self.pool.answers):
+        for kind in self.pool._kinds:
             assert not kind or not self.pool._fits(kind, kind.first().size)
 
 
@@ -155,11 +156,29 @@ def test_who_holds_much_is_passed_over_but_not_for_ever() -> None:
 def test_ordinary_frames_find_their_half_whatever_large_ones_do() -> None:
     pool = make_pool()
     account = pool.open("a")
-    assert pool.reserve(account, pool.large, 2 * LIMIT, lambda: None)  # alone
-    assert not pool.reserve(account, pool.large, LIMIT // 8, lambda: None)
+    assert pool.reserve(account, pool.large_frames, 2 * LIMIT, lambda: None)  # alone
+    assert not pool.reserve(account, pool.large_frames, LIMIT // 8, lambda: None)
     for _ in range(8):
         assert pool.reserve(account, pool.frames, LIMIT // 16, lambda: None)
     assert not pool.reserve(account, pool.frames, LIMIT // 16, lambda: None)
+
+
+@pytest.mark.parametrize("name", ["work", "answers"])
+def test_those_who_want_little_do_not_wait_behind_one_who_wants_much(name: str) -> None:
+    """Nor does that one wait for all of them: as soon as another large one has gone, there is room."""
+    pool = make_pool()
+    small, large = getattr(pool, name), getattr(pool, f"large_{name}")
+    much, little = pool.open("a"), pool.open("b")
+    served: list[Account] = []
+    assert pool.reserve(much, large, 2 * LIMIT, lambda: None)  # alone, and more than there is
+    assert not pool.reserve(much, large, LIMIT, lambda: served.append(much))
+    for _ in range(2):
+        assert pool.reserve(little, small, LIMIT // 16, lambda: None)
+    assert not pool.reserve(little, small, LIMIT // 16, lambda: served.append(little))
+    pool.give_back(little, [(small, LIMIT // 16)])
+    assert served == [little]
+    pool.give_back(much, [(large, 2 * LIMIT)])
+    assert served == [little, much]
 
 
 def test_slow_takers_of_answers_leave_room_for_others() -> None:
@@ -167,7 +186,7 @@ def test_slow_takers_of_answers_leave_room_for_others() -> None:
     rooms = []
     for _ in range(100):
         rooms.append(pool.answer_room())
-        pool.hold(pool.open("a"), pool.answers, rooms[-1])
+        pool.hold(pool.open("a"), pool.of_answer(rooms[-1]), rooms[-1])
     assert rooms[0] == LIMIT // 8
     assert rooms[-1] == SMALL
     assert sum(room for room in rooms if room > SMALL) <= LIMIT * 3 // 8
@@ -192,11 +211,11 @@ def test_who_holds_little_reads_on_and_others_do_when_there_is_room() -> None:
 def test_a_frame_that_is_dropped_while_it_waits_is_given_back_as_what_it_was_granted_as() -> None:
     pool = make_pool()
     other, account = pool.open("a"), pool.open("b")
-    assert pool.reserve(other, pool.large, LIMIT // 8, lambda: None)
+    assert pool.reserve(other, pool.large_frames, LIMIT // 8, lambda: None)
     receive = Receive(pool, account, lambda: None, 0.0)
     receive.note(100, LIMIT // 4)
     assert receive.waiting
     receive.drop()  # as when its connection is closed, and the peer has not taken the last replies yet
-    pool.give_back(other, [(pool.large, LIMIT // 8)])
+    pool.give_back(other, [(pool.large_frames, LIMIT // 8)])
     receive.drop()
-    assert (pool.used, pool.large.used, pool.frames.used, account.held) == (0, 0, 0, 0)
+    assert (pool.used, pool.large_frames.used, pool.frames.used, account.held) == (0, 0, 0, 0)

@@ -129,7 +129,7 @@ def test_finding_4_7_an_answer_that_is_only_announced_takes_no_memory() -> None:
 
 @pytest.mark.parametrize("asked", [0, 3 * MIB])
 def test_an_answer_of_any_size_is_whole(asked: int) -> None:
-    """Of about as much as the memory it begins with, and of several times as much."""
+    """Answers about as large as the memory reserved at first, and several times as large."""
     room = ANSWER_ROOM + asked
     sizes = [1, *(room + more for more in range(-120, 0, 30)), room, 2 * room - 90, 2 * room, 5 * room + 1]
     coming = iter(sizes)

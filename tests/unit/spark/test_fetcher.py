@@ -98,7 +98,7 @@ def test_trouble_that_does_not_pass(world: World) -> None:
         read(0, 9)
     assert str(failure.value) == (
         "partition 0 of topic 't' cannot be read from offset 3 on: nothing came within 0.3 s (option "
-        "'kafkaConsumer.pollTimeoutMs'); partition 0 of topic 't': This broker does not lead the partition. "
+        "'kafkaConsumer.pollTimeoutMs'); partition 0 of topic 't': This broker does not lead the partition "
         "(NOT_LEADER_OR_FOLLOWER)"
     )
     world.next.clear()

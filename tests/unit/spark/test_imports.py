@@ -1,4 +1,4 @@
-"""What `korvet_fast.spark` needs where it runs: little on executors, and nothing native to be imported."""
+"""Imports of `korvet_fast.spark`: few on executors, and nothing native to be imported."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ sys.meta_path.insert(0, Missing())
 
 
 def run(missing: tuple[str, ...], program: str) -> str:
-    """What a new Python prints that lacks these modules."""
+    """The output of a new Python that lacks these modules."""
     command = [sys.executable, "-c", PROGRAM.format(missing=missing, program=program)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

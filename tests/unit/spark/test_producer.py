@@ -192,6 +192,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     st.lists(st.booleans(), max_size=20),
 )
 @example([[0] * 3, [0] * 9], [], [False] * 6 + [True])
+@example([[2] * 2, [0] * 2 + [2] * 5], ["stored", "REQUEST_TIMED_OUT"] * 2, [])  # a batch in doubt twice
 def test_every_record_once_and_in_order_whatever_fails(
     pages: list[list[int]], faults: list[str], forgets: list[bool]
 ) -> None:

@@ -7,10 +7,11 @@ import pytest
 
 from korvet_fast.store import interface
 from korvet_fast.store.embedded.store import EmbeddedStore
-from korvet_fast.store.interface import GroupOffsetMirror, KeyStore, LogStore, ProducerHeaders, SharedStore
+from korvet_fast.store.interface import GroupOffsetMirror, KeyStore, LogStore, PlainFiles, ProducerHeaders, SharedStore
+from korvet_fast.store.redis.log.heads import ProducerHeads
 from korvet_fast.store.redis.store import RedisStore
 
-NUMBERS = {"one": 1, "three": 3, "six": 6, "eight": 8}
+NUMBERS = {"one": 1, "two": 2, "three": 3, "six": 6, "nine": 9}
 
 
 def find_verbs(protocol: type) -> set[str]:
@@ -21,7 +22,7 @@ def find_verbs(protocol: type) -> set[str]:
 def test_the_docstring_counts_truly() -> None:
     said = re.findall(r"`(\w+)`(?: \(|, )(\w+)", interface.__doc__ or "")
     counted = {name: NUMBERS[word] for name, word in said if word in NUMBERS}
-    protocols = (LogStore, KeyStore, SharedStore, ProducerHeaders, GroupOffsetMirror)
+    protocols = (LogStore, KeyStore, SharedStore, ProducerHeaders, GroupOffsetMirror, PlainFiles)
     assert counted == {protocol.__name__: len(find_verbs(protocol)) for protocol in protocols}
 
 
@@ -29,7 +30,8 @@ def test_the_docstring_counts_truly() -> None:
     ("engine", "protocols"),
     [
         (EmbeddedStore, (LogStore, KeyStore)),
-        (RedisStore, (LogStore, KeyStore, SharedStore, ProducerHeaders, GroupOffsetMirror)),
+        (RedisStore, (LogStore, KeyStore, SharedStore, GroupOffsetMirror)),
+        (ProducerHeads, (ProducerHeaders,)),
     ],
 )
 def test_an_engine_has_all_verbs(engine: type, protocols: tuple[type, ...]) -> None:

@@ -1,4 +1,4 @@
-"""What the first bytes of a connection are taken for, by a dialect that is not theirs."""
+"""The protocol that the first bytes of a connection are taken for, by another dialect."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a broker writes into ZooKeeper: the table of section 9 of the notes on Kafka 0.7, character by character."""
+"""The nodes that a broker writes into ZooKeeper: the table of section 9 of the notes on Kafka 0.7, byte by byte."""
 
 import pytest
 

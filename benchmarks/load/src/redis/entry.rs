@@ -1,4 +1,4 @@
-//! What the records of one batch are in a stream: one entry each, or all of them one entry.
+//! The records of one batch as entries of a stream: one entry each, or all of them one entry.
 
 use super::command;
 use crate::batch::{self, Batch};

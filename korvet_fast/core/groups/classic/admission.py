@@ -1,4 +1,4 @@
-"""Which joins are refused, and which event a join is for the group."""
+"""Admission of joins: a join is refused, or becomes an event of the group."""
 
 from korvet_fast.core.groups.classic.machine import TABLE, Event, State
 from korvet_fast.core.groups.classic.members import ClassicMember, ClassicMembers

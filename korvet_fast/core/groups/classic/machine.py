@@ -21,7 +21,7 @@ class State(Enum):
 
 
 class Event(Enum):
-    """What happens to a group. Requests of unknown members, or of other generations, never become events."""
+    """An event of a group. Requests of unknown members, or of other generations, never become events."""
 
     JOIN_NEW = "newcomer joins"
     JOIN_CHANGED = "member joins with other protocols"
@@ -40,7 +40,7 @@ class Event(Enum):
 
 
 class Act(Enum):
-    """What the coordinator does about an event, and what it answers."""
+    """The coordinator's actions on an event, and its answers."""
 
     PARK_JOIN = "answered when the group has formed"
     REPEAT = "answered with the present generation"

@@ -1,21 +1,16 @@
-"""Which member sends a heartbeat, and why the heartbeat is refused.
+"""Admission of heartbeats: finds the member that sends one, and the reason to refuse it.
 
 Source: KIP-848; and KAFKA-19233 for a member that joins again after it was fenced.
 """
-
-from typing import Final
 
 from korvet_fast.core.groups.budget import MEMBER, GroupBudget, memory_of_ids
 from korvet_fast.core.groups.consumer.members import (
     ConsumerMember,
     ConsumerMembers,
     HeartbeatRequest,
-    Partitions,
     memory_of_subscription,
 )
 from korvet_fast.errors import NONE, Errors
-
-_NOTHING: Final[Partitions] = frozenset()
 
 
 def identify(
@@ -50,12 +45,13 @@ def _refuse_epoch(member: ConsumerMember, request: HeartbeatRequest) -> Errors:
         return NONE  # a member that joins again has no partitions
     if member.away:
         return Errors.FENCED_MEMBER_EPOCH
-    owned = request.owned or _NOTHING
+    owned = request.owned
     if request.epoch == member.epoch:
         # A member with other partitions than these got them in a change that the store has lost.
-        return NONE if owned <= member.assigned | member.revoking else Errors.FENCED_MEMBER_EPOCH
+        known = not owned or (member.assigned | member.revoking).covers(owned)
+        return NONE if known else Errors.FENCED_MEMBER_EPOCH
     # The answer with the present epoch may have been lost.
-    lost = request.epoch == member.previous_epoch and request.owned is not None and owned <= member.assigned
+    lost = request.epoch == member.previous_epoch and owned is not None and member.assigned.covers(owned)
     return NONE if lost else Errors.FENCED_MEMBER_EPOCH
 
 

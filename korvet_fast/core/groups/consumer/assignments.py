@@ -1,44 +1,47 @@
 """The partitions that each member has, and its steps to the target assignment (Kafka's CurrentAssignmentBuilder)."""
 
+from collections.abc import Set
 from typing import Final
 
 from korvet_fast.core.groups.consumer.machine import TABLE, Act, MemberState, ReconcileCase
-from korvet_fast.core.groups.consumer.members import ConsumerMember, Partitions
+from korvet_fast.core.groups.consumer.members import ConsumerMember
+from korvet_fast.core.groups.consumer.partition_set import Partitions, TopicIdPartition
 
-_NOTHING: Final[Partitions] = frozenset()
+_NOTHING: Final = Partitions()
 
 
 class CurrentAssignments:
-    """The owner of each partition: the member that may still use it."""
+    """Which partitions have an owner: a member that may still use them. No partition has two."""
 
-    __slots__ = ("_owners",)
+    __slots__ = ("_taken",)
 
     def __init__(self) -> None:
-        self._owners: dict[tuple[bytes, int], ConsumerMember] = {}
+        self._taken: dict[bytes, int] = {}  # as `Partitions.masks`
 
     def reconcile(
-        self, member: ConsumerMember, target: Partitions, target_epoch: int, owned: Partitions | None, now: float
+        self,
+        member: ConsumerMember,
+        target: Partitions,
+        target_epoch: int,
+        owned: Set[TopicIdPartition] | None,
+        now: float,
     ) -> bool:
         """Bring a member nearer to its target; returns whether the member changed.
 
         `owned`: the partitions that the member has, by its own word; None: it does not say.
         """
+        case = _find_resting_case(member, target_epoch, owned)
+        if case is not None and TABLE[member.state, case][0] is Act.REPEAT:
+            return False  # most heartbeats: they make no sets
         kept, excess = member.assigned & target, member.assigned - target
         wanted = target - kept
-        free = wanted
-        if wanted:
-            free -= {partition for partition in wanted & self._owners.keys() if self._owners[partition] is not member}
-        if member.state is MemberState.STABLE and member.epoch == target_epoch:
-            case = ReconcileCase.SETTLED
-        elif member.state is MemberState.UNREVOKED and _has_any(owned, member.revoking):
-            case = ReconcileCase.HOLDS
-        elif _has_any(owned, excess):
+        own = (member.assigned | member.revoking) & wanted
+        free = wanted.without(self._taken) | own
+        if case is None and _has_any(owned, excess):
             case = ReconcileCase.EXCESS
-        else:
+        elif case is None:
             case = ReconcileCase.WAITS if wanted - free else ReconcileCase.WHOLE
         act, then = TABLE[member.state, case]
-        if act is Act.REPEAT:
-            return False
         progress = member.progress
         member.state = then
         if act is Act.REVOKE:
@@ -52,17 +55,31 @@ class CurrentAssignments:
 
     def set(self, member: ConsumerMember, assigned: Partitions, revoking: Partitions) -> None:
         """Let a member use the `assigned` partitions, and have it give up the `revoking` ones."""
-        for partition in member.assigned | member.revoking:
-            del self._owners[partition]
+        taken = self._taken
+        for topic, mask in (member.assigned | member.revoking).masks.items():
+            taken[topic] &= ~mask
+            if not taken[topic]:
+                del taken[topic]
         member.hold(assigned, revoking)
-        self._owners.update(dict.fromkeys(assigned | revoking, member))
+        self.resume(member)
 
     def resume(self, member: ConsumerMember) -> None:
-        """Note the partitions of a member that was read from the store."""
-        for partition in member.assigned | member.revoking:
-            self._owners[partition] = member
+        """Note the partitions of a member."""
+        for topic, mask in (member.assigned | member.revoking).masks.items():
+            self._taken[topic] = self._taken.get(topic, 0) | mask
 
 
-def _has_any(owned: Partitions | None, partitions: Partitions) -> bool:
+def _find_resting_case(
+    member: ConsumerMember, target_epoch: int, owned: Set[TopicIdPartition] | None
+) -> ReconcileCase | None:
+    """The case of a member that waits for nobody but itself; None: its target decides."""
+    if member.state is MemberState.STABLE and member.epoch == target_epoch:
+        return ReconcileCase.SETTLED
+    if member.state is MemberState.UNREVOKED and _has_any(owned, member.revoking):
+        return ReconcileCase.HOLDS
+    return None
+
+
+def _has_any(owned: Set[TopicIdPartition] | None, partitions: Partitions) -> bool:
     """Whether a member that named `owned` (None: nothing) may still have some of these partitions."""
-    return bool(partitions) and (owned is None or not partitions.isdisjoint(owned))
+    return bool(partitions) and (owned is None or partitions.meets(owned))

@@ -4,36 +4,25 @@ Each partition goes to exactly one member that reads its topic, if there is one.
 the balance allows it. Source: KIP-848 (uniform and range), and the rules of Kafka's assignors of these names.
 """
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Set
+from functools import partial
 from heapq import heapify, heappop, heappush, heapreplace
-from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
-from korvet_fast.core.groups.consumer.members import Partitions, TopicIdPartition
+from korvet_fast.core.groups.consumer.partition_set import Partitions, TopicIdPartition, make_mask
 
 
 class Subscriber(NamedTuple):
     """A member that gets partitions. `topics`: the ids of the topics that it reads. `had`: its former target."""
 
     topics: frozenset[bytes]
-    had: Partitions = frozenset()
+    had: Set[TopicIdPartition] = Partitions()
     instance_id: str | None = None
 
 
 Members: TypeAlias = Mapping[str, Subscriber]  # by member id
 Counts: TypeAlias = Mapping[bytes, int]  # by topic id: how many partitions it has
 Target: TypeAlias = dict[str, Partitions]  # by member id
-
-
-@lru_cache(maxsize=32)  # groups that read the same large topics share these objects
-def _partitions_of(topic: bytes, count: int) -> tuple[TopicIdPartition, ...]:
-    return tuple(TopicIdPartition(topic, index) for index in range(count))
-
-
-def forget_partitions() -> None:
-    """Free the objects that groups share: no group has members."""
-    _partitions_of.cache_clear()
 
 
 def assign_range(members: Members, counts: Counts) -> Target:
@@ -43,15 +32,15 @@ def assign_range(members: Members, counts: Counts) -> Target:
     members come first, by instance id: their member ids change when they come back.
     """
     ordered = sorted(members, key=lambda name: (members[name].instance_id is None, members[name].instance_id or name))
-    found: dict[str, list[TopicIdPartition]] = {name: [] for name in members}
+    found: dict[str, dict[bytes, int]] = {name: {} for name in members}
     for topic, count in counts.items():
         readers = [name for name in ordered if topic in members[name].topics]
         start = 0
         for turn, name in enumerate(readers):
             share = count // len(readers) + (turn < count % len(readers))
-            found[name] += _partitions_of(topic, count)[start : start + share]
+            found[name][topic] = ((1 << share) - 1) << start
             start += share
-    return {name: frozenset(partitions) for name, partitions in found.items()}
+    return {name: Partitions.of(masks) for name, masks in found.items()}
 
 
 def assign_uniform(members: Members, counts: Counts) -> Target:
@@ -70,36 +59,62 @@ ASSIGNORS: Final[Mapping[str, Callable[[Members, Counts], Target]]] = {
 def _share(members: Members, counts: Counts) -> Target:
     """All members read the same topics: each gets an equal share. Those that had more keep the partitions left over."""
     topics = next((one.topics for one in members.values()), frozenset())
-    rest = dict.fromkeys(
-        chain.from_iterable(_partitions_of(topic, counts[topic]) for topic in sorted(topics & counts.keys()))
-    )
+    rest = Partitions.of({topic: (1 << counts[topic]) - 1 for topic in topics & counts.keys()})
     if not members:
         return {}
     share, over = divmod(len(rest), len(members))
-    found: dict[str, list[TopicIdPartition]] = {}
+    found: dict[str, Partitions] = {}
     for name, member in members.items():
-        kept = sorted(member.had & rest.keys())
+        kept = rest & member.had
         more = over > 0 and len(kept) > share
         over -= more
-        found[name] = kept[: share + more]
-        for partition in found[name]:
-            del rest[partition]
-    _deal(found, list(rest), share)
-    return {name: frozenset(partitions) for name, partitions in found.items()}
+        found[name] = kept.take(share + more)
+        rest = rest - found[name]
+    _deal(found, rest, share)
+    return found
 
 
-def _deal(found: dict[str, list[TopicIdPartition]], rest: list[TopicIdPartition], share: int) -> None:
+def _deal(found: Target, rest: Partitions, share: int) -> None:
     """Deal out the rest, one partition to each member in turn: neighbours go to different members."""
-    start = 0
+    left, start = rest.list_rows(), 0
+    sizes = {name: len(partitions) for name, partitions in found.items()}
+    dealt: dict[str, list[range]] = {name: [] for name in found}  # of places among the rest
+    many_left = len(rest)
     for goal in (share, share + 1):
-        hungry = [partitions for partitions in found.values() if len(partitions) < goal]
-        while hungry and start < len(rest):
-            rounds = min(goal - len(partitions) for partitions in hungry)  # in which each of these members gets one
+        hungry = [name for name, size in sizes.items() if size < goal]
+        while hungry and start < many_left:
+            rounds = min(goal - sizes[name] for name in hungry)  # in which each of these members gets one
             many = len(hungry)
-            for turn, partitions in enumerate(hungry):
-                partitions += rest[start + turn : start + many * rounds : many]
+            for turn, name in enumerate(hungry):
+                places = range(start + turn, min(start + many * rounds, many_left), many)
+                dealt[name].append(places)
+                sizes[name] += len(places)
             start += many * rounds
-            hungry = [partitions for partitions in hungry if len(partitions) < goal]
+            hungry = [name for name in hungry if sizes[name] < goal]
+    for name, own in dealt.items():
+        if own:
+            found[name] = found[name] | _pick(left, own)
+
+
+def _pick(rows: list[tuple[bytes, list[int]]], places: list[range]) -> Partitions:
+    """The partitions at these places, which rise, among those of all rows."""
+    masks: dict[bytes, int] = {}
+    first = at = 0
+    for topic, indexes in rows:
+        end, picked = first + len(indexes), []
+        while at < len(places) and places[at].start < end:
+            here = places[at]
+            until = min(here.stop, end)
+            picked += indexes[here.start - first : until - first : here.step]
+            passed = len(range(here.start, until, here.step))
+            places[at] = here[passed:]
+            if places[at]:
+                break
+            at += 1
+        if picked:
+            masks[topic] = make_mask(picked)
+        first = end
+    return Partitions.of(masks)
 
 
 def _level(members: Members, counts: Counts) -> Target:
@@ -117,7 +132,8 @@ def _level(members: Members, counts: Counts) -> Target:
                 load[name] += 1
     # Topics with few readers first: topics with many readers level the loads afterwards.
     for topic in sorted(counts, key=lambda one: (len(readers[one]), one)):
-        free = [partition for partition in _partitions_of(topic, counts[topic]) if partition not in taken]
+        every = map(partial(TopicIdPartition, topic), range(counts[topic]))
+        free = [partition for partition in every if partition not in taken]
         if free and readers[topic]:
             heap = _order_by_load(readers[topic], load)
             for partition in free:
@@ -128,7 +144,7 @@ def _level(members: Members, counts: Counts) -> Target:
     while [topic for topic in counts if _even_out(topic, readers[topic], found, load)]:
         pass  # each move lowers the sum of the squared loads, so this ends
     return {
-        name: frozenset(partition for partitions in own.values() for partition in partitions)
+        name: Partitions(partition for partitions in own.values() for partition in partitions)
         for name, own in found.items()
     }
 
@@ -158,9 +174,9 @@ def _even_out(
         least, place, poor = takers[0]
         own = found[rich][topic]
         if not own or -less != load[rich]:
-            heappop(givers)  # it has none left, or has taken one
+            heappop(givers)  # this giver has none left, or has taken one
         elif least != load[poor]:
-            heappop(takers)  # it has given one, and is there again with what it has now
+            heappop(takers)  # this taker has given one, and is in the heap again with its new count
         elif load[rich] - least < 2:
             break
         else:

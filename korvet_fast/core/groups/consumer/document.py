@@ -8,7 +8,8 @@ from typing import Any, Final
 from korvet_fast.core.groups.config import ConsumerConfig
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.consumer.machine import MemberState
-from korvet_fast.core.groups.consumer.members import ConsumerMember, Partitions, TopicIdPartition, TopicView
+from korvet_fast.core.groups.consumer.members import ConsumerMember, TopicView
+from korvet_fast.core.groups.consumer.partition_set import Partitions, make_mask
 
 TYPE: Final = "consumer"
 
@@ -45,7 +46,7 @@ def pack_consumer(group: ConsumerGroup) -> dict[str, Any]:
                 "away": member.away,
                 "assigned": pack(member.assigned),
                 "revoking": pack(member.revoking),
-                "target": pack(group.target.get(member.id, frozenset())),
+                "target": pack(group.target.get(member.id, Partitions())),
             }
             for member in group.members
         ],
@@ -77,16 +78,8 @@ def unpack_consumer(values: dict[str, Any], config: ConsumerConfig) -> ConsumerG
 
 
 def _pack_partitions(partitions: Partitions) -> dict[str, list[int]]:
-    found: dict[bytes, list[int]] = {}
-    for topic, index in partitions:
-        if topic in found:
-            found[topic].append(index)
-        else:
-            found[topic] = [index]
-    return {topic.hex(): sorted(found[topic]) for topic in sorted(found)}
+    return {topic.hex(): indexes for topic, indexes in partitions.list_rows()}
 
 
 def _unpack_partitions(packed: dict[str, list[int]]) -> Partitions:
-    return frozenset(
-        TopicIdPartition(bytes.fromhex(topic), index) for topic, indexes in packed.items() for index in indexes
-    )
+    return Partitions.of({bytes.fromhex(topic): make_mask(indexes) for topic, indexes in packed.items()})

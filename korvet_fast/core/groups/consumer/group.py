@@ -24,15 +24,14 @@ from korvet_fast.core.groups.consumer.members import (
     ConsumerMembers,
     HeartbeatRequest,
     HeartbeatResult,
-    Partitions,
-    TopicIdPartition,
 )
+from korvet_fast.core.groups.consumer.partition_set import Partitions, TopicIdPartition
 from korvet_fast.core.groups.consumer.subscriptions import SubscribedTopics
 from korvet_fast.core.groups.deadline import Deadline
 from korvet_fast.core.groups.waiter import Waiter
 from korvet_fast.errors import NONE, Errors
 
-_NOTHING: Final[Partitions] = frozenset()
+_NOTHING: Final = Partitions()
 _LEFT_OUT: Final = 1000  # epochs, when the last epoch is not known
 
 
@@ -122,7 +121,7 @@ class ConsumerGroup:
         if self._assignments.reconcile(member, target, self.target_epoch, request.owned, now):
             self.changed = True
         self.deadline.bring_forward(member.deadline)
-        tell = request.is_full or member.assigned != told
+        tell = request.is_full or (member.assigned is not told and member.assigned != told)
         return HeartbeatResult(NONE, member.id, member.epoch, member.assigned if tell else None)
 
     def count_memory(self) -> None:
@@ -145,7 +144,7 @@ class ConsumerGroup:
             self.changed = True
         elif member.id != identity:
             if (other := self.members.get(identity)) is not None:
-                self._remove(other)  # it goes on as this one, and what it had is free
+                self._remove(other)  # this member replaces the other, whose partitions are free
             self.target[identity] = self.target.pop(member.id, _NOTHING)
             self.members.rename(member, identity)
             member.epoch = member.previous_epoch = 0
@@ -263,7 +262,7 @@ class ConsumerGroup:
             view = self.subscribed.topics.get(name)
             if view is None:
                 return False
-            if member.assignment_epochs.get(TopicIdPartition(view.id, index), member.epoch) > epoch:
+            if member.held_since(TopicIdPartition(view.id, index)) > epoch:
                 return False
         return True
 

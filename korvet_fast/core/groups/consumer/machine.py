@@ -19,15 +19,15 @@ class GroupState(Enum):
 
 
 class MemberState(Enum):
-    """How far a member has come on its way to the target, by Kafka's names."""
+    """A member's progress towards the target assignment, by Kafka's names."""
 
     STABLE = "Stable"
-    UNREVOKED = "UnrevokedPartitions"  # it was asked to give up partitions
-    UNRELEASED = "UnreleasedPartitions"  # it waits for partitions that others have to give up
+    UNREVOKED = "UnrevokedPartitions"  # the member was asked to give up partitions
+    UNRELEASED = "UnreleasedPartitions"  # the member waits for partitions that others have to give up
 
 
 class ReconcileCase(Enum):
-    """What the coordinator finds with a heartbeat."""
+    """The case that the coordinator finds with a heartbeat."""
 
     SETTLED = "nothing has changed"
     HOLDS = "still has partitions that it was asked to give up"
@@ -37,7 +37,7 @@ class ReconcileCase(Enum):
 
 
 class Act(Enum):
-    """What the coordinator does about a case."""
+    """The coordinator's actions in a case."""
 
     REPEAT = "told to go on"
     REVOKE = "keeps its epoch, told to give them up"

@@ -1,24 +1,17 @@
 """The members of a consumer group: their ids, subscriptions and partitions; their heartbeats and the answers."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from typing import NamedTuple, Protocol, TypeAlias
 
 from korvet_fast.core.groups.budget import NAME, memory_of, memory_of_ids, size_of
 from korvet_fast.core.groups.consumer.machine import MemberState
+from korvet_fast.core.groups.consumer.partition_set import Partitions, TopicIdPartition
 from korvet_fast.errors import NONE, Errors
 
 LEAVES = -1  # the epoch of a member that leaves for good
 PAUSES = -2  # the epoch of a static member that leaves and will come back
 
 
-class TopicIdPartition(NamedTuple):
-    """A partition of a topic, by the topic's id: a topic of the same name that is made later is another one."""
-
-    topic_id: bytes
-    partition: int
-
-
-Partitions: TypeAlias = frozenset[TopicIdPartition]
 Subscription: TypeAlias = tuple[tuple[str, ...], str]  # names of topics, and a regular expression ("" is none)
 
 
@@ -37,7 +30,7 @@ class HeartbeatRequest(NamedTuple):
     names: tuple[str, ...] | None = None
     regex: str | None = None
     assignor: str | None = None
-    owned: Partitions | None = None
+    owned: Set[TopicIdPartition] | None = None
     client_id: str = ""
     client_host: str = ""
     new_member_id: str = ""
@@ -90,8 +83,9 @@ class Catalogue(Protocol):
 class ConsumerMember:
     """One member. `assigned`: the partitions it may use; `revoking`: those it has to give up, and may still use.
 
-    `assignment_epochs`: the member's epoch when it got each of them (KIP-1251); not stored: after a restart of the
-    broker only commits in the present epoch are taken. `subscription_memory`, `ids_memory`: bytes of memory.
+    `assignment_epochs`: by the member's epoch, the partitions that it got then and has still (KIP-1251); not stored:
+    after a restart of the broker only commits in the present epoch are taken. `subscription_memory`, `ids_memory`:
+    bytes of memory.
 
     The member's session ends at `expires`. Partitions have to be given up by `revoke_by`. `away`: a static member that
     said it would come back.
@@ -133,9 +127,8 @@ class ConsumerMember:
         self.revoke_by: float | None = None
         self.epoch = self.previous_epoch = 0
         self.state = MemberState.STABLE
-        self.assigned: Partitions = frozenset()
-        self.revoking: Partitions = frozenset()
-        self.assignment_epochs: dict[TopicIdPartition, int] = {}
+        self.assigned = self.revoking = Partitions()
+        self.assignment_epochs: dict[int, Partitions] = {}
         self.away = False
 
     @property
@@ -160,12 +153,12 @@ class ConsumerMember:
 
     @property
     def progress(self) -> tuple[object, ...]:
-        """How far the member has come on its way to the target assignment."""
+        """The member's progress towards the target assignment."""
         return self.epoch, self.previous_epoch, self.state, self.assigned, self.revoking
 
     @property
     def deadline(self) -> float:
-        """When the member is removed, unless it sends a heartbeat before, or gives up its `revoking` partitions."""
+        """The time to remove the member, unless it sends a heartbeat before, or gives up its `revoking` partitions."""
         return self.expires if self.revoke_by is None else min(self.expires, self.revoke_by)
 
     def changes_ids(self, request: HeartbeatRequest) -> bool:
@@ -189,9 +182,19 @@ class ConsumerMember:
 
     def hold(self, assigned: Partitions, revoking: Partitions) -> None:
         """Set the member's partitions. New ones are held from the present epoch on, the others as long as before."""
-        since = self.assignment_epochs
-        self.assignment_epochs = {partition: since.get(partition, self.epoch) for partition in assigned | revoking}
+        new, since = assigned | revoking, {}
+        for epoch, partitions in self.assignment_epochs.items():
+            if kept := partitions & new:
+                since[epoch] = kept
+                new = new - kept
+        if new:
+            since[self.epoch] = since.get(self.epoch, Partitions()) | new
+        self.assignment_epochs = since
         self.assigned, self.revoking = assigned, revoking
+
+    def held_since(self, partition: TopicIdPartition) -> int:
+        """The member's epoch when it got this partition; the present one for those that it does not have."""
+        return next((epoch for epoch, held in self.assignment_epochs.items() if partition in held), self.epoch)
 
     def advance(self, epoch: int) -> None:
         """Set the member's epoch. The previous epoch still counts, as the answer may be lost."""

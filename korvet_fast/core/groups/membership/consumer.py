@@ -8,7 +8,6 @@ from korvet_fast.config import Settings
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.groups.budget import LONGEST
 from korvet_fast.core.groups.config import ConsumerConfig
-from korvet_fast.core.groups.consumer.assignors import forget_partitions
 from korvet_fast.core.groups.consumer.catalogue import TopicCatalogue
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.consumer.members import HeartbeatRequest, HeartbeatResult
@@ -73,12 +72,6 @@ class ConsumerMembership:
         runtime.group.heartbeat(request, answer, self._catalogue, self._clock.monotonic())
         runtime.settle()
         return await answer
-
-    def forget_unused(self) -> None:
-        """Free the objects that groups share if none of them has members."""
-        groups = (runtime.group for runtime in self._runtimes)
-        if not any(isinstance(group, ConsumerGroup) and group.in_use for group in groups):
-            forget_partitions()
 
     def _check(self, request: HeartbeatRequest) -> None:
         if request.epoch == 0 or request.rack_id is not None:

@@ -28,7 +28,7 @@ def is_text(document: bytes) -> bool:
 
 
 def unpack_text(values: dict[str, Any], config: TextConfig) -> TextGroup:
-    """What `pack_text` returned: the group, which has to be resumed."""
+    """Read a group that `pack_text` packed; the caller has to resume it."""
     group = TextGroup(config, values["generation"])
     group.topic, group.partitions, group.assignor = values["topic"], values["partitions"], values["assignor"]
     for row in values["members"]:

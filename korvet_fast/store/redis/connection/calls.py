@@ -57,7 +57,7 @@ class IdempotentCalls:
             wait = min(2 * wait, _LONGEST) or _SHORTEST
 
     async def run(self, script: str, keys: Sequence[str], *words: Word, within: float = BUDGET) -> Any:
-        """What a script answers; the keys are of one slot. Raises `StoreError`."""
+        """Run a script, whose keys are of one slot, and return its answer. Raises `StoreError`."""
         packed = encode_commands([["EVAL", script, len(keys), *keys, *words]])
         (raw,) = await self.ask(keys[0], packed, within=within)
         answer = parse_reply(raw)

@@ -14,11 +14,11 @@ from korvet_fast.store.redis.connection.connect import NAME
 from korvet_fast.store.redis.connection.url import RedisAddress, RedisUrl
 
 
-class Refused(StoreError):
+class CommandError(StoreError):
     """The server answered with an error."""
 
 
-class Denied(Refused):
+class NoPermission(CommandError):
     """Our user lacks a right."""
 
 
@@ -49,7 +49,7 @@ class Clients:
     async def call(self, endpoint: RedisAddress, *command: bytes | str | int, sentinel: bool = False) -> Any:
         """One command; the reply as RESP2 has it: bytes, int, list or None.
 
-        Raises `Refused` for an error reply, `StoreError` for a server that cannot be reached or does not answer.
+        Raises `CommandError` for an error reply, `StoreError` for a server that cannot be reached or does not answer.
         """
         client = self._clients.get((endpoint, sentinel))
         if client is None:
@@ -68,12 +68,12 @@ async def _call(client: Redis, endpoint: RedisAddress, command: tuple[bytes | st
     try:
         return await client.execute_command(*command)  # type: ignore[no-untyped-call]
     except ResponseError as error:
-        kind = Denied if isinstance(error, NoPermissionError) else Refused
+        kind = NoPermission if isinstance(error, NoPermissionError) else CommandError
         raise kind(f"{endpoint} refuses {command[0]!s}: {error}") from error
     except (RedisError, OSError) as error:
         raise StoreError(f"{endpoint}: {error}") from error
     except RuntimeError as error:
-        # What uvloop says of a connection that is gone. redis-py does not expect it, and would use that one again.
+        # uvloop raises this for a lost connection. redis-py does not expect it, and would use the connection again.
         await client.connection_pool.disconnect()
         raise StoreError(f"{endpoint}: {error}") from error
 

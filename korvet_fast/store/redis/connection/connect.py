@@ -9,11 +9,11 @@ from korvet_fast.errors import SettingError
 from korvet_fast.store.redis.connection.pipeline import Pipeline, PipelineDown, PipelineLost
 from korvet_fast.store.redis.connection.url import RedisAddress, RedisUrl, Tls
 
-NAME = "korvet-fast"  # what CLIENT LIST shows
+NAME = "korvet-fast"  # the name that CLIENT LIST shows
 
 
 def make_context(tls: Tls) -> ssl.SSLContext:
-    """What TLS connections are checked against. Raises `SettingError` for files that cannot be used."""
+    """The SSL context that checks TLS connections. Raises `SettingError` for files that cannot be used."""
     what = tls.ca
     try:
         context = ssl.create_default_context(cafile=tls.ca or None)

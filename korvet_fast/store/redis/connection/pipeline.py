@@ -19,7 +19,7 @@ REPLY_LIMIT = 512 * 1024 * 1024  # bytes of one reply; Redis' own limit for a st
 UNSENT_LIMIT = 256 * 1024 * 1024  # bytes that wait for the server to take them; more are refused
 WINDOW = 256 * 1024  # bytes read at a time
 
-Word: TypeAlias = Buffer | str | int  # of a command
+Word: TypeAlias = Buffer | str | int  # a word of a command
 
 _ASKING = encode_commands([["ASKING"]])
 
@@ -59,7 +59,7 @@ class Pipeline(asyncio.BufferedProtocol):
         self._window = memoryview(bytearray(WINDOW))
         self._calls: deque[_Call] = deque()  # in the order of their replies
         self._written = 0  # how many of them have left for the transport
-        self._gathered: list[Buffer] = []  # what this turn of the loop has sent so far
+        self._gathered: list[Buffer] = []  # the commands that this turn of the loop has sent so far
         self._size = 0  # bytes of that
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -112,7 +112,7 @@ class Pipeline(asyncio.BufferedProtocol):
         size = sum(map(len, parts))
         if self._size + size + transport.get_write_buffer_size() > UNSENT_LIMIT:
             raise PipelineDown(f"{self.name} does not take what it is sent: {UNSENT_LIMIT >> 20} MiB wait")
-        for group in groups:  # what is joined is counted in the order of the calls
+        for group in groups:  # joined replies are counted in the order of the calls
             self._replies.join(group)
         due = self._loop.time() + self._timeout
         self._calls.append(_Call(len(groups), due, ended))

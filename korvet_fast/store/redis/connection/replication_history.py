@@ -1,4 +1,4 @@
-"""Which history of the data a server holds: its process (run id) and its replication history (replid).
+"""The history of the data that a server holds: its process (run id) and its replication history (replid).
 
 Either changes when data may have been lost: the process died, or a replica without the last writes took over. (A master
 also takes a new replid when its first replica comes, or its last one has long been gone. Then it has no former one.)
@@ -19,7 +19,7 @@ class ReplicationHistory(NamedTuple):
     former: str  # master_replid2: the history it followed before
     shared_until: int  # second_repl_offset: `former` was shared up to here, in bytes of replication stream; -1 if none
     master: bool
-    loading: bool = False  # it reads its files, and answers nothing else
+    loading: bool = False  # the server reads its files, and answers nothing else
 
     def continues(self, old: "ReplicationHistory") -> bool:
         """Whether everything that was stored under the old history is still there."""
@@ -47,7 +47,7 @@ def read_replication_history(info: dict[str, str]) -> ReplicationHistory:
 def compare(
     known: dict[RedisAddress, ReplicationHistory], now: dict[RedisAddress, ReplicationHistory], gone: set[RedisAddress]
 ) -> str:
-    """What happened to the histories known, in a sentence; "" if all are still there.
+    """The change of the known histories, in a sentence; "" if all are still there.
 
     `now`: the masters that answer. `gone`: those known that are no masters any more. A master that is still one but
     does not answer is waited for.

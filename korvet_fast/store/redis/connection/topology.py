@@ -94,7 +94,7 @@ class Topology:
         self._listeners.append(changed)
 
     def break_history(self, why: str) -> None:
-        """What was written may be gone: `generation` rises, and the listeners are told why, in a sentence."""
+        """Written data may be gone: raise `generation`, and tell the listeners why, in a sentence."""
         self.generation += 1
         for changed in self._listeners:
             changed(why)
@@ -141,7 +141,7 @@ class Topology:
     async def call(self, *command: bytes | str | int, key: str = "") -> Any:
         """A slow command, over a connection of its own, sent once. The reply as RESP2 has it: bytes, int, list, None.
 
-        `key` says which server of a Cluster. Raises `StoreError`; `Refused`, which is one, for an error reply.
+        `key` says which server of a Cluster. Raises `StoreError`; `CommandError`, which is one, for an error reply.
         """
         return await self._clients.call(self.master(key), *command)
 
@@ -177,7 +177,7 @@ class Topology:
             failure = failure if found is None else found
 
     def _note(self, key: str, word: str, error: str) -> None:
-        """What a redirection tells."""
+        """Learn the owner of a slot from an error reply, if the reply is a redirection."""
         self._asking.pop(key, None)
         if word not in ("MOVED", "ASK"):
             return
@@ -217,7 +217,7 @@ class Topology:
         """
         running = self._refreshing
         if running is not None and not running.done():
-            # It began before we knew what we know: what it has seen may be older.
+            # The refresh under way began before this call: its view may be older than what the caller knows.
             await asyncio.wait([running], timeout=within)
             if not running.done():
                 return None
@@ -268,7 +268,7 @@ class Topology:
         raise AssertionError("the second turn returns")
 
     def _replica(self) -> str:
-        """What to say of a server that is one: who names no Sentinels and no Cluster has to name its master."""
+        """The words for a server that is a replica: a URL without Sentinels or Cluster has to name the master."""
         if self.url.sentinel or self.url.cluster:
             return "a replica"
         return "a replica; name its master, or let Sentinels find it: redis+sentinel://HOST,HOST/NAME"

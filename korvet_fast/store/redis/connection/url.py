@@ -70,7 +70,7 @@ class RedisUrl:
 
     scheme: str
     nodes: tuple[RedisAddress, ...]  # the server; or Sentinels, or nodes of the Cluster, to ask
-    service: str = ""  # what Sentinels call the master
+    service: str = ""  # the Sentinels' name for the master
     db: int = 0
     user: str = ""
     password: str = field(default="", repr=False)
@@ -80,7 +80,7 @@ class RedisUrl:
     sentinel_password: str = field(default="", repr=False)
     tls: Tls | None = None
     timeout: float = 5.0  # seconds that a connection or an answer may take
-    namespace: str = "korvet"  # what all keys begin with
+    namespace: str = "korvet"  # the beginning of all keys
 
     @property
     def sentinel(self) -> bool:
@@ -182,7 +182,7 @@ def _split(text: str) -> SplitResult:
     except ValueError:  # a bracket left open; the message would repeat what may hold a password
         raise SettingError(f"the address cannot be read; write {EXAMPLES}") from None
     if url.scheme not in SCHEMES:
-        raise SettingError(f"there is no scheme {explain_unknown(url.scheme, SCHEMES)}; write {EXAMPLES}")
+        raise SettingError(f"write {EXAMPLES}: there is no scheme {explain_unknown(url.scheme, SCHEMES)}")
     # A password that was not quoted ends up elsewhere: it must not be shown in a message about that.
     if url.fragment or (url.scheme != "unix" and "@" in url.path + url.query):
         raise SettingError("in a password #, /, ? and @ are written %23, %2F, %3F and %40")

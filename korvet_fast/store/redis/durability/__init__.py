@@ -1,1 +1,1 @@
-"""What a server promises of what it was sent, and waiting for it."""
+"""The durability that a server promises for writes, and waiting for it."""

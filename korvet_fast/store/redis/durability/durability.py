@@ -1,4 +1,4 @@
-"""What an acknowledgement survives on a Redis, by what the server says of itself; and which setting would raise it.
+"""The durability of acknowledged writes on a Redis, read from the server's state; and the setting that would raise it.
 
 Four levels. D0: no append-only file is kept. D1: one is written, and flushed now and then. D2: it is flushed before
 the answer. D3: D2, and replicas have it too. A server whose WAITAOF answers too early is treated as one that has none.
@@ -8,17 +8,17 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from korvet_fast.errors import StoreError
-from korvet_fast.store.redis.connection.clients import Refused
+from korvet_fast.store.redis.connection.clients import CommandError
 from korvet_fast.store.redis.connection.replication_history import read_info
 
-OLDEST = (7, 0)  # of Redis; Valkey began later
+OLDEST = (7, 0)  # the oldest version of Redis; Valkey began later
 LATE = 10  # seconds of silence after which a replica does not count
 
 # From which version on WAITAOF tells the truth. Before: Redis 7.0 has none; later ones, and Valkey 8.0, count a flush
 # that has not happened yet (redis PR 13793).
 _TRUTHFUL = {"redis": (8, 0, 2), "valkey": (8, 1)}
 
-LADDER = (  # what the levels survive
+LADDER = (  # the failures that each level survives
     "no restart: without an append-only file Redis comes back with its last snapshot, if there is one",
     "a clean stop of Redis; kill -9 and power failures lose the last second or two, a failover what was not copied",
     "kill -9 of Redis and a power failure: the file is flushed first; not the loss of that disk, nor a failover",
@@ -27,7 +27,7 @@ LADDER = (  # what the levels survive
 
 
 class Need(NamedTuple):
-    """What a write has to wait for beside its own answer."""
+    """The confirmations that a write waits for beside its own answer."""
 
     flushed: bool  # WAITAOF: flushed to disks, not only received
     here: bool  # on the master's disk
@@ -35,7 +35,7 @@ class Need(NamedTuple):
 
 
 class Server(NamedTuple):
-    """What matters of a master's state and configuration."""
+    """The part of a master's state and configuration that decides durability."""
 
     name: str  # `redis` or `valkey`, or what it calls itself
     version: tuple[int, ...]
@@ -43,9 +43,9 @@ class Server(NamedTuple):
     flush: str  # appendfsync: always, everysec, no; "" if we may not see it
     pauses: bool  # no-appendfsync-on-rewrite
     policy: str  # maxmemory-policy
-    replicas: int  # that keep up
+    replicas: int  # replicas that keep up
     wanted: int  # min-replicas-to-write
-    failing: str = ""  # what it says is wrong with its files
+    failing: str = ""  # the server's report of a failure with its files
     used: int = 0  # bytes of memory
     limit: int = 0  # maxmemory, in bytes; 0 for none
     missing: str = ""  # rights that our user must be granted, as words of ACL SETUSER
@@ -80,7 +80,7 @@ async def probe(call: Callable[..., Awaitable[Any]]) -> Server:
     info = read_info(await call("INFO", "server", "memory", "persistence", "replication"))
     try:
         row = await call("CONFIG", "GET", "appendfsync", "no-appendfsync-on-rewrite", "min-replicas-to-write")
-    except Refused:
+    except CommandError:
         row = []
     config = {name.decode(): value.decode() for name, value in zip(row[::2], row[1::2], strict=True)}
     return read_server(info, config)
@@ -134,7 +134,7 @@ def unfit(server: Server) -> str:
 
 
 def need(server: Server, sync: bool, copies: int) -> Need | None:
-    """What to wait for after a write was answered; None if nothing. Only where `durability_error` gives none."""
+    """The sync to wait for after a write's answer, or None. Only to be asked where `durability_error` gives none."""
     flushed = sync and server.truthful and server.may_wait
     here = flushed and not server.always
     return Need(flushed, here, copies - 1) if here or copies > 1 else None
@@ -169,7 +169,7 @@ def count_replicas(number: int) -> str:
 
 
 def obstacle(server: Server) -> str:
-    """What stands between the server and D2, with the setting that removes it; "" if nothing does."""
+    """The obstacle between the server and D2, with the setting that removes it; "" if there is none."""
     if not server.file:
         return f"{server.product} keeps no append-only file: set appendonly yes and appendfsync always"
     if server.pauses:
@@ -195,7 +195,7 @@ def level(server: Server, sync: bool, copies: int) -> int:
 
 
 def raising(server: Server, sync: bool, copies: int) -> str:
-    """Which setting would raise the level, in a sentence."""
+    """The setting that would raise the level, in a sentence."""
     reached = level(server, sync, copies)
     if reached == 3:
         return "More copies: a higher min.insync.replicas, with as many replicas and one more."
@@ -215,7 +215,7 @@ def explain(server: Server, sync: bool, copies: int) -> list[str]:
 
 
 def summarise(server: Server, sync: bool, copies: int) -> str:
-    """What `explain` says, in one line."""
+    """The text of `explain`, in one line."""
     reached = level(server, sync, copies)
     return f"acks=all on {server.product} survives {LADDER[reached]} (D{reached}). {raising(server, sync, copies)}"
 

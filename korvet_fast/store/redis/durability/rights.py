@@ -7,7 +7,7 @@ where a right is missing. Nothing is done to find out: Redis is asked what it wo
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from korvet_fast.store.redis.connection.clients import Denied
+from korvet_fast.store.redis.connection.clients import NoPermission
 
 _RIGHTS = {  # and a command that needs it
     "+multi": "MULTI",
@@ -63,7 +63,7 @@ while at <= #ARGV do
 end
 return out
 """
-# Of a command; in a script from Redis 7.2 on; before.
+# Error replies: to a command; in a script from Redis 7.2 on; in a script before.
 _REFUSALS = ("NOPERM", "ERR ACL failure in script", "ERR The user executing the script can't")
 
 
@@ -73,7 +73,7 @@ def is_denial(error: str) -> bool:
 
 
 async def find_missing(call: Callable[..., Awaitable[Any]], namespace: str, *, cluster: bool) -> list[str]:
-    """What our user must be granted on a server, as words of ACL SETUSER. Raises `StoreError`.
+    """The rights that our user lacks on a server, as words of ACL SETUSER. Raises `StoreError`.
 
     `call` sends a command to the server.
     """
@@ -82,7 +82,7 @@ async def find_missing(call: Callable[..., Awaitable[Any]], namespace: str, *, c
     commands = [text.format(stream=stream, state=f"{{{stream}}}:@state").split() for text in asked.values()]
     try:
         answers = await call("EVAL", TRY, 0, *(word for command in commands for word in (len(command), *command)))
-    except Denied:
+    except NoPermission:
         return ["+eval"]
     return [right for right, may in zip(asked, answers, strict=True) if not may]
 

@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 async def read_servers(topology: Topology) -> dict[RedisAddress, Server]:
-    """What every master can keep. Raises `StoreError`."""
+    """The durability level that every master can keep. Raises `StoreError`."""
     servers = {}
     for master in topology.masters():
         call = partial(topology.call_at, master)
@@ -56,14 +56,14 @@ async def read_servers(topology: Topology) -> dict[RedisAddress, Server]:
 
 
 class Durability:
-    """What the masters of a topology can keep, and waiting for it."""
+    """The durability that the masters of a topology can keep, and waiting for it."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._servers: dict[RedisAddress, Server] = {}
         self._refreshed = asyncio.get_running_loop().create_future()  # ends with the next refresh that succeeds
         self.unfit: dict[RedisAddress, str] = {}  # masters that must not be used any more, and why
-        self._level = 0  # of the weakest master, where a topic asks for no more than the server is set to
+        self._level = 0  # the weakest master's level, where a topic asks for no more than the server is set to
         self._queues: dict[tuple[RedisAddress, Need], _Queue] = {}
         self._due = asyncio.Event()
         self._probing: asyncio.Task[None] | None = None
@@ -88,9 +88,15 @@ class Durability:
             self._probing.cancel()
             await asyncio.wait([self._probing])
 
-    def explain(self, sync: bool, copies: int) -> list[str]:
-        """What acks=all survives, a line for each master; `sync` and `copies` as for `durability_error`."""
-        return [f"{master}: {summarise(server, sync, copies)}" for master, server in self._servers.items()]
+    def explain(self, sync: bool, copies: int) -> list[tuple[str, bool]]:
+        """Failures that acks=all survives, a line for each master, and whether it survives a restart of Redis at all.
+
+        `sync` and `copies` as for `durability_error`.
+        """
+        return [
+            (f"{master}: {summarise(server, sync, copies)}", level(server, sync, copies) > 0)
+            for master, server in self._servers.items()
+        ]
 
     def durability_error(self, key: str | None, sync: bool, copies: int) -> str:
         """Why what is written now to the master of `key` (None: to any) cannot be kept so, in a sentence; "" if it can.
@@ -188,7 +194,7 @@ class Durability:
 
 
 class _Queue:
-    """Those who wait on one master for the same."""
+    """The waiters on one master for the same sync."""
 
     def __init__(self, topology: Topology, master: RedisAddress, wanted: Need) -> None:
         self._topology = topology
@@ -198,7 +204,7 @@ class _Queue:
         self._key = ""
         self._history: ReplicationHistory | None = None  # in which those who wait for it were answered
         self._pipeline: Pipeline | None = None
-        self._run_id = ""  # of the server at the pipeline's other end
+        self._run_id = ""  # the run id of the server at the pipeline's other end
         self._working: asyncio.Task[None] | None = None
 
     def join(self, key: str) -> "asyncio.Future[None]":

@@ -55,12 +55,13 @@ async def acquire(
     log.segments.clear()
     log.first = None
     log.foreign = state.foreign
+    log.lost_below = 0
     bounds = await update_bounds(calls, log, state._replace(end=end))
     return LeadershipGrant(bounds, state.epoch, state.last_record_end, tuple(epochs))
 
 
 async def _keep_away(calls: IdempotentCalls, log: Log, fencing_token: str) -> None:
-    """What was sent before a break and is not there must not come back; the producers may send it again."""
+    """Appends that were sent before a break and are lost must not come back; the producers may send them again."""
     ids = [each for lost in log.lost for each in lost.ids]
     fields = list(dict.fromkeys(field for lost in log.lost for field in lost.producers))
     for at in range(0, len(ids), _IDS):
@@ -81,15 +82,8 @@ def _continue(state: State, end: int) -> list[tuple[int, int]]:
 
 
 async def _read_heads(calls: IdempotentCalls, log: Log) -> "OrderedDict[int, bytes]":
-    """Of every idempotent producer; who wrote last comes last."""
+    """The heads of all idempotent producers; the last writer comes last."""
     (raw,) = await calls.ask(log.key, encode_commands([["HGETALL", log.state_key]]))
     row = parse_reply(raw)
     found = [(int(name[1:]), heads) for name, heads in zip(row[::2], row[1::2], strict=True) if name[1:].isdigit()]
     return OrderedDict(sorted(found, key=lambda each: each[1][-HEAD:][:8]))
-
-
-def join_heads(heads: "OrderedDict[int, bytes]") -> bytes:
-    """See `ProducerHeaders.recent_headers`."""
-    each = [found[at : at + HEAD] for found in heads.values() for at in range(0, len(found), HEAD)]
-    each.sort(key=lambda head: head[:8])  # base offsets are not negative: their bytes are in their order
-    return b"".join(each)

@@ -29,15 +29,20 @@ async def update_bounds(calls: IdempotentCalls, log: Log, state: State, *, measu
 
     `measured`: the bytes that we took away ourselves are known exactly.
     """
-    log.log_format = log.log_format._replace(bits=state.bits)
+    if log.log_format.bits != state.bits:
+        log.log_format = log.log_format._replace(bits=state.bits)
     log.average = state.average
     removed, removed_bytes = state.removed, state.removed_bytes
-    taken = state.gone > state.known_gone  # others trimmed the stream, or deleted entries in it
+    ours = bool(log.fencing_token) and state.fencing_token.decode() == log.fencing_token
+    deleted = ours and state.foreign < log.foreign  # what is there now was made later, and counts from 0
+    if deleted:
+        log.lost_below = state.start
+    taken = deleted or state.gone > state.known_gone  # others trimmed the stream, or deleted entries in it
     if taken and log.first != state.first:  # only what went from the front moves the start
         removed = max(removed, state.start)
     if taken or not measured:
         removed_bytes = max(removed_bytes, state.totals.size - state.used)
-        if log.fencing_token and state.fencing_token.decode() == log.fencing_token:
+        if ours:
             words = ("removed", removed, "gone", state.gone, "cut", removed_bytes)
             await calls.run(SET, (log.key, log.state_key), log.fencing_token, *words)
     if state.foreign != log.foreign:
@@ -57,9 +62,9 @@ def _bounds(log: Log, state: State, removed: int, removed_bytes: int) -> Bounds:
         end = log.end
         durable = max(state.start, min(log.durable, end))
     if not state.first:
-        # Not `end`: an append on its way, which Redis had not seen then, lies below that.
+        # `end` would be wrong: an append on its way, which Redis had not seen then, lies below `end`.
         start = state.end if log.log_format.entries_layout else state.start
-        return Bounds(start, end, max(durable, start), 0, -1, removed)
+        return Bounds(start, end, max(durable, start), 0, -1, removed, log.lost_below)
     rows = log.segments.rows
     if not state.foreign:
         size, latest = max(state.totals.size - removed_bytes, 0), state.totals.time
@@ -67,4 +72,4 @@ def _bounds(log: Log, state: State, removed: int, removed_bytes: int) -> Bounds:
         size, latest = sum(row.size for row in rows), max((row.latest for row in rows), default=-1)
     else:
         size, latest = state.used, UNKNOWN
-    return Bounds(state.start, end, durable, size, latest, removed)
+    return Bounds(state.start, end, durable, size, latest, removed, log.lost_below)

@@ -22,7 +22,7 @@ HEADS = 5 * HEAD  # kept of an idempotent producer: the heads of its last five b
 
 
 class AppendFailure(NamedTuple):
-    """What went wrong with an append."""
+    """The failure of an append."""
 
     why: str  # in the server's words, or ours; "" if only the log can tell
     lost: bool = False  # with the connection, or for want of one
@@ -31,7 +31,7 @@ class AppendFailure(NamedTuple):
 class Lost(NamedTuple):
     """An append of which nobody knows what became."""
 
-    ids: list[str]  # of its entries
+    ids: list[str]  # ids of the entries
     producers: list[str]  # fields of the state that it may have set
 
 
@@ -72,6 +72,7 @@ class Log:
         "layout",
         "log_format",
         "lost",
+        "lost_below",
         "name",
         "open",
         "reach",
@@ -97,13 +98,14 @@ class Log:
         self.reach = 0  # where all that was sent ended when a history broke: it may come back, with all of that
         self.durable = 0  # known to be, below here
         self.totals = Totals()
-        self.heads: OrderedDict[int, bytes] = OrderedDict()  # of idempotent producers; who came last, last
-        self.forgotten: list[int] = []  # of these, whose heads are to be removed
+        self.heads: OrderedDict[int, bytes] = OrderedDict()  # heads of idempotent producers; the last writer comes last
+        self.forgotten: dict[int, None] = {}  # producers whose heads are to be removed from the state
         # Lists of a few: an empty deque takes 760 bytes, and there are two for each partition.
         self.transactions: list[AppendTransaction] = []  # whose outcome is open, in order
         self.open: AppendTransaction | None = None  # the last of them, if it takes more
-        self.in_flight = 0  # of them, sent and not answered
+        self.in_flight = 0  # transactions sent and not answered
         self.lost: list[Lost] = []  # since the log was acquired: appends given up while their outcome was open
+        self.lost_below = 0  # since the log was acquired, another program deleted the stream: these records are gone
         self.awaiting_durable: list[AppendTransaction] = []  # stored and not yet durable, in order
         self.failure: AppendFailure | None = None  # with one of them; nothing is sent meanwhile
         self.deadline = 0.0  # when the failure must be resolved
@@ -115,7 +117,7 @@ class Log:
         self.average = 0.0  # bytes of an entry, in all of the log; 0 if not known
         self.density = 0.0  # in what was read last; 0 before the first time
         self.densest = 0.0  # where it was most
-        self.warned = False  # that it holds what is no record
+        self.warned = False  # whether a warning was logged that the log holds entries that are no records
 
     def lay_out(self, log_format: LogFormat) -> None:
         """How it is laid out, from now on. Whether its ids have bits, the log's state says where it has been read."""

@@ -61,7 +61,7 @@ class Reader:
             offset, room = max(found.next, offset), room - size
             more = found.seen < answer.there
             if answer.ended and upto < limit and not more:
-                offset = max(offset, upto)  # what comes next was written under another epoch
+                offset = max(offset, upto)  # the next entries were written under another epoch
             elif containing is None and (answer.ended or more or 2 * size > room):
                 break
         return ReadResult(data, offset if data else start)
@@ -89,7 +89,7 @@ class Reader:
         return int.from_bytes(containing.data[0][:8], "big") if containing else offset
 
     async def measure(self, log: Log, offset: int, end: int) -> Segment:
-        """What covers `offset`, where a batch begins; read if it is not known, but not beyond `end`."""
+        """The segment that covers `offset`, where a batch begins; read if it is not known, but not beyond `end`."""
         unknown = log.segments.find_unknown(offset, end)
         if unknown is None or unknown[0] > offset:
             row = log.segments.find(offset)
@@ -103,7 +103,7 @@ class Reader:
         began, latest = (times[0], max(times)) if times else (-1, -1)
         if log.log_format.entries_layout:
             timed, latest = True, max(latest, *(_latest_id(data) >> log.log_format.bits for data in found.data), -1)
-        # Nobody puts anything below what was read; what lies between that and `end` is known if there was no more.
+        # No entry is added below those read; the part between them and `end` is known if there were no more.
         upto = unknown[1] if answer.ended else max(found.next, offset + 1)
         row = Segment(offset, upto, answer.size, answer.there, latest, began, timed=timed)
         log.segments.note(row)

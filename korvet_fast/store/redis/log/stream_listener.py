@@ -25,7 +25,7 @@ _CALM = 0.02  # seconds before it is sent anew, so that busy streams do not keep
 _AGAIN = 0.5  # seconds before another attempt where the server cannot be asked
 _ASKED = 250  # streams of a master of a Cluster that are asked at once, and
 _PAUSE = 0.03  # seconds more until the next are
-_NOTHING = b"*-1\r\n"  # what an XREAD answers where there is nothing
+_NOTHING = b"*-1\r\n"  # an XREAD's answer where there is nothing
 
 _logger = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class _MasterListener:
         self._subscriptions: dict[str, list[_Subscription]] = {}  # by key
         self._pipeline: Pipeline | None = None
         self._client = 0  # the connection's number at the server
-        self._armed: dict[str, int] = {}  # what the XREAD under way waits for: keys, from which offset on
+        self._armed: dict[str, int] = {}  # the keys that the XREAD under way waits for, and from which offset on
         self._timer: asyncio.TimerHandle | None = None
         self._working: asyncio.Task[None] | None = None
         self._idle: asyncio.TimerHandle | None = None  # ends the connection
@@ -190,7 +190,7 @@ class _MasterListener:
         return [pack_id(armed[key] - 1, bits[key]) if armed[key] else "0-0" for key in keys]
 
     async def _listen(self, armed: dict[str, int]) -> Any:
-        """What an XREAD of these answers: None if there was nothing. Raises `StoreError`."""
+        """The answer to an XREAD of these streams: None if there was nothing. Raises `StoreError`."""
         key = next(iter(armed))
         # Before anything is waited for: meanwhile those who watch may lose interest.
         ids = self._pack_ids(armed, armed)
@@ -225,7 +225,7 @@ def _begin(subscription: _Subscription) -> int:
 
 
 class _ClusterListener(_MasterListener):
-    """Those who wait for what is put into streams of one master of a Cluster, which may go to another."""
+    """Listens to streams of one master of a Cluster; the streams may go to another master."""
 
     def __init__(self, topology: Topology, place: Callable[[_Subscription], None]) -> None:
         super().__init__(topology)
@@ -234,7 +234,7 @@ class _ClusterListener(_MasterListener):
         self._failure: tuple[str, str] | None = None  # with a key, and why
 
     def _interrupt_soon(self, key: str, end: int) -> None:
-        """It is asked for soon."""
+        """No interruption is needed: the stream is asked for soon."""
 
     async def _listen(self, armed: dict[str, int]) -> Any:
         """As `_MasterListener._listen`, of some of these."""
@@ -255,7 +255,7 @@ class _ClusterListener(_MasterListener):
         return [each for news in found for each in news]
 
     async def _ask(self, pipeline: Pipeline | Asking, names: list[str], ids: dict[str, str]) -> list[Any]:
-        """What XREADs of these answer, but where there is nothing, or a failure."""
+        """The answers to an XREAD of each stream, without those that are empty or a failure."""
         commands: list[list[str | int]] = [["XREAD", "COUNT", 1, "STREAMS", name, ids[name]] for name in names]
         try:
             rows = await pipeline.send(encode_commands(commands), len(commands))

@@ -22,6 +22,7 @@ from korvet_fast.store.redis.connection.topology import Topology
 from korvet_fast.store.redis.durability.rights import is_denial
 from korvet_fast.store.redis.durability.sync import Durability
 from korvet_fast.store.redis.log.append_recovery import AppendRecovery
+from korvet_fast.store.redis.log.heads import take_forgotten
 from korvet_fast.store.redis.log.log import HEAD, HEADS, AppendFailure, FencingTokens, Log
 from korvet_fast.store.redis.stream.scripts import CLOSE
 from korvet_fast.store.redis.stream.transaction import AppendTransaction
@@ -32,10 +33,10 @@ DEPTH = 4  # transactions of one log that are sent before the first is answered;
 LARGEST = 128 << 10  # bytes of a transaction, and
 MOST = 500  # appends in it; further ones go into the next
 LITTLE = 32 << 10  # bytes on their way that are not worth two transactions
-PRODUCERS = 20_000  # of one log whose heads are kept
+PRODUCERS = 20_000  # producers of one log whose heads are kept
 
 _TAKEN = "ERR The ID specified in XADD is equal or smaller"
-_DONE = b"\r\n:1\r\n"  # what CLOSE answers, last of all
+_DONE = b"\r\n:1\r\n"  # the answer of CLOSE, last of all
 
 
 class Writer:
@@ -104,7 +105,7 @@ class Writer:
         return transaction
 
     def _append_nothing(self, log: Log, need: tuple[bool, int]) -> Appending:
-        """What is there already is to become durable."""
+        """Make the present entries of the log durable, without new ones."""
         transaction = self._begin(log, need, LARGE)
         if transaction.durable is transaction.stored:
             transaction.promise_durable()
@@ -207,7 +208,7 @@ class Writer:
             log.heads[producer] = heads
             log.heads.move_to_end(producer)
         while len(log.heads) > PRODUCERS:
-            log.forgotten.append(log.heads.popitem(last=False)[0])
+            log.forgotten[log.heads.popitem(last=False)[0]] = None
 
     def _make_durable(self, log: Log, transaction: AppendTransaction) -> None:
         log.awaiting_durable.append(transaction)
@@ -216,7 +217,7 @@ class Writer:
             try:
                 round_ = self._durability.wait(log.key, *transaction.need)
             except StoreError as error:
-                transaction.durability_error = TooFewCopies(error.detail)  # it is stored
+                transaction.durability_error = TooFewCopies(error.detail)  # the transaction is stored
         if round_ is None:
             transaction.kept = True
             self._tell_durable(log)
@@ -260,8 +261,7 @@ def _close(log: Log, transaction: AppendTransaction) -> list[tuple[Word, ...]]:
         words += [f"p{producer}", heads]
     closing: list[tuple[Word, ...]] = [tuple(words), ("EXEC",)]
     if log.forgotten:
-        closing.insert(0, ("HDEL", log.state_key, *(f"p{producer}" for producer in log.forgotten)))
-        log.forgotten.clear()
+        closing.insert(0, ("HDEL", log.state_key, *take_forgotten(log)))
     return closing
 
 
@@ -273,6 +273,7 @@ def _note_head(log: Log, transaction: AppendTransaction, batch: RecordBatch) -> 
         head[8:12] = (HEAD - 12).to_bytes(4, "big")  # a batch of no records: the head is all of it
         before = transaction.heads.get(producer) or log.last_heads(producer)
         transaction.heads[producer] = (before + head)[-HEADS:]
+        log.forgotten.pop(producer, None)
 
 
 def _explain(raw: Buffer) -> tuple[str, bool]:

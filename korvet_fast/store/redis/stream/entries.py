@@ -15,7 +15,7 @@ from korvet_fast.types import Buffer
 
 _MULTI = encode_commands([["MULTI"]])
 _PREFIX = len("$4\r\nXADD\r\n")
-_ENTRY = len("*2\r\n")  # what stands before each id in a reply
+_ENTRY = len("*2\r\n")  # the bytes before each id in a reply
 
 
 class Entries:
@@ -74,7 +74,7 @@ def _pack(key: str, log_format: LogFormat, batch: RecordBatch, first: list[Word]
 
 
 def _measure(packed: bytes, key: str, count: int, first: list[Word] | None) -> int:
-    """What records take at rest, counted as a reply to XRANGE has them: without the words before the ids."""
+    """The bytes of records at rest, counted as in a reply to XRANGE: without the words before the ids."""
     before = _PREFIX + _length(key)
     size = len(packed) - count * (before - _ENTRY)
     if first:

@@ -8,7 +8,7 @@ Without (0, whole batches only) an id is `<offset>-1`, so that offset 0 has one:
 """
 
 LAST = (1 << 63) - 1  # the largest offset there is
-_SEQUENCE = 1  # of all ids without bits
+_SEQUENCE = 1  # the sequence of all ids without bits
 
 
 def pack_id(offset: int, bits: int) -> str:

@@ -1,4 +1,4 @@
-"""What differs between the two layouts of a log (entries.py, batches.py)."""
+"""The differences between the two layouts of a log (entries.py, batches.py)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -8,17 +8,17 @@ from korvet_fast.store.redis.stream.transaction import AppendTransaction
 from korvet_fast.store.types import LogFormat, RecordBatch
 from korvet_fast.types import Buffer
 
-# What batches may decompress to when they are taken apart; they were bounded more tightly on their way in.
+# Bytes that batches may decompress to when they are taken apart; appending bounds them more tightly.
 EXPANDED = 1 << 30
 
 
 class Found(NamedTuple):
-    """What the reply to an XRANGE held."""
+    """The records of a reply to XRANGE."""
 
     data: list[Buffer]  # record batches
     next: int  # the offset after what was looked at
     seen: int  # entries of the reply that were looked at; all, unless there were too many bytes
-    skipped: int  # of these, entries that are no records of ours
+    skipped: int  # entries among these that are no records of ours
 
 
 class Layout(Protocol):

@@ -1,4 +1,4 @@
-"""What runs inside Redis: Lua, each script one step. KEYS are always the stream and the state beside it.
+"""The Lua scripts that run inside Redis, each in one step. KEYS are always the stream and the state beside it.
 
 The state is a hash:
   form     how the log is laid out, `entries:10` (layout and bits) or `batches:0` (ids are `<base offset>-1`); formerly
@@ -99,7 +99,7 @@ _FIELDS = (
     "'epochs'"
 )
 
-# What is there: the fields above, then what XINFO STREAM tells. No payload, but the heads of the first and last batch.
+# The state read: the fields above, then those of XINFO STREAM. No payload, but the heads of the first and last batch.
 _READ_STATE = f"""
 local out = redis.call('HMGET', KEYS[2], {_FIELDS})
 local n = #out
@@ -139,6 +139,13 @@ SET = """
 if redis.call('HGET', KEYS[2], 'fence') ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[2], unpack(ARGV, 2))
 return 1
+"""
+
+# Remove fields of the state, if the log is still ours and ends where it did. Arguments: fence, end, then the fields.
+FORGET = """
+local h = redis.call('HMGET', KEYS[2], 'fence', 'end')
+if h[1] ~= ARGV[1] or h[2] ~= ARGV[2] then return 0 end
+return redis.call('HDEL', KEYS[2], unpack(ARGV, 3))
 """
 
 # Keep away what was sent before a break and is not there. Arguments: fence; how many producers, and their fields; ids.

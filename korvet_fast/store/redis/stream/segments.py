@@ -1,4 +1,4 @@
-"""What is known of a log without reading it again: segments of offsets, with their bytes and their largest time.
+"""A summary of a log, which saves reading the log again: segments of offsets, with their bytes and largest time.
 
 Own appends are known as they are made; the rest becomes known as it is read. Sparse, and only in memory: looking for a
 time or for what retention lets go reads each part of a log at most once.
@@ -8,7 +8,7 @@ from bisect import bisect_right
 
 from korvet_fast.store.types import SegmentLimits
 
-# How large a segment may get; as retention takes whole ones, this is also how exact it is.
+# The largest size of a segment; as retention takes whole segments, this is also its precision.
 SEGMENT_LIMITS = SegmentLimits(64 << 10, 10 * 60_000)
 MOST = 4096  # segments of one log; beyond it, neighbours are joined
 
@@ -26,8 +26,8 @@ class Segment:
         self.size = size  # bytes
         self.count = count  # entries of the stream
         self.latest = latest  # the largest record time, in ms; without one, that of the id, if ids have times
-        self.began = began  # that of its first batch
-        self.timed = timed  # it is known how old its last batch is
+        self.began = began  # the largest record time of its first batch
+        self.timed = timed  # whether the age of its last batch is known
 
     def add(self, other: "Segment") -> None:
         """Take in what follows."""
@@ -50,11 +50,11 @@ class Segments:
 
     def __init__(self) -> None:
         self.rows: list[Segment] = []
-        self._sure = 0  # what was appended above may have had others' entries put in between
+        self._sure = 0  # entries appended above may have others' entries between them
         self._last: Segment | None = None  # the last row, as it was when that was said
 
     def grow(self, row: Segment, limit: tuple[int, int]) -> None:
-        """What we appended, behind everything. `limit`: bytes and ms of record time that a segment may have."""
+        """Add entries that this broker appended last. `limit`: bytes and ms of record time that a segment may have."""
         last = self.rows[-1] if self.rows else None
         if (
             last is not None
@@ -75,7 +75,7 @@ class Segments:
             self.rows.insert(place, row)
 
     def find(self, offset: int) -> Segment | None:
-        """What covers an offset."""
+        """The segment that covers an offset."""
         place = self._place(offset)
         return self.rows[place - 1] if place and self.rows[place - 1].end > offset else None
 

@@ -1,4 +1,4 @@
-"""What Redis knows of a log, read in one step: its state and what XINFO STREAM tells (scripts.py)."""
+"""A log's state in Redis, read in one step: its state and what XINFO STREAM tells (scripts.py)."""
 
 from typing import Any, NamedTuple
 
@@ -6,12 +6,12 @@ from korvet_fast._native import batch_headers
 from korvet_fast.store.redis.stream.ids import LAST, find_end, find_offset
 from korvet_fast.store.types import BATCHES, ENTRIES, LogFormat
 
-_FIELDS = 14  # of the state; the stream's follow
+_FIELDS = 14  # fields of the state; the stream's follow
 _NOTHING = (b"0-0", 0, 0, b"", b"", 0)
 
 
 class Totals(NamedTuple):
-    """What programs that had the log have appended to it since it was made."""
+    """Totals of a log since its creation: everything that its owners have appended."""
 
     size: int = 0  # bytes
     number: int = 0  # entries of the stream
@@ -21,7 +21,7 @@ class Totals(NamedTuple):
 class State(NamedTuple):
     """A log as it is at rest. Offsets, but for `bits`, `epoch` and numbers of bytes and entries."""
 
-    bits: int  # of the sequence in its ids; 0 where there are none (ids.py)
+    bits: int  # bits of the sequence in its ids; 0 where there are none (ids.py)
     epoch: int
     fencing_token: bytes
     end_field: bytes  # the field `end`, as it is there: what a guard compares with; b"" if there is none
@@ -56,7 +56,7 @@ def read_state(reply: list[Any], log_format: LogFormat) -> State:
     end = int(end_field or 0)
     last_record_end = find_end(last, bits)
     if not log_format.entries_layout and last != b"0-0":
-        # Of batches, the id tells only where the last one begins.
+        # The id of a batch tells only where the last batch begins.
         claimed_top = int(claimed or 0) if jump == end_field else end
         last_record_end = max(last_record_end, claimed_top, _end_of(last_head))
     last_record_end = max(last_record_end, lowest)
@@ -90,7 +90,7 @@ def name_layout(log_format: LogFormat) -> str:
 
 
 def is_former_layout(name: bytes, log_format: LogFormat) -> bool:
-    """Whether it is the same layout, with the ids that batches had once."""
+    """Whether the name stands for the same layout with the former ids of batches."""
     return not log_format.entries_layout and name.startswith(b"%s:" % BATCHES.encode())
 
 

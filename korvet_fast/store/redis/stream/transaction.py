@@ -53,10 +53,10 @@ class AppendTransaction:
         self.end_before = end_before
         self.totals_before = totals
         self.batches: list[RecordBatch] = []
-        self.rows: list[Segment] = []  # what is known of them
+        self.rows: list[Segment] = []  # the segments known of the batches
         self.size = self.number = 0  # bytes, and entries of the stream
         self.time = totals.time
-        self.heads: dict[int, bytes] = {}  # of idempotent producers, as they are afterwards
+        self.heads: dict[int, bytes] = {}  # heads of idempotent producers, as they are afterwards
         self.last = 0  # the offset that the id of the last entry of the stream stands for
         self.fencing_token = ""  # as `Log.fencing_token` when it was packed
         self.opening: list[Word] = []  # arguments of the guard
@@ -64,14 +64,14 @@ class AppendTransaction:
         self.words: list[tuple[Word, ...]] = []  # or not, as the layout likes it
         self.commands = 0
         self.sent = False
-        self.refused = False  # it was sent, and it is certain that nothing of it was carried out
+        self.refused = False  # sent, and certainly not carried out
         self.stored = self.durable = SharedFuture()
-        self.appending = Appending(self.stored, self.durable)  # what everybody gets whose append it is
+        self.appending = Appending(self.stored, self.durable)  # the result for every append in the transaction
         self.kept = False  # as durable as was asked for, or `durability_error` says why not
         self.durability_error: StoreError | None = None
 
     def promise_durable(self) -> None:
-        """What is stored is not durable yet."""
+        """Promise durability for later: the stored entries are not durable yet."""
         self.durable = SharedFuture()
         self.appending = Appending(self.stored, self.durable)
 

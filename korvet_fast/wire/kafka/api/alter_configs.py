@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from korvet_fast.config_def import TOPIC_SETTINGS, Kind
 from korvet_fast.core.topics.topic import Topic
 from korvet_fast.errors import Errors, KorvetError
+from korvet_fast.wire.kafka.api.broker_loggers import BROKER_LOGGER, alter_loggers
 from korvet_fast.wire.kafka.api.config_entries import BROKER, TOPIC, check_broker
 from korvet_fast.wire.kafka.api.repeated import find_twice, refuse_repeated
 from korvet_fast.wire.kafka.errors import translate
@@ -50,10 +51,14 @@ async def _alter(
     try:
         if (kind, name) in twice:
             raise refuse_repeated("resource")
-        topic = _find(session, kind, name)
         configs = resource["configs"]
         if len({config["name"] for config in configs}) < len(configs):
             raise KorvetError(Errors.INVALID_REQUEST, "the request names a setting more than once")
+        if kind == BROKER_LOGGER and merge is _change:
+            check_broker(session, name)
+            alter_loggers(configs, validate_only=validate_only)
+            return row
+        topic = _find(session, kind, name)
         changed = partial(merge, topic, configs)
         await session.broker.topics.alter(topic, changed, session.changer, validate_only=validate_only)
     except KorvetError as error:

@@ -13,7 +13,7 @@ from korvet_fast.wire.kafka.session import Session, Values
 TOPIC: Final = 2
 BROKER: Final = 4
 
-KINDS: Final = {Kind.BOOLEAN: 1, Kind.STRING: 2, Kind.INT: 3, Kind.LONG: 5, Kind.LIST: 7}
+KINDS: Final = {Kind.BOOLEAN: 1, Kind.STRING: 2, Kind.INT: 3, Kind.LONG: 5, Kind.DOUBLE: 6, Kind.LIST: 7}
 # Flags, environment and file are all Kafka's "static broker config": read once at the start.
 SOURCES: Final = {Source.TOPIC: 1, Source.FLAG: 4, Source.ENVIRONMENT: 4, Source.FILE: 4, Source.DEFAULT: 5}
 

@@ -7,21 +7,21 @@ A group named more than once is answered once: Kafka repeats the same answer, cl
 from typing import Final
 
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
-from korvet_fast.core.groups.consumer.members import ConsumerMember, Partitions
+from korvet_fast.core.groups.consumer.members import ConsumerMember
+from korvet_fast.core.groups.consumer.partition_set import Partitions
 from korvet_fast.core.topics.topics import Topics
 from korvet_fast.errors import Errors
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api import acl_operations
-from korvet_fast.wire.kafka.api.topic_partitions import by_topic
+from korvet_fast.wire.kafka.array_encoder import ArrayEncoder
 from korvet_fast.wire.kafka.errors import number, shorten
-from korvet_fast.wire.kafka.rows import Rows
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.consumer_groups import CONSUMER_GROUP_DESCRIBE
 
 _MODERN: Final = 1  # a member type
 
 
-_GROUPS: Final = Rows(CONSUMER_GROUP_DESCRIBE.response_shape, "groups")
+_GROUPS: Final = ArrayEncoder(CONSUMER_GROUP_DESCRIBE.response_shape, "groups")
 
 
 async def consumer_group_describe(session: Session, request: Values, version: int) -> Reply:
@@ -67,14 +67,14 @@ def _tell_member(member: ConsumerMember, group: ConsumerGroup, topics: Topics) -
         "subscribed_topic_names": list(member.names),
         "subscribed_topic_regex": member.regex or None,
         "assignment": _tell_partitions(member.assigned, topics),
-        "target_assignment": _tell_partitions(group.target.get(member.id, frozenset()), topics),
+        "target_assignment": _tell_partitions(group.target.get(member.id, Partitions()), topics),
         "member_type": _MODERN,
     }
 
 
 def _tell_partitions(partitions: Partitions, topics: Topics) -> Values:
     rows = []
-    for identity, indexes in by_topic(partitions):
+    for identity, indexes in partitions.list_rows():
         topic = topics.by_id(identity)
         if topic is not None:  # else it has been deleted
             rows.append({"topic_id": identity, "topic_name": topic.name, "partitions": indexes})

@@ -6,9 +6,9 @@ Epoch 0 joins, -1 leaves, -2 leaves for a while (static members). 1 a regular ex
 from uuid import uuid4
 
 from korvet_fast.core.groups.budget import LONGEST
-from korvet_fast.core.groups.consumer.members import PAUSES, HeartbeatRequest, Partitions, TopicIdPartition
+from korvet_fast.core.groups.consumer.members import PAUSES, HeartbeatRequest
+from korvet_fast.core.groups.consumer.partition_set import NamedPartitions, Partitions
 from korvet_fast.errors import Errors, KorvetError
-from korvet_fast.wire.kafka.api.topic_partitions import by_topic
 from korvet_fast.wire.kafka.errors import CODES, number, translate
 from korvet_fast.wire.kafka.session import Session, Values
 
@@ -49,7 +49,7 @@ async def consumer_group_heartbeat(session: Session, request: Values, version: i
 
 
 def _find_mistake(request: Values, version: int) -> str:
-    """What contradicts itself in a request; "" if nothing does."""
+    """The contradiction in a request; "" if there is none."""
     epoch, joins = request["member_epoch"], request["member_epoch"] == 0
     wants = request["subscribed_topic_names"] is not None or request["subscribed_topic_regex"] is not None
     rules = (
@@ -66,11 +66,9 @@ def _find_mistake(request: Values, version: int) -> str:
     return next((why for broken, why in rules if broken), "")
 
 
-def _read_partitions(rows: list[Values] | None) -> Partitions | None:
-    if rows is None:
-        return None
-    return frozenset(TopicIdPartition(row["topic_id"], index) for row in rows for index in row["partitions"])
+def _read_partitions(rows: list[Values] | None) -> NamedPartitions | None:
+    return None if rows is None else NamedPartitions([(row["topic_id"], row["partitions"]) for row in rows])
 
 
 def _tell_partitions(partitions: Partitions) -> list[Values]:
-    return [{"topic_id": topic, "partitions": indexes} for topic, indexes in by_topic(partitions)]
+    return [{"topic_id": topic, "partitions": indexes} for topic, indexes in partitions.list_rows()]

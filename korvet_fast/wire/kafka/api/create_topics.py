@@ -1,7 +1,8 @@
 """CreateTopics (key 19), versions 2-7.
 
 2 validate only; 3 nothing new; 4 -1 partitions or replicas stand for the broker's defaults; 5 flexible, answers with
-the settings in force; 7 topic ids. Assignments are honoured where they name this broker alone.
+the settings in force (of those that have no effect here, with what was asked for); 7 topic ids. Assignments are
+honoured where they name this broker alone.
 6 may be throttled by a quota, older ones wait for it as long as they allow.
 A topic named more than once is refused with INVALID_REQUEST, as Kafka does.
 """
@@ -9,6 +10,7 @@ A topic named more than once is refused with INVALID_REQUEST, as Kafka does.
 from functools import partial
 from typing import Final
 
+from korvet_fast.config import Source
 from korvet_fast.core.topics.topic import Topic
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.dialect import Reply
@@ -16,12 +18,12 @@ from korvet_fast.wire.kafka.api.assignments import check_assignment
 from korvet_fast.wire.kafka.api.config_entries import config_entry
 from korvet_fast.wire.kafka.api.repeated import find_twice, refuse_repeated
 from korvet_fast.wire.kafka.api.throttle import Throttle
+from korvet_fast.wire.kafka.array_encoder import ArrayEncoder, LongReply
 from korvet_fast.wire.kafka.errors import translate
-from korvet_fast.wire.kafka.rows import LongReply, Rows
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.topics import CREATE_TOPICS
 
-_TOPICS: Final = Rows(CREATE_TOPICS.response_shape, "topics")
+_TOPICS: Final = ArrayEncoder(CREATE_TOPICS.response_shape, "topics")
 
 
 async def create_topics(session: Session, request: Values, version: int) -> Reply:
@@ -66,5 +68,9 @@ def _describe(topic: Topic) -> Values:
         "topic_id": topic.id,
         "num_partitions": len(topic.partitions),
         "replication_factor": len(topic.replicas[0]) if topic.replicas else 1,
-        "configs": [config_entry(described) for described in topic.config.describe()],
+        "configs": [
+            config_entry(described)
+            for described in topic.config.describe()
+            if described.setting.effect or described.source is Source.TOPIC
+        ],
     }

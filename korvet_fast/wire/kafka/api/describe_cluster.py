@@ -19,7 +19,7 @@ async def describe_cluster(session: Session, request: Values, version: int) -> V
         "cluster_id": broker.cluster_id,
         "controller_id": cluster.controller,
         "brokers": [
-            {"broker_id": node.id, "host": node.address.host, "port": node.address.port}
+            {"broker_id": node.id, "host": node.address.host, "port": node.address.port, "rack": node.rack}
             for node in cluster.nodes(session.service.listener)
         ],
     }

@@ -1,7 +1,7 @@
 """DescribeConfigs (key 32), versions 1-4: the settings of topics and of the broker.
 
 1 sources and synonyms; 2 nothing new; 3 kinds and documentation; 4 flexible.
-Missing on purpose: settings of other resources than topics and brokers (refused with INVALID_REQUEST).
+Missing on purpose: settings of other resources than topics, brokers and their loggers (refused with INVALID_REQUEST).
 A resource named more than once is answered once, by its first row: Kafka repeats the same answer, clients keep one.
 """
 
@@ -12,13 +12,14 @@ from korvet_fast.config import Described
 from korvet_fast.core.topics.topic import check_name
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.dialect import Reply
+from korvet_fast.wire.kafka.api.broker_loggers import BROKER_LOGGER, describe_loggers
 from korvet_fast.wire.kafka.api.config_entries import BROKER, KINDS, SOURCES, TOPIC, check_broker, config_entry
+from korvet_fast.wire.kafka.array_encoder import ArrayEncoder
 from korvet_fast.wire.kafka.errors import translate
-from korvet_fast.wire.kafka.rows import Rows
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.configs import DESCRIBE_CONFIGS
 
-_RESULTS: Final = Rows(DESCRIBE_CONFIGS.response_shape, "results")
+_RESULTS: Final = ArrayEncoder(DESCRIBE_CONFIGS.response_shape, "results")
 
 
 async def describe_configs(session: Session, request: Values, version: int) -> Reply:
@@ -32,13 +33,16 @@ async def describe_configs(session: Session, request: Values, version: int) -> R
 
 def _describe(session: Session, resource: Values, request: Values) -> Values:
     row: Values = {"resource_type": resource["resource_type"], "resource_name": resource["resource_name"]}
+    wanted = None if resource["configuration_keys"] is None else set(resource["configuration_keys"])
     try:
+        if resource["resource_type"] == BROKER_LOGGER:
+            check_broker(session, resource["resource_name"])
+            row["configs"] = [one for one in describe_loggers() if wanted is None or one["name"] in wanted]
+            return row
         described = _find(session, resource)
     except KorvetError as error:
         row["error_code"], row["error_message"] = translate(error)
     else:
-        keys = resource["configuration_keys"]
-        wanted = None if keys is None else set(keys)
         row["configs"] = [_show(one, resource, request) for one in described if wanted is None or one.name in wanted]
     return row
 

@@ -15,12 +15,12 @@ from korvet_fast.core.groups.text.group import TextGroup
 from korvet_fast.errors import Errors
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api import acl_operations
+from korvet_fast.wire.kafka.array_encoder import ArrayEncoder
 from korvet_fast.wire.kafka.errors import number, shorten
-from korvet_fast.wire.kafka.rows import Rows
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.group_admin import DESCRIBE_GROUPS
 
-_GROUPS: Final = Rows(DESCRIBE_GROUPS.response_shape, "groups")
+_GROUPS: Final = ArrayEncoder(DESCRIBE_GROUPS.response_shape, "groups")
 
 
 async def describe_groups(session: Session, request: Values, version: int) -> Reply:

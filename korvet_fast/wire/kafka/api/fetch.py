@@ -1,13 +1,14 @@
 """Fetch (key 1), versions 4-12: record batches as they lie in the log, waiting for more if there are too few.
 
 4 isolation level; 5 log start offset; 6 nothing new; 7 sessions; 8 nothing new; 9 leader epoch checks; 10 zstd;
-11 racks; 12 flexible. There are no transactions, so both isolation levels read up to the high watermark.
+11 racks: a follower answers too, and the leader may name one to read from; 12 flexible. There are no transactions, so
+both isolation levels read up to the high watermark.
 
 A limit of a partition below 0 counts as 0; Kafka answers UNKNOWN_SERVER_ERROR. With max_bytes 0 no records are given;
 Kafka gives one batch. A partition named more than once is refused with INVALID_REQUEST; Kafka answers the last row and
 forgets the others.
 Missing on purpose: fetch sessions (every answer says session 0, so that clients name all partitions each time), replica
-fetches (refused), diverging epochs (only replicas ask), reading from the nearest rack.
+fetches (refused), diverging epochs (only replicas ask).
 """
 
 from functools import partial
@@ -32,14 +33,15 @@ async def fetch(session: Session, request: Values, version: int) -> Values:
     aborted: list[Values] | None = [] if request["isolation_level"] else None
     limits = request["max_bytes"], request["min_bytes"], request["max_wait_ms"]
     replica = request["replica_id"] >= 0
+    rack = request["rack_id"] if version > 10 else None
     if len(topics) == 1 and len(topics[0]["partitions"]) == 1 and not replica:
         name, (row,) = topics[0]["topic"], topics[0]["partitions"]
-        part = await service.fetch_one(session, name, _POSITION(row), *limits)
+        part = await service.fetch_one(session, name, _POSITION(row), *limits, rack)
         return {"responses": [{"topic": name, "partitions": [_translate(aborted, part)]}]}
     refuse = _refuse_replica if replica else find_refusal(topics, "topic", "partitions", "partition")
     pace = session.pace()
     positions = await pace.map(_positions, topics)
-    results = await service.fetch(session, positions, *limits, refuse)
+    results = await service.fetch(session, positions, *limits, refuse, rack)
     responses = [
         {"topic": topic["topic"], "partitions": await pace.map(partial(_translate, aborted), parts)}
         for topic, parts in zip(topics, results, strict=True)
@@ -52,7 +54,7 @@ async def fetch(session: Session, request: Values, version: int) -> Values:
 
 
 def _positions(topic: Values) -> tuple[str, list[FetchPosition]]:
-    """What is asked for of one topic."""
+    """The requested partitions of one topic."""
     return topic["topic"], list(map(_POSITION, topic["partitions"]))
 
 
@@ -65,6 +67,8 @@ def _translate(aborted: list[Values] | None, part: PartitionFetch) -> Values:
         "log_start_offset": part.log_start,
         "records": part.records,
     }
+    if part.preferred_replica >= 0:
+        row["preferred_read_replica"] = part.preferred_replica
     if part.partition is not None:
         row["aborted_transactions"] = aborted
     if part.error is not None:

@@ -3,13 +3,14 @@
 1 and 2 nothing new; 3 flexible; 4 only those in some states; 5 only those of some types.
 """
 
+from itertools import compress
 from typing import Final
 
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.documents import AnyGroup
 from korvet_fast.wire.dialect import Reply
+from korvet_fast.wire.kafka.array_encoder import ArrayEncoder
 from korvet_fast.wire.kafka.errors import number
-from korvet_fast.wire.kafka.rows import Rows
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.group_admin import LIST_GROUPS
 
@@ -17,18 +18,20 @@ CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 
 
-_GROUPS: Final = Rows(LIST_GROUPS.response_shape, "groups")
+_GROUPS: Final = ArrayEncoder(LIST_GROUPS.response_shape, "groups")
 
 
 async def list_groups(session: Session, request: Values, version: int) -> Reply:
     error, groups = session.broker.groups.groups.list()
     states = {state.lower() for state in request["states_filter"]}
     types = {kind.lower() for kind in request["types_filter"]}
-    found = [
-        (group_id, group)
-        for group_id, group in groups
-        if (not states or group.state.value.lower() in states) and (not types or _type(group) in types)
-    ]
+    pace = session.pace()
+    if states or types:
+        asked = await pace.map(
+            lambda row: (not states or row[1].state.value.lower() in states) and (not types or _type(row[1]) in types),
+            groups,
+        )
+        groups = list(compress(groups, asked))
     values = {"correlation_id": request["correlation_id"], "error_code": number(error)}
     rows = (
         {
@@ -37,9 +40,9 @@ async def list_groups(session: Session, request: Values, version: int) -> Reply:
             "group_state": group.state.value,
             "group_type": _type(group),
         }
-        for group_id, group in found
+        for group_id, group in groups
     )
-    return await _GROUPS.reply(values, len(found), rows, version, session.pace())
+    return await _GROUPS.reply(values, len(groups), rows, version, pace)
 
 
 def _type(group: AnyGroup) -> str:

@@ -6,6 +6,7 @@ the earliest, nothing is tiered here); 9 the last tiered record (-5: none).
 
 A partition named more than once is refused with INVALID_REQUEST, as Kafka does. Batches are searched for a time beside
 the loop, a few at a time for each connection.
+Replica -2, Kafka's debugging consumer, is told where this broker's own copy begins and ends, whoever leads.
 Missing on purpose: the leader epochs of earliest offsets and of those found by time (-1: not known).
 """
 
@@ -14,19 +15,23 @@ from typing import Final
 
 from korvet_fast.core.eager import gather_paced
 from korvet_fast.core.partition.partition import Partition
+from korvet_fast.core.replication.replication import Replication
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.types import EARLIEST, LATEST, MAX_TIMESTAMP
 from korvet_fast.wire.kafka.api.repeated import find_repeated, refuse_repeated
-from korvet_fast.wire.kafka.errors import translate
+from korvet_fast.wire.kafka.errors import number, translate
 from korvet_fast.wire.kafka.session import Session, Values
 
 _EARLIEST_LOCAL: Final = -4
 _LATEST_TIERED: Final = -5
+_DEBUGGING: Final = -2  # a replica_id
 _SINCE: Final = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9}  # version
 
 
 async def list_offsets(session: Session, request: Values, version: int) -> Values:
     topics = request["topics"]
+    if request["replica_id"] == _DEBUGGING and session.broker.replication is not None:
+        return {"topics": [_list_copies(session.broker.replication, topic) for topic in topics]}
     if len(topics) == 1 and len(topics[0]["partitions"]) == 1:
         name, (row,) = topics[0]["name"], topics[0]["partitions"]
         return {"topics": [{"name": name, "partitions": [await _list(session, name, row, (), version)]}]}
@@ -36,6 +41,21 @@ async def list_offsets(session: Session, request: Values, version: int) -> Value
     return {
         "topics": [{"name": topic["name"], "partitions": [next(rows) for _ in topic["partitions"]]} for topic in topics]
     }
+
+
+def _list_copies(replication: Replication, topic: Values) -> Values:
+    rows = []
+    for asked in topic["partitions"]:
+        row: Values = {"partition_index": asked["partition_index"]}
+        replica = replication.replicas.logs.get(f"{topic['name']}:{asked['partition_index']}")
+        if replica is None:
+            row["error_code"] = number(Errors.NOT_LEADER_OR_FOLLOWER)
+        elif asked["timestamp"] not in (LATEST, EARLIEST):
+            row["error_code"] = number(Errors.INVALID_REQUEST)
+        else:
+            row["offset"] = replica.end if asked["timestamp"] == LATEST else replica.start
+        rows.append(row)
+    return {"name": topic["name"], "partitions": rows}
 
 
 async def _list(

@@ -14,11 +14,11 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from korvet_fast.core.topics.topic import Topic, check_name
-from korvet_fast.errors import Errors, KorvetError
+from korvet_fast.errors import Errors, KorvetError, StoreError, forget_frames
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api import acl_operations
+from korvet_fast.wire.kafka.array_encoder import ArrayEncoder, LongReply
 from korvet_fast.wire.kafka.errors import CODES, translate
-from korvet_fast.wire.kafka.rows import LongReply, Rows
 from korvet_fast.wire.kafka.session import Answer, Session, Values
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 
@@ -28,8 +28,8 @@ _BY_ID: Final = 12  # the first version in which a topic may be asked for by its
 _CORRELATION: Final = slice(4, 8)  # where the correlation id is in a response, its length prefix included
 _OFTEN: Final = 16  # topics between two looks at the clock
 _SHORT: Final = 200  # topics and partitions that are encoded in one call
-_TOPICS: Final = Rows(METADATA.response_shape, "topics")
-_PARTITIONS: Final = Rows(_TOPICS.element, "partitions")
+_TOPICS: Final = ArrayEncoder(METADATA.response_shape, "topics")
+_PARTITIONS: Final = ArrayEncoder(_TOPICS.element, "partitions")
 
 
 async def metadata(session: Session, request: Values, version: int) -> Answer:
@@ -41,7 +41,11 @@ async def metadata(session: Session, request: Values, version: int) -> Answer:
         correlation_id = request["correlation_id"].to_bytes(4, "big", signed=True)
         return [reply[: _CORRELATION.start], correlation_id, memoryview(reply)[_CORRELATION.stop :]]
     if len(asked) == 1:
-        one = await _find(session, asked[0], request, version)
+        name, by_name = asked[0]["name"], version < _BY_ID or asked[0]["topic_id"] == _NO_ID
+        one: Topic | Values | None = session.broker.topics.get(name) if by_name else None
+        if one is None:
+            unseen = await _refresh(session) if name else None
+            one = await _find(session, asked[0], request, version, unseen)
         if isinstance(one, Topic) and len(one.partitions) <= _SHORT:
             answer = _around(session, request)
             answer["topics"] = [_describe(session, one, request, _find_brokers(session))]
@@ -57,11 +61,16 @@ async def metadata(session: Session, request: Values, version: int) -> Answer:
 
 
 async def _find_all(session: Session, request: Values, version: int) -> list[Topic | Values]:
-    """What is to be told of the topics asked for, each once."""
-    pace = session.pace()
+    """The requested topics, each once, with the values for the answer."""
+    pace, known = session.pace(), session.broker.topics
     found: list[Topic | Values] = []
-    for asked in {(topic["topic_id"], topic["name"]): topic for topic in request["topics"]}.values():
-        found.append(await _find(session, asked, request, version))
+    wanted = {(topic["topic_id"], topic["name"]): topic for topic in request["topics"]}
+    unseen: KorvetError | None = None
+    if not all(known.get(name) for _, name in wanted if name):
+        # Another broker may have just made one. Once for all: each look asks Redis, and 20,000 took half a minute.
+        unseen = await _refresh(session)
+    for asked in wanted.values():
+        found.append(await _find(session, asked, request, version, unseen))
         if len(found) % _OFTEN == 0 and pace.due():
             await pace.turn()
     return found
@@ -110,8 +119,22 @@ async def _encode(session: Session, request: Values, version: int, rows: Sequenc
     return out.finish()
 
 
-async def _find(session: Session, asked: Values, request: Values, version: int) -> Topic | Values:
-    """One topic, by id or name, or a row that says why not. An unknown name is created if that is allowed."""
+async def _refresh(session: Session) -> KorvetError | None:
+    """See topics that other brokers have just made; why that cannot be, or None."""
+    try:
+        await session.broker.topics.refresh(session.changer)
+    except StoreError as error:
+        return error
+    return None
+
+
+async def _find(
+    session: Session, asked: Values, request: Values, version: int, unseen: KorvetError | None
+) -> Topic | Values:
+    """One topic, by id or name, or a row that says why not. An unknown name is created if that is allowed.
+
+    `unseen`: why topics that other brokers have just made are not known here.
+    """
     topics = session.broker.topics
     identity, name = asked["topic_id"], asked["name"]
     if version >= _BY_ID and identity != _NO_ID:
@@ -124,8 +147,10 @@ async def _find(session: Session, asked: Values, request: Values, version: int) 
             if topic is None:
                 raise KorvetError(Errors.UNKNOWN_TOPIC_ID)
             return topic
-        topic = topics.get(name) or await topics.find(name, session.changer)
+        topic = topics.get(name)
         if topic is None:
+            if unseen is not None:
+                raise forget_frames(unseen)
             check_name(name)
             wanted = request["allow_auto_topic_creation"] and not session.closed  # no topics for those who have gone
             if not (wanted and session.broker.settings.flag("auto.create.topics.enable")):
@@ -183,7 +208,7 @@ def _around(session: Session, request: Values) -> Values:
     broker, cluster = session.broker, session.broker.cluster
     answer: Values = {
         "brokers": [
-            {"node_id": node.id, "host": node.address.host, "port": node.address.port}
+            {"node_id": node.id, "host": node.address.host, "port": node.address.port, "rack": node.rack}
             for node in cluster.nodes(session.service.listener)
         ],
         "cluster_id": broker.cluster_id,

@@ -13,22 +13,22 @@ from korvet_fast.core.fair_queue import Pace
 from korvet_fast.core.groups.documents import OffsetAndMetadata, TopicPartition
 from korvet_fast.errors import Errors
 from korvet_fast.wire.kafka.api.repeated import find_twice
+from korvet_fast.wire.kafka.array_encoder import ArrayEncoder, LongReply
 from korvet_fast.wire.kafka.errors import CODES, number
-from korvet_fast.wire.kafka.rows import LongReply, Rows
 from korvet_fast.wire.kafka.session import Answer, Session, Values
 from korvet_fast.wire.kafka.shapes.commits import OFFSET_FETCH
 
 _INDEX: Final = attrgetter("partition")
 _FEW: Final = 64  # partitions that are told in one step
-_TOPICS: Final = Rows(OFFSET_FETCH.response_shape, "topics")
-_PARTITIONS: Final = Rows(_TOPICS.element, "partitions")
-_GROUPS: Final = Rows(OFFSET_FETCH.response_shape, "groups")  # since version 8
-_GROUP_TOPICS: Final = Rows(_GROUPS.element, "topics")
-_GROUP_PARTITIONS: Final = Rows(_GROUP_TOPICS.element, "partitions")
+_TOPICS: Final = ArrayEncoder(OFFSET_FETCH.response_shape, "topics")
+_PARTITIONS: Final = ArrayEncoder(_TOPICS.element, "partitions")
+_GROUPS: Final = ArrayEncoder(OFFSET_FETCH.response_shape, "groups")  # since version 8
+_GROUP_TOPICS: Final = ArrayEncoder(_GROUPS.element, "topics")
+_GROUP_PARTITIONS: Final = ArrayEncoder(_GROUP_TOPICS.element, "partitions")
 
 
 class _Found:
-    """What a group has committed for these `partitions`, which are in the order of the answer; `count` of them."""
+    """A group's committed offsets of `count` `partitions`, which are in the order of the answer."""
 
     __slots__ = ("count", "error", "offsets", "partitions")
 
@@ -115,7 +115,9 @@ async def _find(session: Session, asked: Values, version: int, pace: Pace) -> _F
     return _Found(error, by_topic, found, count)
 
 
-async def _write(out: LongReply, topics: Rows, rows: Rows, head: Values, found: _Found, version: int) -> None:
+async def _write(
+    out: LongReply, topics: ArrayEncoder, rows: ArrayEncoder, head: Values, found: _Found, version: int
+) -> None:
     """The same as `_Found.tell`, row by row."""
     await out.add(topics.head(head, len(found.partitions), version))
     for topic, partitions in found.partitions.items():

@@ -1,4 +1,4 @@
-"""Which partitions a request names more than once: nobody can say which of its rows counts."""
+"""Partitions that a request names more than once: no rule says which of their rows counts."""
 
 from collections import Counter
 from collections.abc import Iterable, Set
@@ -32,7 +32,7 @@ def find_refusal(topics: list[Values], name: str, rows: str, index: str) -> Refu
 
 
 def find_twice(names: Iterable[object]) -> Set[object]:
-    """What is named more than once."""
+    """The items that are named more than once."""
     return {name for name, times in Counter(names).items() if times > 1}
 
 

@@ -1,4 +1,4 @@
-"""What clients are told that create and delete faster than the quota lets (KIP-599).
+"""Throttling of clients that create and delete faster than the quota allows (KIP-599).
 
 Those that know the error are told when to come again. Requests of older versions wait instead, as long as they allow,
 but not when memory is short or their connection goes: they hold the memory of their answers.
@@ -17,7 +17,7 @@ _LONGEST: Final = 60.0  # seconds that a request waits, whatever it allows
 
 
 class Throttle:
-    """Of one request. `waits`: its version does not know the error."""
+    """The throttling of one request. `waits`: the request's version does not know the error."""
 
     def __init__(self, session: Session, timeout_ms: int, *, waits: bool) -> None:
         self._session = session

@@ -43,7 +43,7 @@ DESCRIBE_CONFIGS = message(
     ),
 )  # fmt: skip
 
-# What both ways of altering answer.
+# The response of both requests that alter configs.
 _ALTERED = (
     Field("throttle_time_ms", "int32"),
     Field("responses", "[]", fields=(

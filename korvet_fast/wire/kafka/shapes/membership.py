@@ -1,4 +1,4 @@
-"""What consumers tell each other through a group: the bytes of their subscriptions and assignments.
+"""Messages that consumers pass to each other through a group: the bytes of their subscriptions and assignments.
 
 The broker hands these on as they are. It looks into them only to say which topics a group reads.
 Source: ConsumerProtocolSubscription.json and ConsumerProtocolAssignment.json. Assignors of other kinds write what they

@@ -9,7 +9,7 @@ API_VERSIONS: Final = 18  # the one key whose response header never changes
 
 
 class Shape(NamedTuple):
-    """What `Schema(*shape)` is compiled from: the raw rows, and the versions they hold for."""
+    """The source that `Schema(*shape)` is compiled from: the raw rows, and the versions they hold for."""
 
     name: str
     fields: tuple[Field, ...]

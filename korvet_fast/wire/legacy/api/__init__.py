@@ -1,1 +1,1 @@
-"""What the requests of Kafka 0.7 do, one file for those that belong together."""
+"""Handlers of Kafka 0.7's requests, one file for related requests."""

@@ -12,7 +12,7 @@ from korvet_fast.types import Buffer
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.legacy.body import FetchBody
 from korvet_fast.wire.legacy.session import Session
-from korvet_fast.wire.legacy.topics import find_topic, has_partition, is_legal, led_partition
+from korvet_fast.wire.legacy.topics import find_topic, has_partition, is_led, is_legal, led_partition
 
 NONE, OFFSET_OUT_OF_RANGE, WRONG_PARTITION, INVALID_FETCH_SIZE, UNKNOWN = 0, 1, 3, 4, -1
 HEAD: Final = Struct(">ih")  # size, of what follows it; error
@@ -91,11 +91,11 @@ async def _read(session: Session, body: FetchBody, room: int) -> tuple[int, list
         return INVALID_FETCH_SIZE, []
     if topic is None:
         return NONE, []
-    if not topic.partitions[index].leadership.leads:
+    if not await is_led(session, topic, index):
         return WRONG_PARTITION, []
     partition = led_partition(session, name, index)
     log, visible = partition.log, partition.high_watermark.offset
-    if not log.end:  # it has no log yet
+    if not log.end:  # the partition has no log yet
         return NONE, []
     if not log.start <= offset <= visible:
         return OFFSET_OUT_OF_RANGE, []

@@ -9,7 +9,7 @@ from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.legacy.api.fetch import HEAD, NONE
 from korvet_fast.wire.legacy.body import Malformed, OffsetsBody
 from korvet_fast.wire.legacy.session import Session
-from korvet_fast.wire.legacy.topics import find_topic, has_partition, is_legal, led_partition
+from korvet_fast.wire.legacy.topics import find_topic, has_partition, is_led, is_legal, led_partition
 
 _EDGES: Final = (-1, -2)  # the times that mean the end and the start
 
@@ -30,6 +30,8 @@ async def _find(session: Session, body: OffsetsBody) -> list[int]:
     topic = await find_topic(session, name) if is_legal(name) else None
     if not is_legal(name) or most < 0 or not has_partition(session, name, topic, index):
         raise Malformed(f"offsets were asked of partition {index} of {name!r}, {most} at most")
+    if topic is not None:
+        await is_led(session, topic, index)
     if topic is None or not topic.partitions[index].log.end:
         return [0] if time in _EDGES else []
     partition = led_partition(session, name, index)

@@ -19,6 +19,7 @@ from korvet_fast.wire.legacy.topics import (
     create_topic,
     find_topic,
     has_partition,
+    is_led,
     is_legal,
     led_partition,
 )
@@ -74,4 +75,5 @@ async def _append(session: Session, body: ProduceBody) -> list["asyncio.Future[A
         return []
     if not batches:
         return []
+    await is_led(session, topic, index)
     return led_partition(session, name, index).append_messages(batches, session.broker.now())

@@ -1,1 +1,1 @@
-"""What the commands do, one file for those that belong together."""
+"""Handlers of the commands, one file for related commands."""

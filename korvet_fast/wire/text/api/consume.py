@@ -1,4 +1,4 @@
-"""CONSUME: messages from an offset on, up to the high watermark, written natively.
+"""CONSUME: messages from an offset on, up to the high watermark, written natively; a follower does it too.
 
 What was removed by retention is passed over: the first message tells where the log begins. A read takes no more than is
 likely to be needed; where messages are missing, another one follows.
@@ -9,13 +9,14 @@ from typing import Final
 from korvet_fast._native import write_messages
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.produce.check import EXPANDED
+from korvet_fast.core.replication.follower_reads import FollowerPartition
 from korvet_fast.errors import CodecError, Errors, KorvetError
 from korvet_fast.types import INLINE_EXPANDED, UNPACKS_TO_MUCH, Buffer
 from korvet_fast.wire.text.api.topics import find_topic
 from korvet_fast.wire.text.arguments import Arguments
 from korvet_fast.wire.text.costs import DEFAULT_MAX, MOST_BYTES
 from korvet_fast.wire.text.errors import BAD_REQUEST
-from korvet_fast.wire.text.session import Payload, Refused, Session
+from korvet_fast.wire.text.session import Payload, RequestError, Session
 
 ENCODINGS: Final = ("plain", "percent", "base64")  # in the order of their numbers in the codec
 _PAGE: Final = 63 * 1024  # bytes of a read; the store takes what is smaller than 64 KiB without a mapping
@@ -26,7 +27,7 @@ Written = tuple[bytearray, int, int, bool]  # see `write_messages`
 async def consume(session: Session, arguments: Arguments) -> Payload:
     topic, index = str(arguments["topic"]), int(arguments["partition"])
     await find_topic(session, topic)
-    partition = session.broker.partition(topic, index)
+    partition = session.broker.local_replica(topic, index)
     log = partition.log
     offset = max(int(arguments["offset"]), log.removed)
     if log.entries_layout and offset >= log.end:
@@ -39,7 +40,7 @@ async def consume(session: Session, arguments: Arguments) -> Payload:
 
 
 async def _read(
-    session: Session, partition: Partition, offset: int, limit: int, encoding: int, most: int
+    session: Session, partition: Partition | FollowerPartition, offset: int, limit: int, encoding: int, most: int
 ) -> list[Buffer]:
     """The text of at most so many messages, in parts."""
     room = min(MOST_BYTES, session.answer_room())
@@ -79,5 +80,5 @@ async def _write(
     except CodecError as error:
         if error.code == "OVERSIZE":
             reason = "the message at this offset is too large for a line; it is read with a Kafka client"
-            raise Refused(BAD_REQUEST, reason) from None
+            raise RequestError(BAD_REQUEST, reason) from None
         raise KorvetError(Errors.CORRUPT_MESSAGE, str(error)) from error

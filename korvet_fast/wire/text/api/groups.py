@@ -5,7 +5,7 @@ from korvet_fast.core.groups.text.group import TextJoin, TextResult
 from korvet_fast.wire.text.api.topics import find_topic
 from korvet_fast.wire.text.arguments import Arguments, BadArguments
 from korvet_fast.wire.text.errors import translate
-from korvet_fast.wire.text.session import Payload, Refused, Session
+from korvet_fast.wire.text.session import Payload, RequestError, Session
 
 
 async def join(session: Session, arguments: Arguments) -> Payload:
@@ -32,9 +32,9 @@ async def leave(session: Session, arguments: Arguments) -> Payload:
 
 
 def check(result: TextResult) -> None:
-    """Raises `Refused` for an answer that is an error."""
+    """Raises `RequestError` for an answer that is an error."""
     if result.error:
-        raise Refused(*translate(result.error, result.reason))
+        raise RequestError(*translate(result.error, result.reason))
 
 
 def _hear(session: Session, arguments: Arguments) -> TextResult:

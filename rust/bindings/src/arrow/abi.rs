@@ -4,7 +4,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
-/// What the interface's capsules are called.
+/// The names of the interface's capsules.
 pub(super) const SCHEMA: &CStr = c"arrow_schema";
 pub(super) const ARRAY: &CStr = c"arrow_array";
 

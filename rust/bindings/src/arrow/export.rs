@@ -4,13 +4,13 @@ use std::ffi::{CStr, c_void};
 use std::ptr;
 use std::sync::Arc;
 
-use korvet_codec::arrow::{Cells, Column, Name, Nulls, Page};
+use korvet_codec::arrow::{Cells, Column, Name, Nulls, RecordColumns};
 
 use super::abi::{ArrowArray, ArrowSchema, NULLABLE};
 
-/// The type of a page: a struct with a field for each column.
-pub(super) fn schema(page: &Page) -> ArrowSchema {
-    let fields = page.columns.iter().map(|(name, column)| match column {
+/// The type of the records: a struct with a field for each column.
+pub(super) fn schema(records: &RecordColumns) -> ArrowSchema {
+    let fields = records.columns.iter().map(|(name, column)| match column {
         Column::Binary(_) => field(title(*name), c"z", vec![]),
         Column::Text(_) => field(title(*name), c"u", vec![]),
         Column::Ints(_) => field(title(*name), c"i", vec![]),
@@ -24,27 +24,27 @@ pub(super) fn schema(page: &Page) -> ArrowSchema {
     field(c"", c"+s", fields.collect())
 }
 
-/// The page as a struct array, which keeps it alive.
-pub(super) fn array(page: &Arc<Page>) -> ArrowArray {
-    let columns = page.columns.iter().map(|(_, column)| match column {
-        Column::Binary(cells) | Column::Text(cells) => bytes(page, cells),
-        Column::Ints(numbers) => lend(page, numbers.len(), 0, vec![ptr::null(), start(numbers)], vec![]),
+/// The records as a struct array, which keeps them alive.
+pub(super) fn array(records: &Arc<RecordColumns>) -> ArrowArray {
+    let columns = records.columns.iter().map(|(_, column)| match column {
+        Column::Binary(cells) | Column::Text(cells) => bytes(records, cells),
+        Column::Ints(numbers) => lend(records, numbers.len(), 0, vec![ptr::null(), start(numbers)], vec![]),
         Column::Longs(numbers) | Column::Times(numbers) => {
-            lend(page, numbers.len(), 0, vec![ptr::null(), start(numbers)], vec![])
+            lend(records, numbers.len(), 0, vec![ptr::null(), start(numbers)], vec![])
         }
         Column::Headers(headers) => {
-            let pair = vec![bytes(page, &headers.keys), bytes(page, &headers.values)];
-            let element = lend(page, headers.keys.len(), 0, vec![ptr::null()], pair);
+            let pair = vec![bytes(records, &headers.keys), bytes(records, &headers.values)];
+            let element = lend(records, headers.keys.len(), 0, vec![ptr::null()], pair);
             let buffers = vec![bitmap(&headers.nulls), start(&headers.offsets)];
-            lend(page, headers.offsets.len() - 1, headers.nulls.count(), buffers, vec![element])
+            lend(records, headers.offsets.len() - 1, headers.nulls.count(), buffers, vec![element])
         }
     });
-    lend(page, page.rows, 0, vec![ptr::null()], columns.collect())
+    lend(records, records.rows, 0, vec![ptr::null()], columns.collect())
 }
 
-fn bytes(page: &Arc<Page>, cells: &Cells) -> ArrowArray {
+fn bytes(records: &Arc<RecordColumns>, cells: &Cells) -> ArrowArray {
     let buffers = vec![bitmap(&cells.nulls), start(&cells.offsets), start(&cells.data)];
-    lend(page, cells.len(), cells.nulls.count(), buffers, vec![])
+    lend(records, cells.len(), cells.nulls.count(), buffers, vec![])
 }
 
 fn bitmap(nulls: &Nulls) -> *const c_void {
@@ -68,18 +68,18 @@ fn title(name: Name) -> &'static CStr {
     }
 }
 
-/// What a lent struct needs until it is released.
+/// The memory that a lent struct needs until it is released.
 struct Held<T> {
     /// The owner of the buffers; None for a type, whose texts are static.
-    _page: Option<Arc<Page>>,
+    _records: Option<Arc<RecordColumns>>,
     buffers: Vec<*const c_void>,
     children: Vec<*mut T>,
 }
 
 impl<T> Held<T> {
-    fn new(page: Option<Arc<Page>>, buffers: Vec<*const c_void>, children: Vec<T>) -> Self {
+    fn new(records: Option<Arc<RecordColumns>>, buffers: Vec<*const c_void>, children: Vec<T>) -> Self {
         let children = children.into_iter().map(|child| Box::into_raw(Box::new(child))).collect();
-        Self { _page: page, buffers, children }
+        Self { _records: records, buffers, children }
     }
 }
 
@@ -108,15 +108,15 @@ fn field(name: &'static CStr, format: &'static CStr, children: Vec<ArrowSchema>)
     }
 }
 
-/// `buffers` lead into `page`.
+/// `buffers` lead into `records`.
 fn lend(
-    page: &Arc<Page>,
+    records: &Arc<RecordColumns>,
     length: usize,
     nulls: usize,
     buffers: Vec<*const c_void>,
     children: Vec<ArrowArray>,
 ) -> ArrowArray {
-    let mut held = Held::new(Some(Arc::clone(page)), buffers, children);
+    let mut held = Held::new(Some(Arc::clone(records)), buffers, children);
     ArrowArray {
         length: length as i64,
         null_count: nulls as i64,

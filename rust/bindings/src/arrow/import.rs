@@ -21,7 +21,7 @@ pub(crate) struct Lent {
 unsafe impl Sync for Lent {}
 
 impl Lent {
-    /// What an object with `__arrow_c_array__` has. `TypeError` or `AttributeError` for another, `BAD_VALUE` if its
+    /// The array of an object with `__arrow_c_array__`. `TypeError` or `AttributeError` for another, `BAD_VALUE` if its
     /// capsules are used up.
     pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) =

@@ -11,7 +11,7 @@ pub(crate) use rows::ArrowRecords;
 
 use std::sync::Arc;
 
-use korvet_codec::arrow::{Name, Page, Wanted};
+use korvet_codec::arrow::{Name, RecordColumns, Wanted};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -20,13 +20,13 @@ use crate::buffer::Input;
 use crate::error::OrRaise;
 use crate::hint::Capsule;
 
-/// Records as one Arrow struct array, one field for each column. `pyarrow.record_batch(page)` takes it without a copy; the
-/// memory is freed when neither the page nor anything made of it is used any more.
+/// Records as one Arrow struct array, one field for each column. `pyarrow.record_batch(columns)` takes it without a
+/// copy; the memory is freed when neither the columns nor anything made of them is used any more.
 #[pyclass(frozen, module = "korvet_fast._native")]
-pub(crate) struct ArrowPage(Arc<Page>);
+pub(crate) struct ArrowColumns(Arc<RecordColumns>);
 
 #[pymethods]
-impl ArrowPage {
+impl ArrowColumns {
     /// Rows.
     fn __len__(&self) -> usize {
         self.0.rows
@@ -83,7 +83,7 @@ impl ArrowPage {
 /// `BAD_OFFSET`, `OUT_OF_RANGE` (a time beyond 64 bits of µs), `OVERSIZE` (a column beyond 2 GiB).
 #[pyfunction]
 #[pyo3(signature = (batches, topic, partition, columns, start, end, max_rows, max_bytes, limit, aborted = vec![]))]
-#[expect(clippy::too_many_arguments, reason = "one call per page says all there is to say")]
+#[expect(clippy::too_many_arguments, reason = "one call takes everything that a fetch knows")]
 pub(crate) fn to_arrow(
     py: Python<'_>,
     batches: Input,
@@ -96,11 +96,12 @@ pub(crate) fn to_arrow(
     max_bytes: usize,
     limit: usize,
     aborted: Vec<(i64, i64)>,
-) -> PyResult<ArrowPage> {
+) -> PyResult<ArrowColumns> {
     let columns = &Name::parse(&columns).or_raise(py)?;
     let aborted = &aborted;
     let wanted = Wanted { topic, partition, columns, start, end, max_rows, max_bytes, limit, aborted };
     let data = batches.as_slice();
-    let page = unpack(py, data.len(), limit, |limit| Wanted { limit, ..wanted }.page(data)).or_raise(py)?;
-    Ok(ArrowPage(Arc::new(page)))
+    let records =
+        unpack(py, data.len(), limit, |limit| Wanted { limit, ..wanted }.read(data)).or_raise(py)?;
+    Ok(ArrowColumns(Arc::new(records)))
 }

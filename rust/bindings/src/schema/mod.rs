@@ -45,7 +45,7 @@ impl Schema {
         Ok(Self { schema, keys })
     }
 
-    /// What it was called when it was made; begins every error message.
+    /// The name that the schema was made with; begins every error message.
     #[getter]
     fn name(&self) -> &str {
         self.schema.name()

@@ -8,7 +8,7 @@ use crate::{Code, Error, Result};
 /// The type in a control record's key that ends a transaction without effect; 1 is a commit.
 const ABORT: [u8; 2] = [0, 0];
 
-/// Those of a Fetch answer, followed from batch to batch.
+/// The aborted transactions of a Fetch answer, followed from batch to batch.
 #[derive(Debug)]
 pub(super) struct Aborted {
     /// (first offset, producer id), the first one last.

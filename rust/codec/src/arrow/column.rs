@@ -1,4 +1,4 @@
-//! Columns of a page, which are Arrow buffers from their first byte on.
+//! Columns of records, which are Arrow buffers from their first byte on.
 
 use std::borrow::Cow;
 
@@ -29,7 +29,7 @@ pub struct Cells {
     pub offsets: Vec<i32>,
     /// The cells' bytes without gaps.
     pub data: Vec<u8>,
-    /// Which of them are null.
+    /// The cells that are null.
     pub nulls: Nulls,
 }
 
@@ -38,7 +38,7 @@ pub struct Cells {
 pub struct Headers {
     /// Where each record's headers begin among all of them, and where the last one's end.
     pub offsets: Vec<i32>,
-    /// Which records have none.
+    /// The records that have no headers.
     pub nulls: Nulls,
     /// Keys of all headers, as text; never null.
     pub keys: Cells,
@@ -46,7 +46,7 @@ pub struct Headers {
     pub values: Cells,
 }
 
-/// Which cells are null. Costs nothing while none is.
+/// The cells that are null. Costs nothing while none is.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Nulls {
     /// A bit for each cell, lowest first, 0 for null; until it is finished only up to the last null.

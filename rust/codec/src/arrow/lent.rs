@@ -10,9 +10,9 @@ use crate::{Code, Error, Result};
 pub struct Array<'a> {
     /// How many cells.
     pub length: usize,
-    /// Which are null; None if none is.
+    /// The validity bitmap; None if no cell is null.
     pub valid: Option<Bitmap<'a>>,
-    /// What the cells hold.
+    /// The bytes of the cells.
     pub cells: Cells<'a>,
 }
 

@@ -6,15 +6,15 @@
 mod aborted;
 mod column;
 pub mod lent;
-mod page;
 mod partitioner;
 mod producer_run;
+mod record_columns;
 mod rows;
 
 pub use column::{Cells, Column, Headers, Nulls};
-pub use page::{Name, Page, Wanted};
 pub use partitioner::partition_for;
 pub use producer_run::{PartitionBatch, ProducerRun};
+pub use record_columns::{Name, RecordColumns, Wanted};
 pub use rows::ArrowRecords;
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub struct ProducerRun<'a> {
     pub sequences: &'a [Vec<i32>],
     /// The partition that the first rows without key go to, modulo the number of partitions.
     pub keyless: usize,
-    /// Of each batch.
+    /// The compression of each batch.
     pub compression: Compression,
     /// Most bytes of the records of a batch, before compression; one record may be larger.
     pub max_bytes: usize,
@@ -37,7 +37,7 @@ pub struct ProducerRun<'a> {
 /// A batch, and where it goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionBatch {
-    /// Which of the topics.
+    /// The index of the topic.
     pub topic: usize,
     /// Its partition.
     pub partition: usize,
@@ -209,7 +209,7 @@ impl Accumulator {
         let Some(builder) = open.builder.take() else { return Ok(None) };
         let (producer_id, producer_epoch) = (how.producer_id, how.producer_epoch);
         let base_sequence = if producer_id < 0 { -1 } else { open.sequence };
-        let origin = Origin { producer_id, producer_epoch, base_sequence };
+        let origin = Origin { producer_id, producer_epoch, base_sequence, transactional: false };
         let batch = builder.finish(how.compression, 0, -1, origin)?;
         let records = std::mem::take(&mut open.records);
         // After the last number comes 0.

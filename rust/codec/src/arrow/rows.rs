@@ -15,7 +15,7 @@ pub struct ArrowRecords<'a> {
     pub(super) headers: Option<Headers<'a>>,
     /// The distinct topics, in order of first use.
     pub(super) topics: Vec<&'a str>,
-    /// Which of the topics each row goes to; None if there is but one.
+    /// The index of each row's topic; None if there is only one topic.
     pub(super) topic_of: Option<Vec<u32>>,
 }
 

@@ -1,6 +1,6 @@
 //! A new batch, record after record.
 
-use super::header::{HEADER_SIZE, Header};
+use super::header::{HEADER_SIZE, Header, TRANSACTIONAL};
 use super::rewrite::assign_offsets;
 use crate::compression::{Compression, compress};
 use crate::varint::{size_i32, size_i64, write_i32, write_i64};
@@ -15,11 +15,14 @@ pub struct Origin {
     pub producer_epoch: i16,
     /// Its sequence number for the first record, or -1.
     pub base_sequence: i32,
+    /// Whether the records are part of a transaction of the producer (KIP-98).
+    pub transactional: bool,
 }
 
 impl Origin {
     /// Nobody in particular.
-    pub const NONE: Self = Self { producer_id: -1, producer_epoch: -1, base_sequence: -1 };
+    pub const NONE: Self =
+        Self { producer_id: -1, producer_epoch: -1, base_sequence: -1, transactional: false };
 }
 
 /// The headers of a record without any.
@@ -134,7 +137,7 @@ impl Builder {
             base_offset,
             leader_epoch,
             crc: 0,
-            attributes: i16::from(compression.bits()),
+            attributes: i16::from(compression.bits()) | if origin.transactional { TRANSACTIONAL } else { 0 },
             last_offset_delta: self.last_offset_delta,
             first_timestamp: self.first_timestamp,
             max_timestamp: self.max_timestamp,

@@ -51,7 +51,7 @@ pub struct Header {
 pub struct Batch {
     /// Position of the batch's first byte.
     pub start: usize,
-    /// What its header says.
+    /// The batch's header.
     pub header: Header,
 }
 

@@ -20,6 +20,7 @@ pub(crate) use each::each_record;
 pub use find::find_time;
 pub use header::{Batch, HEADER_SIZE, Header};
 pub use records::{Headers, Record, Records, payload};
+pub(crate) use records::{bytes_left, take_record};
 pub use rewrite::{assign_offsets, recompress};
 pub use validate::{validate_batch, validate_batches};
 pub use walk::{batch_headers, slice_batches};

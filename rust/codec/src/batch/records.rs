@@ -118,8 +118,14 @@ pub(super) fn broken<T>() -> Result<T> {
 }
 
 #[cold]
-pub(super) fn bytes_left<T>() -> Result<T> {
+pub(crate) fn bytes_left<T>() -> Result<T> {
     Error::fail(Code::BadRecord, "bytes after the last record of a batch")
+}
+
+/// Take the record at the front of `data`, for who walks by itself. `BAD_RECORD`.
+#[inline(always)]
+pub(crate) fn take_record<'a>(data: &mut &'a [u8]) -> Result<Record<'a>> {
+    record(data).or_else(|Broken| broken())
 }
 
 /// The records of `batch` (one whole batch), decompressed if need be; see [`decompress`] for `limit` and the errors.

@@ -1,4 +1,4 @@
-//! What a broker must know of a batch before it may store it.
+//! Checks that a broker makes of a batch before storing it.
 
 use std::ops::ControlFlow;
 

@@ -97,7 +97,7 @@ mod tests {
     fn a_batch_of_rows_is_that_of_their_columns() {
         let rows =
             [(9, None, Some(&b"one"[..])), (7, Some(&b"key"[..]), None), (9, Some(&b""[..]), Some(&b""[..]))];
-        let origin = Origin { producer_id: 7, producer_epoch: 1, base_sequence: 5 };
+        let origin = Origin { producer_id: 7, producer_epoch: 1, base_sequence: 5, transactional: false };
         let built = build_rows(rows.into_iter(), 200, Compression::None, origin).unwrap();
         let ends = |lengths: [i32; 3]| {
             let mut end = 0;

@@ -154,7 +154,7 @@ impl Frame {
         }
     }
 
-    /// What stands behind the end mark.
+    /// The bytes behind the end mark.
     fn close(&self, data: &mut &[u8]) -> Result<()> {
         if let Some(sum) = &self.content_checksum
             && take(data) != Some(sum.finish_32().to_le_bytes())

@@ -17,7 +17,7 @@ pub use unpack::Unpack;
 
 use crate::Result;
 
-/// What `data` stands for, at most `limit` bytes. `DECOMPRESSION_LIMIT`, `CORRUPT_COMPRESSION`.
+/// `data` decompressed, at most `limit` bytes. `DECOMPRESSION_LIMIT`, `CORRUPT_COMPRESSION`.
 pub fn decompress(compression: Compression, data: &[u8], limit: usize) -> Result<Vec<u8>> {
     Unpack::new(compression, data, limit, PIECE)?.all()
 }

@@ -11,7 +11,7 @@ use crate::Result;
 /// Beside a piece the window of a zstd frame is held: at most 8 MiB, and once in the process at most 128 MiB.
 pub struct Unpack<'d> {
     source: Source<'d>,
-    /// What later blocks may still copy from, then the piece.
+    /// The bytes that later blocks may still copy from, then the piece.
     out: Vec<u8>,
     from: usize,
     step: usize,

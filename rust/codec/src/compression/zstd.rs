@@ -13,7 +13,7 @@ use crate::Result;
 
 /// The level of Kafka's clients.
 const LEVEL: i32 = 3;
-/// What zstd calls running out of room.
+/// zstd's error code for running out of room.
 const NO_ROOM: &str = "Destination buffer is too small";
 /// The largest window of a frame: what Kafka's Java library takes, and zstd's own default.
 const LARGEST_WINDOW: u64 = 1 << 27;
@@ -89,7 +89,7 @@ impl<'d> Frames<'d> {
             return corrupt("a zstd frame without an end");
         };
         let (frame, rest) = self.rest.split_at(size);
-        // What the frame announces; if it does not, what its blocks can hold.
+        // The size that the frame announces; without one, the size that its blocks can hold.
         let Ok(largest) = decompress_bound(frame) else {
             return corrupt("broken zstd blocks");
         };

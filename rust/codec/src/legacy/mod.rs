@@ -16,5 +16,5 @@ mod whole_messages;
 pub use down_convert::down_convert;
 pub use to_messages::to_messages;
 pub use to_values::to_values;
-pub use up_convert::{Piece, up_convert};
+pub use up_convert::{ConvertedBatch, up_convert};
 pub use whole_messages::whole_messages;

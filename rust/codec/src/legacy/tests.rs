@@ -2,10 +2,10 @@ use proptest::prelude::*;
 
 use super::message::checksum;
 use super::*;
-use crate::Code;
 use crate::batch::{Origin, assign_offsets, batch_headers};
 use crate::columns::{Columns, build_batch, to_columns};
 use crate::compression::{Compression, compress};
+use crate::{Code, Result};
 
 const LIMIT: usize = 1 << 24;
 const NOW: i64 = 777;
@@ -37,12 +37,20 @@ fn wrapper(compression: Compression, set: &[u8]) -> Vec<u8> {
 fn stored(set: &[u8], base: i64) -> Vec<u8> {
     let mut log = Vec::new();
     let mut next = base;
-    for mut piece in up_convert(set, LIMIT, LIMIT, 1 << 16).unwrap() {
-        assign_offsets(&mut piece.batch, next, 3, None, Some(NOW)).unwrap();
-        next += piece.span;
-        log.extend(piece.batch);
+    for mut batch in up_convert(set, LIMIT, LIMIT, 1 << 16).unwrap() {
+        assign_offsets(&mut batch.bytes, next, 3, None, Some(NOW)).unwrap();
+        next += batch.span;
+        log.extend(batch.bytes);
     }
     log
+}
+
+/// What 0.7 is given of a log.
+fn served(log: &[u8], start: i64, end: i64) -> Result<Vec<u8>> {
+    let mut bytes = log.to_vec();
+    let made = down_convert(&mut bytes, start, end)?;
+    bytes.truncate(made);
+    Ok(bytes)
 }
 
 fn values(log: &[u8], offset: i64) -> Columns {
@@ -61,31 +69,31 @@ fn what_was_sent_is_served_byte_for_byte() {
     let log = stored(&set, 1000);
     let end = 1000 + set.len() as i64;
     assert_eq!(batch_headers(&log, true).last().unwrap().header.last_offset() + 1, end);
-    assert_eq!(down_convert(&log, 1000, end).unwrap(), set);
+    assert_eq!(served(&log, 1000, end).unwrap(), set);
     for from in 0..set.len() {
         for to in from..=set.len() {
-            let got = down_convert(&log, 1000 + from as i64, 1000 + to as i64).unwrap();
+            let got = served(&log, 1000 + from as i64, 1000 + to as i64).unwrap();
             assert_eq!(got, set[from..to], "{from} to {to}");
         }
     }
-    assert_eq!(down_convert(&log, 999, end), Ok(vec![]));
-    assert_eq!(down_convert(&log, end, end + 5), Ok(vec![]));
-    assert_eq!(down_convert(&log, end, end - 5), Ok(vec![]));
+    assert_eq!(served(&log, 999, end), Ok(vec![]));
+    assert_eq!(served(&log, end, end + 5), Ok(vec![]));
+    assert_eq!(served(&log, end, end - 5), Ok(vec![]));
 }
 
 #[test]
 fn a_gap_ends_what_is_served() {
     let log = [stored(&plain(b"one"), 0), stored(&plain(b"two"), 20)].concat();
-    assert_eq!(down_convert(&log, 0, 100).unwrap(), plain(b"one"));
-    assert_eq!(down_convert(&log, 13, 100), Ok(vec![]));
-    assert_eq!(down_convert(&log, 20, 100).unwrap(), plain(b"two"));
+    assert_eq!(served(&log, 0, 100).unwrap(), plain(b"one"));
+    assert_eq!(served(&log, 13, 100), Ok(vec![]));
+    assert_eq!(served(&log, 20, 100).unwrap(), plain(b"two"));
 }
 
 #[test]
 fn a_set_becomes_batches_of_about_a_size() {
     let set = plain(&[7; 90]).repeat(10);
-    let pieces = up_convert(&set, 100, LIMIT, 300).unwrap();
-    assert_eq!(pieces.iter().map(|piece| piece.span).collect::<Vec<_>>(), [200; 5]);
+    let batches = up_convert(&set, 100, LIMIT, 300).unwrap();
+    assert_eq!(batches.iter().map(|batch| batch.span).collect::<Vec<_>>(), [200; 5]);
     assert_eq!(up_convert(&set, 100, LIMIT, 1).unwrap().len(), 10);
     assert_eq!(up_convert(b"", 100, LIMIT, 300), Ok(vec![]));
 }
@@ -145,6 +153,14 @@ fn what_wrappers_hold_is_checked_at_every_depth() {
 }
 
 #[test]
+fn what_replaces_wrappers_is_bounded() {
+    let wrapper = wrapper(Compression::Gzip, &plain(b"").repeat(100_000)); // replaced by its 1,000,000 bytes
+    let converted = |many| up_convert(&wrapper.repeat(many), LIMIT, 1 << 30, LIMIT);
+    assert_eq!(converted(8).unwrap().iter().map(|batch| batch.span).sum::<i64>(), 8_000_000);
+    assert_eq!(converted(9).unwrap_err().code, Code::DecompressionLimit);
+}
+
+#[test]
 fn values_have_the_offsets_of_their_messages_and_the_time_of_append() {
     let inner = [magic_0(b"b"), wrapper(Compression::Snappy, &[plain(b"c"), plain(b"d")].concat())].concat();
     let gzip = wrapper(Compression::Gzip, &inner);
@@ -194,7 +210,7 @@ fn an_empty_wrapper_is_stored_and_passed_over() {
 fn a_wrapper_of_more_messages_than_bytes_is_stored_as_what_it_holds() {
     let set = magic_0(b"").repeat(2000);
     let log = stored(&wrapper(Compression::Gzip, &set), 0);
-    assert_eq!(down_convert(&log, 0, i64::MAX).unwrap(), set);
+    assert_eq!(served(&log, 0, i64::MAX).unwrap(), set);
     assert_eq!(values(&log, 0).offset.len(), 2000);
 }
 
@@ -218,15 +234,15 @@ fn a_producers_batch_becomes_messages_and_keeps_its_numbers() {
             &named,
             Compression::Zstd,
             0,
-            Origin { producer_id: 4, producer_epoch: 5, base_sequence: 6 },
+            Origin { producer_id: 4, producer_epoch: 5, base_sequence: 6, transactional: false },
         )
         .unwrap()
     };
-    let piece = to_messages(&columns(b"", &[1, 1]), LIMIT).unwrap();
+    let batch = to_messages(&columns(b"", &[1, 1]), LIMIT).unwrap();
     let set = [plain(b"hello"), plain(b"")].concat();
-    assert_eq!(piece.span, set.len() as i64);
-    assert_eq!(down_convert(&piece.batch, 0, 100).unwrap(), set);
-    let header = batch_headers(&piece.batch, true)[0].header;
+    assert_eq!(batch.span, set.len() as i64);
+    assert_eq!(served(&batch.bytes, 0, 100).unwrap(), set);
+    let header = batch_headers(&batch.bytes, true)[0].header;
     assert_eq!((header.producer_id, header.producer_epoch, header.base_sequence, header.count), (4, 5, 6, 2));
     assert_eq!(to_messages(&columns(b"k", &[1, 1]), LIMIT).unwrap_err().code, Code::BadRecord);
     assert_eq!(to_messages(&columns(b"", &[1, 0]), LIMIT).unwrap_err().code, Code::BadRecord);
@@ -256,6 +272,6 @@ proptest! {
         let _ = up_convert(&bytes, LIMIT, LIMIT, LIMIT);
         let _ = to_values(&bytes, offset, LIMIT, LIMIT);
         let _ = to_messages(&bytes, LIMIT);
-        let _ = down_convert(&bytes, offset, end);
+        let _ = served(&bytes, offset, end);
     }
 }

@@ -1,7 +1,7 @@
 //! A producer's batch to one of a log in the format `legacy`.
 
 use super::message::{LENGTH, checksum};
-use super::up_convert::Piece;
+use super::up_convert::ConvertedBatch;
 use crate::batch::{Builder, Header, NO_HEADERS, Origin, Records, payload};
 use crate::{Code, Error, Result};
 
@@ -10,7 +10,7 @@ use crate::{Code, Error, Result};
 /// `limit` bounds the decompressed bytes. `BAD_RECORD` for a record with a key, with headers or without a value, as
 /// messages of 0.7 have only values; `OVERSIZE` where a batch would be beyond 2 GiB; and the errors of
 /// [`to_columns`](crate::columns::to_columns).
-pub fn to_messages(batch: &[u8], limit: usize) -> Result<Piece> {
+pub fn to_messages(batch: &[u8], limit: usize) -> Result<ConvertedBatch> {
     let header = Header::parse_only(batch)?;
     let records = payload(&header, batch, limit)?;
     let mut out = Builder::new(records.len());
@@ -36,7 +36,8 @@ pub fn to_messages(batch: &[u8], limit: usize) -> Result<Piece> {
         producer_id: header.producer_id,
         producer_epoch: header.producer_epoch,
         base_sequence: header.base_sequence,
+        transactional: false,
     };
     let span = span as i64;
-    Ok(Piece { batch: out.finish_spanning(0, span, origin, None)?, span })
+    Ok(ConvertedBatch { bytes: out.finish_spanning(0, span, origin, None)?, span })
 }

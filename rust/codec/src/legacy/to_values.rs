@@ -34,7 +34,7 @@ pub fn to_values(batches: &[u8], offset: i64, max_bytes: usize, limit: usize) ->
     Ok((view.out, view.next))
 }
 
-/// What was written so far, and the batch under way: its records begin at `base`, and `next` is the offset after them.
+/// The bytes written so far, and the batch under way: its records begin at `base`, and `next` is the offset after them.
 struct View {
     out: Vec<u8>,
     run: Builder,
@@ -71,6 +71,8 @@ impl View {
             }
         }
         self.seal(header)?;
+        // A batch of no records takes offsets too (a log that begins far up); who asks for them goes on behind it.
+        self.next = self.next.max(header.last_offset().saturating_add(1));
         Ok(ControlFlow::Continue(()))
     }
 

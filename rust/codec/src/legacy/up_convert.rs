@@ -7,11 +7,14 @@ use crate::batch::{Builder, NO_HEADERS, Origin};
 use crate::compression::Compression;
 use crate::{Code, Error, Result};
 
+/// Bytes that messages may take which a set's wrappers are replaced by.
+const REPLACED: usize = 8 << 20;
+
 /// A batch, not yet at its offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct ConvertedBatch {
     /// The batch: base offset 0, times 0.
-    pub batch: Vec<u8>,
+    pub bytes: Vec<u8>,
     /// How many offsets it takes: as many as its messages have bytes in 0.7's log.
     pub span: i64,
 }
@@ -23,8 +26,9 @@ pub struct Piece {
 /// that a payload may have. `limit`: bytes that all wrappers together may decompress to. First, message by message:
 /// `TRUNCATED` (not one whole message), `BAD_LENGTH`, `BAD_MAGIC`, `OVERSIZE` (a payload), `BAD_CRC`. Then
 /// `UNKNOWN_COMPRESSION` and, for what wrappers hold, the same but `OVERSIZE`, `NESTED_COMPRESSION`,
-/// `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT` (more than `limit`, or 64 times the payload and 1 MiB).
-pub fn up_convert(set: &[u8], largest: usize, mut limit: usize, size: usize) -> Result<Vec<Piece>> {
+/// `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT` (more than `limit`, or 64 times the payload and 1 MiB; or more than 8 MiB
+/// of messages in place of wrappers).
+pub fn up_convert(set: &[u8], largest: usize, mut limit: usize, size: usize) -> Result<Vec<ConvertedBatch>> {
     for message in Messages::new(set) {
         let message = message?;
         if message.payload.len() > largest {
@@ -35,12 +39,14 @@ pub fn up_convert(set: &[u8], largest: usize, mut limit: usize, size: usize) -> 
         }
         message.check()?;
     }
-    let mut pieces = Pieces { done: Vec::new(), batch: Builder::new(set.len().min(size)), span: 0, size };
+    let mut batches =
+        ConvertedBatches { done: Vec::new(), batch: Builder::new(set.len().min(size)), span: 0, size };
+    let mut replaced = 0;
     for message in Messages::new(set) {
         let message = message?;
         let compression = message.compression()?;
         if compression == Compression::None {
-            pieces.push(&message)?;
+            batches.push(&message)?;
             continue;
         }
         let (mut count, before) = (0, limit);
@@ -49,24 +55,33 @@ pub fn up_convert(set: &[u8], largest: usize, mut limit: usize, size: usize) -> 
             Ok(ControlFlow::Continue(()))
         })?;
         if count <= message.span() {
-            pieces.push(&message)?;
+            batches.push(&message)?;
             continue;
         }
         let mut again = before;
-        message.open(compression, &mut again, |inner| pieces.push(inner).map(ControlFlow::Continue))?;
+        message.open(compression, &mut again, |inner| {
+            replaced += inner.span();
+            if replaced > REPLACED {
+                return Error::fail(
+                    Code::DecompressionLimit,
+                    "wrappers hold far more messages than they have bytes",
+                );
+            }
+            batches.push(inner).map(ControlFlow::Continue)
+        })?;
     }
-    pieces.finish()
+    batches.finish()
 }
 
 /// Batches that are done, and the one that is being made.
-struct Pieces {
-    done: Vec<Piece>,
+struct ConvertedBatches {
+    done: Vec<ConvertedBatch>,
     batch: Builder,
     span: usize,
     size: usize,
 }
 
-impl Pieces {
+impl ConvertedBatches {
     fn push(&mut self, message: &Message<'_>) -> Result<()> {
         if self.batch.count() > 0 && self.batch.len() + message.span() > self.size {
             self.flush()?;
@@ -81,12 +96,12 @@ impl Pieces {
     fn flush(&mut self) -> Result<()> {
         let span = std::mem::take(&mut self.span) as i64;
         let full = std::mem::replace(&mut self.batch, Builder::new(self.size));
-        let batch = full.finish_spanning(0, span, Origin::NONE, None)?;
-        self.done.push(Piece { batch, span });
+        let bytes = full.finish_spanning(0, span, Origin::NONE, None)?;
+        self.done.push(ConvertedBatch { bytes, span });
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Vec<Piece>> {
+    fn finish(mut self) -> Result<Vec<ConvertedBatch>> {
         if self.batch.count() > 0 {
             self.flush()?;
         }

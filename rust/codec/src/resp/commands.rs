@@ -42,9 +42,9 @@ pub fn words<A: AsRef<[u8]>>(words: &[A]) -> Vec<u8> {
     out
 }
 
-/// A stretch of a pipeline.
+/// A part of an encoded pipeline.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Part<'a, A> {
+pub enum EncodedPart<'a, A> {
     /// Packed arguments, and what stands around the large ones.
     Packed(Vec<u8>),
     /// A large argument, as it was given.
@@ -53,7 +53,7 @@ pub enum Part<'a, A> {
 
 /// The bytes of [`encode_commands`], cut in parts so that arguments of `large` bytes and more are not copied.
 #[must_use]
-pub fn encode_command_parts<A: AsRef<[u8]>>(commands: &[Vec<A>], large: usize) -> Vec<Part<'_, A>> {
+pub fn encode_command_parts<A: AsRef<[u8]>>(commands: &[Vec<A>], large: usize) -> Vec<EncodedPart<'_, A>> {
     let (mut found, mut packed) = (Vec::new(), Vec::with_capacity(FEW));
     for arguments in commands {
         announce(&mut packed, b'*', arguments.len());
@@ -63,14 +63,14 @@ pub fn encode_command_parts<A: AsRef<[u8]>>(commands: &[Vec<A>], large: usize) -
             if bytes.len() < large {
                 packed.extend_from_slice(bytes);
             } else {
-                found.push(Part::Packed(std::mem::take(&mut packed)));
-                found.push(Part::Argument(argument));
+                found.push(EncodedPart::Packed(std::mem::take(&mut packed)));
+                found.push(EncodedPart::Argument(argument));
             }
             packed.extend_from_slice(b"\r\n");
         }
     }
     if !packed.is_empty() {
-        found.push(Part::Packed(packed));
+        found.push(EncodedPart::Packed(packed));
     }
     found
 }

@@ -8,7 +8,7 @@ mod tests;
 mod walk;
 
 pub(crate) use commands::{DIGITS, Writer, array_size, bulk_size, decimal, digits};
-pub use commands::{Part, encode_command_parts, encode_commands, encoded_size, words};
+pub use commands::{EncodedPart, encode_command_parts, encode_commands, encoded_size, words};
 pub use groups::Groups;
 pub use replies::{Replies, parse_reply};
 pub(crate) use walk::announcement;

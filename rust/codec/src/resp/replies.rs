@@ -74,7 +74,7 @@ impl<V> Replies<V> {
 /// The reply at the front of `data`, and its size. `TRUNCATED` if it is not all there, `BAD_RESP`, `OVERSIZE`
 /// for an array that no memory holds.
 pub fn parse_reply<S: Sink>(data: &[u8], sink: &mut S) -> Result<(S::Value, usize), Stop<S::Failure>> {
-    // It is all there already, so there is nothing to bound.
+    // The reply is all there already, so there is nothing to bound.
     let mut walk = Walk::new(usize::MAX);
     let mut at = 0;
     while let Some((size, value)) = walk.step(&data[at..], sink)? {

@@ -107,7 +107,7 @@ fn replies() -> impl Strategy<Value = Vec<Reply>> {
     prop::collection::vec(tree, 0..6)
 }
 
-/// What [`Groups`] cuts out of `data`, fed as the binding does it.
+/// The groups that [`Groups`] cuts out of `data`, fed as the binding does it.
 fn cut(data: &[u8], step: usize, limit: usize, joined: &[usize]) -> Result<(Vec<Vec<u8>>, usize), Code> {
     let (mut groups, mut held, mut done) = (Groups::new(limit), Vec::new(), Vec::new());
     for count in joined {
@@ -165,9 +165,9 @@ proptest! {
         let mut out = vec![0; encoded_size(&commands)];
         encode_commands(&commands, &mut out);
         for large in [0, 5, 100] {
-            let words = |part: Part<Vec<u8>>| match part {
-                Part::Packed(bytes) => bytes,
-                Part::Argument(bytes) => {
+            let words = |part: EncodedPart<Vec<u8>>| match part {
+                EncodedPart::Packed(bytes) => bytes,
+                EncodedPart::Argument(bytes) => {
                     assert!(bytes.len() >= large);
                     bytes.clone()
                 }

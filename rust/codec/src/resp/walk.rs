@@ -61,7 +61,7 @@ struct Level<V> {
     /// Elements still to come; never 0.
     missing: usize,
     items: Vec<V>,
-    /// It only describes the reply that follows, and is dropped.
+    /// Whether this is an attribute, which only describes the reply that follows, and is dropped.
     attribute: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::form::{Form, Plan, Step};
+use super::encoding::{Encoding, Plan, Step};
 use super::table::{Initial, Kind, LONGEST_TEXT, TAGGED_SLOT};
 use crate::reader::Reader;
 use crate::{Code, Error, Result, Stop};
@@ -87,20 +87,20 @@ impl<'d, S: Sink> Decode<'_, 'd, S> {
     }
 
     fn set_default(&mut self, whole: &mut S::Struct, step: &Step) -> Walked<(), S> {
-        let value = self.default(&step.form, &step.initial)?;
+        let value = self.default(&step.encoding, &step.initial)?;
         self.sink.set(whole, step.slot, value).map_err(Stop::Foreign)
     }
 
     fn step(&mut self, step: &Step) -> Walked<S::Value, S> {
-        let value = match &step.form {
-            Form::Struct(plan) if step.nullable => {
+        let value = match &step.encoding {
+            Encoding::Struct(plan) if step.nullable => {
                 if self.reader.i8()? < 0 {
                     None
                 } else {
                     Some(self.structure(plan)?)
                 }
             }
-            form => self.value(form)?,
+            encoding => self.value(encoding)?,
         };
         match value {
             Some(value) => Ok(value),
@@ -110,25 +110,25 @@ impl<'d, S: Sink> Decode<'_, 'd, S> {
     }
 
     /// The value, or None for null.
-    fn value(&mut self, form: &Form) -> Walked<Option<S::Value>, S> {
-        let value = match form {
-            Form::Integer(kind, ..) => {
+    fn value(&mut self, encoding: &Encoding) -> Walked<Option<S::Value>, S> {
+        let value = match encoding {
+            Encoding::Integer(kind, ..) => {
                 let number = self.integer(*kind)?;
                 self.sink.integer(number)
             }
-            Form::Bool => {
+            Encoding::Bool => {
                 let byte = self.reader.u8()?;
                 self.sink.boolean(byte != 0)
             }
-            Form::Float64 => {
+            Encoding::Float64 => {
                 let number = self.reader.f64()?;
                 self.sink.float(number)
             }
-            Form::Uuid => {
+            Encoding::Uuid => {
                 let bytes: [u8; 16] = self.reader.array()?;
                 self.sink.bytes(&bytes)
             }
-            Form::Text { compact } => {
+            Encoding::Text { compact } => {
                 let plain = |reader: &mut Reader<'d>| reader.i16().map(i32::from);
                 let Some(size) = self.length(*compact, plain)? else { return Ok(None) };
                 if size > LONGEST_TEXT {
@@ -139,18 +139,18 @@ impl<'d, S: Sink> Decode<'_, 'd, S> {
                     Err(_) => return Err(Error::new(Code::BadUtf8, "the text is not UTF-8").into()),
                 }
             }
-            Form::Bytes { compact } => {
+            Encoding::Bytes { compact } => {
                 let Some(size) = self.length(*compact, Reader::i32)? else { return Ok(None) };
                 let bytes = self.reader.take(size)?;
                 self.sink.bytes(bytes)
             }
-            Form::Records { compact } => {
+            Encoding::Records { compact } => {
                 let Some(size) = self.length(*compact, Reader::i32)? else { return Ok(None) };
                 let from = self.reader.position();
                 self.reader.take(size)?;
                 self.sink.records(from..from + size).map_err(Stop::Foreign)?
             }
-            Form::Tags => {
+            Encoding::Tags => {
                 let mut unknown = Vec::new();
                 self.section(|_, tag, body| {
                     unknown.push((tag, body));
@@ -158,16 +158,16 @@ impl<'d, S: Sink> Decode<'_, 'd, S> {
                 })?;
                 self.sink.tags(&unknown).map_err(Stop::Foreign)?
             }
-            Form::Array { of, compact, smallest } => {
+            Encoding::Array { of, compact, smallest } => {
                 let Some(count) = self.length(*compact, Reader::i32)? else { return Ok(None) };
                 self.array(of, count, *smallest)?
             }
-            Form::Struct(plan) => self.structure(plan)?,
+            Encoding::Struct(plan) => self.structure(plan)?,
         };
         Ok(Some(value))
     }
 
-    fn array(&mut self, of: &Form, count: usize, smallest: usize) -> Walked<S::Value, S> {
+    fn array(&mut self, of: &Encoding, count: usize, smallest: usize) -> Walked<S::Value, S> {
         if count > self.reader.remaining() / smallest {
             let left = self.reader.remaining();
             let message =
@@ -288,28 +288,28 @@ impl<'d, S: Sink> Decode<'_, 'd, S> {
         Ok(())
     }
 
-    fn default(&mut self, form: &Form, initial: &Initial) -> Walked<S::Value, S> {
+    fn default(&mut self, encoding: &Encoding, initial: &Initial) -> Walked<S::Value, S> {
         let sink = &mut *self.sink;
-        Ok(match (initial, form) {
+        Ok(match (initial, encoding) {
             (Initial::Null, _) => sink.null(),
             (Initial::Bool(value), _) => sink.boolean(*value),
             (Initial::Int(value), _) => sink.integer(*value),
             (Initial::Float(value), _) => sink.float(*value),
             (Initial::Text(text), _) => sink.text(text),
             (Initial::Bytes(bytes), _) => sink.bytes(bytes),
-            (Initial::Zero, Form::Bool) => sink.boolean(false),
-            (Initial::Zero, Form::Integer(..)) => sink.integer(0),
-            (Initial::Zero, Form::Float64) => sink.float(0.0),
-            (Initial::Zero, Form::Uuid) => sink.bytes(&[0; 16]),
-            (Initial::Zero, Form::Text { .. }) => sink.text(""),
-            (Initial::Zero, Form::Bytes { .. }) => sink.bytes(&[]),
-            (Initial::Zero, Form::Records { .. }) => sink.records(0..0).map_err(Stop::Foreign)?,
-            (Initial::Zero, Form::Tags) => sink.tags(&[]).map_err(Stop::Foreign)?,
-            (Initial::Zero, Form::Array { .. }) => {
+            (Initial::Zero, Encoding::Bool) => sink.boolean(false),
+            (Initial::Zero, Encoding::Integer(..)) => sink.integer(0),
+            (Initial::Zero, Encoding::Float64) => sink.float(0.0),
+            (Initial::Zero, Encoding::Uuid) => sink.bytes(&[0; 16]),
+            (Initial::Zero, Encoding::Text { .. }) => sink.text(""),
+            (Initial::Zero, Encoding::Bytes { .. }) => sink.bytes(&[]),
+            (Initial::Zero, Encoding::Records { .. }) => sink.records(0..0).map_err(Stop::Foreign)?,
+            (Initial::Zero, Encoding::Tags) => sink.tags(&[]).map_err(Stop::Foreign)?,
+            (Initial::Zero, Encoding::Array { .. }) => {
                 let list = sink.open_list(0);
                 sink.close_list(list)
             }
-            (Initial::Zero, Form::Struct(plan)) => {
+            (Initial::Zero, Encoding::Struct(plan)) => {
                 let mut whole = sink.open();
                 for step in plan.all() {
                     self.set_default(&mut whole, step)?;

@@ -1,11 +1,11 @@
 //! From whatever a [`Source`] holds into bytes.
 
-use super::form::{Form, Plan, Step};
+use super::encoding::{Encoding, Plan, Step};
 use super::table::{LONGEST_TEXT, TAGGED_SLOT};
 use super::write::{bounded, write_integer, write_length, write_null, write_text_length};
 use crate::{Code, Error, Result, Stop, varint};
 
-/// What a source gives when asked for a kind: None if the value is of another kind.
+/// A source's answer for a kind: None if the value is of another kind.
 type Given<T, F> = Result<Option<T>, F>;
 
 /// Gives the values of a message one by one.
@@ -19,7 +19,7 @@ pub trait Source {
     /// Why the source itself may fail.
     type Failure;
 
-    /// Whether it is null.
+    /// Whether the value is null.
     fn is_null(&self, value: &Self::Value) -> bool;
     /// A bool.
     fn boolean(&self, value: &Self::Value) -> Given<bool, Self::Failure>;
@@ -135,22 +135,22 @@ impl<S: Source> Encode<'_, S> {
 
     fn step(&self, out: &mut Parts<S::Lent>, step: &Step, value: &S::Value) -> Walked<(), S> {
         if !self.source.is_null(value) {
-            if step.nullable && matches!(step.form, Form::Struct(_)) {
+            if step.nullable && matches!(step.encoding, Encoding::Struct(_)) {
                 out.bytes.push(1);
             }
-            return self.value(out, &step.form, value);
+            return self.value(out, &step.encoding, value);
         }
         if step.nullable {
-            write_null(&mut out.bytes, &step.form);
+            write_null(&mut out.bytes, &step.encoding);
             return Ok(());
         }
         Err(Error::new(Code::BadValue, "null is not legal here").into())
     }
 
-    fn value(&self, out: &mut Parts<S::Lent>, form: &Form, value: &S::Value) -> Walked<(), S> {
+    fn value(&self, out: &mut Parts<S::Lent>, encoding: &Encoding, value: &S::Value) -> Walked<(), S> {
         let source = self.source;
-        match form {
-            Form::Integer(kind, low, high) => {
+        match encoding {
+            Encoding::Integer(kind, low, high) => {
                 let number = given(source.integer(value), "an integer of at most 64 bits")?;
                 if !(*low..=*high).contains(&number) {
                     return Err(
@@ -159,24 +159,24 @@ impl<S: Source> Encode<'_, S> {
                 }
                 write_integer(&mut out.bytes, *kind, number);
             }
-            Form::Bool => out.bytes.push(u8::from(given(source.boolean(value), "a bool")?)),
-            Form::Float64 => out.bytes.extend(given(source.float(value), "a float")?.to_be_bytes()),
-            Form::Uuid => {
+            Encoding::Bool => out.bytes.push(u8::from(given(source.boolean(value), "a bool")?)),
+            Encoding::Float64 => out.bytes.extend(given(source.float(value), "a float")?.to_be_bytes()),
+            Encoding::Uuid => {
                 let lent = given(source.bytes(value), "16 bytes")?;
                 let uuid: [u8; 16] = given(Ok(lent.as_ref().try_into().ok()), "16 bytes")?;
                 out.bytes.extend(uuid);
             }
-            Form::Text { compact } => {
+            Encoding::Text { compact } => {
                 let text = given(source.text(value), "a string")?;
                 write_text_length(&mut out.bytes, *compact, bounded(text.len(), LONGEST_TEXT)?);
                 out.bytes.extend_from_slice(text.as_bytes());
             }
-            Form::Bytes { compact } => {
+            Encoding::Bytes { compact } => {
                 let lent = given(source.bytes(value), "bytes")?;
                 write_length(&mut out.bytes, *compact, bounded(lent.as_ref().len(), i32::MAX as usize - 1)?);
                 out.bytes.extend_from_slice(lent.as_ref());
             }
-            Form::Records { compact } => {
+            Encoding::Records { compact } => {
                 let buffers = given(source.records(value), "a buffer or a list of buffers")?;
                 let size = buffers.iter().map(|lent| lent.as_ref().len()).sum();
                 write_length(&mut out.bytes, *compact, bounded(size, i32::MAX as usize - 1)?);
@@ -184,14 +184,14 @@ impl<S: Source> Encode<'_, S> {
                     out.lend(lent);
                 }
             }
-            Form::Tags => {
+            Encoding::Tags => {
                 let tags = given(source.tags(value), "a dict of tags")?;
                 write_tags(
                     out,
                     ordered(tags.into_iter().map(|(tag, lent)| (tag, Body::Kept(lent))).collect())?,
                 )?;
             }
-            Form::Array { of, compact, .. } => {
+            Encoding::Array { of, compact, .. } => {
                 let items = given(source.items(value), "a list")?;
                 write_length(&mut out.bytes, *compact, bounded(items.len(), i32::MAX as usize - 1)?);
                 for (at, item) in items.iter().enumerate() {
@@ -203,7 +203,7 @@ impl<S: Source> Encode<'_, S> {
                     written.map_err(|stop: Stop<_>| stop.within(&format!("[{at}]")))?;
                 }
             }
-            Form::Struct(plan) => self.structure(out, plan, value)?,
+            Encoding::Struct(plan) => self.structure(out, plan, value)?,
         }
         Ok(())
     }

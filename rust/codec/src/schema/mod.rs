@@ -5,7 +5,7 @@
 
 mod decode;
 mod encode;
-mod form;
+mod encoding;
 mod plan;
 mod table;
 #[cfg(test)]
@@ -20,7 +20,7 @@ pub use value::{Shape, Value};
 
 use crate::reader::Reader;
 use crate::{Code, Error, Result, Stop};
-use form::Plan;
+use encoding::Plan;
 
 /// A message in all its versions.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Schema {
         Ok(Self { name: name.to_owned(), lowest, plans, names })
     }
 
-    /// What it was called when it was made.
+    /// The name that the schema was made with.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

@@ -1,6 +1,6 @@
 //! Works out, once for each version, what a shape looks like on the wire.
 
-use super::form::{Form, Plan, Step};
+use super::encoding::{Encoding, Plan, Step};
 use super::table::{Field, Initial, Kind};
 use super::write::write_default;
 use crate::{Code, Error, Result};
@@ -18,8 +18,8 @@ pub(super) fn compile(fields: &[Field], version: i16, flexible: bool, slots: &mu
         } else if field.tag.is_some() {
             plan.tagged.push(step);
         } else {
-            let maybe_null = step.nullable && matches!(step.form, Form::Struct(_));
-            plan.smallest += if maybe_null { 1 } else { step.form.smallest() };
+            let maybe_null = step.nullable && matches!(step.encoding, Encoding::Struct(_));
+            plan.smallest += if maybe_null { 1 } else { step.encoding.smallest() };
             plan.steps.push(step);
         }
     }
@@ -33,27 +33,27 @@ fn step(field: &Field, place: usize, version: i16, flexible: bool, slots: &mut u
     *slots += 1;
     let (array, kind) = Kind::parse(&field.kind)?;
     let single = match kind {
-        Kind::Bool => Form::Bool,
-        Kind::Float64 => Form::Float64,
-        Kind::Uuid => Form::Uuid,
-        Kind::Text => Form::Text { compact: flexible },
-        Kind::LegacyText => Form::Text { compact: false },
-        Kind::Bytes => Form::Bytes { compact: flexible },
-        Kind::Records => Form::Records { compact: flexible },
-        Kind::Tags => Form::Tags,
-        Kind::Struct => Form::Struct(compile(&field.fields, version, flexible, slots)?),
+        Kind::Bool => Encoding::Bool,
+        Kind::Float64 => Encoding::Float64,
+        Kind::Uuid => Encoding::Uuid,
+        Kind::Text => Encoding::Text { compact: flexible },
+        Kind::LegacyText => Encoding::Text { compact: false },
+        Kind::Bytes => Encoding::Bytes { compact: flexible },
+        Kind::Records => Encoding::Records { compact: flexible },
+        Kind::Tags => Encoding::Tags,
+        Kind::Struct => Encoding::Struct(compile(&field.fields, version, flexible, slots)?),
         Kind::Int8 | Kind::Int16 | Kind::Uint16 | Kind::Int32 | Kind::Uint32 | Kind::Int64 => {
             let (low, high) = kind.range().unwrap_or_default();
-            Form::Integer(kind, low, high)
+            Encoding::Integer(kind, low, high)
         }
     };
-    let form = if array {
+    let encoding = if array {
         let smallest = single.smallest();
         if smallest == 0 && (field.since..=field.until).contains(&version) {
             // Such an array could announce any number of elements and be believed.
             return Error::fail(Code::BadSchema, format!("its elements take no bytes in version {version}"));
         }
-        Form::Array { of: Box::new(single), compact: flexible, smallest }
+        Encoding::Array { of: Box::new(single), compact: flexible, smallest }
     } else {
         single
     };
@@ -63,13 +63,13 @@ fn step(field: &Field, place: usize, version: i16, flexible: bool, slots: &mut u
         other => other.clone(),
     };
     let mut written = Vec::new();
-    write_default(&mut written, &form, nullable, &initial);
+    write_default(&mut written, &encoding, nullable, &initial);
     Ok(Step {
         slot,
         place,
         name: field.name.as_str().into(),
         tag: field.tag.unwrap_or_default(),
-        form,
+        encoding,
         nullable,
         initial: field.default.clone(),
         written: written.into(),

@@ -25,7 +25,7 @@ const DEEPEST: usize = 16;
 pub struct Field {
     /// Its key in the values.
     pub name: String,
-    /// What it is; the words are listed at [`Kind::parse`].
+    /// The field's kind; the words are listed at [`Kind::parse`].
     pub kind: String,
     /// First version with it.
     pub since: i16,
@@ -60,7 +60,7 @@ pub enum Initial {
     Bytes(Vec<u8>),
 }
 
-/// What a field is made of, without regard to version.
+/// A field's kind, the same in all versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Bool,

@@ -26,7 +26,7 @@ pub enum Value {
 pub struct Shape<'s> {
     /// Its slots' names.
     pub schema: &'s Schema,
-    /// What is decoded, so that records can be taken out of it.
+    /// The bytes being decoded, so that records can be taken out of them.
     pub data: &'s [u8],
 }
 

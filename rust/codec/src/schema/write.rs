@@ -1,6 +1,6 @@
 //! Scalars, lengths and defaults as bytes.
 
-use super::form::Form;
+use super::encoding::Encoding;
 use super::table::{Initial, Kind};
 use crate::{Code, Error, Result, varint};
 
@@ -41,14 +41,14 @@ pub(super) fn write_integer(out: &mut Vec<u8>, kind: Kind, number: i64) {
 }
 
 /// Null, in a field that may be null.
-pub(super) fn write_null(out: &mut Vec<u8>, form: &Form) {
-    match form {
-        Form::Text { compact: false } => out.extend((-1_i16).to_be_bytes()),
-        Form::Struct(_) => out.push(0xff),
-        Form::Text { compact }
-        | Form::Bytes { compact }
-        | Form::Records { compact }
-        | Form::Array { compact, .. } => {
+pub(super) fn write_null(out: &mut Vec<u8>, encoding: &Encoding) {
+    match encoding {
+        Encoding::Text { compact: false } => out.extend((-1_i16).to_be_bytes()),
+        Encoding::Struct(_) => out.push(0xff),
+        Encoding::Text { compact }
+        | Encoding::Bytes { compact }
+        | Encoding::Records { compact }
+        | Encoding::Array { compact, .. } => {
             if *compact {
                 out.push(0);
             } else {
@@ -59,30 +59,32 @@ pub(super) fn write_null(out: &mut Vec<u8>, form: &Form) {
     }
 }
 
-/// What a missing value becomes. The default was checked against its kind with the table.
-pub(super) fn write_default(out: &mut Vec<u8>, form: &Form, nullable: bool, initial: &Initial) {
-    match (form, initial) {
-        (_, Initial::Null) => write_null(out, form),
-        (Form::Bool, initial) => out.push(u8::from(*initial == Initial::Bool(true))),
-        (Form::Integer(kind, ..), Initial::Int(number)) => write_integer(out, *kind, *number),
-        (Form::Integer(kind, ..), _) => write_integer(out, *kind, 0),
-        (Form::Float64, Initial::Float(number)) => out.extend(number.to_be_bytes()),
-        (Form::Float64, _) => out.extend(0_f64.to_be_bytes()),
-        (Form::Uuid, Initial::Bytes(bytes)) => out.extend(bytes),
-        (Form::Uuid, _) => out.extend([0; 16]),
-        (Form::Text { compact }, initial) => {
+/// Write the default in place of a missing value. The default was checked against its kind with the table.
+pub(super) fn write_default(out: &mut Vec<u8>, encoding: &Encoding, nullable: bool, initial: &Initial) {
+    match (encoding, initial) {
+        (_, Initial::Null) => write_null(out, encoding),
+        (Encoding::Bool, initial) => out.push(u8::from(*initial == Initial::Bool(true))),
+        (Encoding::Integer(kind, ..), Initial::Int(number)) => write_integer(out, *kind, *number),
+        (Encoding::Integer(kind, ..), _) => write_integer(out, *kind, 0),
+        (Encoding::Float64, Initial::Float(number)) => out.extend(number.to_be_bytes()),
+        (Encoding::Float64, _) => out.extend(0_f64.to_be_bytes()),
+        (Encoding::Uuid, Initial::Bytes(bytes)) => out.extend(bytes),
+        (Encoding::Uuid, _) => out.extend([0; 16]),
+        (Encoding::Text { compact }, initial) => {
             let text = if let Initial::Text(text) = initial { text.as_str() } else { "" };
             write_text_length(out, *compact, text.len());
             out.extend(text.as_bytes());
         }
-        (Form::Bytes { compact }, initial) => {
+        (Encoding::Bytes { compact }, initial) => {
             let bytes = if let Initial::Bytes(bytes) = initial { bytes.as_slice() } else { &[] };
             write_length(out, *compact, bytes.len());
             out.extend(bytes);
         }
-        (Form::Records { compact } | Form::Array { compact, .. }, _) => write_length(out, *compact, 0),
-        (Form::Tags, _) => out.push(0),
-        (Form::Struct(plan), _) => {
+        (Encoding::Records { compact } | Encoding::Array { compact, .. }, _) => {
+            write_length(out, *compact, 0);
+        }
+        (Encoding::Tags, _) => out.push(0),
+        (Encoding::Struct(plan), _) => {
             if nullable {
                 out.push(1);
             }

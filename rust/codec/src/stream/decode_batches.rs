@@ -7,7 +7,7 @@ use super::range::{Fields, Range};
 use crate::Result;
 use crate::batch::Header;
 
-/// What a reply gave.
+/// The batches decoded from a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DecodedBatches {
     /// Where in the reply the batches lie.
@@ -16,7 +16,7 @@ pub struct DecodedBatches {
     pub next: i64,
     /// Entries used up.
     pub seen: usize,
-    /// Those of them that are no batch.
+    /// The entries that are no batch.
     pub skipped: usize,
 }
 

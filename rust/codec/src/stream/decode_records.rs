@@ -10,7 +10,7 @@ use crate::batch::{Builder, HEADER_SIZE, Origin, record_size};
 use crate::compression::Compression;
 use crate::varint::size_i32;
 
-/// What a reply gave.
+/// The records decoded from a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DecodedRecords {
     /// Version 2 batches, one behind the other.
@@ -19,7 +19,7 @@ pub struct DecodedRecords {
     pub next: i64,
     /// Entries used up.
     pub seen: usize,
-    /// Those of them whose ids are no offsets.
+    /// The entries whose ids are no offsets.
     pub skipped: usize,
 }
 
@@ -29,7 +29,7 @@ pub struct DecodedRecords {
 /// not fit into the one before. `BAD_RESP` for anything that is not an array of entries with rising ids, `OUT_OF_RANGE`
 /// for more than 62 `bits`, `OVERSIZE` for a record or a batch beyond 2 GiB.
 ///
-/// What is not of our making is never an error: an entry whose id is no offset is skipped; without a decimal `timestamp`
+/// Other programs' entries are never an error: an entry whose id is no offset is skipped; without a decimal `timestamp`
 /// the id's time counts; a JSON object in `headers` becomes headers; and any other field becomes a header of its name.
 pub fn decode_records(
     reply: &[u8],

@@ -31,7 +31,7 @@ pub(super) struct Id {
 }
 
 impl Id {
-    /// Of offsets with this many bits of sequence, fewer than 63.
+    /// For offsets with this many bits of sequence, fewer than 63.
     pub(super) fn new(bits: u32) -> Self {
         Self { bits, mask: (1 << bits) - 1, ms: 0, text: [0; 2 * DIGITS + 1], dash: 0 }
     }

@@ -130,7 +130,7 @@ impl<'a> Cursor<'a> {
         Some(())
     }
 
-    /// What stands between the quotes of a string, and whether there are escapes in it.
+    /// The bytes between the quotes of a string, and whether there are escapes in them.
     fn string(&mut self) -> Option<(&'a [u8], bool)> {
         self.word(b"\"")?;
         let (from, mut escaped) = (self.at, false);

@@ -5,7 +5,7 @@ use memchr::{memchr, memrchr};
 /// The longest name of a topic, by Kafka's rule.
 const LONGEST: usize = 249;
 
-/// What a PRODUCE line asks for. Keys and values are what stood in the line.
+/// The arguments of a PRODUCE line. Keys and values are as they stood in the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Produce<'d> {
     /// A legal name.

@@ -5,7 +5,7 @@ use memchr::memchr;
 /// Bytes of PRODUCE lines that are given together at most; a line that is longer comes alone.
 pub const RUN: usize = 64 * 1024;
 
-/// What is given in place of a line that is too long; nothing comes after it.
+/// Given in place of a line that is too long; nothing comes after it.
 pub const OVER: &[u8] = b"\n";
 
 /// Cuts a stream into lines, and PRODUCE lines that follow each other into runs.

@@ -6,7 +6,7 @@ use super::encoding::{Counter, Encoding};
 use crate::batch::{Header, Record, each_record, whole};
 use crate::{Code, Error, Result};
 
-/// What an answer may hold, and what its making may take.
+/// The limits of an answer, and of the work to make it.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Messages.
@@ -19,7 +19,7 @@ pub struct Limits {
     pub decompressed: usize,
 }
 
-/// What was written.
+/// The answer written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     /// Messages.

@@ -19,7 +19,7 @@ const PREFIX: usize = 5;
 /// Bytes of memory for a batch's records at first, at most.
 const ROOM: usize = 64 * 1024;
 
-/// What has to be known of a topic before records are made into batches.
+/// The topic's settings that making records into batches needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TopicPlan {
     /// How many partitions it has; 0: nothing can be appended.
@@ -41,7 +41,7 @@ pub struct Built {
     pub batch: Vec<u8>,
 }
 
-/// What became of a batch: an error as `code|message`, or its first offset and the high watermark.
+/// The outcome of a batch: an error as `code|message`, or its first offset and the high watermark.
 pub type Outcome<'o> = std::result::Result<(i64, i64), &'o str>;
 
 /// The lines of a run, each read.

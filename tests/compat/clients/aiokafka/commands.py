@@ -1,4 +1,4 @@
-"""What aiokafka does when asked."""
+"""The driver's commands, carried out by aiokafka."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

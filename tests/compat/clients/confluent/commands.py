@@ -1,4 +1,4 @@
-"""What confluent-kafka does when asked."""
+"""The driver's commands, carried out by confluent-kafka."""
 
 import time
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from compat.clients.lines import PATIENCE, Refused, pack, pack_headers, unpack, unpack_headers
+from compat.clients.lines import PATIENCE, CommandFailed, pack, pack_headers, unpack, unpack_headers
 
 _STATES = {
     ConsumerGroupState.STABLE: "Stable",
@@ -69,7 +69,7 @@ class Client:
             )
         if producer.flush(PATIENCE):
             producer.purge()
-            raise Refused("not sent in time")
+            raise CommandFailed("not sent in time")
         if failures:
             raise KafkaException(failures[0])
         return {"count": len(records)}
@@ -180,7 +180,7 @@ def _read(consumer: Consumer, count: int) -> list[Any]:
     until = time.monotonic() + PATIENCE
     while len(messages) < count:
         if time.monotonic() > until:
-            raise Refused(f"{len(messages)} of {count} records came")
+            raise CommandFailed(f"{len(messages)} of {count} records came")
         for message in consumer.consume(count - len(messages), timeout=0.5):
             if message.error() is not None:
                 raise KafkaException(message.error())

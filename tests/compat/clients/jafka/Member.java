@@ -11,18 +11,25 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 
-/** `consume ZOOKEEPER GROUP TOPIC` prints what it gets; `produce BROKERS CODEC TOPIC TEXT...` sends one set. */
+/**
+ * `consume ZOOKEEPER GROUP TOPIC [ID]` prints what it gets, as the member GROUP_ID; `produce BROKERS CODEC TOPIC TEXT...`
+ * sends one set.
+ */
 final class Member {
     public static void main(String[] given) throws Exception {
         if (given[0].equals("consume")) {
-            consume(given[1], given[2], given[3]);
+            consume(given[1], given[2], given[3], given.length > 4 ? given[4] : null);
         } else {
             produce(given[1], given[2], given[3], List.of(given).subList(4, given.length));
         }
     }
 
-    private static void consume(String zookeeper, String group, String topic) throws Exception {
+    private static void consume(String zookeeper, String group, String topic, String id) throws Exception {
         Properties settings = new Properties();
+        if (id != null) {
+            settings.put("consumerid", id);
+        }
+        settings.put("rebalance.retries.max", "100"); // on a busy machine others take long to let go
         settings.put("zk.connect", zookeeper);
         settings.put("groupid", group);
         settings.put("zk.sessiontimeout.ms", "3000");

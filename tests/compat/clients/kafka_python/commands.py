@@ -1,4 +1,4 @@
-"""What kafka-python does when asked."""
+"""The driver's commands, carried out by kafka-python."""
 
 import time
 from typing import Any
@@ -9,7 +9,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import for_code
 
 from compat.clients.kafka_python.member import poll
-from compat.clients.lines import PATIENCE, Refused, pack, pack_headers, unpack, unpack_headers
+from compat.clients.lines import PATIENCE, CommandFailed, pack, pack_headers, unpack, unpack_headers
 
 
 class Client:
@@ -80,7 +80,7 @@ class Client:
         until = time.monotonic() + PATIENCE
         while len(messages) < count:
             if time.monotonic() > until:
-                raise Refused(f"{len(messages)} of {count} records came")
+                raise CommandFailed(f"{len(messages)} of {count} records came")
             messages += poll(self.reader, count - len(messages)).get(place, [])
         return messages
 
@@ -132,13 +132,13 @@ class Client:
     def describe_group(self, group: str) -> dict[str, Any]:
         found = self.admin.describe_groups([group])[group]
         if found["error"]:
-            raise Refused(found["error"])
+            raise CommandFailed(found["error"])
         return {"state": found["group_state"], "members": len(found["members"])}
 
     def delete_group(self, group: str) -> dict[str, Any]:
         said = self.admin.delete_groups([group])[group]
         if said != "OK":
-            raise Refused(said)
+            raise CommandFailed(said)
         return {}
 
     def create_topic(self, topic: str, partitions: int, configs: dict[str, str]) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class Client:
     def alter_topic(self, topic: str, configs: dict[str, str]) -> dict[str, Any]:
         said = self.admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, configs=configs)])
         if said["topic"][topic] != "OK":
-            raise Refused(said["topic"][topic])
+            raise CommandFailed(said["topic"][topic])
         return {}
 
     def topic(self, topic: str, config: str) -> dict[str, Any]:

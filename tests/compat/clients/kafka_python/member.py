@@ -9,7 +9,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from kafka.errors import BrokerResponseError, KafkaError, RetriableError
+from kafka.errors import BrokerResponseError, KafkaError, RetriableError, UnknownBrokerIdError
 
 from compat.clients.lines import Options, Running, Unsupported, tell
 
@@ -42,10 +42,14 @@ def describe_error(error: Exception) -> str:
 
 
 def poll(consumer: KafkaConsumer, count: int) -> dict[TopicPartition, list[Any]]:
-    """Some of the next `count` records. The client's own poll raises while no broker can be asked for metadata."""
+    """Some of the next `count` records. The client's own poll raises while no broker can be asked for metadata.
+
+    It also raises UnknownBrokerIdError (3.0.12) if metadata without a broker arrives between the choice of that broker
+    for ListOffsets and the request; its next poll asks the new leader.
+    """
     try:
         found: dict[TopicPartition, list[Any]] = consumer.poll(timeout_ms=200, max_records=count)
-    except RetriableError as error:
+    except (RetriableError, UnknownBrokerIdError) as error:
         print(repr(error), file=sys.stderr, flush=True)
         time.sleep(0.1)
         return {}

@@ -1,4 +1,4 @@
-"""What kcat does when asked. Keys and values are text between separators, headers are the same for a whole run."""
+"""The driver's commands, carried out by kcat. Keys and values are text between separators; a run shares its headers."""
 
 import json
 import re
@@ -7,7 +7,7 @@ import tempfile
 from itertools import groupby
 from typing import Any
 
-from compat.clients.lines import PATIENCE, Refused, Unsupported, pack, unpack
+from compat.clients.lines import PATIENCE, CommandFailed, Unsupported, pack, unpack
 
 _RECORD, _KEY = "\x1e", "\x1f"  # separators that are in no text
 
@@ -23,14 +23,14 @@ class Client:
             file.seek(0)
             done = subprocess.run(command, stdin=file, capture_output=True, timeout=PATIENCE)
         if done.returncode:
-            raise Refused(done.stderr.decode())
+            raise CommandFailed(done.stderr.decode())
         return done.stdout
 
     def describe(self) -> dict[str, Any]:
         said = subprocess.run(["kcat", "-V"], check=True, capture_output=True, text=True).stdout
         found = re.search(r"Version (\S+) .*librdkafka (\S+)", said)
         if found is None:
-            raise Refused(said)
+            raise CommandFailed(said)
         return {"client": "kcat", "version": f"{found[1]} (librdkafka {found[2]})"}
 
     def produce(
@@ -64,7 +64,7 @@ class Client:
 
 
 def _shape(record: dict[str, Any]) -> tuple[bool, bool, list[list[str | None]]]:
-    """What all records of one run have in common."""
+    """The options that all records of one run share."""
     return record["key"] is None, record["value"] is None, record["headers"]
 
 

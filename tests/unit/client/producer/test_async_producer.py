@@ -23,6 +23,8 @@ from korvet_fast.client.producer import (
     ProducerClosed,
     RowsFailed,
 )
+from korvet_fast.client.producer.partition_producer import PartitionProducer
+from korvet_fast.client.producer.record_batch import ProducerBatch
 from korvet_fast.endpoint import read_bootstrap
 from redis_server import free_port
 
@@ -347,3 +349,36 @@ def test_the_blocking_producer_ends_without_a_broker(run: Run, nowhere: str) -> 
     with pytest.raises(ProducerClosed):
         result.result()
     p.close()
+
+
+def test_an_address_may_be_written_as_the_broker_writes_it(run: Run, broker: BrokerProcess, topic: str) -> None:
+    async def work() -> None:
+        async with AsyncProducer(f"kafka://{broker.bootstrap}, {broker.bootstrap}") as p:
+            assert (await p.send(topic, b"x")).offset == 0
+
+    run(work)
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_batch_has_no_more_messages_than_it_may(
+    run: Run, broker: BrokerProcess, topic: str, keyed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+    take = PartitionProducer.take
+
+    def counted(partition: PartitionProducer) -> ProducerBatch:
+        batch = take(partition)
+        counts.append(batch.count)
+        return batch
+
+    monkeypatch.setattr(PartitionProducer, "take", counted)
+
+    async def work() -> None:
+        async with AsyncProducer(broker.bootstrap, batch_num_messages=3) as p:
+            for n in range(20):
+                p.send(topic, b"%d" % n, key=b"%d" % n if keyed else None)
+            await p.send_many(topic, [b"k"] * 10 if keyed else None, [b"row"] * 10)
+
+    run(work)
+    assert sum(counts) == 30
+    assert max(counts) == 3

@@ -1,15 +1,24 @@
 """Single behaviours of the producer's stages, each in the shortest history that shows it."""
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from korvet_fast._native import ColumnRows
 from korvet_fast.client.producer.broker_producer import Connect
+from korvet_fast.client.producer.hashing import murmur2_hash
 from korvet_fast.client.producer.memory_budget import MemoryBudget
-from korvet_fast.client.producer.message import BufferFull, DeliveryFailed, Outcome, QueuedRecords, encoded_size
+from korvet_fast.client.producer.message import (
+    BufferFull,
+    DeliveryFailed,
+    Message,
+    Outcome,
+    QueuedRecords,
+    encoded_size,
+)
 from korvet_fast.client.producer.record_batch import encode
-from korvet_fast.client.producer.rows import Column, Rows
+from korvet_fast.client.producer.rows import Column, QueuedRows
 from producer_cluster import SimulatedCluster
 from producer_invariants import check
 from producer_world import Fault, ProducerWorld
@@ -143,12 +152,12 @@ def test_rows_that_are_too_large_together_are_halved_too() -> None:
     column = Column("t", 50)
     values = [b"row %d" % row for row in range(50)]
     (run,) = ColumnRows(None, values).runs(None, 1 << 20, 100)
-    rows = Rows(column, run, "t", 0, 1)
-    world.pipeline.dispatcher.offer(rows, world.now, wait=False)
+    rows = QueuedRows(column, run, "t", 0, 1)
+    world.pipeline.dispatcher.enqueue(rows, world.now, wait=False)
     world.pump()
     world.run_until_ended(LONG)
     for each in world.ended[1:]:
-        assert isinstance(each, Rows)
+        assert isinstance(each, QueuedRows)
         column.end(each.rows, each)
     assert column.result().offsets == list(range(1, 51))
     assert world.log("t", 0)[1:] == values
@@ -264,3 +273,32 @@ def test_a_topic_that_is_not_allowed_fails_at_once() -> None:
     assert refused.outcome is Outcome.NOT_WRITTEN
     assert "secret" in str(refused.error)
     assert "secret" not in world.pipeline.dispatcher.topics
+
+
+@pytest.mark.parametrize("keyed", [False, True], ids=["partitions are named", "keys"])
+def test_a_broker_that_stands_still_costs_the_others_less_than_a_tenth(keyed: bool) -> None:
+    """P11: everybody sends as much as there is memory for, for ten seconds of the virtual clock."""
+    still, moving = _deliver(keyed, stalled=True), _deliver(keyed, stalled=False)
+    assert still[0] < moving[0] / 10, "it does stand still"
+    for index in (1, 2):
+        assert still[index] > 0.9 * moving[index] > 1000
+
+
+def _deliver(keyed: bool, stalled: bool) -> list[int]:
+    """Messages stored of each partition; that of the first broker takes requests, and may answer none."""
+    world = ProducerWorld(buffer_memory=400_000, max_request_size=10_000, batch_size=5_000, partitioner="murmur2")
+    keys = [next(k for n in range(99) if murmur2_hash(k := b"%d" % n, 3) == index) for index in range(3)]
+    for index in range(3):
+        world.send(partition=index)
+    world.run(1)
+    if stalled:
+        world.down.add(0)
+    for _ in range(1000):
+        for index in range(3):
+            for _ in range(10):
+                message = Message("t", b"%d-%d" % (index, len(world.sent)), keys[index] if keyed else None)
+                with suppress(BufferFull):
+                    named = message if keyed else message._replace(partition=index)
+                    world.sent.append(world.messages.send(named, world.now, wait=False))
+        world.run(0.01)
+    return [len(world.log("t", index)) for index in range(3)]

@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 
-from korvet_fast.client.producer.config import SETTINGS, read_config
+from korvet_fast.client.producer.config import read_config
+from korvet_fast.client.producer.settings import SETTINGS
 from korvet_fast.errors import SettingError
 
 SAMPLES: dict[str, Any] = {
     "acks": 1, "idempotent": False, "in_flight": 2, "compression": "lz4", "batch_bytes": 99, "batch_messages": 7,
     "flush_bytes": 50, "flush_messages": 3, "message_bytes": 2000, "memory": 1 << 24, "retries": 4,
     "partitioner": "crc32", "ignore_keys": True, "adaptive": False, "return_successes": True, "return_errors": False,
-    "on_failure": "stop", "answer_bytes": 5000, "interceptors": [],
+    "on_failure": "stop", "answer_bytes": 5000, "interceptors": [], "transactional_id": "billing",
 }  # fmt: skip
 NEEDED = {"flush_bytes": {"linger_ms": 5}, "flush_messages": {"linger_ms": 5}, "acks": {}}
 

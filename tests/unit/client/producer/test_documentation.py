@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from korvet_fast.client.producer.config import SETTINGS
+from korvet_fast.client.producer.settings import SETTINGS
 
 ROOT = Path(__file__).parents[4]
 TEXT = (ROOT / "docs/producer.md").read_text()

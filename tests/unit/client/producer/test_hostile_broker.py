@@ -112,6 +112,7 @@ LIES: dict[str, Lie] = {
 FAST = {
     "retry_backoff_ms": 1, "retry_backoff_max_ms": 5, "request_timeout_ms": 100, "delivery_timeout_ms": 300,
 }  # fmt: skip
+PATIENT = {"request_timeout_ms": 60_000, "delivery_timeout_ms": 120_000}  # for whoever is answered
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -126,7 +127,8 @@ def test_a_lie_ends_in_the_truth(run: Run, stage: str, lie: str) -> None:
                 place = await p.send("t", b"x")
             except DeliveryFailed as error:
                 assert error.outcome is Outcome.UNKNOWN or not broker.produced
-                assert error.outcome is Outcome.NOT_WRITTEN or stage == "produce"
+                # What is true twice over is believed: on a busy machine the time may be over behind it.
+                assert error.outcome is Outcome.NOT_WRITTEN or stage == "produce" or lie == "twice"
             else:
                 assert lie == "twice", "the answer itself was true"
                 assert place.offset == 5
@@ -142,9 +144,10 @@ def test_a_lie_ends_in_the_truth(run: Run, stage: str, lie: str) -> None:
 def test_a_row_that_lies(run: Run, row: dict[str, Any]) -> None:
     broker = LyingBroker()
     broker.row = row
+    settings = FAST if "index" in row else FAST | PATIENT
 
     async def work() -> None:
-        async with broker.run() as address, AsyncProducer(address, **FAST) as p:
+        async with broker.run() as address, AsyncProducer(address, **settings) as p:
             try:
                 place = await p.send("t", b"x")
             except DeliveryFailed as error:

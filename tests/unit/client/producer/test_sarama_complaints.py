@@ -1,4 +1,4 @@
-"""What users of Sarama's AsyncProducer complained of: each complaint is a history in which ours keeps its promise.
+"""Complaints about Sarama's AsyncProducer: each complaint is a history in which ours keeps its promise.
 
 The numbers are those of issues and pull requests at https://github.com/IBM/sarama.
 """

@@ -15,7 +15,7 @@ def prefixed(frame: bytes) -> bytes:
 
 
 def feed(reader: FrameReader, data: bytes, most: int, room: int = 64) -> list[bytes]:
-    """What comes out of the stream when the system gives `most` bytes at a time."""
+    """The frames of the stream when the system gives `most` bytes at a time."""
     frames = []
     at = 0
     while True:

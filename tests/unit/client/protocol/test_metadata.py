@@ -1,4 +1,4 @@
-"""What a client keeps of Metadata answers: leaders with their epochs, the controller, and errors of topics."""
+"""A client's metadata, from Metadata answers: leaders with their epochs, the controller, and errors of topics."""
 
 from typing import Any
 

@@ -13,6 +13,7 @@ from kafka_server import METADATA, kafka_server, run
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.cluster.leader_directory import PREFIX as LEADERS
+from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.endpoint import Address
 from korvet_fast.errors import KorvetError
 from korvet_fast.wire.kafka.dialect import KafkaDialect
@@ -301,6 +302,36 @@ def test_what_is_seen_while_something_else_is_followed_is_followed_too() -> None
     over(body)
 
 
+def test_finding_3_5_the_store_is_asked_once_for_all_unknown_topics_of_a_request() -> None:
+    """Asked for each of 20,000, it answered for half a minute, while the request held memory that others waited for."""
+
+    async def body(server: Server, first: One) -> None:
+        async with start(server, 9002) as second:
+            await first.broker.topics.create("theirs", 1, DENSE)
+            store, looks = second.broker._store, 0
+            known = store.version
+
+            async def version(prefix: str) -> int:
+                nonlocal looks
+                looks += prefix == "topics/"
+                return await known(prefix)
+
+            store.version = version  # type: ignore[method-assign]
+            topics = [{"name": f"unknown-{number}"} for number in range(500)] + [{"name": "theirs"}]
+            values = {"topics": topics, "allow_auto_topic_creation": False}
+            header = {"api_key": METADATA, "api_version": 9, "correlation_id": 1, "client_id": "c"}
+            frame = CATALOG[METADATA].request.encode(header | values, 9)
+            with FairExecutor(1, "test") as workers:
+                session = KafkaDialect(second.broker, 0, workers).session("test")
+                reply = b"".join(await session.handle(bytearray(frame)))
+            answer = CATALOG[METADATA].response.decode(bytearray(reply[4:]), 9, 1000)
+            codes = [row["error_code"] for row in answer["topics"]]
+            assert codes == [CODES["UNKNOWN_TOPIC_OR_PARTITION"]] * 500 + [0]
+            assert looks <= 2  # its own, and perhaps one of those that run by themselves
+
+    over(body)
+
+
 def test_clients_are_told_of_no_leader_that_their_listener_does_not_reach(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with kafka_server(tmp_path) as server:
@@ -345,3 +376,49 @@ def test_looks_that_come_faster_than_they_are_followed_hold_nothing_up() -> None
             await one.broker.close()
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("second_is_first", [False, True])
+def test_nobody_takes_over_from_a_broker_that_an_emptied_registry_forgot(second_is_first: bool) -> None:
+    """Only that broker knows which offsets it has acknowledged: who is back first would give them out again."""
+
+    async def body(server: Server, first: One) -> None:
+        async with start(server, 9002) as second:
+            await first.refresh()
+            await second.refresh()
+            before = [first.leads, second.leads]
+            for one in (first, second):
+                for index in one.leads:
+                    assert await send(one.broker.partition("t", index), b"known to its leader only") == 1
+            quick, slow = (second, first) if second_is_first else (first, second)
+            server.streams.clear()
+            server.keys = {}
+            for one in (quick, slow):
+                server.stores[[first, second].index(one)].change_history("the server was emptied")
+                for _ in range(3):
+                    await one.refresh()
+                for index in one.leads:
+                    assert await send(one.broker.partition("t", index), b"new") == 2
+            await quick.refresh()
+            assert (first.broker.node_id, second.broker.node_id) == (1, 2)
+            assert [first.leads, second.leads] == before
+
+    over(body)
+
+
+def test_a_broker_that_does_not_come_back_to_an_emptied_registry_is_dead_after_a_lease() -> None:
+    async def body(server: Server, first: One) -> None:
+        async with start(server, 9002) as second:
+            await first.refresh()
+            assert second.leads
+            server.streams.clear()
+            server.keys = {}
+            server.stores[0].change_history("the server was emptied")
+            for _ in range(3):
+                await first.refresh()
+            assert len(first.leads) == PARTITIONS - len(second.leads)
+            first.broker.clock.seconds += first.broker.cluster.lease  # type: ignore[attr-defined]
+            await first.refresh()
+            assert len(first.leads) == PARTITIONS
+
+    over(body)

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from core_world import SharedWorld, read_all, run_shared, send
+from group_broker import until
+from korvet_fast.store.types import LeadershipGrant
 from shared_store import Server
 
 DENSE = {"storage_layout": "batches"}
@@ -60,6 +62,37 @@ def test_an_empty_server_is_told_again_and_offsets_go_on(caplog: pytest.LogCaptu
 
     over(body)
     assert "topic t: the store had forgotten it" in caplog.text
+
+
+@pytest.mark.parametrize("read", ["version", "scan"])
+def test_topics_that_are_read_while_the_history_breaks_are_not_taken_for_deleted(
+    read: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read that was under way is answered by the server that has nothing."""
+
+    async def body(world: SharedWorld) -> None:
+        topic, topics = world.broker.topics.get("t"), world.broker.topics
+        assert topic is not None
+        await send(world.partition, b"a")
+        await topics.alter(topic, {"retention.ms": "5"})  # there is something to be read
+        original = getattr(world.store, read)
+
+        async def break_first(prefix: str) -> object:
+            monkeypatch.setattr(world.store, read, original)
+            world.server.streams.clear()
+            world.server.keys = {}
+            world.server.changes["topics/"] += 1
+            world.server.change_history("the server came back with another history")
+            return await original(prefix)
+
+        monkeypatch.setattr(world.store, read, break_first)
+        world.server.changes["topics/"] += 1
+        await topics.refresh()
+        await become_leader(world)
+        assert topics.get("t") is topic
+        assert await send(world.partition, b"b") == 1
+
+    over(body)
 
 
 def test_an_older_registry_does_not_take_changes_back() -> None:
@@ -127,5 +160,92 @@ def test_a_topic_is_deleted_while_the_history_breaks(turns: int) -> None:
         assert world.broker.recovery_queue.gate is not None
         await asyncio.wait_for(world.broker.recovery_queue.gate, 120)
         assert "t:0" not in world.server.streams
+
+    over(body)
+
+
+def test_brokers_that_tell_an_empty_server_of_a_topic_at_once_all_keep_it() -> None:
+    """Each of them finds it empty, and one is faster: for the other one the topic is not deleted."""
+
+    async def body(world: SharedWorld) -> None:
+        async with run_shared(world.server, "node.id=7") as other:
+            both = [each.broker.topics for each in (world, other)]
+            before = [topics.get("t") for topics in both]
+            assert None not in before
+            world.server.keys = {}
+            world.server.change_history("the server came back with another history")
+            await asyncio.gather(*(topics.refresh() for topics in both))
+            assert [topics.get("t") for topics in both] == before
+
+    over(body)
+
+
+def test_producer_ids_that_are_taken_while_the_history_breaks_are_not_given_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def body(world: SharedWorld) -> None:
+        async with run_shared(world.server, "node.id=7") as other:
+            known = [await other.broker.new_producer() for _ in range(3)]
+            original = world.store.load
+
+            async def break_first(key: str) -> bytes | None:
+                found = await original(key)
+                if key == "producers":
+                    monkeypatch.setattr(world.store, "load", original)
+                    world.server.keys = {}
+                    world.server.change_history("the server came back with another history")
+                return found
+
+            monkeypatch.setattr(world.store, "load", break_first)
+            assert await world.broker.new_producer() not in known
+
+    over(body)
+
+
+@pytest.mark.parametrize("turns", range(24))
+def test_a_loss_is_told_once_wherever_a_look_at_the_brokers_meets_the_break(turns: int) -> None:
+    """The look may find the broker's record gone before, while, or after it tells the server again what is lost."""
+
+    async def body(world: SharedWorld) -> None:
+        await send(world.partition, b"a", b"b")
+        epoch = world.partition.leadership.epoch
+        looking = asyncio.create_task(world.broker.cluster.poll())
+        await asyncio.sleep(0)
+        world.server.streams.clear()
+        world.server.keys = {}
+        world.server.change_history("the server came back with another history")
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await world.broker.cluster.poll()
+        await looking
+        await become_leader(world)
+        assert await send(world.partition, b"c") == 2
+        assert [(loss.first, loss.end) for loss in world.broker.losses] == [(0, 2)]
+        assert world.partition.leadership.epoch == epoch + 1000
+
+    over(body)
+
+
+def test_a_log_that_is_acquired_while_the_history_breaks_is_acquired_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old server granted it: nobody has to append before the loss is told."""
+
+    async def body(world: SharedWorld) -> None:
+        await send(world.partition, b"a", b"b")
+        await world.broker.topics.save()  # so that nothing has to be read
+        world.partition.leader.resign("for a moment")
+        original = world.store.acquire
+
+        async def break_after(*args: Any, **options: Any) -> LeadershipGrant:
+            granted = await original(*args, **options)
+            monkeypatch.setattr(world.store, "acquire", original)
+            world.server.streams.clear()
+            world.server.change_history("an older replica took over")
+            return granted
+
+        monkeypatch.setattr(world.store, "acquire", break_after)
+        await world.partition.leader.become_leader()
+        await until(lambda: world.partition.leadership.refusal is None)
+        assert [(loss.first, loss.end) for loss in world.broker.losses] == [(0, 2)]
+        assert await send(world.partition, b"c") == 2
 
     over(body)

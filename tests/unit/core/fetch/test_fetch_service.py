@@ -98,3 +98,19 @@ def test_a_long_poll_ends_with_an_append_or_when_its_connection_goes(tmp_path: P
             assert values_of(await fetch_one(session, "t", (1, 1, MIB, -1), MIB, 1, LONG)) == []  # nobody waits now
 
     asyncio.run(scenario())
+
+
+def test_a_long_poll_waits_on_while_its_log_is_closed_as_nobody_uses_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with open_session(tmp_path) as (world, session):
+            partition = world.broker.partition("t", 0)
+            waiting = asyncio.create_task(fetch_one(session, "t", (0, 3, MIB, -1), MIB, 1, LONG))
+            while not session.delayed:
+                await asyncio.sleep(0)
+            for _ in range(2):
+                await world.store.close_idle()
+            assert world.store.store._logs["t:0"].is_closed
+            assert put_values(partition, b"x") == 3
+            assert values_of(await waiting) == [b"x"]
+
+    asyncio.run(scenario())

@@ -122,7 +122,7 @@ def test_a_program_that_stood_still_does_not_expire_its_members(
             loop = asyncio.get_running_loop()
             skipped = 0.0
             groups.clock.monotonic = lambda: loop.time() + skipped  # type: ignore[method-assign]
-            joined = await groups.join(session_timeout=0.2)
+            joined = await groups.join(session_timeout=20.0)
             skipped = 50.0
             (runtime,) = groups.coordinator.partitions.runtimes
             runtime.wake(50.0)

@@ -138,6 +138,29 @@ def test_commits_expire_when_their_group_was_empty_for_long(tmp_path: Path) -> N
     asyncio.run(run())
 
 
+def test_others_have_their_turn_while_many_groups_expire_and_one_made_anew_meanwhile_stays(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with run_groups(tmp_path) as groups:
+            runtimes = groups.coordinator.partitions.runtimes
+            names = [f"group {number}" for number in range(20_000)]
+            for name in names:
+                runtimes.create(name)  # nothing of it is stored, so nothing of the work waits for the store
+            turns, expiring = 0, asyncio.create_task(groups.coordinator.offsets.expire())
+            while runtimes.get(names[0]) is not None:
+                await asyncio.sleep(0)
+            last = runtimes.get(names[-1])
+            assert last is not None
+            runtimes.forget(last)
+            anew = runtimes.create(names[-1])
+            while not expiring.done():
+                await asyncio.sleep(0)
+                turns += 1
+            assert turns > 4
+            assert list(runtimes) == [anew]
+
+    asyncio.run(run())
+
+
 def test_commits_of_nobody_expire_each_in_its_time(tmp_path: Path) -> None:
     async def run() -> None:
         async with run_groups(tmp_path, "offsets.retention.minutes=10") as groups:

@@ -46,7 +46,7 @@ async def refresh(*worlds: SharedWorld) -> None:
 
 
 async def seize(world: SharedWorld) -> None:
-    """It takes over what falls to it from brokers that do not release it, as long as they may take."""
+    """The broker takes over partitions that others do not release, after the time that they may take."""
     world.clock.seconds += world.broker.cluster.lease
     await refresh(world)
 

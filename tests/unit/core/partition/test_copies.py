@@ -30,7 +30,7 @@ def lack(world: SharedWorld, lacking: bool) -> None:
 
 
 async def poll(world: SharedWorld) -> None:
-    """What runs by itself every second, some times."""
+    """The broker's work of every second, some times."""
     for _ in range(3):
         await world.broker._retry_failed()
 
@@ -51,7 +51,7 @@ def test_what_has_too_few_copies_is_not_shown_and_no_reason_to_take_the_log_over
         assert answered == ("NOT_ENOUGH_REPLICAS_AFTER_APPEND" if acks == -1 else first + 1)
         await poll(world)
         with pytest.raises(KorvetError, match="NOT_ENOUGH_REPLICAS: there are no replicas"):
-            put(partition, make_batch(), 1)
+            put(partition, make_batch(), -1)
         assert partition.high_watermark.offset == first + 1
         assert await read_all(partition, first) == [b"a"]
         lack(world, False)
@@ -62,6 +62,45 @@ def test_what_has_too_few_copies_is_not_shown_and_no_reason_to_take_the_log_over
 
     over(body, min_insync_replicas="2", **configs)
     assert caplog.text.count("there are no replicas") < 4
+
+
+@pytest.mark.parametrize("configs", [DENSE, {"storage_layout": "entries"}])
+@pytest.mark.parametrize("known", [True, False])
+def test_acks_1_asks_for_no_copies_and_goes_on_where_they_are_missing(configs: dict[str, str], known: bool) -> None:
+    """By Kafka, min.insync.replicas is a matter of acks=all only. `known`: the store sees that replicas are missing."""
+
+    async def body(world: SharedWorld) -> None:
+        partition = world.partition
+        first = await send(partition, b"a")
+        epoch = partition.leadership.epoch
+        lack(world, True)
+        world.store.refuses = None
+        failed = put(partition, make_batch([b"b"], producer=(7, 0, 0)), -1)
+        assert await outcome(partition, failed) == "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+        lack(world, True)
+        world.store.refuses = world.store.refuses if known else None
+        offsets = []
+        for number in range(1, 6):
+            again = make_batch([b"%d" % number], producer=(7, 0, number))
+            offsets.append(await settle(put(partition, again, number % 2)))
+            assert await settle(put(partition, make_batch([b"%d" % number], producer=(7, 0, number)), 1)) == offsets[-1]
+            with pytest.raises(KorvetError, match="NOT_ENOUGH_REPLICAS:"):
+                put(partition, make_batch([b"b"], producer=(7, 0, 0)), -1)
+            await poll(world)
+        assert offsets == sorted(set(offsets))
+        assert partition.high_watermark.offset == first + 1
+        held = hold(world, b"on its way", acks=1)
+        lack(world, False)
+        recovering = asyncio.create_task(poll(world))
+        await asyncio.sleep(0)
+        await deliver(world)
+        assert [await outcome(partition, one) for one in held] == [held[0].base_offset]
+        await recovering
+        assert await read_all(partition, first) == [b"a", b"b", b"1", b"2", b"3", b"4", b"5", b"on its way"]
+        assert await send(partition, b"c") == held[0].base_offset + 1
+        assert partition.leadership.epoch == epoch
+
+    over(body, min_insync_replicas="2", **configs)
 
 
 def test_a_new_history_without_replicas_is_taken_over_once_and_shown_when_they_are_back() -> None:
@@ -83,7 +122,7 @@ def test_a_new_history_without_replicas_is_taken_over_once_and_shown_when_they_a
         assert (partition.high_watermark.offset, partition.log.end) == (1, 2)
         assert partition.find_epoch_end(epoch) == (epoch, 2)
         with pytest.raises(KorvetError, match="NOT_ENOUGH_REPLICAS: there are no replicas"):
-            put(partition, make_batch(), 1)
+            put(partition, make_batch(), -1)
         lack(world, False)
         await poll(world)
         assert await read_all(partition) == [b"a", b"b"]

@@ -51,6 +51,26 @@ def test_a_broken_history_is_told_exactly_and_no_offset_is_used_again(caplog: py
     assert caplog.text.count("the server was replaced by a replica") == 1
 
 
+@pytest.mark.parametrize("configs", [DENSE, {"storage_layout": "entries"}])
+def test_a_log_that_was_deleted_behind_the_leaders_back_is_told_once(
+    configs: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body(world: SharedWorld) -> None:
+        partition = world.partition
+        offsets = [await send(partition, b"%d" % number) for number in range(3)]
+        world.server.delete("t:0")
+        following = await send(partition, b"3")
+        for _ in range(2):
+            await world.broker.apply_retention(0.0)
+        assert [(loss.first, loss.end) for loss in world.broker.losses] == [(offsets[0], offsets[-1] + 1)]
+        assert await read_all(partition, following) == [b"3"]
+        with pytest.raises(KorvetError, match="OFFSET_OUT_OF_RANGE"):
+            await partition.read(offsets[0], 100)
+
+    over(body, retention_ms="-1", **configs)
+    assert caplog.text.count("records were lost") == 1
+
+
 def test_a_loss_in_layout_entries_leaves_its_producers_where_they_were() -> None:
     async def body(world: SharedWorld) -> None:
         partition = world.partition

@@ -1,4 +1,4 @@
-"""What consumers may read, and how those who wait for it are told."""
+"""The offset up to which consumers may read, and how waiters for it are told."""
 
 import asyncio
 import tracemalloc

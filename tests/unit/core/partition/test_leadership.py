@@ -21,7 +21,7 @@ from korvet_fast.core.partition.leadership import (
 from korvet_fast.errors import Errors
 from twin.profile import examples
 
-LEADING = {State.LEADER, State.RECOVERING, State.REACQUIRING}
+LEADING = {State.LEADER, State.UNDER_MIN_ISR, State.RECOVERING, State.REACQUIRING}
 
 
 def reach(state: State) -> Leadership:
@@ -30,6 +30,7 @@ def reach(state: State) -> Leadership:
         State.NOT_LEADER: [],
         State.ACQUIRING: [Event.ACQUIRE],
         State.LEADER: [Event.ACQUIRE, Event.ACQUIRED],
+        State.UNDER_MIN_ISR: [Event.ACQUIRE, Event.ACQUIRED, Event.COPIES_MISSING],
         State.RECOVERING: [Event.ACQUIRE, Event.ACQUIRED, Event.APPEND_FAILED],
         State.REACQUIRING: [Event.ACQUIRE, Event.ACQUIRED, Event.HISTORY_CHANGED],
         State.DELETED: [Event.DELETED],
@@ -138,7 +139,7 @@ class Life(RuleBasedStateMachine):
             self.happen(Event.ACQUIRED if well else Event.ACQUIRE_FAILED, "" if well else "the store is down")
 
     @rule(
-        event=st.sampled_from((Event.APPEND_FAILED, Event.DISOWNED, Event.HISTORY_CHANGED)),
+        event=st.sampled_from((Event.APPEND_FAILED, Event.COPIES_MISSING, Event.DISOWNED, Event.HISTORY_CHANGED)),
         error=st.sampled_from(("", "NOT_ENOUGH_REPLICAS")),
     )
     def fail(self, event: Event, error: str) -> None:
@@ -155,7 +156,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def ask_again(self) -> None:
-        """What runs by itself every second."""
+        """The broker's work of every second."""
         if self.leadership.leads and self.leadership.refusal is not None and not self.asking:
             self.asking, self.asked_at = True, self.leadership.steps
 
@@ -173,6 +174,7 @@ class Life(RuleBasedStateMachine):
     def appends_are_refused_unless_it_leads_and_knows_the_end(self) -> None:
         leadership = self.leadership
         assert (leadership.refusal is None) == (leadership.state is State.LEADER) == leadership.may(Operation.APPEND)
+        assert leadership.knows_end == leadership.may(Operation.APPEND_HERE)
         assert leadership.leads == (leadership.state in LEADING) == leadership.may(Operation.READ)
         if leadership.refusal is not None:
             assert leadership.refusal.error in set(Errors) - {Errors.NONE}

@@ -23,7 +23,7 @@ LAST = 2**31 - 1
 
 @dataclass
 class Batch:
-    """What `ProducerState` looks at in a batch."""
+    """The part of a batch that `ProducerState` reads."""
 
     base_sequence: int
     count: int = 1
@@ -40,7 +40,7 @@ class Batch:
 
 
 def unpack(packed: bytes) -> ProducerState:
-    """What these bytes tell of producers."""
+    """The producers' states that these bytes hold."""
     producers = ProducerState()
     producers.load(packed, 0.0)
     return producers
@@ -188,6 +188,23 @@ def test_partitions_share_one_limit_and_those_who_sent_one_batch_are_forgotten_f
     assert send(other, Batch(9, producer_id=999), 99) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
     other.clear()
     assert (len(other), len(limit)) == (0, 10)
+
+
+def test_who_keeps_something_of_producers_is_told_of_those_forgotten_and_of_no_others() -> None:
+    told: list[tuple[str, int]] = []
+    limit = ProducerLimit(3, lambda log, producer: told.append((log, producer)))
+    one, other = ProducerState(limit, "t:0"), ProducerState(limit, "t:1")
+    for number in range(3):
+        one.add(Batch(0, producer_id=number).producer_sequence, number, 0, float(number))
+    other.add(Batch(0, producer_id=9).producer_sequence, 0, 0, 9.0)
+    assert told == [("t:0", 0)]
+    one.expire(2.0)
+    assert told == [("t:0", 0), ("t:0", 1)]
+    one.forget(0)  # its batch is not in the log after all
+    other.load(other.pack(), 9.0)
+    other.clear()  # the log is led here no more
+    assert len(told) == 2
+    assert len(limit) == 0
 
 
 def test_ids_that_send_twice_displace_those_silent_longest_and_leave_room_for_newcomers() -> None:

@@ -1,4 +1,4 @@
-"""What a partition knows after a clean stop, after a death, and after its store failed."""
+"""The state of a partition after a clean stop, after a crash, and after its store failed."""
 
 import asyncio
 import struct
@@ -275,8 +275,16 @@ def test_appends_that_fail_one_after_the_other_are_told_once_in_a_while(
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "/data/{name}: no room",
+        "{name}: no room: MOVED {number} 127.0.0.1:{number}",
+        "{name}: no room for records from offset {number} on",
+    ],
+)
 def test_a_reason_that_many_partitions_have_is_told_once_in_a_while(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, reason: str
 ) -> None:
     async def run() -> None:
         async with run_broker(tmp_path) as world:
@@ -284,12 +292,12 @@ def test_a_reason_that_many_partitions_have_is_told_once_in_a_while(
             for seconds, told in [(0, 1), (9, 1), (2, 2)]:
                 world.clock.seconds += seconds
                 for partition in partitions:
-                    world.store.refuse = StoreError(f"/data/{partition.name}: no room")
+                    world.store.refuse = StoreError(reason.format(name=partition.name, number=partition.index))
                     assert await send(partition, 0) == "KAFKA_STORAGE_ERROR"
                     world.store.refuse = None
                     await partition.leader.recover()
                 assert caplog.text.count("no room") == told
-            assert "t:0: no room" in caplog.text
+            assert reason.format(name="t:0", number=0) in caplog.text
             assert "more like it since the last line" in caplog.text
 
     asyncio.run(run())

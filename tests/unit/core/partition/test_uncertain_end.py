@@ -49,7 +49,7 @@ def test_who_could_not_take_a_log_over_again(configs: dict[str, str]) -> None:
 
 
 async def fetch_errors(world: SharedWorld, offset: int) -> set[Errors | None]:
-    """What a fetch of one partition, and one of several, are told about this offset."""
+    """The answers about this offset to a fetch of one partition, and to one of several."""
     workers = FairExecutor(1, "check")
     session, position = ClientSession(world.broker, workers), (0, offset, 1 << 20, -1)
     one = await fetch_one(session, "t", position, 1 << 20, 1, 0)
@@ -60,7 +60,7 @@ async def fetch_errors(world: SharedWorld, offset: int) -> set[Errors | None]:
 
 @pytest.mark.parametrize("configs", [DENSE, {}])
 def test_a_former_leader_that_has_noticed_nothing(configs: dict[str, str]) -> None:
-    """It asks the store before it tells a consumer that its offset lies above the end."""
+    """The broker asks the store before telling a consumer that its offset lies above the end."""
 
     async def run() -> None:
         server = Server()

@@ -1,4 +1,4 @@
-"""What a follower truncates, by epochs: the cases of KIP-101 and KIP-279 by name, and answers nobody waits for."""
+"""A follower truncates by epochs: the cases of KIP-101 and KIP-279 by name, and answers nobody waits for."""
 
 from korvet_fast.core.partition.leader_epochs import LeaderEpochCache
 from korvet_fast.core.replication.follower import FollowerState
@@ -118,3 +118,12 @@ def test_who_is_too_far_behind_begins_anew() -> None:
     state = follow([(0, 0)], end=5, epoch=1, watermark=5)
     state.restart(100)
     assert (state.end, state.high_watermark, state.asking, state.epochs.entries) == (100, 100, None, [])
+
+
+def test_the_watermark_stops_at_the_end_of_the_copy_and_the_target_does_not() -> None:
+    state = follow([(0, 0)], end=5, epoch=0)
+    assert state.target == -1
+    assert state.learn_watermark(20)
+    assert (state.high_watermark, state.target) == (5, 20)
+    assert not state.learn_watermark(21)
+    assert (state.high_watermark, state.target) == (5, 21)

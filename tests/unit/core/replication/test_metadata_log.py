@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from korvet_fast.core.replication import metadata_log
-from korvet_fast.errors import StoreError
-from korvet_fast.store.types import CompareAndSet
+from korvet_fast.core.replication.metadata_log import MetadataLog
+from korvet_fast.core.replication.peers import METADATA_LOG, KeyAnswer, KeyRequest, KeyVerb
+from korvet_fast.errors import OutcomeUnknown, StoreError
+from korvet_fast.store.embedded.store import EmbeddedStore
+from korvet_fast.store.types import CompareAndSet, OffsetConflict
 from replicated_scene import ReplicatedScene
 
 
@@ -33,6 +36,7 @@ async def test_another_broker_is_named_and_knows_all(tmp_path: Path) -> None:
     async with ReplicatedScene(tmp_path) as scene:
         for number in range(20):
             assert await scene.stores[2].save(f"k/{number}", b"x", None)
+        await scene.copy_metadata()
         await scene.stop(1)
         await scene.appoint_metadata(3)
         assert len(await scene.stores[2].scan("k/")) == 20
@@ -51,10 +55,10 @@ async def test_without_most_brokers_nobody_is_named(tmp_path: Path) -> None:
 
 
 async def test_a_leader_without_followers_promises_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metadata_log, "_PATIENCE", 0.2)
     async with ReplicatedScene(tmp_path) as scene:
         scene.isolate(1)
-        with pytest.raises(StoreError, match="may be made or not"):
+        with monkeypatch.context() as hasty, pytest.raises(StoreError, match="may be made or not"):
+            hasty.setattr(metadata_log, "_PATIENCE", 0.2)
             await scene.stores[1].save("k/lost", b"1", None)
         chosen = max((2, 3), key=lambda identity: scene.brokers[identity].election.position)
         await scene.appoint_metadata(chosen)
@@ -62,6 +66,81 @@ async def test_a_leader_without_followers_promises_nothing(tmp_path: Path, monke
         scene.cut.clear()
         await scene.until(lambda: scene.brokers[1].election.leader == chosen)
         assert await scene.stores[1].scan("k/") == {"k/kept": b"1"}
+
+
+async def test_a_broker_that_starts_while_nothing_can_be_agreed_on_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    async with ReplicatedScene(tmp_path) as scene:
+        await scene.copy_metadata()
+        await scene.stop(3)
+        caplog.clear()
+        monkeypatch.setattr(metadata_log, "_PATIENCE", 0.1)
+        scene.mute = {(2, METADATA_LOG), (3, METADATA_LOG)}
+        asked: list[KeyRequest] = []
+        serve = scene.brokers[1].serve_keys
+
+        async def serve_keys(request: KeyRequest) -> KeyAnswer:
+            asked.append(request)
+            return await serve(request)
+
+        monkeypatch.setattr(scene.brokers[1], "serve_keys", serve_keys)
+        starting = asyncio.create_task(scene.start(3))
+        await scene.until(lambda: sum(one.verb == KeyVerb.SAVE for one in asked) > 3)  # it asks again and again
+        assert not starting.done()
+        monkeypatch.setattr(metadata_log, "_PATIENCE", 60.0)
+        scene.mute.clear()
+        await starting
+        assert await scene.stores[3].save("k/1", b"1", None)
+    told = [record.getMessage() for record in caplog.records if "waiting for the other brokers" in record.getMessage()]
+    assert sum("most brokers do not answer within 0.1 s" in line for line in told) == 1
+
+
+async def test_a_leader_that_nobody_copies_gives_up_and_follows_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Broker 2 gets the votes; then the links break, and broker 3 is named: nobody tells broker 2."""
+    async with ReplicatedScene(tmp_path) as scene:
+        await scene.copy_metadata()
+        scene.mute = {(1, METADATA_LOG), (3, METADATA_LOG)}
+        with monkeypatch.context() as hasty, pytest.raises(OutcomeUnknown, match="most brokers do not copy"):
+            hasty.setattr(metadata_log, "_PATIENCE", 0.2)
+            await scene.appoint_metadata(2)
+        assert scene.brokers[3].election.leader == 2
+        scene.isolate(2)
+        scene.mute.clear()
+        await scene.appoint_metadata(3)
+        scene.cut.clear()
+        await scene.until(lambda: scene.brokers[2].election.leader == 3)
+        assert await scene.stores[2].save("k/kept", b"1", None)
+        assert [scene.brokers[identity].election.leader for identity in scene.ids] == [3, 3, 3]
+
+
+async def test_who_promises_a_later_epoch_while_it_begins_to_lead_does_not_lead(tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path)
+    await store.open()
+    log = MetadataLog(1, store, lambda key, value: None)
+    await log.open()
+    beginning = asyncio.create_task(log.begin_leading(3, (1, 2, 3)))
+    await asyncio.sleep(0)
+    assert log.replica.progress is None
+    log.stop_leading()
+    with pytest.raises(OffsetConflict):
+        await beginning
+    assert log.replica.progress is None
+    await log.close()
+    await store.close()
+
+
+async def test_what_was_led_is_not_taken_up_again_after_another_broker_was_named(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        await scene.appoint_metadata(2)
+        epoch = scene.brokers[2].election.epoch
+        assert await scene.brokers[1].election.resume_leading() == ""
+        assert await scene.brokers[3].election.resume_leading() == ""
+        assert {scene.brokers[identity].election.epoch for identity in scene.ids} == {epoch}
+        assert scene.brokers[2].election.leader == 2
 
 
 async def test_what_is_out_of_date_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 from korvet_fast.core.replication.peers import EpochRequest, FetchPosition
 from korvet_fast.errors import KorvetError, StoreError
 from korvet_fast.store.types import NotLeader, OffsetConflict
-from replicated_scene import ReplicatedScene
+from replicated_scene import PATIENCE, ReplicatedScene
 
 
 async def test_what_is_acknowledged_is_on_every_disk_in_sync(tmp_path: Path) -> None:
@@ -102,11 +102,12 @@ async def test_a_broker_whose_disk_is_gone_does_not_become_the_leader(tmp_path: 
         await scene.acquire(log, 1)
         await scene.append(log, 1, 2)
         await scene.appoint_metadata(2)
+        await scene.isr(log, 1, 1, 2, 3)
         await scene.stop(1)
         (tmp_path / "1").rename(tmp_path / "gone")
         await scene.start(1)
         await scene.until(lambda: log in scene.brokers[1].replicas.logs)
-        with pytest.raises(StoreError, match="this broker's copy is gone"):
+        with pytest.raises(StoreError, match="has copied nothing yet, or its copy is gone"):
             await scene.acquire(log, 1)
         assert await scene.appoint(log, 3) == ""
         await scene.until(lambda: scene.replica(log, 1).state.end == 2)
@@ -189,3 +190,50 @@ async def test_all_survives_a_restart_of_everybody(tmp_path: Path) -> None:
         assert await scene.acquire(log, 1) > first
         await asyncio.wait_for(scene.append(log, 1), 60)
         assert await scene.read(log, 1) == [0, 1, 2, 3]
+
+
+async def test_a_broker_that_hangs_keeps_nobody_from_leading_the_metadata_log(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        scene.hung = {1}
+        async with asyncio.timeout(PATIENCE):
+            await scene.appoint_metadata(2)
+            await scene.until(lambda: scene.brokers[3].election.leader == 2)
+        scene.hung = set()
+        await scene.until(lambda: scene.brokers[1].election.leader == 2)
+
+
+async def test_what_was_deleted_while_a_broker_was_away_is_removed_when_it_comes_back(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log, kept = await scene.create(min_insync_replicas=2), await scene.create("kept", min_insync_replicas=2)
+        for each in (log, kept):
+            await scene.acquire(each, 1)
+            await scene.append(each, 1)
+        await scene.stop(3)
+        registry = scene.brokers[1].registry
+        assert await registry.save("topics/orders", None, await registry.load("topics/orders"))
+        await scene.start(3)
+        local = scene.brokers[3].local
+        while "replica/orders:0" in await local.scan("replica/"):
+            await asyncio.sleep(0.01)
+        assert await scene.read(log, 3) == []
+        assert await scene.read(kept, 3) == [0]
+
+
+async def test_who_is_throttled_catches_up_and_is_in_sync_again(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path, "follower.replication.throttled.rate=200") as scene:
+        log, other = await scene.create(min_insync_replicas=2), await scene.create("other", min_insync_replicas=2)
+        for each in (log, other):
+            await scene.acquire(each, 1)
+        await scene.append(log, 1)
+        scene.mute = {(3, log)}
+        await scene.isr(log, 1, 1, 2)
+        await scene.append(log, 1)
+        await scene.append(log, 1)
+        scene.mute = set()
+        await scene.isr(log, 3, 1, 2)
+        copy = scene.replica(log, 3)
+        await scene.append(other, 1, 2)
+        await scene.until(lambda: scene.replica(other, 3).end == 2)
+        await scene.until(lambda: copy.end == 3)
+        await scene.isr(log, 1, 1, 2, 3)
+        await scene.until(lambda: copy.in_sync)  # broker 3 hears of it as well

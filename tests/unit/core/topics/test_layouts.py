@@ -1,4 +1,4 @@
-"""What is fixed when a topic is created: its layout, and how its offsets are made."""
+"""Configs that a topic's creation fixes: its layout, and how its offsets are made."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

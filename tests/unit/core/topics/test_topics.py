@@ -213,7 +213,7 @@ def test_a_client_whose_topic_is_deleted_under_its_produce_is_told_so(
 
 
 def test_an_append_under_way_ends_with_its_topic(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """It is not acknowledged, and nobody looks for the log that is gone."""
+    """The append is not acknowledged, and nobody looks for the log that is gone."""
 
     async def body(world: World) -> None:
         topic = await world.broker.topics.create("t", 1, {})
@@ -355,7 +355,7 @@ def test_retention_deletes_old_records_and_survives_a_failing_store(
             world.clock.ms += 5000
             world.store.refuse_cut = StoreError("the disk is on fire")
             await world.broker.apply_retention(0.0)
-            assert "by-time:0: retention failed" in caplog.text
+            assert "0: retention failed: KAFKA_STORAGE_ERROR" in caplog.text
             world.store.refuse_cut = None
             await world.broker.apply_retention(0.0)
             assert by_time.log.start > 0

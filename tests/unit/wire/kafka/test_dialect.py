@@ -1,4 +1,4 @@
-"""What the first bytes of a connection are taken for, and what costs how much."""
+"""The protocol that the first bytes of a connection are taken for, and the cost of requests."""
 
 import asyncio
 from dataclasses import replace

@@ -43,3 +43,18 @@ def test_reading_waits_until_what_was_appended_is_durable_or_failed() -> None:
         assert isinstance(bad.exception(), OSError)
 
     asyncio.run(scenario())
+
+
+def test_reading_waits_for_the_callbacks_of_an_append_that_is_durable_already() -> None:
+    """The first of them raises the high watermark."""
+
+    async def scenario() -> None:
+        order, raised = RequestOrder(), []
+        durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        durable.add_done_callback(raised.append)
+        durable.set_result(None)
+        order.note([durable])
+        await order.wait_durable()
+        assert raised == [durable]
+
+    asyncio.run(scenario())

@@ -1,2 +1,2 @@
-mod page;
+mod record_columns;
 mod rows;

@@ -55,7 +55,7 @@ fn the_header_rules() {
 #[test]
 fn an_idempotent_producer_needs_epoch_and_sequence() {
     let value = [(0, None, Some(vec![]), vec![])];
-    let origin = Origin { producer_id: 7, producer_epoch: 0, base_sequence: 0 };
+    let origin = Origin { producer_id: 7, producer_epoch: 0, base_sequence: 0, transactional: false };
     let good = build(&value, Compression::None, 0, origin);
     assert_eq!(validate_batches(&good, LIMIT).unwrap()[0].header.producer_id, 7);
     assert!(
@@ -175,7 +175,7 @@ fn span_cuts_at_whole_batches() {
 
 #[test]
 fn recompression_keeps_everything_else() {
-    let origin = Origin { producer_id: 5, producer_epoch: 1, base_sequence: 9 };
+    let origin = Origin { producer_id: 5, producer_epoch: 1, base_sequence: 9, transactional: false };
     let value = [(7, None, Some(vec![b'y'; 5000]), vec![])];
     for from in Compression::ALL {
         for to in Compression::ALL {

@@ -23,7 +23,7 @@ pub(super) fn batch(time: i64, rows: &[Row<'_>], compression: Compression) -> Ve
     builder.finish(compression, 0, -1, Origin::NONE).unwrap()
 }
 
-/// What XRANGE answers where these entries are: each its id, then names and values of fields in turn.
+/// XRANGE's answer where these entries are: each its id, then names and values of fields in turn.
 pub(super) fn reply<W: AsRef<[u8]>>(entries: &[Vec<W>]) -> Vec<u8> {
     let mut out = format!("*{}\r\n", entries.len()).into_bytes();
     for entry in entries {

@@ -218,7 +218,7 @@ class Groups(RuleBasedStateMachine):
         )
 
     def live(self) -> None:
-        """What a client's loop does, once."""
+        """One turn of a client's loop."""
         for client in self.living():
             if client.waiter is not None:
                 continue

@@ -118,7 +118,7 @@ class Counted(str):
 
 
 class Had(Partitions):
-    """What a member had, counting how often it is asked for a partition."""
+    """A member's former partitions, which count how often they are asked for one."""
 
     def __contains__(self, partition: object) -> bool:
         Counted.looks += 1

@@ -1,4 +1,4 @@
-"""What is remembered of patterns: what they fit, or why they are refused, and nothing of those who asked."""
+"""The catalogue of patterns: the topics that fit, or the error; and nothing of the clients that asked."""
 
 import asyncio
 import gc

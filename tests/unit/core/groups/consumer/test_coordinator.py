@@ -2,7 +2,6 @@
 
 import asyncio
 import cProfile
-import gc
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from group_broker import GROUP, Groups, run_groups, until
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.consumer.machine import GroupState
-from korvet_fast.core.groups.consumer.members import LEAVES, PAUSES, HeartbeatRequest, HeartbeatResult, TopicIdPartition
+from korvet_fast.core.groups.consumer.members import LEAVES, PAUSES, HeartbeatRequest, HeartbeatResult
 from korvet_fast.core.groups.documents import group_key
 from korvet_fast.errors import Errors
 
@@ -235,24 +234,5 @@ def test_finding_2_15_joining_over_many_partitions_takes_few_steps_for_each(tmp_
                 assert len(answer.assigned or ()) == (many if number == 0 else 0)
             calls = sum(row.callcount for row in profile.getstats())
             assert calls < 10 * many, f"{calls / many:.1f} for each partition"
-
-    asyncio.run(run())
-
-
-def test_finding_2_15_what_stands_for_partitions_goes_with_the_last_group(tmp_path: Path) -> None:
-    def count_parts(topic: bytes) -> int:
-        gc.collect()
-        return sum(isinstance(each, TopicIdPartition) and each.topic_id == topic for each in gc.get_objects())
-
-    async def run() -> None:
-        async with run_groups(tmp_path) as world:
-            joined = await join(world)
-            topic = next(partition.topic_id for partition in joined.assigned or ())
-            del joined
-            await world.coordinator.expire()
-            assert count_parts(topic) == 2
-            await heartbeat(world, "m", LEAVES)
-            await world.coordinator.expire()
-            assert count_parts(topic) == 0
 
     asyncio.run(run())

@@ -31,7 +31,7 @@ def heartbeat(world: World, client: Client) -> None:
 
 
 def say(world: World, ask: HeartbeatRequest) -> HeartbeatResult:
-    """What is answered to a heartbeat that no client of the model would send."""
+    """Answers to heartbeats that no client of the model would send."""
     world.group.heartbeat(ask, None, world.shelf, world.now)
     (_, answer) = world.group.answers.pop()
     world.settle()

@@ -1,4 +1,4 @@
-"""What error replies of Redis become in the log."""
+"""Error replies of Redis in the log."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which changes of run id and replid are a new history, and what is told of them."""
+"""Changes of run id and replid that are a new history, and the sentences about them."""
 
 import pytest
 

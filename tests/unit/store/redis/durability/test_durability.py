@@ -1,4 +1,4 @@
-"""What a server can promise, by what it says of itself: the ladder, the words, what has to be waited for."""
+"""A server's durability, read from its own state: the ladder, the words, the sync to wait for."""
 
 import asyncio
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from korvet_fast.errors import StoreError
-from korvet_fast.store.redis.connection.clients import Refused
+from korvet_fast.store.redis.connection.clients import CommandError
 from korvet_fast.store.redis.durability.durability import (
     LADDER,
     Need,
@@ -60,7 +60,7 @@ def test_files_that_fail(info: dict[str, str], words: str) -> None:
 def test_what_we_may_not_see_is_unknown() -> None:
     async def call(*command: str) -> Any:
         if command[0] == "CONFIG":
-            raise Refused("NOPERM")
+            raise CommandError("NOPERM")
         return "\r\n".join(f"{name}:{value}" for name, value in INFO.items()).encode()
 
     assert asyncio.run(probe(call)).flush == ""

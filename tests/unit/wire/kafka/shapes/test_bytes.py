@@ -90,7 +90,7 @@ def body_rows(key: int, side: str) -> tuple[Field, ...]:
 
 
 def default_of(row: Field, version: int) -> Any:
-    """What a field decodes to where it is not sent: its default, or its kind's zero."""
+    """The decoded value of a field that is not sent: its default, or its kind's zero."""
     if row.default is not ...:
         return row.default
     if row.kind.startswith("[]"):

@@ -84,7 +84,7 @@ def zero(kind: str) -> Any:
 
 
 def of_kafka(row: dict[str, Any], version: int) -> tuple[Any, ...] | None:
-    """What Kafka's definition says of a field in a version; None if the field is not in it."""
+    """A field of a version by Kafka's definition; None if the version does not have the field."""
     low, high = versions(row["versions"])
     if not low <= version <= high:
         return None

@@ -1,0 +1,165 @@
+"""Writes docs/cli.md and docs/configuration.md from the commands and from the table of settings: `make reference`."""
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+
+import click
+
+from korvet_fast.cli import root
+from korvet_fast.cli.cluster import BrokerListing, ClusterInfo
+from korvet_fast.cli.topic import TopicListing
+from korvet_fast.cli.topic_description import PartitionDescription, TopicDescription
+from korvet_fast.client.configs import Config
+from korvet_fast.client.groups import GroupDescription, GroupListing, PartitionProgress
+from korvet_fast.config import PLACES, variable
+from korvet_fast.config_def import SETTINGS, show
+
+HERE = Path(__file__).parent
+
+# What prints which rows. A listing is a list of them.
+LISTINGS: dict[str, tuple[type[Any], ...]] = {
+    "topic list": (TopicListing,),
+    "topic describe": (TopicDescription, PartitionDescription),
+    "group list": (GroupListing,),
+    "group describe": (GroupDescription, PartitionProgress),
+    "config list, config describe": (Config,),
+    "cluster info (one object, not a list)": (ClusterInfo, BrokerListing),
+}
+
+CLI = """# The command line
+
+Written by `make reference` from the commands themselves; do not edit this page.
+
+Exit codes: 0 done, 1 it failed, 2 it was asked for in a way that cannot be. An error is one sentence on standard
+error. A command whose output nobody reads any more ends with 0; one whose output cannot be written, because the disk
+is full, with 1.
+
+`--bootstrap`, `--store`, `--listen`, `--advertise` and `--zookeeper` may also be given as `KORVET_BOOTSTRAP` and so
+on, or in the TOML file of `--config-file`: [configuration](configuration.md). An address is `HOST:PORT`, or
+`kafka://HOST:PORT`.
+"""
+
+COMPLETION = """
+## Completion in a shell
+
+| shell | |
+|---|---|
+| bash | `eval "$(korvet-fast completion bash)"` in `~/.bashrc` |
+| zsh | `eval "$(korvet-fast completion zsh)"` in `~/.zshrc` |
+| fish | `korvet-fast completion fish > ~/.config/fish/completions/korvet-fast.fish` |
+"""
+
+JSON = """
+## JSON
+
+With `--json` a listing is a list of objects. Fields are added in later versions, and none is renamed. What is not
+known is null.
+
+`consume --json` prints an object on each line, and `produce --json` reads the same: `topic`, `partition`, `offset`,
+`timestamp` (ms), `key`, `value` and `headers`, a list of pairs. A key, a value or the value of a header is a string,
+or null, or `{"base64": "..."}` where the bytes are not UTF-8. `produce` takes any of these fields, and leaves `topic`
+and `offset` out of account. `group reset --json` prints `topic`, `partition`, `before` (null if nothing was
+committed) and `after`.
+"""
+
+CONFIGURATION = """# Configuration
+
+Written by `make reference` from the table of settings; do not edit this page.
+
+A setting is taken from the first of: `--set NAME=VALUE`, the environment, the TOML file of `--config-file FILE`, the
+default. `korvet-fast config list` shows what is in force in a running broker, and where it comes from. An unknown
+name is an error that names the nearest known one.
+
+```toml
+store = "file:/var/lib/korvet"
+listen = ["kafka://127.0.0.1:9092"]
+bootstrap = "127.0.0.1:9092"
+"log.retention.ms" = 86400000
+
+[num]
+partitions = 4
+```
+
+## Places
+
+Options of commands, that the environment and the file may hold as well; several are separated by commas, or a list in
+the file. A variable that Kubernetes sets for a Service named `korvet…` (`*_SERVICE_HOST`, `*_SERVICE_PORT*`,
+`*_PORT*`) is none of ours.
+
+| file | environment | option |
+|---|---|---|
+"""
+
+SETTINGS_HEAD = """
+## Settings
+
+Those with a name for topics are the broker's default for it: `korvet-fast config set NAME=VALUE --topic TOPIC`
+changes one topic's. All others are read when the broker starts.
+
+| setting | default | what it does | legal | of a topic |
+|---|---|---|---|---|
+"""
+
+
+def write_cli() -> str:
+    """The page about the commands."""
+    pages = [CLI, *(_describe(command, words) for words, command in _walk(root, ())), COMPLETION, JSON]
+    for command, rows in LISTINGS.items():
+        pages.append(f"\n### {command}\n" + "".join(map(_fields, rows)))
+    return "".join(pages)
+
+
+def write_configuration() -> str:
+    """The page about the settings."""
+    places = "".join(f"| `{name}` | `{variable(name)}` | `--{name}` |\n" for name in PLACES)
+    rows = []
+    for row in SETTINGS.values():
+        default = show(row.default) or "(empty)"
+        topic = f"`{row.topic}`" if row.topic else ""
+        rows.append(f"| `{row.name}` | {default} | {row.doc} | {row.legal} | {topic} |\n".replace("<", "&lt;"))
+    return CONFIGURATION + places + SETTINGS_HEAD + "".join(rows)
+
+
+def _walk(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    if words:
+        yield words, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from _walk(found, (*words, name))
+
+
+def _describe(command: click.Command, words: tuple[str, ...]) -> str:
+    name = " ".join(("korvet-fast", *words))
+    names = root.context_settings["help_option_names"]
+    context = click.Context(command, info_name=name, terminal_width=100, help_option_names=names)
+    return f"\n{'#' * (1 + len(words))} {name}\n\n```text\n{command.get_help(context)}\n```\n"
+
+
+def _fields(row: type[NamedTuple]) -> str:
+    documentation = (inspect.getdoc(row) or "").replace("\n", " ")
+    lines = [f"| `{name}` | {_kind(kind)} |\n" for name, kind in get_type_hints(row).items()]
+    return f"\n{documentation}\n\n| field | type |\n|---|---|\n" + "".join(lines)
+
+
+def _kind(kind: Any) -> str:
+    names = {int: "number", str: "text", bool: "true or false", type(None): "null", dict: "object", list: "list"}
+    if kind in names:
+        return names[kind]
+    origin = get_origin(kind)
+    if origin is list:
+        return f"list of {_kind(get_args(kind)[0])}"
+    if origin is dict:
+        return "object"
+    if origin is None:
+        return "object, below"
+    return " or ".join(map(_kind, get_args(kind)))
+
+
+if __name__ == "__main__":
+    (HERE / "cli.md").write_text(write_cli(), encoding="utf-8")
+    (HERE / "configuration.md").write_text(write_configuration(), encoding="utf-8")

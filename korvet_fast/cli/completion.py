@@ -1,0 +1,25 @@
+"""`korvet-fast completion`: a shell's script that completes commands and options, made by click."""
+
+import click
+from click.shell_completion import get_completion_class
+
+SHELLS = ("bash", "zsh", "fish")
+VARIABLE = "_KORVET_FAST_COMPLETE"  # where click looks for it
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def command(context: click.Context, shell: str) -> None:
+    """Print what makes SHELL complete commands and options: its start-up file is where that goes.
+
+    \b
+    Examples:
+      eval "$(korvet-fast completion bash)"                                           # ~/.bashrc
+      eval "$(korvet-fast completion zsh)"                                            # ~/.zshrc
+      korvet-fast completion fish > ~/.config/fish/completions/korvet-fast.fish
+    """
+    found = get_completion_class(shell)
+    assert found is not None, "click has each of SHELLS"
+    root = context.find_root()
+    click.echo(found(root.command, {}, root.info_name or "korvet-fast", VARIABLE).source())

@@ -1,0 +1,60 @@
+"""Naming the broker that leads a partition, of those that have copies, with Kafka's requests."""
+
+import asyncio
+from typing import Any
+
+from korvet_fast.client.cluster import Cluster
+from korvet_fast.client.protocol.errors import ClientError, check_error_code
+from korvet_fast.wire.kafka.shapes.cluster import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS
+
+REGISTRY = "@registry"
+CLEAN, UNCLEAN = 0, 1  # election types
+NOT_NEEDED = 84  # ELECTION_NOT_NEEDED
+TIMEOUT_MS = 30_000
+WAIT = 10.0  # seconds until the broker has to lead
+
+
+async def appoint_leader(cluster: Cluster, topic: str, partition: int, broker: int, *, unclean: bool = False) -> None:
+    """Have a broker lead a partition, or the metadata log (`REGISTRY`); returns when it does.
+
+    `unclean`: also if the broker is not in sync. Raises `ClientError`.
+    """
+    chosen = await cluster.broker(broker)
+    if topic != REGISTRY:
+        present = (await find_partition(cluster, topic, partition))["replica_nodes"]
+        if broker not in present:
+            raise ClientError(f"broker {broker} has no copy of {topic} {partition}; brokers {present} have")
+        replicas = [broker, *(one for one in present if one != broker)]
+        asked = {"name": topic, "partitions": [{"partition_index": partition, "replicas": replicas}]}
+        answer = await chosen.request(ALTER_PARTITION_REASSIGNMENTS, {"timeout_ms": TIMEOUT_MS, "topics": [asked]})
+        ((row,),) = (one["partitions"] for one in answer["responses"])
+        check_error_code(f"{topic} {partition}", row["error_code"], row["error_message"])
+    kind = UNCLEAN if unclean else CLEAN
+    places = [{"topic": topic, "partitions": [partition]}]
+    answer = await chosen.request(
+        ELECT_LEADERS, {"election_type": kind, "topic_partitions": places, "timeout_ms": TIMEOUT_MS}
+    )
+    ((row,),) = (one["partition_result"] for one in answer["replica_election_results"])
+    if row["error_code"] != NOT_NEEDED:
+        check_error_code(f"{topic} {partition}", row["error_code"], row["error_message"])
+    if topic != REGISTRY:
+        await _await_leader(cluster, topic, partition, broker)
+
+
+async def find_partition(cluster: Cluster, topic: str, partition: int) -> dict[str, Any]:
+    """What Metadata says of a partition. Raises `ClientError`."""
+    (found,) = (await cluster.metadata([topic]))["topics"]
+    check_error_code(f"topic {topic!r}", found["error_code"])
+    for row in found["partitions"]:
+        if row["partition_index"] == partition:
+            return dict(row)
+    raise ClientError(f"topic {topic!r} has no partition {partition}")
+
+
+async def _await_leader(cluster: Cluster, topic: str, partition: int, broker: int) -> None:
+    """Wait until the broker has taken over. Raises `ClientError`."""
+    until = asyncio.get_running_loop().time() + WAIT
+    while (await find_partition(cluster, topic, partition))["leader_id"] != broker:
+        if asyncio.get_running_loop().time() > until:
+            raise ClientError(f"broker {broker} is to lead {topic} {partition}, but has not taken over yet")
+        await asyncio.sleep(0.1)

@@ -1,0 +1,158 @@
+"""The table of the producer's settings: Kafka's names, Sarama's names, defaults, and how values are read."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Final, NamedTuple
+
+from korvet_fast.client.producer.partitioners import ALIASES, PARTITIONERS
+
+ALL, LEADER, NO_RESPONSE = -1, 1, 0
+_ACKS: Final = {"all": ALL, "WaitForAll": ALL, "WaitForLocal": LEADER, "NoResponse": NO_RESPONSE}
+COMPRESSIONS: Final = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+FAILURES: Final = ("fail", "stop", "continue")
+
+
+def _whole(low: int, high: int = (1 << 31) - 1) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        number = int(value)
+        if isinstance(value, bool) or number != float(value) or not low <= number <= high:
+            raise ValueError(f"a whole number from {low:,} to {high:,}")
+        return number
+
+    return read
+
+
+def _milliseconds(value: Any) -> float:
+    return _seconds(value if isinstance(value, timedelta) else float(value) / 1000)
+
+
+def _seconds(value: Any) -> float:
+    number = value.total_seconds() if isinstance(value, timedelta) else float(value)
+    if not 0 <= number < 1e9:
+        raise ValueError("a time that is not negative")
+    return number
+
+
+def _flag(value: Any) -> bool:
+    words = {"true": True, "false": False}
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() not in words:
+        raise ValueError("true or false")
+    return words[str(value).lower()]
+
+
+def _acks(value: Any) -> int:
+    number = _ACKS[value] if value in _ACKS else int(value)
+    if number not in (ALL, LEADER, NO_RESPONSE):
+        raise ValueError("all, 1 or 0")
+    return number
+
+
+def _compression(value: Any) -> int:
+    if value not in COMPRESSIONS:
+        raise ValueError("one of " + ", ".join(COMPRESSIONS))
+    return COMPRESSIONS[value]
+
+
+def _partitioner(value: Any) -> str:
+    name = ALIASES.get(value, value)
+    if name not in PARTITIONERS:
+        raise ValueError("one of " + ", ".join(PARTITIONERS))
+    return str(name)
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError("a text that is not empty")
+    return value
+
+
+def _failure(value: Any) -> str:
+    if value not in FAILURES:
+        raise ValueError("one of " + ", ".join(FAILURES))
+    return str(value)
+
+
+def _interceptors(value: Any) -> tuple[Any, ...]:
+    found = tuple(value)
+    for each in found:
+        if not hasattr(each, "on_send") and not hasattr(each, "on_acknowledgement"):
+            raise ValueError("objects with a method on_send, on_acknowledgement, or both")
+    return found
+
+
+def _optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else read(value)
+
+
+class Setting(NamedTuple):
+    """A setting. `name`: Kafka's; `sarama`: Sarama's, without "Producer."; `field`: of `ProducerConfig`."""
+
+    field: str
+    name: str
+    sarama: str
+    read: Callable[[Any], Any]
+    default: Any
+    meaning: str
+    sarama_read: Callable[[Any], Any] | None = None  # times: Sarama's are seconds or a timedelta, Kafka's milliseconds
+
+
+def _time(field: str, name: str, sarama: str, default: float | None, meaning: str) -> Setting:
+    return Setting(field, name, sarama, _optional(_milliseconds), default, meaning, _optional(_seconds))
+
+
+SETTINGS: Final = (
+    Setting("acks", "acks", "RequiredAcks", _acks, ALL, "who has to have a message: all in-sync replicas, 1, or 0"),
+    Setting("idempotent", "enable.idempotence", "Idempotent", _optional(_flag), None,
+            "nothing is stored twice, order is kept with several batches on their way; on unless acks is 1 or 0"),
+    Setting("in_flight", "max.in.flight.requests.per.connection", "Net.MaxOpenRequests", _whole(1, 5), 5,
+            "requests to one broker without an answer; of one partition 1 without idempotence"),
+    Setting("compression", "compression.type", "Compression", _compression, 0, "none, gzip, snappy, lz4 or zstd"),
+    Setting("batch_bytes", "batch.size", "BatchBytes", _whole(1), 131_072, "bytes of one batch before compression"),
+    Setting("batch_messages", "batch.num.messages", "Flush.MaxMessages", _whole(0), 0,
+            "messages of one batch; 0: no limit"),
+    _time("linger", "linger.ms", "Flush.Frequency", 0.0,
+          "how long a batch waits for more; 0: it is sent as soon as it can be"),
+    Setting("flush_bytes", "flush.bytes", "Flush.Bytes", _whole(0), 0,
+            "with linger.ms: so many bytes of a partition do not wait longer"),
+    Setting("flush_messages", "flush.messages", "Flush.Messages", _whole(0), 0,
+            "with linger.ms: so many messages of a partition do not wait longer"),
+    Setting("message_bytes", "max.request.size", "MaxMessageBytes", _whole(100), 1_048_576,
+            "bytes of a message as a batch of its own, and of a request of several batches"),
+    Setting("memory", "buffer.memory", "Retry.MaxBufferBytes", _whole(1, 1 << 50), 67_108_864,
+            "bytes of everything the producer holds"),
+    _time("max_block", "max.block.ms", "MaxBlock", 60.0, "how long a message waits for memory"),
+    _time("delivery_timeout", "delivery.timeout.ms", "DeliveryTimeout", 120.0,
+          "how long a message is tried to be delivered, from its acceptance on"),
+    _time("request_timeout", "request.timeout.ms", "Net.ReadTimeout", 30.0, "how long a broker has for one answer"),
+    _time("acks_timeout", "timeout.ms", "Timeout", 10.0, "how long a broker waits for its replicas"),
+    _time("connect_timeout", "socket.connection.setup.timeout.ms", "Net.DialTimeout", 10.0,
+          "how long a connection may take to be made"),
+    Setting("retries", "retries", "Retry.Max", _optional(_whole(0)), None,
+            "how often a batch is sent again; none: until delivery.timeout.ms"),
+    _time("backoff", "retry.backoff.ms", "Retry.Backoff", 0.1, "the first pause after a failure; each next is doubled"),
+    _time("backoff_max", "retry.backoff.max.ms", "Retry.BackoffMax", 1.0, "the longest pause after a failure"),
+    _time("metadata_max_age", "metadata.max.age.ms", "Metadata.RefreshFrequency", 300.0,
+          "after how long the leaders are asked for again without a reason"),
+    Setting("partitioner", "partitioner", "Partitioner", _partitioner, "murmur2", ", ".join(PARTITIONERS)),
+    Setting("ignore_keys", "partitioner.ignore.keys", "PartitionerIgnoreKeys", _flag, False,
+            "messages with a key are spread as those without"),
+    Setting("adaptive", "partitioner.adaptive.partitioning.enable", "PartitionerAdaptive", _flag, True,
+            "messages without a key rather go where less waits (KIP-794)"),
+    Setting("return_successes", "return.successes", "Return.Successes", _flag, False,
+            "what came by `input` and was delivered waits in `successes`, and in memory, until it is taken"),
+    Setting("return_errors", "return.errors", "Return.Errors", _flag, True,
+            "what came by `input` and failed waits in `errors`, and in memory, until it is taken"),
+    Setting("on_failure", "on.failure", "OnFailure", _failure, "fail",
+            "what a failure does behind it in its partition: fail what waits there, stop the partition, continue"),
+    _time("stall", "stall.ms", "Stall", 30.0, "a partition with messages and no progress for so long is reported"),
+    Setting("transactional_id", "transactional.id", "Transaction.ID", _optional(_name), None,
+            "messages are sent in transactions, by one producer with this name at a time; none: without"),
+    _time("transaction_timeout", "transaction.timeout.ms", "Transaction.Timeout", 60.0,
+          "how long a transaction may take; then its coordinator aborts it"),
+    Setting("answer_bytes", "receive.message.max.bytes", "MaxResponseSize", _whole(1024), 16_777_216,
+            "the largest answer that is taken from a broker"),
+    Setting("interceptors", "interceptor.classes", "Interceptors", _interceptors, (),
+            "objects with on_send(message) and on_acknowledgement(metadata, error); each is called once a message"),
+)  # fmt: skip

@@ -1,0 +1,164 @@
+"""Transactions of an asyncio producer: begun, committed and aborted, with what the coordinator is asked for each."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from korvet_fast.client.producer.config import ProducerConfig
+from korvet_fast.client.producer.message import Cancelled
+from korvet_fast.client.producer.pipeline import Pipeline
+from korvet_fast.client.producer.transaction_coordinator import CoordinatorRefused, TransactionCoordinator
+from korvet_fast.client.producer.transaction_refusals import FENCED
+from korvet_fast.client.producer.transaction_state import (
+    ProducerFenced,
+    Transaction,
+    TransactionError,
+    TransactionState,
+)
+from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.client.protocol.metadata import TopicPartition
+from korvet_fast.client.protocol.transactions import (
+    ADD_PARTITIONS_TO_TXN,
+    END_TXN,
+    add_partitions_request,
+    read_add_partitions,
+)
+from korvet_fast.wire.kafka.shapes.message import Message
+from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
+
+
+class Transactions:
+    """`wait`: until something is so, as the driver looks; `changed`: called when the pipeline has to run."""
+
+    def __init__(
+        self,
+        config: ProducerConfig,
+        pipeline: Pipeline,
+        coordinator: TransactionCoordinator,
+        wait: Callable[[Callable[[], bool]], Any],
+        changed: Callable[[], None],
+    ) -> None:
+        assert pipeline.transaction is not None, "for transactional producers"
+        self.state: Transaction = pipeline.transaction
+        self._config = config
+        self._pipeline = pipeline
+        self._coordinator = coordinator
+        self._wait = wait
+        self._changed = changed
+
+    async def init(self) -> None:
+        """Get a producer id. Whoever had one under the same `transactional.id` is fenced, its transaction ended."""
+        if self.state.state is not TransactionState.NEW:
+            self.state.apply("init")
+        await self._renew({})
+        self.state.apply("init")
+
+    async def commit(self) -> None:
+        """Deliver what was sent, then commit it."""
+        self.state.apply("commit")
+        try:
+            number = self._pipeline.flush()
+            self._changed()
+            await self._wait(lambda: self._pipeline.ledger.is_flushed(number) or self.state.failure is not None)
+        except asyncio.CancelledError:
+            self.state.fail(Cancelled("the commit was cancelled"))
+            raise
+        if self._pipeline.ledger.broken is not None:
+            self._pipeline.ledger.refuse()
+        self.state.refuse("commit")
+        await self._end(committed=True)
+        self.state.apply("end")
+
+    async def abort(self) -> None:
+        """Send nothing more of the transaction, and abort what was sent."""
+        failed = self.state.state is TransactionState.FAILED
+        self.state.apply("abort")
+        try:
+            failed |= await self._clear()
+            await self._wait(lambda: not self.state.asked)
+        except asyncio.CancelledError:
+            self.state.apply("lose")
+            raise
+        self.state.refuse("abort")  # fenced meanwhile
+        await self._end(committed=False)
+        if failed:  # sequence numbers were given away in vain, or are in doubt: they begin anew (KIP-360)
+            try:
+                await self._renew(self._producer())
+            except ProducerFenced:
+                raise
+            except ClientError as error:
+                raise self.state.unknown("abort", error) from error
+        self.state.apply("end")
+
+    async def add(self, partitions: Sequence[TopicPartition]) -> None:
+        """Tell the coordinator that the transaction has these partitions; before that nothing is sent to them."""
+        try:
+            values = self._producer() | add_partitions_request(partitions)
+            await self._ask(ADD_PARTITIONS_TO_TXN, values, lambda answer: list(read_add_partitions(answer).values()))
+        except ClientError as error:
+            self.state.asked.clear()
+            self.state.fail(error)
+            self._pipeline.dispatcher.end_unsent(TransactionError(f"the transaction failed: {error}", cause=error))
+        else:
+            self._pipeline.partitions_added()
+        self._changed()
+
+    async def close(self) -> None:
+        """Close the connection to the coordinator."""
+        await self._coordinator.close()
+
+    async def _clear(self) -> bool:
+        """End what is not on its way, and wait for the rest. Whether there was any."""
+        counts, partitions = self._pipeline.ledger.counts, self._pipeline.dispatcher.partitions
+        self._pipeline.dispatcher.runs.shut_all()
+        found = counts.open > 0
+        while counts.open:
+            self._pipeline.dispatcher.end_unsent(
+                Cancelled("the transaction was aborted before the message was delivered")
+            )
+            self._changed()
+            await self._wait(
+                lambda: not counts.open or any(not each.idle and not each.in_flight for each in partitions())
+            )
+        return found
+
+    async def _end(self, committed: bool) -> None:
+        if self.state.is_empty:
+            return
+        what = "commit" if committed else "abort"
+        try:
+            values = self._producer() | {"committed": committed}
+            await self._ask(END_TXN, values, lambda answer: [answer["error_code"]])
+        except CoordinatorRefused as error:
+            if not committed:
+                raise self.state.unknown(what, error) from error
+            self.state.fail(error)
+            raise TransactionError(f"not committed, abort it: {error}", cause=error) from error
+        except TransactionError:
+            raise
+        except asyncio.CancelledError:
+            self.state.apply("lose")
+            raise
+        except ClientError as error:
+            raise self.state.unknown(what, error) from error
+
+    async def _renew(self, known: Mapping[str, Any]) -> None:
+        timeout = int(self._config.transaction_timeout * 1000)
+        values = {"transaction_timeout_ms": timeout, **known}
+        answer = await self._ask(INIT_PRODUCER_ID, values, lambda answer: [answer["error_code"]])
+        self._pipeline.renew_identity(answer["producer_id"], answer["producer_epoch"])
+
+    async def _ask(
+        self, message: Message, values: Mapping[str, Any], codes: Callable[[Mapping[str, Any]], Sequence[int]]
+    ) -> dict[str, Any]:
+        try:
+            return await self._coordinator.ask(message, values, codes)
+        except CoordinatorRefused as error:
+            if error.code in FENCED:
+                raise self.state.fence() from error
+            raise
+
+    def _producer(self) -> dict[str, int]:
+        assert self._pipeline.identity.current is not None, "initialised"
+        producer_id, epoch = self._pipeline.identity.current
+        return {"producer_id": producer_id, "producer_epoch": epoch}

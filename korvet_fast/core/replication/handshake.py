@@ -1,0 +1,40 @@
+"""How whoever connects proves to be another broker of replication.peers; see `secret.py` for what is sent."""
+
+from korvet_fast.core.replication.secret import NONCE_SIZE, make_nonce
+from korvet_fast.core.replication.static_peers import StaticPeers
+
+
+class NotPeer(Exception):
+    """Who connects has not proved to be a peer, and is to be disconnected. The text says why."""
+
+
+class Handshake:
+    """One connection's. `peer`: the broker that has proved to be there, -1 before."""
+
+    __slots__ = ("_asked", "_static", "peer")
+
+    def __init__(self, static: StaticPeers) -> None:
+        self.peer = -1
+        self._static = static
+        self._asked: tuple[int, bytes, bytes] | None = None  # who says to be there, and the two nonces
+
+    def challenge(self, broker: int, nonce: bytes) -> tuple[bytes, bytes]:
+        """This broker's nonce, and its proof for the other's. Raises `NotPeer`."""
+        own = self._static.own
+        if broker == own or broker not in self._static.addresses:
+            raise NotPeer(f"broker {broker} is not another one of replication.peers")
+        if len(nonce) != NONCE_SIZE or self._asked is not None:
+            raise NotPeer("a challenge that is none, or a second one")
+        made = make_nonce()
+        self._asked = broker, nonce, made
+        return made, self._static.secret.prove(own, broker, nonce, made, accepts=True)
+
+    def prove(self, proof: bytes) -> int:
+        """Take the other's proof; returns who is there. Raises `NotPeer`."""
+        if self._asked is None:
+            raise NotPeer("a proof of nothing")
+        broker, theirs, made = self._asked
+        if not self._static.secret.is_proof(proof, broker, self._static.own, made, theirs, accepts=False):
+            raise NotPeer(f"who says to be broker {broker} does not know the secret of replication.peers")
+        self.peer = broker
+        return broker

@@ -1,0 +1,62 @@
+"""Heads of idempotent producers' batches: what is known of them, and how those go that are kept no longer."""
+
+import sys
+from collections import OrderedDict
+from collections.abc import Mapping
+from itertools import islice
+
+from korvet_fast.store.redis.connection.calls import IdempotentCalls
+from korvet_fast.store.redis.log.log import HEAD, Log
+from korvet_fast.store.redis.stream.scripts import FORGET
+
+_AT_ONCE = 1000  # fields that one command removes: others wait for Redis meanwhile
+_ROOM = 1024  # bytes that a table may take for each of its entries: several times what one that only grew takes
+_SMALL = 4096  # bytes of a table that are not worth the trouble
+
+
+class ProducerHeads:
+    """The `ProducerHeaders` of a store's logs."""
+
+    def __init__(self, logs: Mapping[str, Log]) -> None:
+        self._logs = logs
+
+    def recent_headers(self, log: str) -> bytes:
+        """See `ProducerHeaders.recent_headers`."""
+        state = self._logs.get(log)
+        return b"" if state is None else _join(state.heads)
+
+    def forget_producer(self, log: str, producer: int) -> None:
+        """See `ProducerHeaders.forget_producer`: with the next append, or when nobody uses the log."""
+        state = self._logs.get(log)
+        if state is None or state.heads.pop(producer, None) is None:
+            return
+        state.forgotten[producer] = None
+        if sys.getsizeof(state.heads) > _SMALL + _ROOM * len(state.heads):  # a table does not shrink by itself
+            state.heads = OrderedDict(state.heads)
+
+
+def _join(heads: "OrderedDict[int, bytes]") -> bytes:
+    each = [found[at : at + HEAD] for found in heads.values() for at in range(0, len(found), HEAD)]
+    each.sort(key=lambda head: head[:8])  # base offsets are not negative: their bytes are in their order
+    return b"".join(each)
+
+
+def take_forgotten(log: Log) -> list[str]:
+    """Fields of the state that are to be removed, some at a time: the log does not know them any more."""
+    some = list(islice(log.forgotten, _AT_ONCE))
+    if len(some) == len(log.forgotten):
+        log.forgotten = {}
+    else:
+        for producer in some:
+            del log.forgotten[producer]
+    return [f"p{producer}" for producer in some]
+
+
+async def remove_forgotten(calls: IdempotentCalls, log: Log) -> None:
+    """Remove what is forgotten from the state of a log that nobody appends to. Raises `StoreError`.
+
+    Redis compares the fencing token and the end: nothing is removed that an append, or another program, has set since.
+    """
+    while log.forgotten and log.fencing_token and not log.transactions and log.failure is None:
+        fields = take_forgotten(log)
+        await calls.run(FORGET, (log.key, log.state_key), log.fencing_token, log.end_field, *fields)

@@ -1,0 +1,44 @@
+"""`topic describe` and DescribeLogDirs say who leads, who has copies, who is in sync, and what a follower lacks."""
+
+import asyncio
+from pathlib import Path
+
+from faults.replication.trio import Trio
+from korvet_fast.client.cluster import Cluster
+from korvet_fast.client.copies import find_lags
+from korvet_fast.endpoint import read_bootstrap
+
+
+def describe(trio: Trio, topic: str) -> list[str]:
+    return trio.run("topic", "describe", topic).splitlines()[0].split("\t")
+
+
+def test_copies_are_told(tmp_path: Path) -> None:
+    with Trio(tmp_path) as trio:
+        trio.create("orders", 1)
+        leader = int(describe(trio, "orders")[1])
+        assert describe(trio, "orders")[5:] == [_order(leader), "1, 2, 3", ""]
+        gone = next(broker for broker in (3, 2) if broker != leader)
+        trio.brokers[gone].kill()
+        trio.wait_for("orders", lambda one: len(one.isrs) == 2)
+        _, led_by, first, end, _, _, isr, missing = describe(trio, "orders")
+        assert (led_by, first, end) == (str(leader), "0", "0")
+        assert isr == ", ".join(str(broker) for broker in (1, 2, 3) if broker != gone)
+        assert missing == f"{gone} is away"
+        trio.start(gone)
+        trio.wait_for("orders", lambda one: len(one.isrs) == 3)
+        assert describe(trio, "orders")[6:] == ["1, 2, 3", ""]
+        expected = {(0, broker): 0 for broker in (1, 2, 3) if broker != leader}
+        while asyncio.run(lags(trio)) != expected:  # a follower hears how far the leader is with its first answer
+            pass
+
+
+async def lags(trio: Trio) -> dict[tuple[int, int], int]:
+    async with Cluster(read_bootstrap(trio.bootstrap)) as cluster:
+        (topic,) = (await cluster.metadata(["orders"]))["topics"]
+        return await find_lags(cluster, "orders", topic["partitions"])
+
+
+def _order(leader: int) -> str:
+    """The replicas: round the brokers, from the leader on."""
+    return ", ".join(str((leader - 1 + step) % 3 + 1) for step in range(3))
