@@ -217,8 +217,10 @@ class Broker:
 
     def local_replica(self, topic: str, index: int) -> Partition | FollowerPartition:
         """A partition that this broker leads, or that it has a copy of. Raises as `partition`."""
-        found = self.topics.get(topic) if self.replication is not None else None
-        if self.replication is not None and found is not None and 0 <= index < len(found.partitions):
+        if self.replication is None:
+            return self.partition(topic, index)
+        found = self.topics.get(topic)
+        if found is not None and 0 <= index < len(found.partitions):
             partition = found.partitions[index]
             if not partition.leadership.leads:
                 draining = self._collaborators.draining

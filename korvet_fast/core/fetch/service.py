@@ -160,7 +160,7 @@ def _find_partitions(
     """Find the partitions, and where in their logs to read. Those whose end may be out of date go to `outdated` too."""
     placed = []
     broker = session.broker
-    find = broker.partition if rack is None else broker.local_replica
+    find = broker.partition if rack is None or broker.replication is None else broker.local_replica
     for index, offset, max_bytes, epoch in positions:
         part = PartitionFetch(index, offset, max_bytes)
         placed.append(part)

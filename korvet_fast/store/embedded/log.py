@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.closed_log import pack_segments, unpack_segments
@@ -41,15 +40,14 @@ class LogCollaborators:
 class Log:
     """The state of one log. `directory` holds its segments and nothing of other logs; the first append makes it.
 
-    A log that nobody uses can be closed: `segments` is packed then, and unpacked when anybody asks for it.
+    A log that nobody uses can be closed: its segments are packed then, and unpacked when anybody asks for them.
     """
-
-    segments: list[Segment]  # never empty; only the last one grows
 
     __slots__ = (
         "_given",
         "_packed",
         "_place",
+        "_segments",
         "dirty",
         "durable",
         "exists",
@@ -62,7 +60,6 @@ class Log:
         "name",
         "paused",
         "reading",
-        "segments",
         "start",
         "unflushed",
         "used",
@@ -78,8 +75,8 @@ class Log:
         self._given = given
         self.interval = given.interval
         self.exists = bool(segments)  # in the directory
-        self.segments = list(segments) or [Segment(directory, start)]
-        self._packed: bytes | None = None  # the segments, while the log is closed
+        self._segments = list(segments) or [Segment(directory, start)]  # only the last grows; empty: the log is closed
+        self._packed = b""  # the segments of a closed log
         self.used = False  # since somebody looked whether it is idle
         self.reading = 0  # threads that read it
         self.start = start
@@ -111,28 +108,28 @@ class Log:
     def _make_files(self) -> None:
         directory = self.directory
         directory.mkdir(exist_ok=True)
-        self.segments = [Segment.create(directory, self.start)]
+        self._segments = [Segment.create(directory, self.start)]
         self.exists = self.dirty = self.fresh = True
 
-    if not TYPE_CHECKING:  # to the type checker it would be an attribute of any name
+    @property
+    def segments(self) -> list[Segment]:
+        """The segments, at least one. A closed log is open again."""
+        return self._segments or self._open()
 
-        def __getattr__(self, name: str) -> list[Segment]:
-            """The segments of a closed log, which is open again: `segments` is the only slot that is ever empty."""
-            if name != "segments":
-                raise AttributeError(name)
-            self.segments = segments = self.view_segments()
-            self._packed = None
-            return segments
+    def _open(self) -> list[Segment]:
+        self._segments = segments = self.view_segments()
+        self._packed = b""
+        return segments
 
     @property
     def is_closed(self) -> bool:
         """Whether `close` has closed it, and nobody has used it since."""
-        return self._packed is not None
+        return not self._segments
 
     def view_segments(self) -> list[Segment]:
         """The segments to look at, not to change or keep: a closed log stays closed."""
-        if self._packed is None:
-            return self.segments
+        if self._segments:
+            return self._segments
         return unpack_segments(self.directory, self._packed) or [Segment(self.directory, self.start)]
 
     @property
@@ -145,13 +142,13 @@ class Log:
         """Pack the segments of an idle log, and let go of them; returns those that there were."""
         segments = self.segments
         self._packed = pack_segments(segments) if self.exists else b""
-        del self.segments
+        self._segments = []
         return segments
 
     @property
     def end(self) -> int:
         """The offset that the next record gets."""
-        return self.segments[-1].end
+        return (self._segments or self._open())[-1].end
 
     @property
     def bounds(self) -> Bounds:
@@ -161,9 +158,10 @@ class Log:
         latest = max(segment.max_time for segment in segments)
         return Bounds(self.start, segments[-1].end, self.durable, size, latest, removed=self.start)
 
-    def find(self, offset: int) -> int:
-        """The position of the segment that holds the offset, or would hold it."""
-        return max(0, bisect_right(self.segments, offset, key=_base) - 1)
+    def find(self, offset: int) -> tuple[list[Segment], int]:
+        """The segments, and the position of the one that holds the offset, or would hold it."""
+        segments = self._segments or self._open()
+        return segments, max(0, bisect_right(segments, offset, key=_base) - 1)
 
     def append(
         self,
@@ -193,7 +191,7 @@ class Log:
         """
         if self.failed:
             raise StoreError(self.failed, logged=True)
-        segment = self.segments[-1]
+        segment = (self._segments or self._open())[-1]
         if at != segment.end:
             raise OffsetConflict(segment.end)
         if not self.exists:
@@ -201,7 +199,7 @@ class Log:
                 self._make_files()
             except OSError as error:
                 raise StoreError(f"{self.directory} cannot be made: {error.strerror}") from error
-            segment = self.segments[-1]
+            segment = self._segments[-1]
         if not batches:
             return at
         self.used = True

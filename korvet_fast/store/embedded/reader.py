@@ -77,10 +77,10 @@ class Reader:
         offset = max(start, log.start)
         limit = min(limit, log.end)
         while offset < limit and not log.gone:
-            number = log.find(offset)
-            segment = log.segments[number]
+            segments, number = log.find(offset)
+            segment = segments[number]
             if offset >= segment.end:  # between two segments; there is one above, or `limit` would be reached
-                offset = log.segments[number + 1].base
+                offset = segments[number + 1].base
                 continue
             asked = min(max_bytes, LENGTH)
             piece, following = await self._read_segment(log, segment, offset, asked, limit, copy)
@@ -147,7 +147,8 @@ class Reader:
     async def _find_time(self, log: Log, ms: int, start: int) -> ReadResult:
         log.used = True
         start = max(start, log.start)
-        for segment in log.segments[log.find(start) :]:
+        segments, number = log.find(start)
+        for segment in segments[number:]:
             if log.gone or segment.max_time < ms or segment.end <= start:
                 continue
             index = await self._find_index(log, segment)

@@ -41,13 +41,13 @@ class Retention:
         try:
             await self._note_start(log, offset)
         except StoreError as failure:
-            if not (_is_full(failure) and log.find(offset)):
+            if not (_is_full(failure) and log.find(offset)[1]):
                 raise
             # Whole segments can go before it is noted: what is left tells where the log starts, and makes the room.
-            await self._remove_front(log, log.find(offset))
+            await self._remove_front(log, log.find(offset)[1])
             await self._note_start(log, offset)
         log.start = max(log.start, offset)
-        await self._remove_front(log, log.find(offset))
+        await self._remove_front(log, log.find(offset)[1])
 
     async def _note_start(self, log: Log, offset: int) -> None:
         place = log.directory / _START
@@ -102,10 +102,11 @@ class Retention:
             raise StoreError(log.failed, logged=True)
         if offset == log.end:
             return
-        last = log.segments[log.find(offset)]
+        segments, number = log.find(offset)
+        last = segments[number]
         # Nothing below `offset` can change while we look for its place: cuts are one at a time.
         kept = await self._in_thread(_measure, last, offset, log.interval)
-        number = log.find(offset)
+        _, number = log.find(offset)
         log.version += 1
         try:
             if kept.end < log.start:  # the log starts within the batch that goes

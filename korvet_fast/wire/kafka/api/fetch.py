@@ -67,10 +67,10 @@ def _translate(aborted: list[Values] | None, part: PartitionFetch) -> Values:
         "log_start_offset": part.log_start,
         "records": part.records,
     }
-    if part.preferred_replica >= 0:
-        row["preferred_read_replica"] = part.preferred_replica
     if part.partition is not None:
         row["aborted_transactions"] = aborted
+    elif part.preferred_replica >= 0:
+        row["preferred_read_replica"] = part.preferred_replica
     if part.error is not None:
         row["error_code"], _ = translate(part.error)
     return row
