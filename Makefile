@@ -9,7 +9,7 @@ PY := $(BIN)/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-rust test-python test-spark test-legacy test-bench lint checks format stubs diagrams reference develop native wheel wheel-install tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate producer-rounds producer-outage replication-model replication-rounds
+.PHONY: help docs chart release demo demo-spark test test-rust test-python test-spark test-legacy test-tools test-bench lint checks format stubs diagrams reference develop native wheel wheel-install install first-hour first-record tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate producer-rounds producer-outage replication-model replication-rounds
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -18,7 +18,7 @@ demo: $(VENV)/.tools-demo wheel  ## build and install the wheel, send 336,776 fl
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
 	@$(PY) -m examples.flights $(STORE)
 
-test:  ## lint and every test but Spark's, Kafka 0.7's clients' and the benchmarks': Rust, Python, real clients, faults (KORVET_TEST_REQUIRE=all forbids skips)
+test:  ## lint and every test but Spark's, Kafka 0.7's clients', programs' over Kafka and the benchmarks': Rust, Python, real clients, faults (KORVET_TEST_REQUIRE=all forbids skips)
 	@$(MAKE) --no-print-directory -j 4 develop tools
 	@$(MAKE) --no-print-directory -j 2 test-rust test-python
 	@$(MAKE) --no-print-directory test-fuzz-live
@@ -28,7 +28,7 @@ test-rust: checks
 	MAKEFLAGS= cargo test --workspace --locked --quiet
 
 test-python:
-	$(PY) -m pytest -p no:benchmark -n 6 --dist worksteal $(SPARK_TESTS:%=--ignore=%) $(LEGACY_TESTS:%=--ignore=%) $(ALONE:%=--ignore=%) --ignore=$(BENCH_TESTS)
+	$(PY) -m pytest -p no:benchmark -n 6 --dist worksteal $(SPARK_TESTS:%=--ignore=%) $(LEGACY_TESTS:%=--ignore=%) --ignore=$(TOOLS_TESTS) $(ALONE:%=--ignore=%) --ignore=$(BENCH_TESTS)
 
 # These measure how long others wait, so nothing else runs beside them.
 ALONE := tests/abuse/test_abuse.py tests/abuse/test_fuzz_live.py
@@ -59,6 +59,13 @@ LEGACY_TESTS := tests/compat/legacy tests/faults/zookeeper tests/faults/test_leg
 
 test-legacy: develop tools  ## Kafka 0.7's clients in four languages, their groups over ZooKeeper, kill -9 under them, Spark over their topics
 	$(PY) -m pytest -p no:benchmark -n 2 --dist loadfile $(LEGACY_TESTS)
+
+# Java machines and applications that start, are killed, and wait until their sessions have ended.
+TOOLS_TESTS := tests/compat/tools
+
+test-tools: develop tools  ## Connect, MirrorMaker 2, Streams, Faust, Quix Streams: run, killed, run again, over files and Redis (STORE=embedded: files)
+	@PYTHONPATH=.:tests $(PY) -m compat.drivers programs
+	$(PY) -m pytest -p no:benchmark -n 2 --dist worksteal $(TOOLS_TESTS) $(if $(STORE),-k $(STORE))
 
 lint: develop  ## ruff, mypy, import-linter, stubtest, rustfmt, clippy: all must be clean
 	@$(MAKE) --no-print-directory checks
@@ -96,6 +103,27 @@ wheel: $(VENV)/.pip check-toolchain  ## build the wheel people install, into dis
 	@$(BIN)/maturin build --release --locked --quiet --out dist
 	@ls dist
 
+install: wheel  ## compile the package and install it into .venv, with all that it needs
+	@$(BIN)/pip install --quiet dist/korvet_fast-*.whl
+
+first-hour: develop tools wheel  ## a new user's first hour, command by command, in a directory of its own with nothing but the wheel
+	@PYTHONPATH=.:tests $(PY) -m first_hour.walk dist/korvet_fast-*.whl requirements/demo.txt
+
+first-record:  ## from a clone to a record of one's own, three commands; prints how long each took, compiling included
+	@$(PYTHON) tests/first_hour/record.py
+
+RELEASED := build/release
+
+release: wheel $(VENV)/.release  ## wheel and source archive into dist/, checked, and the wheel run in an environment of its own: docs/releasing.md
+	@$(BIN)/maturin sdist --out dist 2>&1 | tail -1
+	@$(BIN)/twine check --strict dist/*
+	@case "$$(uname)" in Linux) $(BIN)/auditwheel show dist/korvet_fast-*.whl;; esac
+	@rm -rf $(RELEASED) && $(PYTHON) -m venv $(RELEASED)
+	@$(RELEASED)/bin/python -m pip install --quiet --require-hashes --requirement requirements/demo.txt
+	@$(RELEASED)/bin/python -m pip install --quiet --no-index --no-deps dist/korvet_fast-*.whl
+	@cd $(RELEASED) && bin/korvet-fast --version && bin/korvet-fast demo-cluster
+	@ls -l dist
+
 check-toolchain:
 	@command -v cargo >/dev/null || { echo "Missing: a Rust toolchain (cargo). Install one, 1.89 or newer, and run this again."; exit 1; }
 	@command -v cc >/dev/null || { echo "Missing: a C compiler (cc). Install gcc or clang and run this again."; exit 1; }
@@ -124,6 +152,10 @@ $(VENV)/.deps: requirements/develop.txt $(VENV)/.pip | check-toolchain
 	@$(INSTALL) $<
 	@touch $@
 
+$(VENV)/.release: requirements/release.txt $(VENV)/.pip
+	@$(INSTALL) $<
+	@touch $@
+
 $(VENV)/.locks: requirements/locks.txt $(VENV)/.pip
 	@$(INSTALL) $<
 	@touch $@
@@ -132,10 +164,11 @@ LOCK = $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11
   --custom-compile-command "make locks" --output-file
 
 locks: $(VENV)/.locks  ## lock the Python packages anew (requirements/), in the newest versions that pyproject.toml allows
-	@$(LOCK) requirements/develop.txt pyproject.toml --group lint --group test --group demo --group demo-spark
+	@$(LOCK) requirements/develop.txt pyproject.toml --group lint --group docs --group test --group demo --group demo-spark
 	@$(LOCK) requirements/demo.txt pyproject.toml --group demo --constraint requirements/develop.txt
 	@$(LOCK) requirements/demo-spark.txt pyproject.toml --group demo --group demo-spark --constraint requirements/develop.txt
 	@$(LOCK) requirements/build.txt --group build
+	@$(LOCK) requirements/release.txt --group release --constraint requirements/develop.txt
 	@$(LOCK) requirements/locks.txt --group locks --constraint requirements/develop.txt
 	@for wanted in requirements/*.in; do $(LOCK) $${wanted%.in}.txt $$wanted || exit 1; done
 
@@ -231,11 +264,20 @@ HISTORIES ?= 2000
 replication-model: develop  ## 2,000 histories of leaders and followers: lost messages, crashes, moves (HISTORIES=2000)
 	KORVET_TEST_REPLICATION=$(HISTORIES) $(PY) -m pytest -p no:benchmark --timeout 3600 tests/unit/core/replication
 
+chart: $(VENV)/.deps  ## draw six figures of the newest stored result of bench-system: docs/images/speed.svg
+	@$(PY) -m benchmarks.chart
+
+SITE := build/site
+
+docs: $(VENV)/.deps  ## build the documentation as a site, build/site/index.html; a broken link ends it
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir $(SITE)
+	@echo "file://$(CURDIR)/$(SITE)/index.html"
+
 reference: develop  ## write docs/cli.md and docs/configuration.md anew from the commands and the table of settings
 	@$(PY) -m docs.reference
 
-diagrams: develop  ## draw docs/groups.md and docs/leadership.md anew from the tables in the code
-	@mkdir -p docs
+diagrams: develop  ## draw docs/groups.md, docs/leadership.md and docs/images/overview.svg anew from the tables in the code
+	@$(PY) -m docs.overview
 	@$(PY) -m korvet_fast.core.groups.diagram > docs/groups.md
 	@$(PY) -m korvet_fast.core.partition.diagram > docs/leadership.md
 

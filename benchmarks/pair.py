@@ -1,8 +1,9 @@
 """This tree beside an earlier commit, in turns: `python -m benchmarks.pair --base COMMIT`. What has a change brought?
 
 The brokers of both live through the run, each over files or a Redis of its own, and are measured one right after the
-other, the order swapped each round. The loads are those of the system's table that need nobody else. Every run is kept
-in results/, with its command.
+other, the order swapped each round. The loads are those of the system's table that need nobody else. Beside each figure
+stands the processor time of the broker's processes for the same bytes, Redis's included. Every run is kept in results/,
+with its command.
 """
 
 import argparse
@@ -24,11 +25,12 @@ from benchmarks.peers import redis
 from benchmarks.peers.korvet import Korvet
 from benchmarks.peers.process import PeerError
 from benchmarks.rows import Load
-from benchmarks.system import empty, take_turns
+from benchmarks.system import Measured, empty, take_turns
 from benchmarks.table import LOADS
 
 STORES = ("embedded", *LAYOUTS)
 SIDES = ("before", "now")
+CPU = "broker_cpu_s_per_gb"  # what else runs on the machine changes it far less than it changes the time on the clock
 
 
 class Side(Korvet):
@@ -77,26 +79,37 @@ def choose(store: str, words: str) -> list[Load]:
 def compare(
     load: Load, store: str, sides: dict[str, Contestant], rounds: int, seconds: float
 ) -> Iterator[dict[str, Any]]:
-    """One row per figure: every value of both sides, and each round's ratio."""
+    """One row per figure: every value of both sides, each round's ratio, and that of processor time a byte."""
     measured = take_turns(load, sides, rounds, seconds)
+    cpu = _divide(_values(measured, CPU))
     for figure in load.figures:
-        values = {side: [round(answer[figure.field], 3) for answer in measured[side]] for side in SIDES}
-        pairs = zip(values["before"], values["now"], strict=True)
-        ratios = [round(now / before, 3) for before, now in pairs if before]
-        yield {"load": load.title, "store": store, "unit": figure.unit, "values": values, "ratios": ratios}
+        values = _values(measured, figure.field)
+        row = {"load": load.title, "store": store, "unit": figure.unit, "values": values}
+        yield {**row, "ratios": _divide(values), "cpu_ratios": cpu}
+
+
+def _values(measured: Measured, field: str) -> dict[str, list[float]]:
+    return {side: [round(answer[field], 3) for answer in measured[side]] for side in SIDES}
+
+
+def _divide(values: dict[str, list[float]]) -> list[float]:
+    """Now by before, round by round, where there is something to divide by."""
+    pairs = zip(values["before"], values["now"], strict=True)
+    return [round(now / before, 3) for before, now in pairs if before]
 
 
 def show(rows: list[dict[str, Any]], base: str) -> None:
     table = Table(title=f"Now, and as of {escape(base)}", title_justify="left")
     for name in ("load", "store", "unit"):
         table.add_column(name)
-    for name in ("before", "now", "now / before", "of all rounds"):
+    for name in ("before", "now", "now / before", "of all rounds", "CPU, now / before"):
         table.add_column(name, justify="right")
     for row in rows:
         medians = [f"{statistics.median(row['values'][side]):,.4g}" for side in SIDES]
-        ratios = row["ratios"]
+        ratios, cpu = row["ratios"], row["cpu_ratios"]
         spread = [f"{statistics.median(ratios):.2f}", f"{min(ratios):.2f} - {max(ratios):.2f}"] if ratios else ["", ""]
-        table.add_row(row["load"], row["store"], row["unit"], *medians, *spread)
+        used = f"{statistics.median(cpu):.2f}" if cpu else ""
+        table.add_row(row["load"], row["store"], row["unit"], *medians, *spread, used)
     Console(width=150).print(table)
 
 

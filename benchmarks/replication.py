@@ -1,146 +1,211 @@
-"""What copies cost: topics with one copy and with three, in turns, and a follower that comes back.
+"""What copies cost: three brokers over files beside one copy and beside Apache Kafka; a follower that comes back.
 
-    python -m benchmarks.replication [--rounds 3] [--megabytes 64] [--missed 256]
+    python -m benchmarks.replication [--rounds 3] [--seconds 2] [--missed 1000] [--only copies] [--place /dev/shm]
 
-Three brokers over files on this machine. Batches of 64 KB, acks=all, one producer (librdkafka); three copies with
-min.insync.replicas=2. Then broker 3 is killed, so many megabytes are written without it, and it comes back: the time
-until it is in sync, beside a bare copy of as many bytes over loopback into a file that is flushed.
+Three brokers on this machine, three copies, min.insync.replicas=2, acks=all. The client is the load generator: batches
+of 64 KB, five under way, at the leader of a partition. Rows are measured in turns. `--place`: where all files are. On a
+disk that others use too, or in a virtual machine, the rows say how fast that flushes; in memory, what the brokers take.
+
+copies       topics with one copy and with three
+kafka        three copies here and at three nodes of Apache Kafka (KRaft), as it comes. Kafka leaves flushing to the
+             operating system; here a record is on the disks of all in sync before it is acknowledged
+catching up  a follower is killed, so many MB are written without it, and it comes back: from when it is ready until it
+             is in sync, beside a bare copy of as many bytes over loopback into a file that is flushed. Meanwhile a
+             client writes 50 records of 1 KB a second to another topic, for no longer than the follower takes; its
+             median is compared with that before
 """
 
 import argparse
-import asyncio
 import os
 import socket
 import statistics
 import tempfile
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka import Producer
+from benchmarks.generator import build, load
+from benchmarks.peers.kafka.node import make_nodes
+from benchmarks.peers.trio import Leader, Trio, make_brokers
 
-from korvet_fast.cli.demo_brokers import DemoBrokers
-from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.leaders import TIMEOUT_MS, find_partition
-from korvet_fast.client.protocol.errors import ClientError, check_error_code
-from korvet_fast.wire.kafka.shapes.topics import CREATE_TOPICS
-
-SIZE = 1000  # bytes of a record
-BATCH = 65_536
-MEGABYTE = 1 << 20
-TARGETS = {"three copies / one copy": 0.3, "catching up / bare copy": 0.5}
+MEGABYTE = 1_000_000
+PIECE = 1 << 20
+# MB/s that no follower reaches: others are watched for as long as this would take, so one is at work meanwhile.
+FASTEST = 1_000
+BATCH = ("--batch-bytes", "65536", "--record-bytes", "1000", "--acks", "-1")
 
 
-def produce(bootstrap: str, topic: str, megabytes: int) -> float:
-    """Send so much to partition 0; MB a second."""
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "acks": "all",
-            "enable.idempotence": True,
-            "batch.size": BATCH,
-            "linger.ms": 5,
-            "queue.buffering.max.kbytes": 64 * 1024,
-            "log_level": 0,
-        }
-    )
-    value, count = os.urandom(SIZE), megabytes * MEGABYTE // SIZE
-    producer.list_topics(topic, timeout=60)
-    began = time.perf_counter()
-    for _ in range(count):
-        while True:
-            try:
-                producer.produce(topic, value, partition=0)
-                break
-            except BufferError:
-                producer.poll(0.01)
-    if producer.flush(300):
-        raise SystemExit(f"{topic}: not everything was acknowledged")
-    return count * SIZE / MEGABYTE / (time.perf_counter() - began)
+@dataclass(frozen=True)
+class Row:
+    """A ratio: what was measured above and below the line in each round, and what is wanted of it."""
+
+    name: str
+    above: list[float]
+    below: list[float]
+    unit: str
+    wanted: str
+
+    def tell(self) -> str:
+        """The row of the table."""
+        ratios = [above / below for above, below in zip(self.above, self.below, strict=True)]
+        told = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+        above, below = statistics.median(self.above), statistics.median(self.below)
+        return (
+            f"{self.name:44} {above:9,.1f} {below:9,.1f} {self.unit:5} {statistics.median(ratios):6.2f} x "
+            f"({told})   wanted: {self.wanted}"
+        )
+
+
+@dataclass(frozen=True)
+class Speed:
+    """MB of values a second, and seconds of processor time of all brokers for a GB of them."""
+
+    rate: float
+    work: float
+
+
+def produce(leader: Leader, topic: str, seconds: float, *more: str) -> Speed:
+    """Five batches under way for so many seconds."""
+    timing = ("--seconds", str(seconds), "--warm-up", str(seconds / 4))
+    figures = load(leader, "produce", topic, *BATCH, *timing, *more)
+    return Speed(figures["mb_per_s"], figures["broker_cpu_s_per_gb"])
+
+
+def compare(loads: tuple[Callable[[], Speed], Callable[[], Speed]], rounds: int) -> list[list[Speed]]:
+    """Both in turns, each round in the other order; what each gave."""
+    found: list[list[Speed]] = [[], []]
+    for number in range(rounds):
+        for side in (0, 1) if number % 2 else (1, 0):
+            found[side].append(loads[side]())
+    return found
+
+
+def tell_both(name: str, found: list[list[Speed]], wanted: str) -> list[Row]:
+    """The rows of two loads: speed, and processor time."""
+    above, below = found
+    return [
+        Row(name, [one.rate for one in above], [one.rate for one in below], "MB/s", wanted),
+        Row(f"  processor time, {name}", [one.work for one in above], [one.work for one in below], "s/GB", "-"),
+    ]
+
+
+def measure_copies(ours: Trio, rounds: int, seconds: float) -> list[Row]:
+    """Topics with three copies and with one."""
+    ours.create("one", 1)
+    ours.create("three", 3)
+    one, three = ours.find_leader("one"), ours.find_leader("three")
+    loads = (lambda: produce(three, "three", seconds), lambda: produce(one, "one", seconds))
+    return tell_both("three copies / one copy", compare(loads, rounds), "0.3")
+
+
+def measure_kafka(ours: Trio, kafka: Trio, rounds: int, seconds: float) -> list[Row]:
+    """Three copies here and there."""
+    for trio in (ours, kafka):
+        trio.create("beside", 3)
+        produce(trio.find_leader("beside"), "beside", 5 * seconds)  # the JVM compiles what is hot
+    leaders = [trio.find_leader("beside") for trio in (ours, kafka)]
+    loads = (lambda: produce(leaders[0], "beside", seconds), lambda: produce(leaders[1], "beside", seconds))
+    return tell_both("three copies / Apache Kafka's three", compare(loads, rounds), "2")
 
 
 def copy_barely(place: Path, size: int) -> float:
     """Send so many bytes over loopback into a file, and flush it; MB a second."""
-    data = memoryview(os.urandom(MEGABYTE))
+    data = memoryview(bytes(PIECE))
+    path = place / "bare"
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def send() -> None:
             with socket.create_connection(server.getsockname()) as there:
-                for _ in range(size // MEGABYTE):
+                for _ in range(size // PIECE):
                     there.sendall(data)
 
         began = time.perf_counter()
         thread = threading.Thread(target=send)
         thread.start()
         here, _ = server.accept()
-        with here, (place / "bare").open("wb", buffering=0) as file:
-            while received := here.recv(MEGABYTE):
-                file.write(received)
+        room = memoryview(bytearray(PIECE))
+        with here, path.open("wb", buffering=0) as file:
+            while received := here.recv_into(room):
+                file.write(room[:received])
             os.fsync(file.fileno())
         thread.join()
+    path.unlink()
     return size / MEGABYTE / (time.perf_counter() - began)
 
 
-async def create(cluster: Cluster, topic: str, factor: int) -> None:
-    """A topic of one partition."""
-    configs = [{"name": "min.insync.replicas", "value": str(factor // 2 + 1)}]
-    row = {"name": topic, "num_partitions": 1, "replication_factor": factor, "configs": configs}
-    answer = await cluster.ask_controller(CREATE_TOPICS, {"topics": [row], "timeout_ms": TIMEOUT_MS})
-    check_error_code(topic, answer["topics"][0]["error_code"], answer["topics"][0]["error_message"])
-    await await_copies(cluster, topic, factor)
+def write(leader: Leader, topic: str, megabytes: int) -> int:
+    """Write at least so much; the bytes of values written."""
+    written = 0.0
+    while written < megabytes * MEGABYTE:
+        written += load(leader, "produce", topic, *BATCH, "--seconds", "1", "--warm-up", "0")["accepted_records"] * 1000
+    return int(written)
 
 
-async def await_copies(cluster: Cluster, topic: str, count: int) -> dict[str, object]:
-    """Until the topic has a leader, and so many brokers are in sync."""
-    while True:
-        try:
-            found = await find_partition(cluster, topic, 0)
-            if found["leader_id"] > 0 and len(found["isr_nodes"]) == count:
-                return found
-        except ClientError:
-            pass  # brokers come and go
-        await asyncio.sleep(0.05)
+def measure_latency(leader: Leader, seconds: float) -> float:
+    """The median time of 50 small produces a second to the topic `others`, in ms."""
+    rate = ("--rate", "50", "--seconds", str(seconds), "--warm-up", "0.1")
+    sizes = ("--batch-bytes", "1100", "--record-bytes", "1000", "--acks", "-1")
+    return load(leader, "produce", "others", *sizes, *rate)["p50_us"] / 1000
 
 
-async def measure(place: Path, rounds: int, megabytes: int, missed: int) -> dict[str, list[float]]:
-    """The rows of the table, each with what every round gave."""
-    rows: dict[str, list[float]] = {name: [] for name in ("one copy", "three copies", "catching up", "bare copy")}
-    async with DemoBrokers(place) as brokers, Cluster(list(brokers.addresses.values())) as cluster:
-        bootstrap = ",".join(map(str, brokers.addresses.values()))
-        await create(cluster, "one", 1)
-        await create(cluster, "three", 3)
-        for _ in range(rounds):
-            for topic, row in (("one", "one copy"), ("three", "three copies")):
-                rows[row].append(await asyncio.to_thread(produce, bootstrap, topic, megabytes))
-        leader = (await await_copies(cluster, "three", 3))["leader_id"]
-        late = 3 if leader != 3 else 2  # not broker 1, which leads the metadata log
-        for _ in range(rounds):
-            await brokers.kill(late)
-            await await_copies(cluster, "three", 2)
-            await asyncio.to_thread(produce, bootstrap, "three", missed)
-            await brokers.start(late)
+def measure_catching_up(ours: Trio, place: Path, rounds: int, missed: int) -> list[Row]:
+    """A follower that comes back, and what others feel of it."""
+    ours.create("late", 3)
+    ours.create("others", 3)
+    leaders = {ours.find_leader(topic).port for topic in ("late", "others")}
+    # Not one that leads a topic, or the metadata log, as the first does.
+    late = next(broker for number, broker in ours.brokers.items() if number != 1 and broker.port not in leaders)
+    caught, bare, busy, calm = [], [], [], []
+    seconds = missed / FASTEST
+    for _ in range(rounds):
+        late.kill()
+        ours.await_copies("late", 2)
+        ours.await_copies("others", 2)
+        size = write(ours.find_leader("late"), "late", missed)
+        calm.append(measure_latency(ours.find_leader("others"), 4 * seconds))
+        bare.append(copy_barely(place, size))
+        with ThreadPoolExecutor(1) as pool:
+            late.start()
             began = time.perf_counter()
-            await await_copies(cluster, "three", 3)
-            rows["catching up"].append(missed / (time.perf_counter() - began))
-            rows["bare copy"].append(await asyncio.to_thread(copy_barely, place, missed * MEGABYTE))
-    return rows
+            latency = pool.submit(measure_latency, ours.find_leader("others"), seconds)
+            ours.await_copies("late", 3)
+            caught.append(size / MEGABYTE / (time.perf_counter() - began))
+            busy.append(latency.result())
+    return [
+        Row("catching up / bare copy", caught, bare, "MB/s", "0.5"),
+        Row("others' median meanwhile / before", busy, calm, "ms", "at most 1.5"),
+    ]
 
 
 def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--megabytes", type=int, default=64)
-    parser.add_argument("--missed", type=int, default=256)
+    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--missed", type=int, default=1000, help="MB that the follower lacks")
+    parser.add_argument("--place", help="a directory; the system's for temporary files if it is not given")
+    parser.add_argument("--only", choices=("copies", "kafka", "catching"), help="these rows")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="korvet-replication-") as place:
-        rows = asyncio.run(measure(Path(place), asked.rounds, asked.megabytes, asked.missed))
-    middle = {name: statistics.median(values) for name, values in rows.items()}
-    for name, values in rows.items():
-        print(f"{name:14} {middle[name]:8.1f} MB/s   ({', '.join(f'{value:.1f}' for value in values)})")
-    for name, target in TARGETS.items():
-        above, below = name.split(" / ")
-        print(f"{name:26} {middle[above] / middle[below]:5.2f}   wanted: {target}")
+    build()
+    with tempfile.TemporaryDirectory(prefix="korvet-replication-", dir=asked.place) as name:
+        place = Path(name)
+        with Trio("ours", make_brokers(place / "ours")) as ours:
+            if asked.only in (None, "copies"):
+                tell(measure_copies(ours, asked.rounds, asked.seconds))
+            if asked.only in (None, "kafka"):
+                with Trio("Apache Kafka", make_nodes(place / "kafka")) as kafka:
+                    tell(measure_kafka(ours, kafka, asked.rounds, asked.seconds))
+            if asked.only in (None, "catching"):
+                tell(measure_catching_up(ours, place, asked.rounds, asked.missed))
+
+
+def tell(rows: list[Row]) -> None:
+    """Print these rows."""
+    for row in rows:
+        print(row.tell(), flush=True)
 
 
 if __name__ == "__main__":

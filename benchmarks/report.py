@@ -1,6 +1,7 @@
 """Results as JSON on disk, and as one table.
 
-`python -m benchmarks.report [FILE]` prints the newest again, or that one; with `--readme` it goes into the README.
+`python -m benchmarks.report [FILE]` prints the newest again, or that one; with `--docs` it goes into
+docs/benchmarks.md.
 """
 
 import json
@@ -17,8 +18,8 @@ from benchmarks.rows import COLUMNS, Figure, Figures, Load
 Row = dict[str, Any]
 BUSY = 0.25  # processors that other programs may use before a result is doubtful; the kernel's own work is in it
 RESULTS = Path(__file__).with_name("results")
-README = Path(__file__).parent.parent / "README.md"
-BEGIN = "<!-- python -m benchmarks.report --readme writes from here"
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+BEGIN = "<!-- python -m benchmarks.report --docs writes from here"
 END = "to here -->"
 
 
@@ -140,19 +141,19 @@ def newest(kind: str = "peers") -> Path:
     return max(RESULTS.glob(f"{kind}-*.json"), key=lambda path: path.name)
 
 
-def write_readme(table: str, begin: str = BEGIN) -> None:
-    """Put the table where the README has it, behind the comment `begin`."""
-    before, _, rest = README.read_text().partition(begin)
+def write_page(table: str, begin: str = BEGIN) -> None:
+    """Put the table where the page about benchmarks has it, behind the comment `begin`."""
+    before, _, rest = PAGE.read_text().partition(begin)
     _, found, after = rest.partition(END)
     if not found:
-        raise SystemExit(f"the README has no place for the table: {begin} … {END}")
-    README.write_text(f"{before}{begin} -->\n\n{table}\n\n<!-- {END}{after}")
+        raise SystemExit(f"{PAGE} has no place for the table: {begin} … {END}")
+    PAGE.write_text(f"{before}{begin} -->\n\n{table}\n\n<!-- {END}{after}")
 
 
 if __name__ == "__main__":
-    words = [word for word in sys.argv[1:] if word != "--readme"]
+    words = [word for word in sys.argv[1:] if word != "--docs"]
     printed = table(json.loads((Path(words[0]) if words else newest()).read_text()))
     if len(words) < len(sys.argv) - 1:
-        write_readme(printed)
+        write_page(printed)
     else:
         print(printed)

@@ -1,10 +1,14 @@
 """The text protocol beside a bare loop that answers line by line and stores nothing, in turns.
 
-    python -m benchmarks.text [--rounds 5] [--lines 200000] [--reads 3000]
+    python -m benchmarks.text [--rounds 5] [--seconds 1.5] [--only consume]
 
-One connection. PRODUCE: lines of 100 bytes, acks=1, all sent without waiting. CONSUME: 500 messages of 100 bytes at a
-time, each asked for when the one before has arrived; and again with 16 under way. The client is this process: it counts
-line ends, and no more. One by one, half of the time goes into waking the client and carrying the bytes, for both alike.
+One connection. PRODUCE: lines of 100 bytes, acks=1, ten thousand under way. CONSUME: 500 messages of 80 bytes at a
+time, 16 requests under way, and one by one. The client is the load generator, which checks every answer and takes less
+than any of the servers does.
+
+Beside answers a second stands the processor time (user and system) that the server's process takes for one: where other
+programs share the machine, that is what to compare. The last column is the same loop with an answer that was formatted
+before it began: what reading a line and sending 42 KB take, whoever does it, and what no server gets below.
 """
 
 import argparse
@@ -12,19 +16,32 @@ import socket
 import statistics
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.generator import build, load
 from benchmarks.peers.process import Peer, free_ports
 
 LOOP = Path(__file__).parent / "peers" / "text_loop.py"
-TARGETS = {"produce": 2.0, "consume": 4.0, "consume 16": 4.0}
-ASK = b"V1|1|CONSUME|t 0 0\n"
-LINE = b"V1|1|PRODUCE|t key:"
-SIZE = 100  # bytes of a line, and of a message that is read
+VALUE = 80  # bytes; with topic and key a line has 100
 WARM = 2_000  # lines before anything is measured
+
+
+@dataclass(frozen=True)
+class Row:
+    """One load: the generator's mode, how many requests are under way, and the ratio that is wanted."""
+
+    mode: str
+    in_flight: int
+    wanted: float
+
+
+ROWS = {
+    "produce": Row("text-produce", 10_000, 2.0),
+    "consume": Row("text-consume", 16, 4.0),
+    "consume, one by one": Row("text-consume", 1, 4.0),
+}
 
 
 class TextPeer(Peer):
@@ -43,12 +60,15 @@ class TextPeer(Peer):
 
 
 class Loop(TextPeer):
-    """The bare loop."""
+    """The bare loop; `more`: words of its command line."""
 
-    name = "bare loop"
+    def __init__(self, directory: Path, name: str, *more: str) -> None:
+        super().__init__(directory)
+        self.name = name
+        self._more = more
 
     def command(self) -> list[str]:
-        return [sys.executable, str(LOOP), str(self.port)]
+        return [sys.executable, str(LOOP), str(self.port), *self._more]
 
 
 class Broker(TextPeer):
@@ -59,98 +79,83 @@ class Broker(TextPeer):
     def command(self) -> list[str]:
         listeners = ["--listen", f"text://{self.address}", "--listen", "kafka://127.0.0.1:0"]
         store = f"file:{self.directory / 'data'}"
-        return [
-            sys.executable,
-            "-m",
-            "korvet_fast",
-            "serve",
-            "--store",
-            store,
-            *listeners,
-            "--set",
-            "durability=written",
-        ]
+        serve = [sys.executable, "-m", "korvet_fast", "serve", "--store", store]
+        return [*serve, *listeners, "--set", "durability=written"]
 
 
-def produce(port: int, lines: int) -> float:
-    """Lines a second."""
-    block = (LINE + b"x" * (SIZE - 1 - len(LINE)) + b"\n") * 1000
+@dataclass(frozen=True)
+class Measured:
+    """Answers a second, and microseconds of processor time for one."""
+
+    rate: float
+    micros: float
+
+
+def measure(peer: Peer, row: Row, seconds: float) -> Measured:
+    """One run. Raises `PeerError` where an answer is wrong."""
+    timing = ("--seconds", str(seconds), "--warm-up", "0.3")
+    sizes = ("--record-bytes", str(VALUE), "--in-flight", str(row.in_flight))
+    figures = load(peer, row.mode, "t", *timing, *sizes)
+    return Measured(figures["requests_per_s"], figures["broker_cpu_us_per_request"])
+
+
+def write_messages(port: int) -> None:
+    """Lines before anything is measured; all are waited for."""
+    line = b"V1|1|PRODUCE|t key:" + b"x" * VALUE + b"\n"
     with socket.create_connection(("127.0.0.1", port)) as client:
-
-        def send() -> None:
-            for _ in range(lines // 1000):
-                client.sendall(block)
-
-        started, seen = time.perf_counter(), 0
-        sender = threading.Thread(target=send)
-        sender.start()
-        room = bytearray(1 << 20)
-        while seen < lines:
-            size = client.recv_into(room)
-            if not size:
-                raise ConnectionError("the peer closed the connection")
-            seen += room.count(b"\n", 0, size)
-        sender.join()
-        return lines / (time.perf_counter() - started)
+        client.sendall(line * WARM)
+        seen = 0
+        while seen < WARM:
+            answers = client.recv(1 << 20)
+            if not answers or b"|ERR|" in answers:
+                raise ConnectionError(f"PRODUCE was answered with {answers[:200]!r}")
+            seen += answers.count(b"\n")
 
 
-def consume(port: int, reads: int, under_way: int) -> float:
-    """Answers a second, with so many requests under way."""
-    with socket.create_connection(("127.0.0.1", port)) as client:
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        room = bytearray(1 << 20)
-        started, asked, seen = time.perf_counter(), under_way, 0
-        client.sendall(ASK * under_way)
-        while seen < reads:
-            size = client.recv_into(room)
-            if not size:
-                raise ConnectionError("the peer closed the connection")
-            answers = room.count(b"\n", 0, size)
-            seen += answers
-            more = min(answers, reads - asked)
-            client.sendall(ASK * more)
-            asked += more
-        return reads / (time.perf_counter() - started)
-
-
-def check(port: int, answer: bytes = b"") -> None:
-    """Whether a CONSUME gives what it should: 500 messages."""
-    with socket.create_connection(("127.0.0.1", port)) as client:
-        client.sendall(ASK)
-        while not answer.endswith(b"\n"):
-            answer += client.recv(1 << 20)
-    if not answer.startswith(b"V1|1|OK|messages=0:x") or answer.count(b":") != 500:
-        raise AssertionError(f"500 messages were asked for, and this came: {answer[:200]!r}")
+def tell(name: str, row: Row, found: list[list[Measured]]) -> str:
+    """One row of the table: `found` has what each contestant gave in each round."""
+    medians = [
+        (statistics.median(one.rate for one in side), statistics.median(one.micros for one in side)) for side in found
+    ]
+    cells = [f"{rate:10,.0f}/s {micros:7.2f} us" for rate, micros in medians]
+    ours, loop, _ = found
+    rate = statistics.median(one.rate / other.rate for one, other in zip(ours, loop, strict=True))
+    works = [other.micros / one.micros for one, other in zip(ours, loop, strict=True)]
+    told = ", ".join(f"{ratio:.2f}" for ratio in sorted(works))
+    return (
+        f"{name:20} {'   '.join(cells)}   {rate:5.2f} x   {statistics.median(works):5.2f} x ({told})   {row.wanted:g} x"
+    )
 
 
 def main() -> None:
     """Measure in turns, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.text", description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--lines", type=int, default=200_000)
-    parser.add_argument("--reads", type=int, default=3_000)
+    parser.add_argument("--seconds", type=float, default=1.5)
+    parser.add_argument("--only", default="", help="the rows whose names begin so")
     given = parser.parse_args()
-    loads: dict[str, Callable[[int], float]] = {
-        "produce": lambda port: produce(port, given.lines),
-        "consume": lambda port: consume(port, given.reads, 1),
-        "consume 16": lambda port: consume(port, given.reads, 16),
-    }
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        Broker(Path(directory) / "ours") as ours,
-        Loop(Path(directory) / "loop") as loop,
-    ):
-        for peer in (ours, loop):
-            produce(peer.port, WARM)
-            check(peer.port)
-        print(f"{'':10} {'embedded':>12} {'bare loop':>12}   ratio (each round)")
-        for name, load in loads.items():
-            pairs = [(load(ours.port), load(loop.port)) for _ in range(given.rounds)]
-            ratios = sorted(first / second for first, second in pairs)
-            first, second = (statistics.median(one) for one in zip(*pairs, strict=True))
-            told = " ".join(f"{ratio:.2f}" for ratio in ratios)
-            print(f"{name:10} {first:10,.0f}/s {second:10,.0f}/s   {statistics.median(ratios):.2f} x ({told}), "
-                  f"wanted: {TARGETS[name]:g} x")  # fmt: skip
+    build()
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        place = Path(name)
+        peers: list[Peer] = [
+            Broker(place / "ours"),
+            Loop(place / "loop", "bare loop"),
+            Loop(place / "ready", "ready", "ready"),
+        ]
+        for peer in peers:
+            stack.enter_context(peer)
+            write_messages(peer.port)
+        columns = "   ".join(f"{peer.name:>23}" for peer in peers)
+        print(f"{'':20} {columns}   ours beside the loop: answers, processor time (each round), wanted")
+        for title, row in ROWS.items():
+            if not title.startswith(given.only):
+                continue
+            found: list[list[Measured]] = [[] for _ in peers]
+            for number in range(given.rounds):
+                for step in range(len(peers)):
+                    side = (number + step) % len(peers)
+                    found[side].append(measure(peers[side], row, given.seconds))
+            print(tell(title, row, found))
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ __all__ = [
     "Flusher",
     "Frames",
     "Lines",
+    "MessageCells",
     "ProduceRun",
     "Replies",
     "ReplyError",
@@ -319,6 +320,66 @@ class Lines:
         """Always None: all bytes go through `feed`."""
 
 @final
+class MessageCells:
+    """
+    Values, keys, headers and times of a run of messages, in the lists given, while more may join.
+
+    `room`: bytes of memory that are left for them; `most`: messages there may be.
+    """
+    def __new__(cls, /, values: list[Any], keys: list[Any], headers: list[Any], times: Buffer) -> MessageCells:
+        """`times`: q[n], in ms, one for each value that is there."""
+    def add(
+        self,
+        /,
+        value: Any,
+        key: Any,
+        headers: Any,
+        header_bytes: SupportsIndex = 0,
+        timestamp: SupportsIndex | None = None,
+    ) -> int:
+        """
+        Take one more message; its index, or -1 without room for it, and for a value or key that is neither bytes nor None.
+
+        `header_bytes`: what its headers take in a batch. `timestamp`: in ms; None: the present.
+        """
+    def build(
+        self,
+        /,
+        compression: SupportsIndex,
+        producer_id: SupportsIndex,
+        producer_epoch: SupportsIndex,
+        base_sequence: SupportsIndex,
+    ) -> bytes | memoryview | None:
+        """
+        The messages as one version 2 batch: as `RowRun.build`, each with its time. None: some of them have headers.
+
+        Raises as `build_rows`.
+        """
+    def forget_time(self, /, place: SupportsIndex) -> None:
+        """The message at a place was taken out of the lists: its time goes too."""
+    def join(self, /, place: type, run: Any, value: Any, key: Any) -> Any | None:
+        """
+        As `add`, for a message without headers that is sent now: `place(run, index)`, or None where `add` gives -1.
+
+        The garbage collector does not look at the places: of thousands in a list it would find each time that they refer
+        to their run. So a run must not refer to one of its places for longer than somebody waits there.
+        """
+    @property
+    def most(self, /) -> int: ...
+    @most.setter
+    def most(self, /, value: SupportsIndex) -> None: ...
+    @property
+    def room(self, /) -> int: ...
+    @room.setter
+    def room(self, /, value: SupportsIndex) -> None: ...
+    def set_times(self, /, timestamp: SupportsIndex) -> None:
+        """All messages have this time."""
+    def time(self, /, place: SupportsIndex) -> int:
+        """The time of the message at a place, in ms."""
+    def times(self, /) -> Column:
+        """All times, q[n]."""
+
+@final
 class ProduceRun:
     """A run of PRODUCE lines, as `Lines` gives it: read, made into batches, answered."""
     def __new__(cls, /, data: Buffer) -> ProduceRun:
@@ -404,7 +465,7 @@ class RowRun:
         producer_id: SupportsIndex,
         producer_epoch: SupportsIndex,
         base_sequence: SupportsIndex,
-    ) -> bytes:
+    ) -> bytes | memoryview:
         """
         One version 2 batch of them, all with the time `timestamp` in ms. The checksum is set, the leader epoch is -1. -1
         for producer id, epoch and sequence if there is no idempotent producer. `compression`: 16 more say that the batch is
@@ -523,7 +584,7 @@ def build_rows(
     producer_id: SupportsIndex,
     producer_epoch: SupportsIndex,
     base_sequence: SupportsIndex,
-) -> bytes:
+) -> bytes | memoryview:
     """
     One version 2 batch of columns as `ColumnRows` takes them. `timestamps`: q[n], in ms. The rest as `RowRun.build`.
 
@@ -757,7 +818,7 @@ def up_convert(
     wrappers together. Raises, message by message, `TRUNCATED` (not one whole message), `BAD_LENGTH`, `BAD_MAGIC`,
     `OVERSIZE` (a payload), `BAD_CRC`; then `UNKNOWN_COMPRESSION` and for what wrappers hold the same, but `OVERSIZE`,
     `NESTED_COMPRESSION` (more than 8), `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT` (more than `limit`, or than 64 times the
-    payload and 1 MiB).
+    payload and 1 MiB; or more than 8 MiB of messages in place of wrappers).
     """
 
 def validate_batch(

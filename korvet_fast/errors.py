@@ -25,10 +25,10 @@ class CodecError(Exception):
 
 
 class Errors(StrEnum):
-    """The ways in which a rule of ours says no. A member equals its name; `NONE` is "" and false.
+    """The reasons for which the broker refuses. A member equals its name; `NONE` is "" and false.
 
     Names are Kafka's (kafka.apache.org/protocol#protocol_error_codes), but any dialect may meet them. `retriable`: the
-    same request may succeed later. `sentence`: what a person is told.
+    same request may succeed later. `sentence`: the text for a person.
     """
 
     retriable: bool
@@ -44,7 +44,7 @@ class Errors(StrEnum):
     __hash__ = str.__hash__  # as that of the equal string, and faster than Enum's
 
     NONE = "", False, "There is no error."
-    OFFSET_OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE", False, "The offset is outside what the log holds."
+    OFFSET_OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE", False, "The offset is outside the log."
     CORRUPT_MESSAGE = "CORRUPT_MESSAGE", True, "The records fail their checksum or break the batch format."
     UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION", True, "There is no such topic or partition here."
     LEADER_NOT_AVAILABLE = "LEADER_NOT_AVAILABLE", True, "The partition has no leader at this moment."

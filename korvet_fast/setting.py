@@ -1,4 +1,4 @@
-"""One setting: its kind, what is legal, how it is read and shown."""
+"""One setting: its kind, its legal values, how it is read and shown."""
 
 import difflib
 import re
@@ -25,7 +25,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A row: name, kind, default, what is legal, and a sentence. `topic`: what topics call it, "" if they cannot.
+    """A row: name, kind, default, legal values, and a sentence. `topic`: the topic's setting, "" if there is none.
 
     `choices`: all legal texts; where there is a `pattern`, a regular expression, they are examples.
     `fixed`: a topic gets it when it is created, and keeps it whatever the broker's value becomes.
@@ -39,7 +39,7 @@ class Setting:
     lowest: int = 0
     choices: tuple[str, ...] = ()
     topic: str = ""
-    highest: int | None = None  # None: what the kind can hold
+    highest: int | None = None  # None: the bounds of the kind
     fixed: bool = False
     pattern: str = ""
     effect: bool = True
@@ -58,7 +58,7 @@ class Setting:
         return self.highest if self.highest is not None else (1 << (31 if self.kind is Kind.INT else 63)) - 1
 
     def parse(self, given: object) -> Value:
-        """Text (or TOML's own bool or int) -> the value. Raises `ValueError` with what is legal."""
+        """Text (or TOML's own bool or int) -> the value. Raises `ValueError` with the legal values."""
         text = show(given).strip() if isinstance(given, bool | int | str) else ""
         if self.kind is Kind.BOOLEAN and text.lower() in ("true", "false"):
             return text.lower() == "true"

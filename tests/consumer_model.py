@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 from group_model import make_config
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
-from korvet_fast.core.groups.consumer.machine import GroupState
+from korvet_fast.core.groups.consumer.machine import ConsumerGroupState
 from korvet_fast.core.groups.consumer.members import (
     ConsumerMember,
     HeartbeatRequest,
@@ -262,7 +262,7 @@ class World:
         """Nobody reads what another member reads, and what the group believes of owners is what they have."""
         group = self.group
         assert group.epoch >= group.target_epoch
-        assert (group.state is GroupState.EMPTY) == (not group.members)
+        assert (group.state is ConsumerGroupState.EMPTY) == (not group.members)
         held = [partition for one in group.members for partition in (*one.assigned, *one.revoking)]
         assert len(held) == len(set(held)), "one partition, two owners in the group"
         if self.unsettled:
@@ -306,7 +306,7 @@ class World:
         refused = {"GROUP_MAX_SIZE_REACHED", "UNRELEASED_INSTANCE_ID"}
         inside = [one for one in living if one.error not in refused]
         return (
-            self.group.state is GroupState.STABLE
+            self.group.state is ConsumerGroupState.STABLE
             and members == {one.member_id for one in inside}
             and all(one.epoch == self.group.epoch and one.reads == one.goal for one in inside)
             and not any(one.uncertain for one in inside)

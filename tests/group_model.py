@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from korvet_fast.core.groups.budget import MEMBER, GroupBudget, memory_of, memory_of_ids
 from korvet_fast.core.groups.classic.group import ClassicGroup
-from korvet_fast.core.groups.classic.machine import State
+from korvet_fast.core.groups.classic.machine import ClassicGroupState
 from korvet_fast.core.groups.classic.requests import JoinRequest, JoinResult, SyncRequest, SyncResult
 from korvet_fast.core.groups.config import ConsumerConfig, GroupConfig, TextConfig
 from korvet_fast.core.groups.documents import pack_group, unpack_group
@@ -89,7 +89,7 @@ class World:
         self.group.answers.clear()
         if self.group.changed:
             self.group.changed = False
-            assert self.group.state in (State.EMPTY, State.COMPLETING, State.STABLE)
+            assert self.group.state in (ClassicGroupState.EMPTY, ClassicGroupState.COMPLETING, ClassicGroupState.STABLE)
             self.writes.append((pack_group(self.group, 0), answers))
         elif self.writes:
             self.writes.append((None, answers))
@@ -272,7 +272,7 @@ class World:
     def check(self) -> None:
         group = self.group
         assert group.generation >= self.kept
-        assert (group.state is State.EMPTY) == (not group.members)
+        assert (group.state is ClassicGroupState.EMPTY) == (not group.members)
         self.check_kept()
         waiting = {waiter for one in group.members for waiter in (one.joining, one.syncing) if waiter is not None}
         under_way = {waiter for _, answers in self.writes for waiter, _ in answers}

@@ -52,7 +52,7 @@ def find_program(name: str) -> str:
     return path
 
 
-class _Claims:
+class _ReservedPorts:
     """Ports that tests were given: each of them once in a process, and to one process at a time."""
 
     def __init__(self) -> None:
@@ -71,14 +71,14 @@ class _Claims:
         return True
 
 
-_CLAIMS = _Claims()
+_RESERVED = _ReservedPorts()
 
 
 def free_port() -> int:
     """A free port below those that the system gives to outgoing connections: it stays ours while the server is dead."""
     while True:
         port = random.randrange(12_000, 32_000)
-        if not _CLAIMS.take(port):
+        if not _RESERVED.take(port):
             continue
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

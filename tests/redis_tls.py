@@ -1,4 +1,4 @@
-"""A Redis server with TLS beside its plain port, and a user with the rights that the README lists."""
+"""A Redis server with TLS beside its plain port, and a user with the rights that docs/redis.md lists."""
 
 import re
 import shlex
@@ -8,7 +8,7 @@ from pathlib import Path
 from redis_server import RedisServer, find_program, free_port
 from requirement import require
 
-README = Path(__file__).parent.parent / "README.md"
+PAGE = Path(__file__).parent.parent / "docs" / "redis.md"
 USER, PASSWORD = "korvet", "a-password"
 
 
@@ -49,7 +49,7 @@ class TlsServer(RedisServer):
         return f"rediss://{who}{host}:{self.tls_port}?" + "&".join(f"{name}={value}" for name, value in given.items())
 
     def add_user(self) -> str:
-        """A user with no more rights than the README lists; returns what stands before the host in a URL."""
-        (command,) = re.findall(r"redis-cli (ACL SETUSER (?:.*\\\n)*.*)", README.read_text())
+        """A user with no more rights than docs/redis.md lists; returns what stands before the host in a URL."""
+        (command,) = re.findall(r"redis-cli (ACL SETUSER (?:.*\\\n)*.*)", PAGE.read_text())
         self.call(*shlex.split(command.replace("\\\n", " ")))
         return f"{USER}:{PASSWORD}@"

@@ -271,7 +271,7 @@ class Broker:
                 self.epochs.add(record[0], len(self.log))
                 self.log.append(record)
             state.appended(len(self.log))
-            state.learn_watermark(watermark)
+            state.update_high_watermark(watermark)
 
 
 class World:

@@ -109,7 +109,7 @@ def _with_rows(batch: bytes, count: int) -> Call:
 
 
 def _of_column_rows(count: int) -> dict[str, Call]:
-    """A producer's columns as lists: read, placed by their keys, cut into runs; runs as batches; where rows went."""
+    """A producer's messages one by one, and its columns: read, cut into runs; runs as batches; where rows went."""
     keys, values = [b"%08d" % place for place in range(count)], [VALUE] * count
     times = array("q", [1 << 40]) * count
 
@@ -125,7 +125,23 @@ def _of_column_rows(count: int) -> dict[str, Call]:
         ended = [(run, run.partition, 0) for run in read(impl)]
         return lambda: impl.row_places(ended, count)
 
+    def add(impl: Any) -> Callable[[], object]:
+        def work() -> object:
+            run = impl.MessageCells([], [], [], b"")
+            run.room, run.most = LIMIT, count
+            for key, value in zip(keys, values, strict=True):
+                run.add(value, key, ())
+            return run
+
+        return work
+
+    def build_cells(impl: Any) -> Callable[[], object]:
+        run = impl.MessageCells(values, keys, [()] * count, times)
+        return lambda: run.build(0, -1, -1, -1)
+
     return {
+        "MessageCells.add": add,
+        "MessageCells.build": build_cells,
         "ColumnRows.runs": lambda impl: lambda: read(impl),
         "RowRun.build": build,
         "build_rows": lambda impl: lambda: impl.build_rows(keys, values, times, 0, -1, -1, -1),

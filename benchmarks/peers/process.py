@@ -53,6 +53,11 @@ class Peer:
         return self._process.pid
 
     @property
+    def running(self) -> bool:
+        """Whether it was started and not stopped since."""
+        return self._process is not None
+
+    @property
     def pids(self) -> list[int]:
         """The processes whose work counts as this peer's."""
         return [self.pid]
@@ -97,6 +102,13 @@ class Peer:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+    def kill(self) -> None:
+        """SIGKILL: it ends as if the machine had."""
+        assert self._process is not None, "not started"
+        process, self._process = self._process, None
+        process.kill()
+        process.wait()
 
     def log_end(self) -> str:
         """The last lines it printed."""

@@ -66,13 +66,13 @@ class Field:
         who, where = column.split()
         session, broker = self.sessions[who], self.brokers[where]
         rows = int(self.rows * share)
-        before, broker_before = _cpu(session.family()), _cpu(broker_family(broker))
+        before, broker_before = cpu_seconds(session.family()), cpu_seconds(broker_family(broker))
         if query.writes:
             seconds = self._write_anew(session, FORMATS[who], broker, rows)
         else:
             seconds = self._read(session, FORMATS[who], broker, query, rows)
-        used = _cpu(session.family()) - before
-        broker_used = _cpu(broker_family(broker)) - broker_before
+        used = cpu_seconds(session.family()) - before
+        broker_used = cpu_seconds(broker_family(broker)) - broker_before
         millions = rows / 1e6
         return Figures(millions / seconds, used / millions, broker_used / millions)
 
@@ -136,7 +136,7 @@ def broker_family(broker: Peer) -> list[psutil.Process]:
     return [psutil.Process(pid) for pid in broker.pids]
 
 
-def _cpu(family: list[psutil.Process]) -> float:
+def cpu_seconds(family: list[psutil.Process]) -> float:
     """CPU seconds from the kernel's process accounting, with those of children that have ended."""
     used = 0.0
     for each in family:

@@ -1,6 +1,7 @@
 """The results as JSON on disk, and as one table.
 
-`python -m benchmarks.spark.report [FILE]` prints the newest again, or that one; `--readme` puts it into the README.
+`python -m benchmarks.spark.report [FILE]` prints the newest again, or that one; `--docs` puts it into
+docs/benchmarks.md.
 """
 
 import json
@@ -9,12 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import draw, newest, write_readme
+from benchmarks.report import draw, newest, write_page
 from benchmarks.spark.contestants import Figures
 from benchmarks.spark.rows import BASE, COLUMNS, MEANT, QUERIES, Query
 
 KIND = "spark"  # of the files in results/
-BEGIN = "<!-- python -m benchmarks.spark.report --readme writes from here"
+BEGIN = "<!-- python -m benchmarks.spark.report --docs writes from here"
 Measured = dict[str, list[Figures]]
 
 
@@ -98,9 +99,9 @@ def _memory(result: dict[str, Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    words = [word for word in sys.argv[1:] if word != "--readme"]
+    words = [word for word in sys.argv[1:] if word != "--docs"]
     drawn = table(json.loads((Path(words[0]) if words else newest(KIND)).read_text()))
     if len(words) < len(sys.argv) - 1:
-        write_readme(drawn, BEGIN)
+        write_page(drawn, BEGIN)
     else:
         print(drawn)

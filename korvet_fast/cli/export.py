@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from korvet_fast.cli.session import Bootstrap, bootstrap_option, run
-from korvet_fast.cli.spark_job import asked_to_end, import_jobs, job_bar, pairs, spark_options, spark_session, summary
+from korvet_fast.cli.signals import asked_to_end
+from korvet_fast.cli.spark_bar import job_bar
+from korvet_fast.cli.spark_job import import_jobs, pairs, spark_options, spark_session, summary
 from korvet_fast.client.cluster import Cluster
+from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.errors import SettingError
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from korvet_fast.spark.jobs import StreamExport
 
 LATEST = "latest"
+SMALL = 100_000  # offsets whose records take less time than Spark's start
 LOOK = 0.2  # seconds between two looks at a stream
 
 
@@ -109,7 +114,7 @@ def command(
 
     jobs = import_jobs()
     run(bootstrap, check)  # before Spark, which takes seconds to start
-    with spark_session("korvet-fast export", master, conf) as spark:
+    with spark_session("korvet-fast export", master, conf, short=not follow and is_small(options)) as spark:
         began = time.perf_counter()
         if follow:
             options |= {} if most is None else {"maxOffsetsPerTrigger": str(most)}
@@ -122,6 +127,14 @@ def command(
                 jobs.write_files(spark, options, directory, counted)
             rows, size = counted.get["rows"], counted.get["bytes"]
         click.echo(summary(rows, size, time.perf_counter() - began, f"to {directory}"), err=True)
+
+
+def is_small(options: Mapping[str, str]) -> bool:
+    """Whether few offsets are to be read. Raises `click.ClickException` if the source cannot read them."""
+    try:
+        return bool(import_jobs().count_offsets(options) < SMALL)
+    except (SettingError, ClientError) as error:
+        raise click.ClickException(str(error)) from None
 
 
 def watch(query: "StreamingQuery", follower: "StreamExport") -> None:

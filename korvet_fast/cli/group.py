@@ -7,7 +7,7 @@ import click
 
 from korvet_fast.cli.offset_target import Target, find_target, parse_target
 from korvet_fast.cli.sentence import Commands
-from korvet_fast.cli.session import Bootstrap, bootstrap_option, count, run
+from korvet_fast.cli.session import Bootstrap, bootstrap_option, count, run, run_each
 from korvet_fast.cli.table import draw_table, json_option, print_json
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.groups import (
@@ -84,7 +84,7 @@ def list_command(states: tuple[str, ...], kinds: tuple[str, ...], as_json: bool,
 @json_option
 @bootstrap_option
 def describe(names: tuple[str, ...], as_json: bool, bootstrap: Bootstrap) -> None:
-    """Show where groups are: what they have committed, the end, the records in between, and who reads what.
+    """Show where groups are: what they have committed, the end, the lag in offsets, and who reads what.
 
     \b
     Examples:
@@ -241,16 +241,11 @@ def delete(names: Sequence[str], bootstrap: Bootstrap) -> None:
     """
 
     async def work(cluster: Cluster) -> None:
-        failures = []
-        for name in names:
-            try:
-                await delete_group(cluster, name)
-            except ClientError as error:
-                failures.append(str(error))
-            else:
-                click.echo(f"deleted group {printable(name)}")
-        if failures:
-            raise ClientError("\n".join(failures))
+        async def delete_one(name: str) -> None:
+            await delete_group(cluster, name)
+            click.echo(f"deleted group {printable(name)}")
+
+        await run_each(names, delete_one)
 
     run(bootstrap, work)
 

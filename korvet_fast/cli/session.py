@@ -1,7 +1,7 @@
 """Shared by the client commands: the option --bootstrap, and a run of a coroutine that prints errors as sentences."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeAlias, TypeVar
 
 import click
@@ -55,6 +55,18 @@ def run(bootstrap: Bootstrap, work: Callable[[Cluster], Awaitable[T]], patience:
         ) from None
     except ClientError as error:
         raise click.ClickException(str(error)) from None
+
+
+async def run_each(rows: Iterable[T], act: Callable[[T], Awaitable[None]]) -> None:
+    """Run `act` for each of these in turn, also after one has failed. Raises one `ClientError` with all failures."""
+    failures = []
+    for row in rows:
+        try:
+            await act(row)
+        except ClientError as error:
+            failures.append(str(error))
+    if failures:
+        raise ClientError("\n".join(failures))
 
 
 def count(number: int, noun: str) -> str:

@@ -2,13 +2,14 @@
 
 import re
 import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from korvet_fast.cli.spark_bar import waiting_bar
+from korvet_fast.cli.spark_java import running_java
 from korvet_fast.printable import printable
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ RAISED = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception): .+$", re.MULTILINE)  
 TRACEBACK = "Traceback (most recent call last):"
 STATE = re.compile(r" SQLSTATE: \w+$")
 CODE = re.compile(r"^\[[\w.]+\] ")
-LOOK = 0.2  # seconds between two looks at a job
 
 
 def pairs(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -66,8 +66,11 @@ def import_jobs() -> Any:
 
 
 @contextmanager
-def spark_session(name: str, master: str, settings: Mapping[str, str]) -> Iterator["SparkSession"]:
-    """A session that ends with the block. SIGTERM acts as Ctrl-C. An error in the block gives exit code 1."""
+def spark_session(name: str, master: str, settings: Mapping[str, str], *, short: bool) -> Iterator["SparkSession"]:
+    """A session that ends with the block. SIGTERM acts as Ctrl-C. An error in the block gives exit code 1.
+
+    `short`: there is little to do in it.
+    """
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
@@ -75,13 +78,16 @@ def spark_session(name: str, master: str, settings: Mapping[str, str]) -> Iterat
     from korvet_fast.errors import SettingError
 
     jobs = import_jobs()
+    click.echo(f"Spark starts ({printable(master)}), which takes some seconds", err=True)
     previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        spark = jobs.open_session(name, master, settings)
-        try:
+        conf = jobs.session_settings(name, master, settings, short=short)
+        with ExitStack() as ending:
+            with waiting_bar("Spark starts"):
+                ending.enter_context(running_java(conf))
+                spark = jobs.open_session(conf, settings)
+            ending.callback(spark.stop)
             yield spark
-        finally:
-            spark.stop()
     except (PySparkException, Py4JError, SettingError, ClientError) as error:
         if isinstance(
             error.__context__, KeyboardInterrupt
@@ -92,28 +98,6 @@ def spark_session(name: str, master: str, settings: Mapping[str, str]) -> Iterat
         raise click.Abort from None
     finally:
         signal.signal(signal.SIGTERM, previous)
-
-
-@contextmanager
-def asked_to_end() -> Iterator[threading.Event]:
-    """An event that Ctrl-C or SIGTERM sets while the block runs; the second one raises `KeyboardInterrupt`.
-
-    An exception out of a signal handler would break off a call into Java, and py4j would close the connection that the
-    next call needs.
-    """
-    asked = threading.Event()
-
-    def ask(*_: object) -> None:
-        if asked.is_set():
-            raise KeyboardInterrupt
-        asked.set()
-
-    previous = {which: signal.signal(which, ask) for which in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield asked
-    finally:
-        for which, handler in previous.items():
-            signal.signal(which, handler)
 
 
 def explain(error: Exception) -> str:
@@ -128,48 +112,6 @@ def explain(error: Exception) -> str:
     sentence = CODE.sub("", STATE.sub("", first[1] if first else text.strip().splitlines()[0]))
     raised = RAISED.findall(text) if sentence.endswith(TRACEBACK) else []
     return sentence.removesuffix(TRACEBACK) + raised[-1] if raised else sentence
-
-
-@contextmanager
-def job_bar(spark: "SparkSession", what: str) -> Iterator[None]:
-    """Draw how many tasks of the block's Spark job are done. Ctrl-C cancels the job.
-
-    The bar has a thread of its own, and the job stays on the caller's: on another thread Spark finds no session and no
-    data source.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("tasks"))
-    ended = threading.Event()
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
-        task = bar.add_task(what, total=None)
-
-        def draw() -> None:
-            while not ended.wait(LOOK):
-                done, total = _count_tasks(spark)
-                if total:
-                    bar.update(task, completed=done, total=total)
-
-        drawing = threading.Thread(target=draw)
-        drawing.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            drawing.join()
-
-
-def _count_tasks(spark: "SparkSession") -> tuple[int, int]:
-    """How many tasks of the running stages are done, and how many there are."""
-    tracker = spark.sparkContext.statusTracker()
-    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-    known = [stage for stage in stages if stage is not None]
-    return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
 
 
 def summary(rows: int, size: int, seconds: float, where: str) -> str:

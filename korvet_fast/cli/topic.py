@@ -1,19 +1,19 @@
 """`korvet-fast topic`: create, list, describe, alter and delete."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from korvet_fast.cli.assignment import parse_assignments
 from korvet_fast.cli.sentence import Commands
-from korvet_fast.cli.session import Bootstrap, bootstrap_option, count, run
+from korvet_fast.cli.session import Bootstrap, bootstrap_option, count, run, run_each
 from korvet_fast.cli.table import draw_table, json_option, print_json
 from korvet_fast.cli.topic_description import TITLES, TopicDescription, describe_topic, row_of
 from korvet_fast.cli.unset import check_unset
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.configs import Resource, ResourceType, alter_configs
-from korvet_fast.client.protocol.errors import ClientError, check_error_code
+from korvet_fast.client.protocol.errors import check_error_code
 from korvet_fast.printable import printable
 from korvet_fast.wire.kafka.shapes.topics import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 
@@ -217,20 +217,15 @@ def delete(names: tuple[str, ...], bootstrap: Bootstrap) -> None:
       korvet-fast topic delete orders-old orders-older
     """
 
+    async def report(row: Mapping[str, Any]) -> None:
+        check_error_code(f"topic {row['name']!r} was not deleted", row["error_code"], row["error_message"])
+        click.echo(f"deleted topic {printable(row['name'])}")
+
     async def work(cluster: Cluster) -> None:
         answer = await cluster.ask_controller(
             DELETE_TOPICS,
             {"topics": [{"name": name} for name in names], "topic_names": list(names), "timeout_ms": TIMEOUT_MS},
         )
-        failures = []
-        for row in answer["responses"]:
-            try:
-                check_error_code(f"topic {row['name']!r} was not deleted", row["error_code"], row["error_message"])
-            except ClientError as error:
-                failures.append(str(error))
-            else:
-                click.echo(f"deleted topic {printable(row['name'])}")
-        if failures:
-            raise ClientError("\n".join(failures))
+        await run_each(answer["responses"], report)
 
     run(bootstrap, work)

@@ -23,7 +23,7 @@ _KINDS: Final[Mapping[int, str]] = {1: "boolean", 2: "string", 3: "int", 4: "sho
 
 
 class ResourceType(IntEnum):
-    """What has settings (Kafka's ConfigResource.Type)."""
+    """The kinds of resources that have settings (Kafka's ConfigResource.Type)."""
 
     TOPIC = 2
     BROKER = 4

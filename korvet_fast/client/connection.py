@@ -99,7 +99,7 @@ class Connection(asyncio.BufferedProtocol):
             answer = self._answers.popleft()
             if not answer.done():
                 answer.set_exception(failure)
-                answer.exception()  # whoever waited may be gone: asyncio would log the exception
+                answer.exception()  # nobody may be waiting any more: asyncio would log the exception
 
     # The methods that asyncio calls.
 
@@ -145,7 +145,7 @@ async def connect(endpoint: Address, patience: float = 10.0, largest_answer: int
 
 
 async def open_transport(endpoint: Address, patience: float, make: Callable[[], Stream]) -> Stream:
-    """Connect within `patience` seconds; `make` makes what asyncio calls. Raises `Unreachable`."""
+    """Connect within `patience` seconds; `make` makes the asyncio protocol. Raises `Unreachable`."""
     try:
         async with asyncio.timeout(patience):
             _, made = await asyncio.get_running_loop().create_connection(make, endpoint.host, endpoint.port)

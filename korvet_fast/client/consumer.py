@@ -37,9 +37,9 @@ async def find_offset(cluster: Cluster, topic: str, partition: int, timestamp: i
 
 
 class Consumer:
-    """Reads partitions of a topic: `fetch` what comes next, or `async for records in Consumer(...).poll()`.
+    """Reads partitions of a topic: `fetch` the next records, or `async for records in Consumer(...).poll()`.
 
-    `positions`: by partition, the offset to read next. What is taken out of them is not read any more.
+    `positions`: by partition, the offset to read next. A partition that is taken out of them is not read any more.
     """
 
     def __init__(self, cluster: Cluster, topic: str, positions: Mapping[int, int]) -> None:

@@ -10,7 +10,7 @@ from korvet_fast.types import LATEST
 from korvet_fast.wire.kafka.shapes.directories import DESCRIBE_LOG_DIRS
 from korvet_fast.wire.kafka.shapes.offsets import LIST_OFFSETS
 
-_DEBUGGING = -2  # a replica_id: whoever has a copy answers for that
+_DEBUGGING = -2  # a replica_id: every broker answers for its own copy
 
 Lags: TypeAlias = dict[tuple[int, int], int]
 
@@ -18,7 +18,7 @@ Lags: TypeAlias = dict[tuple[int, int], int]
 async def find_lags(cluster: Cluster, topic: str, partitions: Sequence[Mapping[str, Any]]) -> Lags:
     """By partition and follower, how many offsets the follower lacks; -1 where that is not known yet.
 
-    `partitions`: of Metadata's answer. Brokers that do not answer are not in there. Raises `ClientError`.
+    `partitions`: of Metadata's answer. Brokers that do not answer are left out. Raises `ClientError`.
     """
     asked: dict[int, list[int]] = {}
     for row in partitions:
@@ -40,7 +40,7 @@ async def find_lags(cluster: Cluster, topic: str, partitions: Sequence[Mapping[s
 
 
 async def find_ends(cluster: Cluster, topic: str, partition: Mapping[str, Any]) -> dict[int, int]:
-    """By broker, where its copy of a partition ends. Brokers that do not answer are not in there."""
+    """By broker, where its copy of a partition ends. Brokers that do not answer are left out."""
     index = partition["partition_index"]
     asked = [{"name": topic, "partitions": [{"partition_index": index, "timestamp": LATEST}]}]
     found = {}

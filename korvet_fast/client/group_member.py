@@ -150,7 +150,7 @@ class GroupMember:
                 answer: dict[str, Any] = await coordinator.request(HEARTBEAT, request)
                 check_error_code(f"group {self._group!r}", answer["error_code"])
             except ClientError:
-                self.lost.set()  # joining again finds out whether there is more to it
+                self.lost.set()  # the next JoinGroup tells whether the reason lasts
                 return
 
     async def _leave(self) -> None:

@@ -42,7 +42,7 @@ async def appoint_leader(cluster: Cluster, topic: str, partition: int, broker: i
 
 
 async def find_partition(cluster: Cluster, topic: str, partition: int) -> dict[str, Any]:
-    """What Metadata says of a partition. Raises `ClientError`."""
+    """The row of a partition in Metadata's answer. Raises `ClientError`."""
     (found,) = (await cluster.metadata([topic]))["topics"]
     check_error_code(f"topic {topic!r}", found["error_code"])
     for row in found["partitions"]:

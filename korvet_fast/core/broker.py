@@ -18,6 +18,7 @@ from korvet_fast.core.groups.collaborators import GroupCollaborators
 from korvet_fast.core.groups.coordinator import GroupCoordinator
 from korvet_fast.core.metadata_sync import MetadataSync
 from korvet_fast.core.partition.collaborators import PartitionCollaborators
+from korvet_fast.core.partition.idle import settle_idle
 from korvet_fast.core.partition.loss_journal import Loss, LossJournal
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.partition.producer_state import ProducerLimit
@@ -62,9 +63,7 @@ class Broker:
         self.generation = StoreGeneration()
         metadata = MetadataVersion()
         self._identity = ClusterIdentity(store)
-        self.cluster = Cluster(
-            store, clock, metadata, settings, lambda changed: self.metadata_sync.follow_soon(changed)
-        )
+        self.cluster = Cluster(store, clock, metadata, settings, lambda changed: self.metadata_sync.sync_soon(changed))
         self._collaborators = PartitionCollaborators(
             store,
             clock,
@@ -93,7 +92,7 @@ class Broker:
             self.tasks, self.cluster, self._directory, self._leaders, self.topics, self.groups
         )
         self._producer_ids = ProducerIds(store, self.generation)
-        self._restored = 0  # the store's generation in which the registry was last told what it forgot
+        self._restored = 0  # the store's generation in which the registry last got back what it had forgotten
         self._stop = asyncio.Event()
 
     @property
@@ -147,21 +146,24 @@ class Broker:
         until = clock.monotonic() + self.settings.number("broker.session.timeout.ms") / 1000
         while not handing.done() and self.cluster.holds_lease() and clock.monotonic() < until:
             await clock.sleep(_HAND_OVER_INTERVAL)
-        for partition in self._find_led():
+        for partition in self._list_leader_partitions():
             partition.leader.resign("this broker is stopping")
 
     async def _hand_over(self) -> None:
         try:
-            await self.topics.refresh()  # nothing is to be saved of what was deleted
-            await self.topics.save()  # who takes over has little to read then
+            await self.topics.refresh()  # deleted topics are not to be saved
+            await self.topics.save()  # the brokers that take over have little to read then
             await self.cluster.leave()
             # Where an operator names the leaders, nobody takes over unasked.
-            while self.replication is None and self._find_led() and not self.cluster.alone:
+            while self.replication is None and self._list_leader_partitions() and not self.cluster.alone:
                 await self.clock.sleep(_HAND_OVER_INTERVAL)
         except StoreError as error:
-            logger.warning("the other brokers have to find out that this one stops: %s", error.detail)
+            logger.warning(
+                "the other brokers cannot be told that this broker stops, and take over when its session times out: %s",
+                error.detail,
+            )
 
-    def _find_led(self) -> list[Partition]:
+    def _list_leader_partitions(self) -> list[Partition]:
         return [partition for topic in self.topics for partition in topic.partitions if partition.leadership.leads]
 
     def drain(self) -> None:
@@ -212,7 +214,7 @@ class Broker:
         partition = found.partitions[index]
         if not partition.leadership.leads or not self._leaders.is_valid:
             self.cluster.refresh_soon()
-            raise KorvetError(Errors.NOT_LEADER_OR_FOLLOWER, f"{partition.name} is not led here")
+            raise KorvetError(Errors.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {partition.name}")
         return partition
 
     def local_replica(self, topic: str, index: int) -> Partition | FollowerPartition:
@@ -269,19 +271,23 @@ class Broker:
             await self._store.close_idle()
         except StoreError as error:
             self.log.warn("idle", f"logs that nobody uses stay open: {error.detail}")
+        await settle_idle([partition for topic in self.topics for partition in topic.partitions])
 
     async def _retry_failed(self) -> None:
-        """Tell the others what is led here, and try again what failed."""
+        """Tell the other brokers which partitions this one leads, and retry the recoveries that failed."""
         await self._restore()
         await self.metadata_sync.tell()
         await self.recovery_queue.recover_all()
 
     def _change_history(self, why: str) -> None:
         """The store's history changed: acquire every led log anew before anything else is appended."""
-        logger.error("%s: all partitions led here are taken over anew, and what is lost is told of each", why)
+        logger.error(
+            "%s: this broker acquires all its partitions again, and reports the lost records of each",
+            why,
+        )
         self.generation.number += 1
         self.cluster.former.note(self.cluster.members, self.clock.monotonic() + self.cluster.lease)
-        led = self._find_led()
+        led = self._list_leader_partitions()
         # The server may have forgotten the last epochs, and where the old history lives on, brokers may still get some.
         known = max((partition.leadership.epoch for partition in led), default=-1)
         lowest = max(self.generation.lowest_epoch, known, self._directory.highest)
@@ -307,7 +313,7 @@ class Broker:
                 await self.topics.refresh()
                 self.groups.partitions.restore()
             except StoreError as error:
-                logger.warning("the registry cannot be told yet what it forgot: %s", error.detail)
+                logger.warning("the registry forgot documents that cannot be written again yet: %s", error.detail)
             else:
                 self._restored = number
 

@@ -1,8 +1,8 @@
-"""Threads whose works are dealt out fairly among clients: one work of each in turn, however many each has waiting.
+"""Threads that clients share fairly: one work of each client in turn, however many each has waiting.
 
 A turn is fair only if it is short: a batch of 250 KB may unpack to 250 MB, and behind one of those of each of 40
-connections an honest one waited 2.8 s. So a work tries with little first, and raises `Longer` if that is not enough.
-What is long leaves one thread to the others, and takes turns among its own kind.
+connections an honest one waited 2.8 s. So a work starts with a small limit, and raises `Longer` if that is not enough.
+Long works take turns among themselves, and always leave one thread to the others.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from threading import Lock
+from threading import Barrier, Lock
 from typing import Any, TypeVar
 
 from korvet_fast.errors import CodecError, KorvetError, forget_frames
@@ -76,6 +76,11 @@ class FairExecutor(ThreadPoolExecutor):
 
     def __init__(self, threads: int, name: str) -> None:
         super().__init__(threads, name)
+        # All threads begin now: one that began while memory is full would lie among the objects of requests, for good.
+        ready = Barrier(threads + 1)
+        for _ in range(threads):
+            self.submit(ready.wait)
+        ready.wait()
         self._lock = Lock()
         self._short, self._long = _Line(), _Line()
         self._places = max(1, threads - 1)  # threads that may do long works and do not yet
@@ -90,7 +95,7 @@ class FairExecutor(ThreadPoolExecutor):
     def run_for(self, client: object, work: Callable[..., R], *arguments: object) -> "asyncio.Future[R]":
         """Have a thread do this in the client's turn. Call it on the event loop.
 
-        After `shutdown` the future is cancelled: whoever asks then is at work for a client that was cut off.
+        After `shutdown` the future is cancelled: the caller then works for a client that was cut off.
         """
         future: Future[R] = Future()
         if self._closed:

@@ -1,6 +1,7 @@
 """A lock that clients take in turns: first the addresses they come from, then the connections of one address.
 
-asyncio's lock serves whoever came first: behind 3,000 changes of 50 connections one change of somebody else waited 9 s.
+asyncio's lock serves the first that came: behind 3,000 changes of 50 connections one change of somebody else waited 9
+s.
 """
 
 from collections.abc import AsyncIterator

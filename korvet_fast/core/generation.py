@@ -6,7 +6,7 @@ from collections.abc import Callable
 class StoreGeneration:
     """The store's history as this broker knows it.
 
-    `number` counts the changes of that history: what was put into the store before the last one may be gone.
+    `number` counts the changes of that history: values stored before the last change may be gone.
     `lowest_epoch`: no leader epoch given from now on is below it.
     """
 

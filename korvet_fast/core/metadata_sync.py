@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class MetadataSync:
-    """Follows the changes of other brokers in the background. `running`: the task that does; None before the first."""
+    """Takes over the other brokers' changes in the background. `running`: the task that does; None before the first."""
 
     def __init__(
         self,
@@ -33,31 +33,31 @@ class MetadataSync:
         self._leaders = leaders
         self._topics = topics
         self._groups = groups
-        self._unreconciled = False  # who leads what is to be compared with who should
-        self._behind = False  # something was seen that is still to be followed
+        self._unreconciled = False  # the present leaders are to be compared with the preferred ones
+        self._behind = False  # a change was seen that is still to be taken over
 
-    def follow_soon(self, changed: bool) -> None:
-        """Follow the other brokers in the background. `changed`: the members of the cluster changed."""
+    def sync_soon(self, changed: bool) -> None:
+        """Take over the other brokers' changes in the background. `changed`: the members of the cluster changed."""
         self._unreconciled = self._unreconciled or changed
         self._behind = True
         if self.running is None or self.running.done():
             self.running = self._tasks.start(self._catch_up())
 
     async def _catch_up(self) -> None:
-        """Follow; once more if another change was seen meanwhile, which this round may have missed."""
+        """Take over all changes; once more if another was seen meanwhile, which this round may have missed."""
         self._behind = False
-        await self._follow()
+        await self._sync()
         if self._behind:
             self.running = self._tasks.start(self._catch_up())
 
     async def wait(self) -> None:
-        """Wait until the changes seen by now have been followed; later ones are not waited for."""
+        """Wait until the changes seen by now have been taken over; later ones are not waited for."""
         for _ in range(2 if self._behind else 1):
             if self.running is not None:
                 await asyncio.wait([self.running])
 
-    async def _follow(self) -> None:
-        """Follow what the other brokers do to topics, and take over what falls to this one."""
+    async def _sync(self) -> None:
+        """Take over changes of topics and leaders, and acquire the partitions that this broker is to lead."""
         self._unreconciled = self._leaders.renounce(self._topics) or self._unreconciled
         try:
             await self._topics.refresh()
@@ -69,14 +69,14 @@ class MetadataSync:
             await self._groups.partitions.reconcile()
         except StoreError as error:
             self._unreconciled = True
-            logger.warning("the other brokers' work cannot be seen: %s", error.detail)
+            logger.warning("the other brokers' changes cannot be read: %s", error.detail)
         await self.tell()
 
     async def tell(self) -> None:
-        """Tell the other brokers what is led here."""
+        """Tell the other brokers which partitions this one leads."""
         if not self._cluster.holds_lease():
             return  # another broker may have this one's id by now
         try:
             await self._directory.tell(self._cluster.id, self._topics)
         except StoreError as error:
-            logger.warning("the other brokers cannot be told what is led here: %s", error.detail)
+            logger.warning("the other brokers cannot be told which partitions this broker leads: %s", error.detail)

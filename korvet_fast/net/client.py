@@ -13,7 +13,7 @@ class Client:
     """The `Client` of `core.client_session`.
 
     `starting`: a request has begun and has waited for nothing yet. `asked`: bytes that its answer may take. `released`:
-    what was reserved for the answer of the request that ends now; it is held until that is counted.
+    bytes reserved for the answer of the request that ends now; they are held until the answer is counted.
     """
 
     __slots__ = ("_held", "_pool", "_waiters", "account", "asked", "released", "starting", "turns")

@@ -97,14 +97,15 @@ class Connection(asyncio.BufferedProtocol):
                 self._regulate()
         if frames:
             # In a turn of the loop that was long already only small requests start, of those who used little lately.
+            frame = frames[0]
             if (
                 len(frames) == 1
                 and not requests.waiting
                 and not self._turns.works
-                and (self._queue.spent <= TURN or (len(frames[0]) <= LIGHT and self._turns.is_light(now)))
-                and ((len(frames[0]) <= LIGHT and not self._out.slots) or requests.may_start(frames[0]))
+                and (self._queue.spent <= TURN or (len(frame) <= LIGHT and self._turns.is_light(now)))
+                and ((len(frame) <= LIGHT and not self._out.slots) or requests.may_start(frame))
             ):
-                self.start(frames[0], charges)
+                self.start(frame, charges)
                 self._out.send(requests.closing)
             else:
                 requests.start_many(frames, charges, now)
@@ -173,7 +174,8 @@ class Connection(asyncio.BufferedProtocol):
     def release_memory(self) -> None:
         """Answer requests early that only wait: memory is short.
 
-        Who has closed its sending half and waits for memory is taken for gone: others would wait behind its requests.
+        A peer that has closed its sending half and waits for memory is taken for gone: others would wait behind its
+        requests.
         """
         if self._half_closed and (self._client.waits or self._requests.waits_for_work):
             self.abort()
@@ -208,7 +210,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
 
     def close(self) -> None:
-        """Close once what was handed to the transport is sent."""
+        """Close once the transport has sent everything that it was given."""
         if not self._requests.closing:
             self._requests.closing = True
             self._receive.drop()

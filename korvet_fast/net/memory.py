@@ -54,6 +54,7 @@ class Memory:
         gc.set_threshold(young, middle, _NEVER)
         self._every(FULL_COLLECTION, self._collect)
         if self._mallinfo is not None and self._trim is not None:
+            self._loop.run_in_executor(None, self._trim, ctypes.c_size_t(0))  # its thread begins now, and stays
             self._every(GIVE_BACK, self._give_back)
 
     def stop(self) -> None:
@@ -81,7 +82,8 @@ class Memory:
         assert self._mallinfo is not None
         assert self._trim is not None
         if self._mallinfo().fordblks > KEPT:
-            # A full collection that has nothing to visit. What it exempts by that, the next one in `_collect` visits.
+            # A full collection that has nothing to visit. The next one in `_collect` visits the objects that this one
+            # exempts.
             gc.freeze()
             gc.collect()
             self._exempted = True

@@ -175,7 +175,7 @@ class Pool:
             self._grant()
 
     def count(self, account: Account, size: int) -> list[Charge]:
-        """As `take`; returns what is to be given back."""
+        """As `take`; returns the charges to give back."""
         self.take(account, size)
         return [(None, size)]
 
@@ -217,7 +217,7 @@ class Pool:
             self.take(account, -size)
 
     def exchange(self, account: Account, charges: Iterable[Charge], kind: Kind, size: int) -> None:
-        """Hold `size` bytes of this kind in place of these: in one step, so that nobody is granted what is not free."""
+        """Hold `size` bytes of this kind in place of these charges, in one step: others cannot come between."""
         kind.used += size
         more = size
         for each, held in charges:

@@ -37,14 +37,14 @@ class Owner(Protocol):
         """Log the reason, and close."""
 
     def drain(self) -> None:
-        """Start nothing more, finish what is under way, close."""
+        """Start no more requests, finish those under way, close."""
 
     def close(self) -> None:
-        """Close once what was handed to the transport is sent."""
+        """Close once the transport has sent everything that it was given."""
 
     @property
     def peer(self) -> str:
-        """Who sends the requests, for the log."""
+        """The address of the client, for the log."""
 
 
 class RequestQueue:

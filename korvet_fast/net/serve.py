@@ -72,7 +72,7 @@ async def serve_until(
     ready: Callable[[list[Endpoint]], None],
     registration: Registration | None = None,
 ) -> None:
-    """Serve until `stop`, then hand over to other brokers, stop accepting, finish what is under way, close.
+    """Serve until `stop`, then hand over to other brokers, stop accepting, finish the requests under way, close.
 
     `ready` gets the endpoints listened on, in the order of `listeners`. Any loop on any thread will do. Raises
     `StoreError` if the store cannot be opened or closed, `SettingError` if another broker has the same `node.id`,
@@ -150,7 +150,7 @@ async def _serve(
             text = "this process may open too few files for max.connections=%d: it takes %d; raise `ulimit -Hn`"
             log.warning(text, wanted.connections, server_limits.connections)
         await stop.wait()
-        log.info("stopping: finishing what is under way")
+        log.info("stopping: finishing the requests under way")
         await broker.leave()
     finally:
         try:

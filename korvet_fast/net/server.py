@@ -73,7 +73,8 @@ class Server:
         self._timer.cancel()
 
     async def _accept(self, listener: socket.socket, dialect: Dialect) -> None:
-        # This loop stands in place of asyncio's server: it outlives every error of accept, and decides who may connect.
+        # This loop stands in place of asyncio's server: it outlives every error of accept, and decides which clients
+        # may connect.
         while True:
             try:
                 newcomer, peer = await self._loop.sock_accept(listener)
@@ -84,7 +85,7 @@ class Server:
                 continue
             ip = str(peer[0])
             if self._may_enter(ip):
-                await self._admit(newcomer, ip, dialect)
+                await self._serve(newcomer, ip, dialect)
             else:
                 newcomer.close()
 
@@ -118,7 +119,7 @@ class Server:
         ]
         return min(idle, key=lambda row: row[0])[1] if idle else None
 
-    async def _admit(self, newcomer: socket.socket, ip: str, dialect: Dialect) -> None:
+    async def _serve(self, newcomer: socket.socket, ip: str, dialect: Dialect) -> None:
         address = find_address(ip)
         connection = Connection(dialect, self._context, ip, address)
         try:

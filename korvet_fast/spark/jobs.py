@@ -1,8 +1,6 @@
 """The Spark jobs of `korvet-fast ingest` and `korvet-fast export`: files to records, and records to files."""
 
-import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -11,11 +9,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import ArrayType, BinaryType, MapType, StringType, StructType
 
 from korvet_fast.errors import SettingError
+from korvet_fast.spark.options import Use, parse
+from korvet_fast.spark.reader import BatchReader
 from korvet_fast.spark.session import configure
 from korvet_fast.spark.settings import BYTES_PER_BATCH, ROWS_PER_BATCH
 
 SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 COMPRESSED = (".gz", ".bz2", ".zst", ".lz4", ".snappy")
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 # With nulls and with all digits of a time, `from_json` returns the row as it was.
 WHOLE_ROW = {
@@ -25,23 +26,35 @@ WHOLE_ROW = {
 }
 
 
-def open_session(name: str, master: str, settings: Mapping[str, str]) -> SparkSession:
-    """A session with the data source. `settings`: Spark's names; they override the ones set here. Times are in UTC."""
+def session_settings(name: str, master: str, settings: Mapping[str, str], *, short: bool) -> dict[str, str]:
+    """The settings of a command's session. `settings`: Spark's names; they override the ones set here.
+
+    `short`: there is little to do, so the start counts: half of it is Java's second compiler and its threads for
+    garbage, which only long jobs pay back.
+    """
     defaults = {
+        "spark.app.name": name,
+        "spark.master": master,
         "spark.log.level": "FATAL",  # errors are raised, and the command prints them as a sentence
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
     }
     if master.startswith("local"):
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the first python3 of the path
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         defaults["spark.ui.enabled"] = "false"
-    builder = SparkSession.builder.appName(name).master(master)
-    for key, value in {**defaults, **settings}.items():
+        if short:
+            defaults["spark.driver.extraJavaOptions"] = QUICK_START
+        defaults["spark.executor.heartbeatInterval"] = "1s"  # as often do the rows of a bar move
+    return {**defaults, **settings}
+
+
+def open_session(conf: Mapping[str, str], chosen: Collection[str]) -> SparkSession:
+    """A session with the data source and `session_settings`. `chosen`: those that `configure` may not change."""
+    builder = SparkSession.builder
+    for key, value in conf.items():
         builder = builder.config(key, value)
     spark = configure(builder.getOrCreate())
-    for key in {BYTES_PER_BATCH, ROWS_PER_BATCH} & settings.keys():
-        spark.conf.set(key, settings[key])
+    for key in {BYTES_PER_BATCH, ROWS_PER_BATCH} & set(chosen):
+        spark.conf.set(key, conf[key])
     return spark
 
 
@@ -68,16 +81,37 @@ def read_files(
     return reader.options(**options).load(list(files))
 
 
-def make_records(frame: DataFrame, key: str | None, value: str) -> DataFrame:
+def make_records(frame: DataFrame, key: str | None, value: str, *, ordered: bool = False) -> DataFrame:
     """Columns `key` and `value` out of rows. `value`: a column, or `json` for the whole row, nulls included.
 
-    Raises `SettingError` for a column that does not exist.
+    `ordered`: the rows are of files, and records of one key are written in the order of their rows there; files in
+    the order of their paths. Raises `SettingError` for a column that does not exist.
     """
     whole = F.to_json(F.struct("*"), WHOLE_ROW)
     columns = [(whole if value == "json" else _text(frame, "--value", value)).alias("value")]
     if key is not None:
         columns.insert(0, _text(frame, "--key", key).alias("key"))
+        if ordered and not _is_one_split(frame):
+            return _order_by_key(frame, columns)
     return frame.select(*columns)
+
+
+def _order_by_key(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """Bring all rows of a key into one task, sorted by file and row: one task is one producer, which keeps the order.
+
+    The price is a shuffle of all keys and values, and a sort. A row without a key goes to any task.
+    """
+    file = frame.metadataColumn("_metadata")
+    row = F.monotonically_increasing_id().alias("row")  # of one split: counts its rows up
+    place = (file["file_path"].alias("file"), file["file_block_start"].alias("block"), row)
+    placed = frame.select(*columns, *place)
+    task = F.when(F.col("key").isNotNull(), F.xxhash64("key")).otherwise(F.col("row"))
+    return placed.repartition(task).sortWithinPartitions("file", "block", "row").select("key", "value")
+
+
+def _is_one_split(frame: DataFrame) -> bool:
+    """Whether one task reads all rows, in their order. It may read several small files, but in another order."""
+    return len(frame.inputFiles()) == 1 and frame.rdd.getNumPartitions() == 1
 
 
 def count_records(frame: DataFrame, observation: Observation) -> DataFrame:
@@ -88,9 +122,14 @@ def count_records(frame: DataFrame, observation: Observation) -> DataFrame:
 
 
 def write_records(records: DataFrame, bootstrap: str, topic: str, options: Mapping[str, str]) -> None:
-    """Append records to a topic."""
+    """Append records to a topic. Rows of one task of Spark keep their order in each partition."""
     writer = records.write.format("korvet").mode("append").options(**options)
     writer.option("kafka.bootstrap.servers", bootstrap).option("topic", topic).save()
+
+
+def count_offsets(options: Mapping[str, str]) -> int:
+    """The offsets of a batch read, without Spark. Raises `SettingError` and `ClientError` for what it cannot read."""
+    return sum(part.value.size for part in BatchReader(parse(options, Use.READ)).partitions())
 
 
 def write_files(spark: SparkSession, options: Mapping[str, str], directory: str, observation: Observation) -> None:

@@ -14,6 +14,7 @@ from korvet_fast.spark.cluster import BlockingCluster, cluster
 from korvet_fast.spark.offsets import OffsetLimit, Offsets, list_offsets, resolve
 from korvet_fast.spark.options import Options
 from korvet_fast.spark.plan import Range
+from korvet_fast.spark.short_errors import short_errors
 from korvet_fast.spark.subscription import count, find_partitions
 from korvet_fast.types import EARLIEST, LATEST
 
@@ -30,6 +31,7 @@ class BatchReader(DataSourceReader):
         self.options = options
         self.columns = row.columns(options.columns, options.include_headers)
 
+    @short_errors()
     def partitions(self) -> list[InputPartition]:
         """The range of each task. Raises `SettingError` and `ClientError`."""
         options = self.options

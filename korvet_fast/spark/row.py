@@ -43,10 +43,12 @@ def schema(names: Sequence[str]) -> StructType:
     return StructType([StructField(name, TYPES[name]) for name in names])
 
 
-def check_schema(given: StructType, names: Sequence[str]) -> None:
-    """Raises `SettingError` if a job gave the read another schema: the columns of a record are fixed."""
-    if [(field.name, field.dataType) for field in given] != [(name, TYPES[name]) for name in names]:
-        raise SettingError(
-            f"the records of a topic have the columns {', '.join(names)}, each of its own type: leave .schema(...) "
-            f"out, and choose among them with the option 'columns'"
-        )
+def choose(given: StructType, names: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a read with this schema, in its order: all of `names`, or fewer if a job gave a schema of fewer.
+
+    Raises `SettingError` for columns that the records do not have, or not so.
+    """
+    if any(field.name not in names or field.dataType != TYPES[field.name] for field in given):
+        legal = ", ".join(f"{name} {TYPES[name].simpleString()}" for name in names)
+        raise SettingError(f"the columns of a record are {legal}: name some of these in .schema(...), or leave it out")
+    return tuple(field.name for field in given)

@@ -2,11 +2,14 @@
 
 import os
 import sys
+import weakref
 
 from pyspark.sql import SparkSession
 
 from korvet_fast.spark.settings import BYTES_PER_BATCH, ROWS, ROWS_PER_BATCH, UNBOUNDED
 from korvet_fast.spark.source import KorvetDataSource
+
+_configured: "weakref.WeakSet[SparkSession]" = weakref.WeakSet()  # sessions that have the source
 
 
 def configure(spark: SparkSession) -> SparkSession:
@@ -17,9 +20,13 @@ def configure(spark: SparkSession) -> SparkSession:
 
     If Spark runs on this machine only and `PYSPARK_PYTHON` is not set, Python workers run the interpreter of this
     program: Spark's own choice, the first `python3` on the path, may lack this package.
+
+    A second call for the same session sets the settings again.
     """
     _use_own_interpreter(spark)
-    spark.dataSource.register(KorvetDataSource)
+    if spark not in _configured:  # Spark warns of a second time, and a cell of a notebook runs often
+        spark.dataSource.register(KorvetDataSource)
+        _configured.add(spark)
     spark.conf.set(BYTES_PER_BATCH, str(UNBOUNDED))
     spark.conf.set(ROWS_PER_BATCH, str(ROWS))
     return spark

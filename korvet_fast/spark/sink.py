@@ -21,6 +21,7 @@ from korvet_fast.spark.cluster import cluster
 from korvet_fast.spark.options import Options
 from korvet_fast.spark.producer import Delivery, Producer
 from korvet_fast.spark.settings import BYTES_PER_BATCH, UNBOUNDED
+from korvet_fast.spark.short_errors import short_errors
 
 # The columns of a record, with their types; the option 'topic' replaces the column.
 COLUMNS = {
@@ -51,6 +52,7 @@ class Sink:
         check_columns(schema, options.topic)
         self.options = options
 
+    @short_errors()
     def write(self, iterator: Iterator[RecordBatch]) -> CommitMessage:
         """Store all rows of this task. Raises `ClientError`, and `CodecError` for an illegal row."""
         options = self.options

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from korvet_fast.errors import SettingError
 from korvet_fast.spark import row
+from korvet_fast.spark.short_errors import short_errors
 
 if TYPE_CHECKING:
     from korvet_fast.spark.reader import BatchReader
@@ -27,27 +28,31 @@ class KorvetDataSource(DataSource):
     def name(cls) -> str:
         return NAME
 
+    @short_errors()
     def schema(self) -> StructType:
         from korvet_fast.spark.options import parse_columns
 
         return row.schema(parse_columns(self.options))
 
+    @short_errors()
     def reader(self, schema: StructType) -> "BatchReader":
         from korvet_fast.spark.options import Use, parse
         from korvet_fast.spark.reader import BatchReader
 
         reader = BatchReader(parse(self.options, Use.READ))
-        row.check_schema(schema, reader.columns)
+        reader.columns = row.choose(schema, reader.columns)
         return reader
 
+    @short_errors()
     def streamReader(self, schema: StructType) -> "StreamReader":  # noqa: N802
         from korvet_fast.spark.options import Use, parse
         from korvet_fast.spark.stream import StreamReader
 
         reader = StreamReader(parse(self.options, Use.STREAM))
-        row.check_schema(schema, reader.columns)
+        reader.columns = row.choose(schema, reader.columns)
         return reader
 
+    @short_errors()
     def writer(self, schema: StructType, overwrite: bool) -> "BatchSink":
         from korvet_fast.spark.options import Use, parse
         from korvet_fast.spark.sink import BatchSink
@@ -57,6 +62,7 @@ class KorvetDataSource(DataSource):
         return BatchSink(parse(self.options, Use.WRITE), schema)
 
     # Spark passes both by name. `overwrite` is true in output mode complete: each whole result is appended.
+    @short_errors()
     def streamWriter(self, schema: StructType, overwrite: bool) -> "StreamSink":  # noqa: N802
         from korvet_fast.spark.options import Use, parse
         from korvet_fast.spark.sink import StreamSink

@@ -23,6 +23,7 @@ from korvet_fast.spark.offsets import Offsets, list_offsets, read, resolve, writ
 from korvet_fast.spark.options import Options
 from korvet_fast.spark.plan import ADVICE, Range
 from korvet_fast.spark.reader import clip_to_logs, make_tasks, report_losses
+from korvet_fast.spark.short_errors import short_errors
 from korvet_fast.spark.subscription import find_partitions
 from korvet_fast.types import EARLIEST, LATEST
 from korvet_fast.wire.kafka.shapes.commits import OFFSET_COMMIT
@@ -81,6 +82,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMinRows(self.options.min_offsets)
         return ReadAllAvailable()
 
+    @short_errors()
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Remember the ends of now: the query reads up to them."""
         self._target = self._find_ends({}, some=True)
@@ -89,6 +91,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The ends of the partitions at the last trigger: Spark shows them beside the position of the query."""
         return write(self._latest) or None
 
+    @short_errors()
     def latestOffset(  # noqa: N802
         self, start: dict[str, Any] | None = None, limit: "ReadLimit | None" = None
     ) -> dict[str, Any]:
@@ -97,7 +100,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         PySpark 4.1 passes neither argument: then a batch goes on from the last end, and takes all that is there.
         """
         start = (self._last or {}) if start is None else start
-        known = _ends(start)
+        known = read_end(start)
         if known and self.options.group is not None:
             self._advance(self.options.group, known)
         self._latest = self._find_ends(known, some=bool(start))
@@ -112,11 +115,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last = start
         return start
 
+    @short_errors()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """The tasks of a micro-batch. Raises `ClientError` for a loss of records, if `failOnDataLoss` is true."""
-        begins = read(end.get(BEGINNING, {})) | _ends(start)
+        begins = read(end.get(BEGINNING, {})) | read_end(start)
         brokers = self._brokers()
-        ranges = [Range(*each, begins[each], stop) for each, stop in _ends(end).items()]
+        ranges = [Range(*each, begins[each], stop) for each, stop in read_end(end).items()]
         return make_tasks(clip_to_logs(brokers, ranges, self.options), self.options)
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
@@ -206,5 +210,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._advanced = done
 
 
-def _ends(written: Mapping[str, Any]) -> Offsets:
+def read_end(written: Mapping[str, Any]) -> Offsets:
+    """Where a micro-batch ends, out of the offsets that its end has for Spark."""
     return read({topic: rows for topic, rows in written.items() if topic != BEGINNING})

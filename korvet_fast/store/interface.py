@@ -119,25 +119,26 @@ class LogStore(Protocol):
         """Take whole segments from the front, as large as the engine keeps them. Returns the new bounds.
 
         `older_than` (a time in ms): those all of whose records are older. `larger_than` (bytes): those without which
-        the rest is still as large. Never takes what is not durable.
+        the rest is still as large. Never takes records that are not durable.
         """
 
     async def close_idle(self) -> None:
-        """Let go of what is kept for the logs that nobody used since the last call; who uses one opens it again.
+        """Close the logs that nobody used since the last call; the next use of a log opens it again.
 
-        Memory, open files, and what is no longer to be kept beside the records: no log changes. Raises `StoreError`.
+        That frees memory, open files, and notes beside the records that are out of date; no log changes. Raises
+        `StoreError`.
         """
 
     async def drop(self, log: str) -> None:
         """Remove a log; a log of that name appended to later starts again at 0. Unknown names are no error.
 
-        Whoever has acquired it is refused from now on.
+        The program that has acquired it is refused from now on.
         """
 
     def durability_error(self, log: str | None, sync: bool, copies: int) -> str | None:
-        """Why the store cannot keep what is appended so at this moment, in a sentence for its operator, or None.
+        """Why the store cannot keep an append so at this moment, in a sentence for its operator, or None.
 
-        `log` None: whichever. `copies`: how many are asked for, the store's own included.
+        `log` None: any log. `copies`: how many are asked for, the store's own included.
         """
 
 
@@ -160,7 +161,7 @@ class KeyStore(Protocol):
 class SharedStore(Protocol):
     """The methods that an engine adds if several programs use it at a time.
 
-    A program acquires a log before it appends to it; who had it before is refused from then on.
+    A program acquires a log before it appends to it; the program that had it before is refused from then on.
     """
 
     def declare(self, log: str, log_format: LogFormat) -> None:
@@ -169,11 +170,11 @@ class SharedStore(Protocol):
     async def acquire(
         self, log: str, log_format: LogFormat, *, epoch: int, floor: int, durable: int = 0
     ) -> LeadershipGrant:
-        """Take a log over: whoever acquired it before, this program included, is refused from now on.
+        """Take a log over: former acquirers, this program included, are refused from now on.
 
-        The epoch will be `epoch` at least, the next offset `floor` at least. What this program appended before is
-        either in the log now, or will never be. `durable`: what is there below it is known to be. Where no record is
-        left of those below `floor`, the log starts there from then on, and what is below is removed.
+        The epoch will be `epoch` at least, the next offset `floor` at least. Earlier appends of this program are either
+        in the log now, or will never be. `durable`: records below it are known to be durable. Where no record is left
+        of those below `floor`, the log starts there from then on, and what is below is removed.
         """
 
     async def is_leader(self, log: str) -> bool:
@@ -230,9 +231,9 @@ class PlainFiles(Protocol):
         """The file's content; None if there is no file. Raises `StoreError`."""
 
     async def write(self, name: str, data: bytes) -> None:
-        """Have the file hold this instead of what it held, durably on return; one write of a name at a time.
+        """Replace the file's content, durably on return; one write of a name at a time.
 
-        Whatever stops the program, the file holds the one or the other. So it does after a `StoreError`.
+        After a crash or a `StoreError` the file holds either the former content or this.
         """
 
 
@@ -253,10 +254,10 @@ class Store(LogStore, KeyStore, Protocol):
 
     @property
     def plain_files(self) -> PlainFiles | None:
-        """None: the engine has no directory, or several programs work on what is in it."""
+        """None: the engine has no directory, or several programs work on its files."""
 
     async def open(self) -> None:
-        """Make ready: recover what a crash left. Raises `StoreError` if the store cannot be used."""
+        """Make ready: recover from a crash. Raises `StoreError` if the store cannot be used."""
 
     async def close(self) -> None:
         """Flush everything, mark the shutdown as clean, let go of the store."""
@@ -266,7 +267,7 @@ class CopyStore(Store, Protocol):
     """An engine whose logs can be copies of logs elsewhere: they begin where those do (`core.replication`)."""
 
     async def restart(self, log: str, start: int) -> None:
-        """Remove what the log holds, if anything; the next append goes to `start`. Raises `StoreError`.
+        """Remove all records of the log; the next append goes to `start`. Raises `StoreError`.
 
         A crash in between may leave no log of that name.
         """

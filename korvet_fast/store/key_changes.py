@@ -1,4 +1,4 @@
-"""Changes of keys as record batches: how a log keeps what a `KeyStore` has under its keys (a leaf)."""
+"""Changes of keys as record batches: how a log keeps the values of a `KeyStore` (a leaf)."""
 
 from array import array
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The plain values of a store: what goes in, what comes out, and what is refused (a leaf)."""
+"""The plain values of a store: its arguments, its results, and its errors (a leaf)."""
 
 from asyncio import Future
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ WHOLE: Final = LogFormat()  # whole batches, dense offsets
 
 
 class RecordBatch(NamedTuple):
-    """One record batch on its way in: its bytes, already stamped, and what a log must know of it.
+    """One record batch to append: its bytes, already stamped, and the fields that a log needs of it.
 
     Offsets within a batch are consecutive. In the layout `entries`, `first` may lie above the end of the log.
     """
@@ -83,7 +83,7 @@ class Bounds(NamedTuple):
     size: int  # bytes at rest
     latest: int = -1  # the largest record time at rest, in ms; may be that of a record just below `start`
     removed: int = 0
-    lost: int = 0  # records below it were lost since the log was acquired: another program deleted the whole log
+    lost: int = 0  # records below it were lost, and nobody was told before the log was acquired: the log was deleted
 
 
 class LeadershipGrant(NamedTuple):

@@ -76,7 +76,7 @@ class FirstRequestLimits(NamedTuple):
 class Dialect(Protocol):
     """One wire protocol behind one listener, serving any number of connections.
 
-    `farewell`: what a client of a foreign protocol is told before its connection is closed.
+    `farewell`: bytes for a client of a foreign protocol, before its connection is closed.
     """
 
     @property

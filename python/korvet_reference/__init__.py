@@ -19,6 +19,7 @@ from korvet_reference.columns import Column, build_batch, to_columns
 from korvet_reference.frames import Frames
 from korvet_reference.header import Batch
 from korvet_reference.legacy import down_convert, to_messages, to_values, up_convert, whole_messages
+from korvet_reference.message_cells import MessageCells
 from korvet_reference.page import decode_batches, decode_records
 from korvet_reference.resp import Replies, ReplyError, encode_command_parts, encode_commands, parse_replies, parse_reply
 from korvet_reference.rows import ArrowRecords
@@ -34,6 +35,7 @@ __all__ = [
     "ColumnRows",
     "Frames",
     "Lines",
+    "MessageCells",
     "ProduceRun",
     "Replies",
     "ReplyError",

@@ -16,6 +16,8 @@ RECORD_MOST = 36  # bytes of a record beside key and value: attributes, time, of
 
 Cells = Sequence[bytes | None]
 
+SMALL = 4096  # bytes of a batch that is handed over as a copy
+
 
 @final
 class ColumnRows:
@@ -100,7 +102,7 @@ class RowRun:
 
     def build(
         self, timestamp: int, compression: int, producer_id: int, producer_epoch: int, base_sequence: int
-    ) -> bytes:
+    ) -> bytes | memoryview:
         """One batch of them. Raises as `build_rows`."""
         times = array("q", [timestamp] * len(self))
         producer = (producer_id, producer_epoch, base_sequence)
@@ -118,13 +120,15 @@ def build_rows(
     producer_id: int,
     producer_epoch: int,
     base_sequence: int,
-) -> bytes:
-    """One batch of columns. Raises UNKNOWN_COMPRESSION, BAD_COLUMNS (times), BAD_COUNT, OUT_OF_RANGE, OVERSIZE."""
+) -> bytes | memoryview:
+    """One batch of columns; a view of it beyond 4096 bytes.
+
+    Raises UNKNOWN_COMPRESSION, BAD_COLUMNS (times), BAD_COUNT, OUT_OF_RANGE, OVERSIZE."""
     (run,) = ColumnRows(keys, values).runs(None, 1 << 62, 1 << 62) or [RowRun([], [], [], -1)]
-    check_known(compression & ~TRANSACTIONAL)
     view = memoryview(timestamps).cast("B")
     if len(view) != 8 * len(values):
         raise CodecError("BAD_COLUMNS", "there is not one time for each value")
+    check_known(compression & ~TRANSACTIONAL)
     times = list(view.cast("q"))
     payload = bytearray()
     for place, (time, key, value) in enumerate(zip(times, run.keys(), run.values(), strict=True)):
@@ -132,7 +136,8 @@ def build_rows(
             raise CodecError("OUT_OF_RANGE", "the times of a batch are too far apart")
         payload += write_record(Record(time - times[0], place, key, value, []))
     producer = (producer_id, producer_epoch, base_sequence)
-    return bytes(new_batch(bytes(payload), compression, times, 0, len(times) - 1, producer))
+    batch = bytes(new_batch(bytes(payload), compression, times, 0, len(times) - 1, producer))
+    return batch if len(batch) <= SMALL else memoryview(batch)
 
 
 def row_places(ended: list[tuple[RowRun, int, int]], count: int) -> tuple[list[int], list[int]]:

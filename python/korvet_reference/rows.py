@@ -54,27 +54,30 @@ class ArrowRecords:
             raise CodecError("BAD_VALUE", "a topic has no sequence numbers, or no partitions")
         producer = (producer_id, producer_epoch)
         most = min(max_bytes, MOST_BYTES)
-        lots = {topic: _Lot(topic, sequences[topic], keyless, compression, producer, now) for topic in self.topics()}
+        by_topic = {
+            topic: _TopicBatches(topic, sequences[topic], keyless, compression, producer, now)
+            for topic in self.topics()
+        }
         found = []
         for row in range(self._count):
             record = Record(0, 0, self._cell("key", row), self._cell("value", row), self._headers(row))
             if len(write_record(record)) > max_record:
                 raise CodecError("OVERSIZE", f"row {row}: a record of more than {max_record} bytes")
-            lot = lots[str(self._topic_of[row])]
-            partition = self._partition(row, len(lot.open))
+            batches = by_topic[str(self._topic_of[row])]
+            partition = self._partition(row, len(batches.open))
             if partition is None and record.key is not None:
-                partition = partition_for(record.key, len(lot.open))
+                partition = partition_for(record.key, len(batches.open))
             if partition is None:
-                if lot.is_full(lot.keyless, record, most):
-                    found += lot.close(lot.keyless)
-                    lot.keyless = (lot.keyless + 1) % len(lot.open)
-                partition = lot.keyless
-            if lot.is_full(partition, record, most):
-                found += lot.close(partition)
-            lot.push(partition, record)
-        for lot in lots.values():
-            for partition in range(len(lot.open)):
-                found += lot.close(partition)
+                if batches.is_full(batches.keyless, record, most):
+                    found += batches.close(batches.keyless)
+                    batches.keyless = (batches.keyless + 1) % len(batches.open)
+                partition = batches.keyless
+            if batches.is_full(partition, record, most):
+                found += batches.close(partition)
+            batches.push(partition, record)
+        for batches in by_topic.values():
+            for partition in range(len(batches.open)):
+                found += batches.close(partition)
         return found
 
     def _cell(self, name: str, row: int) -> bytes | None:
@@ -105,7 +108,7 @@ class _Open:
     records: int = 0
 
 
-class _Lot:
+class _TopicBatches:
     """The batches of a topic."""
 
     def __init__(

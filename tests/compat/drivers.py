@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,13 +31,15 @@ class Driver(NamedTuple):
     """How a client's driver is built and run.
 
     `folder`: below clients/. `build`: a shell line, run once in a copy of the folder, in which `run` is run as well; ""
-    if there is nothing to build. `needs`: programs without which the client's tests are skipped.
+    if there is nothing to build. `needs`: programs without which the client's tests are skipped. `lock`: a file of pins
+    that lies elsewhere, copied into the folder as requirements.txt.
     """
 
     folder: str
     run: tuple[str, ...]
     build: str = ""
     needs: tuple[str, ...] = ()
+    lock: Path | None = None
 
 
 def _python(name: str, *needs: str) -> Driver:
@@ -89,6 +91,22 @@ LEGACY_DRIVERS: dict[str, Driver] = {
         "node_07", ("node", "driver.js"), "npm ci --no-audit --no-fund --ignore-scripts", ("node", "npm")
     ),
 }
+# Programs over Kafka, that no JSON lines are spoken with (tools/): the first argument is the class, or the file.
+PROGRAMS: dict[str, Driver] = {
+    "java_programs": Driver(
+        "java_programs",
+        ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512M", "-cp", ".:lib/*"),
+        f"{_JARS} -DincludeScope=runtime; sha256sum --check --quiet --strict jars.sha256; "
+        "javac -cp 'lib/*' Counts.java",
+        ("java", "javac", "mvn"),
+    ),
+    "python_programs": Driver(
+        "python_programs",
+        ("env/bin/python",),
+        f"{sys.executable} -m venv env; env/bin/pip install --quiet --require-hashes --requirement requirements.txt",
+        lock=CLIENTS.parents[2] / "requirements" / "tools.txt",
+    ),
+}
 
 
 class DriverError(Exception):
@@ -101,7 +119,7 @@ class Unsupported(DriverError):
 
 def command(name: str, *arguments: str) -> tuple[list[str], Path]:
     """The command that runs a driver, and the directory to run it in; built if it is not yet."""
-    driver = (DRIVERS | LEGACY_DRIVERS)[name]
+    driver = (DRIVERS | LEGACY_DRIVERS | PROGRAMS)[name]
     for tool in driver.needs:
         if shutil.which(tool) is None:
             missing(f"{tool} is not installed on this machine")
@@ -111,7 +129,7 @@ def command(name: str, *arguments: str) -> tuple[list[str], Path]:
 def _built(name: str, driver: Driver) -> Path:
     """The directory with the built driver, which only the first caller builds."""
     source = CLIENTS / driver.folder
-    place = CACHE / f"{name}-{_digest(source, driver.build)}"
+    place = CACHE / f"{name}-{_digest(source, driver)}"
     complete = place / "complete"  # written last: a place without it was interrupted halfway
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / f"{name}.lock").open("w") as lock:
@@ -119,6 +137,8 @@ def _built(name: str, driver: Driver) -> Path:
         if not complete.exists():
             shutil.rmtree(place, ignore_errors=True)
             shutil.copytree(source, place)
+            if driver.lock is not None:
+                shutil.copy(driver.lock, place / "requirements.txt")
             done = subprocess.run(["bash", "-euc", driver.build], cwd=place, capture_output=True, text=True)
             if done.returncode:
                 missing(f"the driver of {name} cannot be built:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
@@ -126,18 +146,20 @@ def _built(name: str, driver: Driver) -> Path:
     return place
 
 
-def build_all() -> None:
+def build_all(names: Iterable[str]) -> None:
     """Build every driver that can be built here: what it takes on a busy machine would be more than a test's time."""
-    for name in (*DRIVERS, *LEGACY_DRIVERS):
+    for name in names:
         try:
             command(name)
         except (pytest.skip.Exception, pytest.fail.Exception) as error:
             print(f"{name}: {error}")  # its tests say it again
 
 
-def _digest(source: Path, build: str) -> str:
+def _digest(source: Path, driver: Driver) -> str:
     """A digest of the sources, the pins and the way to build."""
-    digest = hashlib.sha256(build.encode())
+    digest = hashlib.sha256(driver.build.encode())
+    if driver.lock is not None:
+        digest.update(driver.lock.read_bytes())
     for file in sorted(source.rglob("*")):
         if file.is_file():
             digest.update(str(file.relative_to(source)).encode() + b"\0" + file.read_bytes() + b"\0")
@@ -233,4 +255,4 @@ def unpack(text: str | None) -> bytes | None:
 
 
 if __name__ == "__main__":
-    build_all()
+    build_all(PROGRAMS if sys.argv[1:] == ["programs"] else (*DRIVERS, *LEGACY_DRIVERS))

@@ -21,6 +21,24 @@ _STORES = {
     "The embedded store": ("embedded",),
     "Redis: the layouts `entries` and `batches`, groups over `entries`": ("entries", "batches"),
 }
+_PROGRAMS = f"""
+## Programs over Kafka
+
+Tested by `make test-tools` (`tests/compat/tools/`): each makes its own topics, is killed with `kill -9`, and started
+again.
+
+| | files | Redis, `batches` | Redis, `entries` | what is looked at |
+|---|:-:|:-:|:-:|---|
+| Kafka Connect 4.1.1, distributed | ✓ | ✓ | ✓ | lines of a file through a topic into a file: each once |
+| MirrorMaker 2 4.1.1 | ✓ | ✓ | ✓ | records, each once, and the offset of a group |
+| Kafka Streams 4.1.1 | ✓ | ✓ | ✓ | a store and a store of windows, restored when their directory is lost |
+| Faust (faust-streaming 0.15.3) | ✓ | ✓ | {LACKING} | a table, restored from its changelog |
+| Quix Streams 3.28.1 | ✓ | ✓ | ✓ | state, restored when its directory is lost |
+
+Faust commits by a list of all offsets between two records. Over `entries` these are a million for each second without
+a record, which takes minutes and memory: use `storage.layout=batches`. Exactly-once modes need transactions, which
+this version refuses with TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
+"""
 
 
 class Outcome(NamedTuple):
@@ -52,7 +70,7 @@ def draw(outcomes: list[Outcome]) -> str:
             row = [_mark(outcomes, scenario, client, stores, notes) for client in clients]
             page += f"| {scenario} | {' | '.join(row)} |\n"
         page += "\n"
-    return page + "".join(f"{number}. {text}\n" for number, text in enumerate(notes, 1))
+    return page + "".join(f"{number}. {text}\n" for number, text in enumerate(notes, 1)) + _PROGRAMS
 
 
 def _mark(outcomes: list[Outcome], scenario: str, client: str, stores: tuple[str, ...], notes: list[str]) -> str:

@@ -1,96 +1,27 @@
-"""The README's sections `Quick start` and `Over Redis`, run as they stand: same commands, same ports, same Python."""
+"""README, docs/getting-started.md and docs/redis.md, run as they stand: same commands, same ports, same Python."""
 
-import fcntl
-import os
-import re
-import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from documents import ROOT, Reader, alone, examples, read_blocks, without_times
 from redis_server import PROGRAMS, RedisServer, find_program
 from requirement import missing, require
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
-
-
-def blocks(section: str, language: str) -> list[str]:
-    text = README.split(f"## {section}\n")[1].split("\n## ")[0]
-    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+MOST = 9_000  # bytes of the README
 
 
 @pytest.fixture(autouse=True)
 def alone_on_its_ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Where tests run side by side, only one of these at a time."""
-    with (tmp_path_factory.getbasetemp().parent / "readme.lock").open("w") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
+    with alone(tmp_path_factory.getbasetemp().parent):
         yield
-
-
-@pytest.fixture(scope="module")
-def environment() -> dict[str, str]:
-    """Finds `korvet-fast` where this Python has it installed."""
-    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-
-
-@contextmanager
-def serving(command: str, port: int, directory: Path, environment: dict[str, str]) -> Iterator[None]:
-    """A `korvet-fast serve` of the README, in a directory of its own; it must end well."""
-    with subprocess.Popen(
-        command.split(), cwd=directory, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        assert process.stdout is not None
-        try:
-            said = []
-            for line in process.stdout:
-                said.append(line)
-                if f"ready kafka://127.0.0.1:{port}" in line:
-                    break
-            else:
-                pytest.fail("the broker did not say it was ready:\n" + "".join(said))
-            yield
-        finally:
-            process.send_signal(signal.SIGTERM)
-            code = process.wait(120)
-        assert code == 0
-
-
-def shell(text: str, directory: Path, environment: dict[str, str]) -> str:
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", text], cwd=directory, env=environment, capture_output=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode()
-
-
-def test_quick_start(tmp_path: Path, environment: dict[str, str]) -> None:
-    require("kcat")
-    start, command_line, kcat = blocks("Quick start", "sh")
-    install, serve = start.splitlines()
-    assert install == "pip install korvet-fast"
-    with serving(serve, 9092, tmp_path, environment):
-        assert "order-123 1 widget" in shell(command_line, tmp_path, environment)
-        printed = []
-        for example in blocks("Quick start", "python"):
-            script = tmp_path / "example.py"
-            script.write_text(example)
-            printed.append(shell(f"{sys.executable} {script}", tmp_path, environment))
-        foreign, own = printed
-        assert "stored at offset" in foreign
-        assert "b'order-124' b'3 gadgets'" in foreign
-        assert "stored at offset" in own
-        assert "a sprocket" in shell(kcat, tmp_path, environment)
-        assert (tmp_path / "korvet-data").is_dir()
 
 
 @pytest.fixture
 def redis_on_its_port(tmp_path: Path) -> Iterator[None]:
-    """A Redis where the README has it; never somebody else's."""
+    """A Redis where the pages have it; never somebody else's."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -101,39 +32,88 @@ def redis_on_its_port(tmp_path: Path) -> Iterator[None]:
         yield
 
 
-def words(printed: str) -> list[str]:
-    """The text without the times in it, which differ."""
-    return re.sub(r"\b[0-9]{13}\b", "TIME", printed).splitlines()
+def test_the_readme_is_one_page() -> None:
+    readme = (ROOT / "README.md").read_bytes()
+    assert len(readme) <= MOST
+    assert b"\nmake demo " in readme
+    assert b"\nmake test " in readme
 
 
 @pytest.mark.usefixtures("redis_on_its_port")
-def test_over_redis(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_readme(tmp_path: Path) -> None:
+    """All blocks of README.md, but that of Spark: tests/compat/spark/test_readme.py runs it."""
+    require("redis-cli")
+    require("nc")
+    (transcript,) = examples("README.md", "console")
+    serve, stream, lines = examples("README.md", "sh")
+    foreign, own, fixture, _spark = examples("README.md", "python")
+    with Reader(tmp_path) as reader:
+        reader.run(transcript)
+        assert (tmp_path / "korvet-data").is_dir()
+        printed = reader.run(foreign).splitlines()
+        assert printed == ["stored at offset 1", "0 b'order-1' b'1 widget'", "1 b'order-2' b'3 gadgets'"]
+        assert reader.run(own) == "stored at offset 2\n"
+        assert "1 passed" in reader.run(fixture)
+        reader.run(serve)
+        reader.run(stream)
+        answer, *values = reader.run(lines).splitlines()
+        assert answer.startswith("V1|1|OK|partition=0 offset=3 ")
+        assert values == ["1 widget", "3 gadgets", "5 springs", "9 nuts"]
+
+
+def test_getting_started(tmp_path: Path) -> None:
+    require("kcat")
+    serve, command_line, kcat, settings = examples("docs/getting-started.md", "sh")
+    foreign, own = examples("docs/getting-started.md", "python")
+    with Reader(tmp_path) as reader:
+        reader.run(serve)
+        assert "order-1: 1 widget" in reader.run(command_line)
+        printed = reader.run(foreign)
+        assert "stored at offset" in printed
+        assert "b'order-124' b'3 gadgets'" in printed
+        assert "stored at offset" in reader.run(own)
+        assert "a sprocket" in reader.run(kcat)
+        assert (tmp_path / "korvet-data").is_dir()
+        reader.run(settings)
+        assert (tmp_path / "data").is_dir()
+        assert (tmp_path / "other-data").is_dir()
+
+
+@pytest.mark.usefixtures("redis_on_its_port")
+def test_over_redis(tmp_path: Path) -> None:
+    """docs/redis.md."""
     require("kcat")
     require("redis-cli")
-    serve, produce, add, group, create, another, limit, serve_limited = blocks("Over Redis", "sh")
-    (shown,) = blocks("Over Redis", "text")
-    with serving(serve, 9092, tmp_path, environment):
-        printed = shell(produce, tmp_path, environment)  # not on a terminal: without numbers and quotes
-        assert words(printed) == words("\n".join(re.findall(r'"(.*)"', shown)))
-        added, *consumed = shell(add, tmp_path, environment).splitlines()
+    serve, produce, add, group, create, another, limit, serve_limited = examples("docs/redis.md")
+    (shown,) = [block.text for block in read_blocks("docs/redis.md") if block.language == "text"]
+    plain = produce._replace(printed=None)  # not on a terminal: redis-cli prints without numbers and quotes
+    quoted = "\n".join(line.partition('"')[2].rstrip('"') for line in shown.splitlines())
+    with Reader(tmp_path) as reader:
+        reader.run(serve)
+        printed = reader.run(plain)
+        assert without_times(printed) == without_times(quoted)
+        added, *consumed = reader.run(add).splitlines()
         ids = [printed.splitlines()[0], added]
         offsets = [(int(ms) << 10) + int(sequence) for ms, sequence in (entry.split("-") for entry in ids)]
-        assert consumed == [
+        records = [line for line in consumed if not line.startswith("%")]  # kcat tells of the end
+        assert records == [
             f"{offsets[0]} order-123 1 widget source=web",
             f"{offsets[1]} order-124 3 gadgets source=shell",
         ]
-        seen = shell(group, tmp_path, environment).split()
+        seen = reader.run(group).split()
         assert seen[seen.index("name") + 1] == "billing"
         assert seen[seen.index("last-delivered-id") + 1] == added
         assert seen[seen.index("lag") + 1] == "0"
-        shell(create, tmp_path, environment)
-        with serving(another, 9093, tmp_path, environment):
-            assert "clicks" in shell("korvet-fast topic list --bootstrap 127.0.0.1:9093", tmp_path, environment)
-    shell(limit, tmp_path, environment)
-    with serving(serve_limited, 9092, tmp_path, environment):
-        shell(produce, tmp_path, environment)
-        assert len(shell(add, tmp_path, environment).splitlines()) == 1 + 4  # those of before, and the same once more
-        assert "billing" in shell(group, tmp_path, environment)
+        reader.run(create)
+        reader.run(another)
+        assert "clicks" in reader.shell("korvet-fast topic list --bootstrap 127.0.0.1:9093")
+        reader.stop("9093")
+        reader.run(limit)
+        reader.run(serve_limited)
+        reader.run(plain)
+        again = [line for line in reader.run(add).splitlines() if not line.startswith("%")]
+        assert len(again) == 1 + 4  # those of before, and the same once more
+        assert "billing" in reader.run(group)
         for topic in ("orders", "clicks"):
-            shell(f"echo 1 | korvet-fast produce {topic}; korvet-fast topic delete {topic}", tmp_path, environment)
-    assert shell("redis-cli ACL LOG", tmp_path, environment).strip() == ""
+            reader.shell(f"echo 1 | korvet-fast produce {topic}; korvet-fast topic delete {topic}")
+    assert reader.shell("redis-cli ACL LOG").strip() == ""

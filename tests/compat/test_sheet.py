@@ -1,7 +1,10 @@
 """The page of the matrix: what passed, what did not, what cannot be, and that it is drawn from whole runs only."""
 
+import re
+
+from compat.drivers import CLIENTS
 from compat.scenarios.table import CONSUMER, LACKS, cells
-from compat.sheet import LACKING, Outcome, complete, draw
+from compat.sheet import LACKING, PAGE, Outcome, complete, draw
 
 
 def outcomes() -> list[Outcome]:
@@ -34,3 +37,15 @@ def test_only_a_whole_run_is_complete() -> None:
     found = outcomes()
     assert complete(found)
     assert not complete(found[1:])
+
+
+def test_programs_over_kafka_are_named_in_the_versions_that_are_tested() -> None:
+    page = draw(outcomes())
+    (kafka,) = re.findall("<kafka.version>(.+)</kafka.version>", (CLIENTS / "java_programs" / "pom.xml").read_text())
+    pins = (CLIENTS.parents[2] / "requirements" / "tools.in").read_text()
+    for program in ("Kafka Connect", "MirrorMaker 2", "Kafka Streams"):
+        assert f"| {program} {kafka}" in page
+    faust, quix = re.findall("==(.+)", pins)
+    assert f"faust-streaming {faust})" in page
+    assert f"Quix Streams {quix} |" in page
+    assert PAGE.read_text().endswith(page[page.index("## Programs") :])

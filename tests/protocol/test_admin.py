@@ -278,7 +278,7 @@ def test_sizes_are_told(tmp_path: Path, version: int) -> None:
     run(scenario)
 
 
-@pytest.mark.parametrize("version", range(2))
+@pytest.mark.parametrize("version", range(3))
 def test_the_cluster_is_one_broker(tmp_path: Path, version: int) -> None:
     async def scenario() -> None:
         async with kafka_server(tmp_path) as server:
@@ -290,8 +290,8 @@ def test_the_cluster_is_one_broker(tmp_path: Path, version: int) -> None:
             assert answer["cluster_authorized_operations"] == NOT_ASKED
             asked = await client.ask(DESCRIBE_CLUSTER, version, include_cluster_authorized_operations=True)
             assert asked["cluster_authorized_operations"] > 0
-            if version == 1:
-                assert error_of(await client.ask(DESCRIBE_CLUSTER, 1, endpoint_type=2)) == "INVALID_REQUEST"
+            if version >= 1:
+                assert error_of(await client.ask(DESCRIBE_CLUSTER, version, endpoint_type=2)) == "INVALID_REQUEST"
 
     run(scenario)
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from batches import read_values
+from core_world import copy_as_crashed
 from kafka_server import (
     DELETE_RECORDS,
     LIST_OFFSETS,
@@ -71,6 +72,33 @@ def test_offsets_are_found_by_time(tmp_path: Path, version: int) -> None:
             assert await _list(client, version, -6) == refused
             if version >= 4:
                 assert (await _list(client, version, -1, current_leader_epoch=9))[0] == "UNKNOWN_LEADER_EPOCH"
+
+    run(scenario)
+
+
+def test_offsets_come_with_the_epochs_of_their_records(tmp_path: Path) -> None:
+    async def epoch_of(client: RawClient, timestamp: int) -> tuple[int, int]:
+        topics = [{"name": "t", "partitions": [{"partition_index": 0, "timestamp": timestamp}]}]
+        row = (await client.ask(LIST_OFFSETS, 9, replica_id=-1, topics=topics))["topics"][0]["partitions"][0]
+        return row["offset"], row["leader_epoch"]
+
+    async def scenario() -> None:
+        async with kafka_server(tmp_path / "0") as server:
+            client = await server.connect()
+            await client.create("t")
+            await client.produce("t", make_batch(b"x", b"y", time_ms=1000))
+            assert await epoch_of(client, -2) == (0, 0)
+            crashed = copy_as_crashed(tmp_path / "0", tmp_path / "1")
+        async with kafka_server(crashed) as server:  # a start after a crash has the next epoch
+            client = await server.connect()
+            await client.produce("t", make_batch(b"z", time_ms=2000))
+            assert await epoch_of(client, -2) == (0, 0)
+            assert await epoch_of(client, -4) == (0, 0)
+            assert await epoch_of(client, 1000) == (0, 0)
+            assert await epoch_of(client, 1001) == (2, 1)
+            assert await epoch_of(client, -3) == (2, 1)
+            assert await epoch_of(client, -1) == (3, 1)
+            assert await epoch_of(client, 2001) == (-1, -1)
 
     run(scenario)
 

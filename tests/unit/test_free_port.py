@@ -8,8 +8,8 @@ from redis_server import free_port
 ASK = """
 import sys
 sys.path[:0] = {path!r}
-from redis_server import _CLAIMS
-print([port for port in {ports!r} if _CLAIMS.take(port)])
+from redis_server import _RESERVED
+print([port for port in {ports!r} if _RESERVED.take(port)])
 """
 
 

@@ -18,11 +18,12 @@ INDEX = "registry+https://github.com/rust-lang/crates.io-index"
 
 # Files of requirements/, and the groups of pyproject.toml that they lock; "": what the product itself needs.
 GROUPS = {
-    "develop": ("", "lint", "test", "demo", "demo-spark"),
+    "develop": ("", "lint", "docs", "test", "demo", "demo-spark"),
     "demo": ("", "demo"),
     "demo-spark": ("", "demo", "demo-spark"),
     "build": ("build",),
     "locks": ("locks",),
+    "release": ("release",),
 }
 
 

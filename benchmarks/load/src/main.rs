@@ -15,6 +15,7 @@ mod redis;
 mod requests;
 mod schedule;
 mod socket;
+mod text;
 mod topics;
 
 use std::error::Error;
@@ -83,6 +84,8 @@ fn run(options: &Options) -> Outcome<String> {
             measure(options, 0, |_, schedule| copy::run(options, &batch, schedule))
         }
         Mode::Metadata => measure(options, 0, |_, schedule| metadata(options, schedule)),
+        Mode::TextProduce => measure(options, 0, |_, schedule| text::produce(options, schedule)),
+        Mode::TextConsume => measure(options, 0, |_, schedule| text::consume(options, schedule)),
         Mode::RedisAdd => {
             let batch = redis::batch(options)?;
             measure(options, 0, |number, schedule| redis::add::send(options, &batch, number, schedule))
@@ -205,6 +208,7 @@ fn report(options: &Options, mut tally: Tally, used: &Used) -> String {
         ("p99_us", tally.percentile(0.99)),
         ("p999_us", tally.percentile(0.999)),
         ("broker_cpu", used.broker.cpu / seconds),
+        ("broker_cpu_us_per_request", used.broker.cpu * 1e6 / tally.requests.max(1) as f64),
         ("broker_cpu_s_per_gb", used.broker.cpu * 1e9 / tally.bytes.max(1) as f64),
         ("broker_rss_mb", used.broker.resident as f64 / 1e6),
         ("load_cpu", used.load.cpu / seconds),

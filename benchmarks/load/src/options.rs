@@ -18,6 +18,8 @@ Modes
   copy      no broker: a batch's bytes over loopback into a file and out of it over loopback; --broker and --topic mean nothing
   redis-add    no broker: to Redis itself, the records of one batch as XADDs in a pipeline, again and again; --broker is
                the Redis server, and each connection fills a stream of its own, NAME:0, NAME:1, ...
+  text-produce  PRODUCE lines to a listener of the text protocol, acks=1; a request is a line
+  text-consume  CONSUME of the 500 messages from offset 0 on, which text-produce wrote with the same options, again and again
   redis-range  XRANGE over what redis-add wrote with the same options, from first to last, again and again
 
 All but create and delete print one line of JSON; any error, wrong order or failed checksum ends the run with exit status 1
@@ -26,6 +28,7 @@ All but create and delete print one line of JSON; any error, wrong order or fail
   --record-bytes B   value of each record (100): MB/s counts values
 produce, redis-add
   --batch-bytes B    records fill a batch up to this (16384)
+produce, redis-add, text-produce, text-consume
   --in-flight N      requests, or pipelines, per connection (5)
   --megabytes M      a connection ends when so much was answered, if that is before the time is over; not with
                      --rate (no limit)
@@ -51,6 +54,8 @@ pub enum Mode {
     Copy,
     RedisAdd,
     RedisRange,
+    TextProduce,
+    TextConsume,
 }
 
 /// Whether a broker gives out every offset.
@@ -103,6 +108,8 @@ impl Options {
             Some("copy") => Mode::Copy,
             Some("redis-add") => Mode::RedisAdd,
             Some("redis-range") => Mode::RedisRange,
+            Some("text-produce") => Mode::TextProduce,
+            Some("text-consume") => Mode::TextConsume,
             _ => return Err(USAGE.into()),
         };
         let mut options = Self {

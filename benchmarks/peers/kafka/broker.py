@@ -1,18 +1,17 @@
-"""One Apache Kafka node (KRaft, broker and controller in one) from Maven's artifacts, with Kafka's own defaults."""
+"""An Apache Kafka node (KRaft, broker and controller in one) from Maven's artifacts, with Kafka's own defaults."""
 
 import base64
 import subprocess
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.peers.kafka import jars
 from benchmarks.peers.process import Peer, PeerError, free_ports
 
-# Kafka's own start script sets these; the heap is its default too.
+# Kafka's own start script sets these.
 JVM = (
     "-server",
-    "-Xms1G",
-    "-Xmx1G",
     "-XX:+UseG1GC",
     "-XX:MaxGCPauseMillis=20",
     "-XX:InitiatingHeapOccupancyPercent=35",
@@ -20,15 +19,15 @@ JVM = (
     "-Djava.awt.headless=true",
 )
 
-# Only what one node needs; everything that matters for speed stays at Kafka's default. Deleted topics leave the disk at
+# Only what a node needs; everything that matters for speed stays at Kafka's default. Deleted topics leave the disk at
 # once, not after a minute: their unwritten pages would still be on their way to it while the other broker is measured.
 PROPERTIES = """\
 process.roles=broker,controller
-node.id=1
+node.id={identity}
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 controller.listener.names=CONTROLLER
-controller.quorum.voters=1@127.0.0.1:{controller}
+controller.quorum.voters={voters}
 log.dirs={data}
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
@@ -53,30 +52,43 @@ class Kafka(Peer):
     """`with Kafka(directory) as kafka:` starts it on free ports with everything it writes below `directory`."""
 
     name = f"Apache Kafka {jars.version()}"
+    identity = 1
+    heap = "1G"  # the start script's
 
     def __init__(self, directory: Path) -> None:
-        port, self._controller = free_ports(2)
+        port, controller = free_ports(2)
         super().__init__(directory, port)
+        self.controllers: Mapping[int, int] = {self.identity: controller}  # ports, by id
+        self.cluster = make_cluster_id()
 
     def prepare(self) -> None:
         """Write the properties and format the data directory. Raises PeerError when that fails."""
         super().prepare()
         data = self.directory / "data"
-        properties = PROPERTIES.format(port=self.port, controller=self._controller, data=data)
+        properties = PROPERTIES.format(
+            identity=self.identity,
+            port=self.port,
+            controller=self.controllers[self.identity],
+            voters=",".join(f"{node}@127.0.0.1:{port}" for node, port in self.controllers.items()),
+            data=data,
+        )
         (self.directory / "server.properties").write_text(properties)
         (self.directory / "log4j2.properties").write_text(LOGGING)
         if (data / "meta.properties").exists():
             return
-        # Kafka writes ids as URL-safe base64; a leading hyphen would look like an option.
-        cluster = "k" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]
-        command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", "server.properties")
+        command = self._java("kafka.tools.StorageTool", "format", "-t", self.cluster, "-c", "server.properties")
         done = subprocess.run(command, cwd=self.directory, capture_output=True, text=True)
         if done.returncode != 0:
             raise PeerError(f"Kafka's data directory could not be formatted:\n{done.stdout}{done.stderr}")
 
     def command(self) -> list[str]:
-        return self._java(*JVM, "kafka.Kafka", "server.properties")
+        return self._java(f"-Xms{self.heap}", f"-Xmx{self.heap}", *JVM, "kafka.Kafka", "server.properties")
 
     def _java(self, *arguments: str) -> list[str]:
         logging = "-Dlog4j2.configurationFile=log4j2.properties"
         return [jars.java(), "-cp", jars.classpath(), logging, *arguments]
+
+
+def make_cluster_id() -> str:
+    """A new id, as Kafka writes them: URL-safe base64. A leading hyphen would look like an option."""
+    return "k" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]

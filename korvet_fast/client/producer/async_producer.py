@@ -28,7 +28,7 @@ from korvet_fast.client.producer.message import (
     RecordMetadata,
     failure_of,
 )
-from korvet_fast.client.producer.message_check import check_headers, check_message
+from korvet_fast.client.producer.message_check import check_message
 from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.message_sender import MessageSender
 from korvet_fast.client.producer.metrics import ProducerMetrics
@@ -40,6 +40,7 @@ from korvet_fast.endpoint import Address
 from korvet_fast.rate_limited_log import RateLimitedLog
 
 _log = logging.getLogger(__name__)
+_DELIVERED = Outcome.DELIVERED  # looked up once: the class of an enumeration is slow to ask
 
 
 class AsyncProducer(TransactionCalls):
@@ -102,13 +103,12 @@ class AsyncProducer(TransactionCalls):
         accepted.
         """
         found = self._topics.get(topic)
-        plain = type(value) is bytes and (key is None or type(key) is bytes) and timestamp is None
-        if found is not None and plain and (partition is None or type(partition) is int):  # True would be taken for 1
+        plain = not headers and timestamp is None and (partition is None or type(partition) is int)  # no True for 1
+        if found is not None and plain:
             run = found.open_run(key, partition)
-            if run is not None:
-                index = run.add(value, key, check_headers(headers) if headers else (), time_ns() // 1_000_000)
-                if index > 0:
-                    return Delivery(run, index)
+            delivery: Delivery | None = run.cells.join(Delivery, run, value, key) if run is not None else None
+            if delivery is not None:
+                return delivery
         return self._send(Message(topic, value, key, headers, partition, timestamp), wait=True)
 
     def try_send(
@@ -256,9 +256,7 @@ class AsyncProducer(TransactionCalls):
         assert isinstance(records, MessageRun), "whatever was sent"
         records.confirmed = self._confirms
         try:
-            if (
-                records.outcome is not Outcome.DELIVERED or self._told
-            ):  # of most messages nobody sees the result unasked
+            if records.outcome is not _DELIVERED or self._told:  # of most messages nobody sees the result unasked
                 self._report(records)
         finally:
             wake(records)

@@ -1,5 +1,6 @@
 """The stage of one broker (Sarama's brokerProducer): puts batches of its partitions into requests, pipelined."""
 
+from collections import Counter
 from collections.abc import Mapping
 from enum import Enum, auto
 from itertools import islice
@@ -11,7 +12,8 @@ from korvet_fast.client.producer.record_batch import ProducerBatch
 from korvet_fast.client.producer.retry_handler import Answer, Backoff, RowAnswer, Verdict, judge
 from korvet_fast.client.producer.settings import NO_RESPONSE
 from korvet_fast.client.protocol.errors import ClientError
-from korvet_fast.client.protocol.requests import produce_request
+from korvet_fast.client.protocol.metadata import TopicPartition
+from korvet_fast.client.protocol.requests import produce_request, read_produce
 from korvet_fast.endpoint import Address
 
 MOST_THROTTLE = 60.0  # seconds that a broker can ask for
@@ -110,14 +112,22 @@ class BrokerProducer:
         self.backoff.succeed()
         throttle = min(max(values["throttle_time_ms"], 0) / 1000, MOST_THROTTLE)
         self._throttled_until = max(self._throttled_until, now + throttle)
-        rows: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
-        for topic in values["responses"]:
-            for row in topic["partition_responses"]:
-                rows.setdefault((topic["name"], row["index"]), []).append(row)
+        rows = read_produce(values)
+        repeated: Counter[TopicPartition] = Counter()
+        if sum(len(topic["partition_responses"]) for topic in values["responses"]) > len(rows):
+            repeated.update(
+                (each["name"], row["index"]) for each in values["responses"] for row in each["partition_responses"]
+            )
         ended = []
         for partition, batch in request.batches:
-            found = rows.get((partition.topic, partition.index), [])
-            ended.append((partition, batch, self._judge(batch, found)))
+            place = partition.topic, partition.index
+            row = rows.get(place)
+            if row is None or repeated[place] > 1:
+                error = ClientError(f"{self.address} named the partition {repeated[place]} times in its answer")
+                answer = Answer(Verdict.RETRY, uncertain=True, error=error)
+            else:
+                answer = _judge(batch, row)
+            ended.append((partition, batch, answer))
         return ended
 
     def unanswered(
@@ -153,15 +163,6 @@ class BrokerProducer:
             ended.append((partition, batch, Answer(Verdict.BY_ROW, rows=found)))
         return ended
 
-    def _judge(self, batch: ProducerBatch, rows: list[Mapping[str, Any]]) -> Answer:
-        subject = f"{batch.count:,} message{'s' * (batch.count > 1)}"
-        if len(rows) != 1:
-            error = ClientError(f"{self.address} named the partition {len(rows)} times in its answer")
-            return Answer(Verdict.RETRY, uncertain=True, error=error)
-        (row,) = rows
-        time = row["log_append_time_ms"]
-        return judge(subject, row["error_code"], max(row["base_offset"], -1), time, row["error_message"])
-
     def _collect(self) -> ProduceRequest:
         """One batch of each partition that is ready, as many as fit into a request; the rest comes first next time."""
         batches: list[tuple[PartitionProducer, ProducerBatch]] = []
@@ -175,3 +176,9 @@ class BrokerProducer:
         request = ProduceRequest(batches)
         self.in_flight[request] = None
         return request
+
+
+def _judge(batch: ProducerBatch, row: Mapping[str, Any]) -> Answer:
+    code = row["error_code"]
+    subject = f"{batch.count:,} message{'s' * (batch.count > 1)}" if code else ""
+    return judge(subject, code, max(row["base_offset"], -1), row["log_append_time_ms"], row["error_message"])

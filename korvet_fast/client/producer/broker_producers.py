@@ -59,6 +59,10 @@ class BrokerProducers:
         broker = self._brokers.get(address) if address else None
         return address is not None and (broker is None or not broker.backoff.failures)
 
+    def broker_of(self, partition: PartitionProducer) -> BrokerProducer | None:
+        """The stage of a partition's leader, as `follow_leader` found it last."""
+        return self.get(partition.broker) if partition.broker is not None else None
+
     def follow_leader(self, partition: PartitionProducer) -> BrokerProducer | None:
         """The stage of a partition's leader; the reference moves there. What is in flight stays where it is."""
         address = self.leader(partition.topic, partition.index)

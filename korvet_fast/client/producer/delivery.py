@@ -7,6 +7,8 @@ from typing import Any
 from korvet_fast.client.producer.message import DeliveryFailed, Outcome, RecordMetadata, failure_of
 from korvet_fast.client.producer.message_run import MessageRun
 
+_DELIVERED = Outcome.DELIVERED  # looked up once: the class of an enumeration is slow to ask
+
 
 class Delivery:
     """A message on its way. `await delivery` gives its `RecordMetadata`, or raises `DeliveryFailed`.
@@ -40,8 +42,8 @@ class Delivery:
     def result(self) -> RecordMetadata:
         """The message's partition and offset, only when `done`. Raises `DeliveryFailed` if it was not delivered."""
         run = self._run
-        if run.outcome is Outcome.DELIVERED:  # most messages
-            return run.metadata(run.position(self._index))
+        if run.outcome is _DELIVERED:  # most messages
+            return run.metadata(run.position(self._index) if run.gone else self._index)
         if self.outcome is None:
             raise asyncio.InvalidStateError("the message has not ended; await it")
         if self._run is not run:

@@ -11,7 +11,7 @@ from korvet_fast.client.producer.settings import ALL, LEADER, NO_RESPONSE
 from korvet_fast.client.producer.text_lines import check_text_message, encode_lines
 
 # Records, acks, what else a record batch says (compression, transaction), producer id and epoch, the first sequence.
-Encode = Callable[[Sequence[QueuedRecords], int, int, tuple[int, int], int], bytes]
+Encode = Callable[[Sequence[QueuedRecords], int, int, tuple[int, int], int], bytes | memoryview]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Dialect:
 
 def _encode_batch(
     records: Sequence[QueuedRecords], _acks: int, kind: int, producer: tuple[int, int], sequence: int
-) -> bytes:
+) -> bytes | memoryview:
     return encode(records, kind, producer, sequence)
 
 

@@ -153,6 +153,10 @@ class QueuedRecords:
         """The time of each record."""
         return (self.timestamp,) * self.count
 
+    def build(self, compression: int, producer_id: int, epoch: int, sequence: int) -> bytes | memoryview | None:
+        """The records alone as one batch, built from where they are; None where that cannot be done."""
+        return None
+
     def set_time(self, timestamp: int) -> None:
         """The broker gave all of them this time."""
         self.timestamp = timestamp

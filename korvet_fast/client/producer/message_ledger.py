@@ -17,6 +17,10 @@ from korvet_fast.client.producer.message import (
 from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.metrics import Counts
 
+# Looked up once: the class of an enumeration is slow to ask.
+_LINE, _ENDED = RecordState.LINE, RecordState.ENDED
+_DELIVERED = Outcome.DELIVERED
+
 
 class MessageLedger:
     """`ended`: messages that have ended, each partition's in order, until the driver takes them out.
@@ -53,7 +57,7 @@ class MessageLedger:
 
     def grow(self, run: MessageRun, granted: int, most: int) -> bool:
         """Count memory for more messages of an open run; False if there is no room."""
-        more = COPIES * (granted - run.granted) + OVERHEAD * (most - run.most)
+        more = COPIES * (granted - run.granted) + OVERHEAD * (most - run.cells.most)
         if run.partition < 0 and not self.memory.has_spare(more):
             return False
         if not self.memory.take(run.destination, more):
@@ -97,7 +101,7 @@ class MessageLedger:
     def finish(self, records: QueuedRecords, outcome: Outcome, error: DeliveryFailed | None) -> None:
         """A message has ended. Its bytes are given back, unless its result waits to be taken (`release`)."""
         assert records.outcome is None, "a message ends once"
-        in_line, records.state = records.state is RecordState.LINE, RecordState.ENDED
+        in_line, records.state = records.state is _LINE, _ENDED
         records.outcome, records.error = outcome, error
         if in_line:
             self.waiting -= 1
@@ -159,7 +163,7 @@ class MessageLedger:
         return number not in self._flushes
 
     def _count(self, records: QueuedRecords, outcome: Outcome) -> None:
-        if outcome is Outcome.DELIVERED:
+        if outcome is _DELIVERED:
             self.counts.delivered += records.count
         elif outcome is Outcome.UNKNOWN:
             self.counts.unknown += records.count

@@ -10,6 +10,8 @@ from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.partition_producer import PartitionProducer
 from korvet_fast.client.producer.topic_producer import TopicProducer
 
+_QUEUED = RecordState.QUEUED  # looked up once: the class of an enumeration is slow to ask
+
 
 class OpenRuns:
     """A partition has one at most, and so has a topic for messages whose partitions are chosen together later.
@@ -37,7 +39,7 @@ class OpenRuns:
         """Add a message to an open run that needs more memory for it: its index, or -1 if there is no room in it."""
         size = records_size((value,), (key,), headers)
         longest = self._config.batch_messages or NO_LIMIT
-        if run.granted - run.room + size > run.limit or len(run.values) >= longest:
+        if run.granted - run.cells.room + size > run.limit or len(run.values) >= longest:
             self._topics[run.topic].fill(run)
             return -1
         granted, most = run.grown(size, self._topics[run.topic].usual_run)
@@ -59,14 +61,19 @@ class OpenRuns:
 
     def open(self, run: MessageRun, chosen: bool) -> None:
         """A run that was taken: if it is at its partition, messages join it until `shut_all`."""
-        if run.state is RecordState.QUEUED:
-            self._topics[run.topic].open(run, run.key_cells[0], chosen)
+        if run.state is _QUEUED:
+            topic = self._topics[run.topic]
+            topic.open(run, run.key_cells[0], chosen)
             self._open[run] = None
+            if topic.usual_run[1] > 1:  # others will follow: memory for them is asked for now, once
+                granted, most = run.grown(0, topic.usual_run)
+                self._ledger.grow(run, granted, min(most, self._config.batch_messages or NO_LIMIT))
 
     def shut_all(self) -> None:
         """No message joins a run any more; before anything else is done with them."""
-        while self._open:
-            self._shut(next(iter(self._open)))
+        for run in list(self._open):
+            if run in self._open:  # it was not shut with another
+                self._shut(run)
 
     def shut_at(self, partition: PartitionProducer) -> None:
         """No message joins the partition's run any more: other records come behind it."""

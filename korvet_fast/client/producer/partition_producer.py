@@ -20,6 +20,7 @@ from korvet_fast.client.producer.transaction_state import Transaction
 from korvet_fast.endpoint import Address
 
 NEVER = float("inf")
+_STORED = Verdict.STORED, Verdict.BY_ROW
 
 
 class PartitionProducer:
@@ -69,7 +70,7 @@ class PartitionProducer:
     @property
     def idle(self) -> bool:
         """Whether nothing is left to be sent or answered."""
-        return not self.queue and not self.batches
+        return not self.batches and not self.queue
 
     @property
     def lacks_identity(self) -> bool:
@@ -90,7 +91,7 @@ class PartitionProducer:
             return None
         if self.in_flight and (self._careful or self.sent_to != self.broker or self.in_flight >= self._config.window):
             return None
-        if not all(batch.in_flight or batch.stored for batch in self.batches):
+        if self._next_unsent() is not None:
             return max(now, self.backoff.until)
         if not self.queue:
             return None
@@ -119,10 +120,10 @@ class PartitionProducer:
         batch.in_flight = False
         batch.uncertain |= answer.uncertain
         self.in_flight -= 1
-        if answer.verdict in (Verdict.STORED, Verdict.BY_ROW):
+        if answer.verdict in _STORED:
             batch.stored, batch.rows = (answer.offset, answer.timestamp), answer.rows
             self._end_stored(now)
-            failure = next((row.error for row in answer.rows if row.error is not None), None)
+            failure = next((row.error for row in answer.rows if row.error is not None), None) if answer.rows else None
             if failure is not None and self._config.on_failure != "continue":  # it failed for good; so do those behind
                 self._fail(DeliveryFailed(f"{self}: {failure}", cause=failure), now)
         else:
@@ -174,6 +175,8 @@ class PartitionProducer:
         return self.batches[0].deadline if self.batches else self.next_deadline()
 
     def _next_unsent(self) -> ProducerBatch | None:
+        if len(self.batches) == self.in_flight:  # most often
+            return None
         return next((batch for batch in self.batches if not batch.in_flight and not batch.stored), None)
 
     def _seal(self) -> ProducerBatch:
@@ -275,10 +278,12 @@ class PartitionProducer:
 
 def _is_full(queue: RecordQueue, config: ProducerConfig, stages: Stages) -> bool:
     """Whether a queue waits for no more messages."""
+    if stages.hurried:
+        return True
     limits = (
         (queue.bytes, config.batch_limit),
         (queue.bytes, config.flush_bytes),
         (queue.messages, config.batch_messages),
         (queue.messages, config.flush_messages),
     )
-    return stages.hurried or any(limit and reached >= limit for reached, limit in limits)
+    return any(limit and reached >= limit for reached, limit in limits)

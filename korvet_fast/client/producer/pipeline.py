@@ -120,9 +120,9 @@ class Pipeline:
                 self.ledger.freed = False
                 self.dispatcher.admit_waiting(now)
             while dirty:
-                partition = next(iter(dirty))
-                del dirty[partition]
-                self._update(partition, now)
+                for partition in list(dirty):
+                    del dirty[partition]
+                    self._update(partition, now)
             busy = self.ledger.freed
             self._hold_back()
             for broker in self.brokers:
@@ -131,7 +131,8 @@ class Pipeline:
                     actions.append(action)
                     busy = True
                 if isinstance(action, Produce):
-                    dirty.update((partition, None) for partition, _ in action.request.batches)
+                    sent = (each for each, _ in action.request.batches)
+                    dirty.update((each, None) for each in sent if each.queue or len(each.batches) > each.in_flight)
         self._ask(now, actions)
         return actions
 
@@ -234,16 +235,18 @@ class Pipeline:
     def _update(self, partition: PartitionProducer, now: float) -> None:
         """Put a partition where it belongs now: at its broker, or asleep until something is due."""
         partition.expire(now)
-        broker = self.brokers.follow_leader(partition)
+        broker = self.brokers.broker_of(partition)  # metadata alone changes it, and has it followed then
         partition.is_reachable = broker is not None and not broker.backoff.failures
+        if partition.idle:
+            if broker is not None:
+                broker.ready.pop(partition, None)
+            return
         ready = partition.ready_at(now)
         if broker is not None:
             if ready is not None and ready <= now:
                 broker.ready.setdefault(partition)
             else:
                 broker.ready.pop(partition, None)
-        if partition.idle:
-            return
         if broker is None:
             self._refresh.want()
         if partition.lacks_identity:

@@ -35,7 +35,7 @@ class ProduceStream(asyncio.Protocol, ABC):
         self._fail(ConnectionLost(f"the connection to {self.endpoint} was closed"))
         await self._disconnected.wait()
 
-    def _write(self, parts: Iterable[bytes]) -> None:
+    def _write(self, parts: Iterable[bytes | memoryview]) -> None:
         assert self._transport is not None, "connected"
         self._transport.writelines(parts)
 

@@ -8,7 +8,8 @@ from typing import Protocol
 from korvet_fast._native import build_batch, build_rows
 from korvet_fast.client.producer.message import ANY_PARTITION, DeliveryFailed, Headers, Outcome, QueuedRecords
 from korvet_fast.client.producer.retry_handler import Answer, RowAnswer
-from korvet_fast.client.producer.rows import QueuedRows
+
+_DELIVERED = Outcome.DELIVERED  # looked up once: the class of an enumeration is slow to ask
 
 
 class Stages(Protocol):
@@ -46,11 +47,11 @@ class ProducerBatch:
         "uncertain",
     )
 
-    def __init__(self, records: Sequence[QueuedRecords], data: bytes, sequence: int) -> None:
+    def __init__(self, records: Sequence[QueuedRecords], data: bytes | memoryview, sequence: int) -> None:
         self.records = records
         self.data = data
         self.sequence = sequence
-        self.count = sum(each.count for each in records)
+        self.count = records[0].count if len(records) == 1 else sum(each.count for each in records)
         self.attempts = 0
         self.failures = 0  # failures of its own, not because an earlier batch failed
         self.in_flight = False
@@ -66,11 +67,11 @@ class ProducerBatch:
 
     def end(self, stages: Stages, error: DeliveryFailed | None) -> None:
         """End its records: delivered if it is stored, else with `error` as not written, or unknown if it was sent."""
-        outcome = Outcome.UNKNOWN if self.uncertain or self.in_flight else Outcome.NOT_WRITTEN
         if self.rows:
             self._end_rows(stages)
             return
         if self.stored is None:
+            outcome = Outcome.UNKNOWN if self.uncertain or self.in_flight else Outcome.NOT_WRITTEN
             for each in self.records:
                 stages.finish(each, outcome, error)
             return
@@ -81,7 +82,7 @@ class ProducerBatch:
                 each.partition = -1
             if timestamp >= 0:
                 each.set_time(timestamp)
-            stages.finish(each, Outcome.DELIVERED, None)
+            stages.finish(each, _DELIVERED, None)
             offset += each.count if offset >= 0 else 0
 
     def _end_rows(self, stages: Stages) -> None:
@@ -118,11 +119,14 @@ def _group(rows: Sequence[RowAnswer]) -> list[tuple[RowAnswer, list[int]]]:
     return list(groups.values())
 
 
-def encode(records: Sequence[QueuedRecords], compression: int, producer: tuple[int, int], sequence: int) -> bytes:
+def encode(
+    records: Sequence[QueuedRecords], compression: int, producer: tuple[int, int], sequence: int
+) -> bytes | memoryview:
     """Records as one batch. `producer`: id and epoch, (-1, -1) without idempotence."""
-    first = records[0]
-    if isinstance(first, QueuedRows) and len(records) == 1:
-        return first.rows.build(first.timestamp, compression, *producer, sequence)
+    if len(records) == 1:
+        batch = records[0].build(compression, *producer, sequence)
+        if batch is not None:
+            return batch
     times = array("q")
     for each in records:
         times.extend(each.row_times())

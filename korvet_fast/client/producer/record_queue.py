@@ -4,6 +4,9 @@ from collections import deque
 
 from korvet_fast.client.producer.message import QueuedRecords, RecordState
 
+# Looked up once: the class of an enumeration is slow to ask.
+_QUEUED, _BATCHED = RecordState.QUEUED, RecordState.BATCHED
+
 
 class RecordQueue:
     """A queue that knows its size. `bytes`: of its records in batches; `messages`: rows count each."""
@@ -25,7 +28,7 @@ class RecordQueue:
 
     def append(self, records: QueuedRecords) -> None:
         """Add at the end."""
-        records.state = RecordState.QUEUED
+        records.state = _QUEUED
         self._records.append(records)
         self.bytes += records.size
         self.messages += records.count
@@ -56,7 +59,7 @@ class RecordQueue:
             if taken and full:
                 break
             taken.append(self._records.popleft())
-            each.state = RecordState.BATCHED
+            each.state = _BATCHED
             size += each.size
             count += each.count
         self.bytes -= size

@@ -47,6 +47,8 @@ class Answer(NamedTuple):
     rows: Sequence[RowAnswer] = ()
 
 
+_STORED: Final = Verdict.STORED  # looked up once: the class of an enumeration is slow to ask
+
 # A batch refused with one of these was not stored. With any other it may have been: a leader that lost its office
 # while it waited for its replicas answers NOT_LEADER_OR_FOLLOWER (Kafka's DelayedProduce), and the new one may have it.
 _NEVER_STORED: Final = frozenset({
@@ -65,7 +67,7 @@ _AUTHORIZATION: Final = frozenset({TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZA
 def judge(subject: str, code: int, offset: int, timestamp: int, detail: str | None) -> Answer:
     """The meaning of a partition's row of a Produce answer. `subject`: the batch, for the error's sentence."""
     if code == NONE:
-        return Answer(Verdict.STORED, offset=offset, timestamp=timestamp)
+        return Answer(_STORED, False, offset, timestamp)
     error = broker_error(subject, code, detail)
     if error.error == Errors.DUPLICATE_SEQUENCE_NUMBER:
         return Answer(Verdict.STORED)  # and the offset stays -1: Sarama says 0, which is another message's

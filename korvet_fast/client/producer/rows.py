@@ -86,6 +86,9 @@ class QueuedRows(QueuedRecords):
     def row_keys(self) -> Sequence[bytes | None]:
         return self.rows.keys()
 
+    def build(self, compression: int, producer_id: int, epoch: int, sequence: int) -> bytes | memoryview | None:
+        return self.rows.build(self.timestamp, compression, producer_id, epoch, sequence)
+
     def halves(self) -> tuple["QueuedRows", "QueuedRows"]:
         """The first and the second half, which share what was counted for the whole."""
         first, second = map(self._part, self.rows.halves())

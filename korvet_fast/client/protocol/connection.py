@@ -90,7 +90,7 @@ class ConnectionState:
     def next_answer(self) -> dict[str, Any] | None:
         """The answer to the oldest request that has none; None while bytes are missing.
 
-        Its records are views of a buffer of their own. Raises `ClientError` for what is no Kafka broker.
+        Its records are views of a buffer of their own. Raises `ClientError` if the peer is no Kafka broker.
         """
         if self.failure is not None:
             raise self.failure

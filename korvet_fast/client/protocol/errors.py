@@ -53,7 +53,7 @@ def explain(code: int, detail: str | None = None) -> str:
 
 
 def broker_error(subject: str, code: int, detail: str | None = None) -> BrokerError:
-    """The exception for an error code. `subject`: what the broker was asked about."""
+    """The exception for an error code. `subject`: the thing that the request was about."""
     return BrokerError(f"{subject}: {explain(code, detail)}", code)
 
 

@@ -7,10 +7,10 @@ WINDOW = 16384
 
 
 class FrameReader:
-    """Says where the next bytes of a stream go, and cuts what came into frames.
+    """Gives the buffer for the next bytes of a stream, and cuts the bytes into frames.
 
     The kernel writes a large frame into its own buffer, but for the part that came with its length. The memory of a
-    frame follows what was asked for and what has come, never the announced length alone.
+    frame follows the bytes requested and the bytes received, never the announced length alone.
     """
 
     def __init__(self, limit: int) -> None:

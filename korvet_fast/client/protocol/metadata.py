@@ -39,7 +39,7 @@ class ClusterMetadata:
                 self._leaders[topic["name"], row["partition_index"]] = row["leader_id"], row["leader_epoch"]
 
     def forget_leaders(self) -> None:
-        """Forget who leads what; brokers stay known, as addresses to ask."""
+        """Forget all leaders; brokers stay known, as addresses to ask."""
         self._leaders.clear()
         self._topics.clear()
 

@@ -1,4 +1,4 @@
-"""The values of the requests that every client sends, and what their answers say. All readers raise `BrokerError`."""
+"""The values of the requests that every client sends, and readers of their answers. All readers raise `BrokerError`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -83,7 +83,7 @@ def read_fetch(topic: str, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def produce_request(
-    batches: Iterable[tuple[TopicPartition, bytes | bytearray]], acks: int, timeout: float
+    batches: Iterable[tuple[TopicPartition, bytes | bytearray | memoryview]], acks: int, timeout: float
 ) -> dict[str, Any]:
     """Produce for partitions of one leader, one batch each. `acks`: 1, or -1 for all; `timeout`: seconds."""
     rows = ((topic, {"index": partition, "records": data}) for (topic, partition), data in batches)
@@ -97,7 +97,7 @@ def read_produce(answer: Mapping[str, Any]) -> dict[TopicPartition, dict[str, An
 
 
 def offset_commit_request(group: str, offsets: Mapping[TopicPartition, int]) -> dict[str, Any]:
-    """OffsetCommit by somebody who is no member of the group."""
+    """OffsetCommit by a client that is no member of the group."""
     rows = (
         (topic, {"partition_index": partition, "committed_offset": offset, "committed_metadata": ""})
         for (topic, partition), offset in offsets.items()

@@ -18,7 +18,7 @@ class BrokerVersions:
 
     def __init__(self, endpoint: Address, answer: Mapping[str, Any]) -> None:
         if answer["error_code"]:
-            raise ClientError(f"{endpoint} refused to say what it speaks (error {answer['error_code']})")
+            raise ClientError(f"{endpoint} refused to tell its API versions (error {answer['error_code']})")
         self._endpoint = endpoint
         self._served: dict[int, tuple[int, int]] = {
             row["api_key"]: (row["min_version"], row["max_version"]) for row in answer["api_keys"]

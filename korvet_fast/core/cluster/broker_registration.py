@@ -9,7 +9,7 @@ PREFIX: Final = "brokers/"  # registry key: this and the broker's id
 
 STARTING: Final = "starting"  # has its id, leads nothing yet
 SERVING: Final = "serving"
-LEAVING: Final = "leaving"  # the others are to take over what it leads
+LEAVING: Final = "leaving"  # the others are to take over its partitions
 
 
 class BrokerRegistration(NamedTuple):

@@ -129,7 +129,7 @@ class Cluster:
     def preferred_leaders(self, topic: bytes, partitions: int) -> Sequence[int]:
         """For each partition of the topic with this id, the id of the broker that is to lead it; -1 if none is there.
 
-        Who really leads is what the brokers say of themselves (see `leader_directory`).
+        The brokers themselves say which they really lead (see `leader_directory`).
         """
         known = self._preferred.get(topic)
         if known is None or len(known) != partitions:
@@ -138,7 +138,7 @@ class Cluster:
         return known
 
     def forget(self, topic: bytes) -> None:
-        """Drop what is remembered of the topic with this id: it is deleted."""
+        """Forget the topic with this id: it is deleted."""
         self._preferred.pop(topic, None)
 
     def holds_lease(self) -> bool:

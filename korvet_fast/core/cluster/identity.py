@@ -39,7 +39,7 @@ class ClusterIdentity:
             await self.begin()  # another broker was first
 
     async def restore(self) -> None:
-        """Tell a shared store that came back without it what the cluster is called. Raises `StoreError`."""
+        """Write the cluster's id again to a shared store that came back without it. Raises `StoreError`."""
         if self._store.shared is not None and await self._store.load(KEY) is None:
             self._document = None
             await self._save({"cluster_id": self.cluster_id})

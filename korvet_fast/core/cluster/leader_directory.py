@@ -5,7 +5,7 @@ A broker also goes on writing down the epoch under which it led, until it knows 
 The store gives an epoch of a log to one broker only. So a pair of leader and epoch stays true for ever, and the highest
 epoch is the present one. Nothing is guessed: a client keeps to the highest epoch it was told of (KIP-320), and would
 stay with a wrong leader. Epochs of brokers that are gone are kept: a client that is told of no epoch forgets the
-highest, and believes who led before.
+highest, and believes a former leader.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class LeaderDirectory:
         self._metadata = metadata
         self._found: dict[tuple[bytes, int], tuple[int, int]] = {}
         self._seen: tuple[int, frozenset[int]] | None = None  # count of changes, and whose documents were read
-        self._told: dict[str, dict[int, int]] | None = None
+        self._told: bytes | None = None  # one block: tables for each topic would keep a MiB here and there
         self._told_at = -1  # `MetadataVersion.number` then
         self._document: bytes | None = ABSENT
         self._telling = asyncio.Lock()
@@ -74,16 +74,17 @@ class LeaderDirectory:
         return True
 
     async def tell(self, broker: int, topics: Iterable[Topic]) -> None:
-        """Tell the others what is led here, or was last, under this id, if that has changed. Raises `StoreError`."""
+        """Tell the others which partitions this broker leads, or led last, if that has changed. Raises `StoreError`."""
         async with self._telling:
             version = self._metadata.number
             if version == self._told_at:
                 return
             found = {topic.id.hex(): self._list_epochs(topic) for topic in topics}
             led = {topic: epochs for topic, epochs in found.items() if epochs}
-            if led != self._told:
-                await self._write(broker, json.dumps(led, separators=(",", ":")).encode())
-                self._told = led
+            document = json.dumps(led, separators=(",", ":")).encode()
+            if document != self._told:
+                await self._write(broker, document)
+                self._told = document
             self._told_at = version
             self._forget({topic.id for topic in topics})
 

@@ -35,7 +35,7 @@ class LeaderReconciler:
 
     @property
     def is_valid(self) -> bool:
-        """Whether this broker may rely on what it leads: nobody takes it over from one that is silent, or not yet."""
+        """Whether this broker may act as the leader: no other broker can have taken its partitions over yet."""
         return self._find_leader is not None or self._lease.is_valid
 
     def renounce(self, topics: Iterable[Topic]) -> bool:

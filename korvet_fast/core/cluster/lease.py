@@ -1,4 +1,4 @@
-"""Whether this broker may still act on what it took over."""
+"""Whether this broker may still act as leader or coordinator."""
 
 from korvet_fast.core.cluster.cluster import Cluster
 
@@ -7,7 +7,8 @@ class Lease:
     """The lease of one duty of this broker: leading partitions, or coordinating groups.
 
     The other brokers may have taken this one for dead while it lived, and have shared out its partitions and groups. It
-    may have registered again since. The lease stays invalid until this broker has given up what it had (`renew`).
+    may have registered again since. The lease stays invalid until this broker has given up its partitions or groups
+    (`renew`).
     """
 
     __slots__ = ("_cluster", "_re_registrations")
@@ -18,7 +19,7 @@ class Lease:
 
     @property
     def is_valid(self) -> bool:
-        """Whether this broker may rely on what it has."""
+        """Whether this broker still has the duty."""
         return self._cluster.holds_lease() and self._re_registrations == self._cluster.re_registrations
 
     def renew(self) -> bool:

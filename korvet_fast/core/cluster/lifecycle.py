@@ -15,7 +15,7 @@ from korvet_fast.store.types import ABSENT
 
 logger = logging.getLogger(__name__)
 
-Registrations: TypeAlias = dict[int, tuple[BrokerRegistration, bytes]]  # by id: what a record says, and its bytes
+Registrations: TypeAlias = dict[int, tuple[BrokerRegistration, bytes]]  # by id: a record, and its bytes
 
 
 async def read_registrations(store: KeyStore) -> Registrations:
@@ -30,8 +30,8 @@ async def read_registrations(store: KeyStore) -> Registrations:
 def choose_id(records: Registrations, wanted: int | None, former: set[int], silent: set[int]) -> int | None:
     """The id for a newcomer: the one it wants, else its predecessor's, else the smallest that is free.
 
-    None if somebody who may be alive has the wanted one. `former`, `silent`: ids of those who are not: who was at this
-    broker's address before, and who was not heard of for a lease.
+    None if a broker that may be alive has the wanted one. `former`: ids of brokers that had this broker's address
+    before. `silent`: ids of brokers that were not heard of for a lease.
     """
     if wanted is not None:
         return wanted if wanted not in records or wanted in former | silent else None
@@ -51,7 +51,7 @@ class BrokerLifecycle:
         self._document: bytes | None = ABSENT  # as it stands in the registry
 
     async def claim(self, lease: float, interval: float) -> None:
-        """Take an id; waits up to `lease` seconds for the silence of whoever has the wanted one.
+        """Take an id; waits up to `lease` seconds to see whether the broker that has the wanted one is silent.
 
         Raises `SettingError` if that broker is alive, or `StoreError`.
         """

@@ -23,7 +23,8 @@ class ProducerIds:
     async def next(self) -> int:
         """A number never given out before. Raises `StoreError`."""
         async with self._allotting:
-            await self._restore()
+            if self._restored_in != self._generation.number:
+                await self._restore()
             while not self._free:
                 taken = await self._take(_BLOCK)
                 if self._restored_in == self._generation.number:
@@ -35,7 +36,7 @@ class ProducerIds:
             return first
 
     async def restore(self) -> None:
-        """If the server's history broke, make the registry leave out what it may have given out before."""
+        """If the server's history broke, make the registry leave out the ids that may have been given out before."""
         if self._restored_in != self._generation.number:
             async with self._allotting:
                 await self._restore()

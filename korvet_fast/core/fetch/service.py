@@ -66,7 +66,7 @@ class PartitionFetch:
         self.error = forget_frames(error)
 
     def redirect(self, broker: int) -> None:
-        """Nothing is read here: the client is to read from this broker."""
+        """Send the client to another broker: nothing is read here."""
         self.describe()
         self.partition = None
         self.preferred_replica = broker
@@ -135,7 +135,7 @@ async def fetch(
     if outdated:
         await gather_paced(outdated, _check_above_end, pace)
     parts = [part for placed in results for part in placed if part.partition is not None]
-    if parts and len(parts) == sum(map(len, results)):  # an error is told at once, and nothing asked for too
+    if parts and len(parts) == sum(map(len, results)):  # an error is answered at once
         await _wait(session, parts, min_bytes, max_wait_ms)
     if (left := _find_limit(session, max_bytes)) > 0:
         await read_all(parts, left, pace)
@@ -145,8 +145,13 @@ async def fetch(
 
 def _find_limit(session: ClientSession, max_bytes: int) -> int:
     """How many bytes of records the answer may have: the least of the request, `fetch.max.bytes` and memory."""
-    most = min(max_bytes, session.broker.settings.number("fetch.max.bytes"))
-    return min(most, max(session.answer_room(), 1)) if most > 0 else 0
+    most = session.broker.settings.number("fetch.max.bytes")
+    if max_bytes < most:
+        most = max_bytes
+    if most <= 0:
+        return 0
+    room = session.answer_room()
+    return most if most < room else max(room, 1)
 
 
 def _find_partitions(
@@ -161,6 +166,7 @@ def _find_partitions(
     placed = []
     broker = session.broker
     find = broker.partition if rack is None or broker.replication is None else broker.local_replica
+    selector = broker.replica_selector if rack else None
     for index, offset, max_bytes, epoch in positions:
         part = PartitionFetch(index, offset, max_bytes)
         placed.append(part)
@@ -171,8 +177,8 @@ def _find_partitions(
             if epoch != -1:
                 partition.check_epoch(epoch)
             part.partition = partition
-            if rack and broker.replica_selector is not None:
-                preferred = broker.replica_selector.select(f"{topic}:{index}", offset, rack)
+            if selector is not None and rack is not None:
+                preferred = selector.select(f"{topic}:{index}", offset, rack)
                 if preferred >= 0:
                     part.redirect(preferred)
                     continue

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from korvet_fast.core.groups.classic.machine import STORED, TABLE, Event, State
+from korvet_fast.core.groups.classic.machine import STORED, TABLE, ClassicGroupState, Event
 from korvet_fast.core.groups.consumer import machine as consumer
 from korvet_fast.core.groups.consumer.machine import MemberState, ReconcileCase
 
@@ -29,7 +29,7 @@ heartbeat makes a target assignment for the new epoch. Each member goes to that 
 given to its new owner when the old owner has said in a heartbeat that it does not have it any more, or is gone: it was
 silent for `group.consumer.session.timeout.ms`, or it did not give up partitions within its own rebalance timeout.
 
-What the coordinator finds with a heartbeat, and the member's state after it. Changes are stored before the answer goes
+The coordinator's case for each heartbeat, and the member's state after it. Changes are stored before the answer goes
 out.
 """
 
@@ -67,23 +67,23 @@ def draw() -> Iterator[str]:
 
 
 def _draw_classic() -> Iterator[str]:
-    yield from ("", "```mermaid", "stateDiagram-v2", f"    [*] --> {State.EMPTY.value}")
+    yield from ("", "```mermaid", "stateDiagram-v2", f"    [*] --> {ClassicGroupState.EMPTY.value}")
     for (state, event), step in sorted(TABLE.items(), key=_place):
         if step.then is not state:
             yield f"    {state.value} --> {step.then.value}: {event.value}"
-    yield from (f"    {State.DEAD.value} --> [*]", "```", "")
-    yield "| | " + " | ".join(state.value for state in State) + " |"
-    yield "|---" * (len(State) + 1) + "|"
+    yield from (f"    {ClassicGroupState.DEAD.value} --> [*]", "```", "")
+    yield "| | " + " | ".join(state.value for state in ClassicGroupState) + " |"
+    yield "|---" * (len(ClassicGroupState) + 1) + "|"
     for event in Event:
-        yield f"| {event.value} | " + " | ".join(_tell(state, event) for state in State) + " |"
+        yield f"| {event.value} | " + " | ".join(_tell(state, event) for state in ClassicGroupState) + " |"
 
 
-def _place(item: tuple[tuple[State, Event], object]) -> tuple[int, int]:
+def _place(item: tuple[tuple[ClassicGroupState, Event], object]) -> tuple[int, int]:
     state, event = item[0]
-    return list(State).index(state), list(Event).index(event)
+    return list(ClassicGroupState).index(state), list(Event).index(event)
 
 
-def _tell(state: State, event: Event) -> str:
+def _tell(state: ClassicGroupState, event: Event) -> str:
     step = TABLE.get((state, event))
     if step is None:
         return "-"

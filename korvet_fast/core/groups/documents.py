@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import crc32
 
 from korvet_fast.core.groups.classic.group import ClassicGroup
-from korvet_fast.core.groups.classic.machine import State
+from korvet_fast.core.groups.classic.machine import ClassicGroupState
 from korvet_fast.core.groups.classic.members import ClassicMember
 from korvet_fast.core.groups.config import GroupConfig
 from korvet_fast.core.groups.consumer.document import TYPE, pack_consumer, unpack_consumer
@@ -142,7 +142,7 @@ def _pack_classic(group: ClassicGroup) -> dict[str, Any]:
 
 def _unpack_classic(values: dict[str, Any], config: GroupConfig) -> ClassicGroup:
     group = ClassicGroup(config)
-    group.state = State(values["state"])
+    group.state = ClassicGroupState(values["state"])
     group.generation = values["generation"]
     group.protocol_type = values["protocol_type"]
     group.protocol = values["protocol"]
@@ -171,7 +171,7 @@ _UNPACK: Final[dict[str | None, Callable[[dict[str, Any], GroupConfig], AnyGroup
 
 
 def describe_group(group: AnyGroup, since: int) -> dict[str, Any]:
-    """What the document of a group says, for `encoding`: as of now, whatever happens to the group meanwhile.
+    """The values of a group's document, for `encoding`: a copy of the present state, which later changes leave alone.
 
     `since`: wall time in ms when the group became empty.
     """

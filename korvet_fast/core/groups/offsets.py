@@ -191,7 +191,7 @@ class Offsets:
                 await pace.turn()
             if runtime.group.is_dead or not runtime.offsets.is_idle:
                 return
-            # What was looked at is removed in the same step: an offset committed meanwhile has not expired.
+            # The offsets checked are removed in the same step: an offset committed meanwhile has not expired.
             expired: dict[TopicPartition, OffsetAndMetadata | None] = {
                 partition: None for partition in some if self._has_expired(runtime, partition)
             }

@@ -29,7 +29,7 @@ from korvet_fast.errors import NONE, Errors, StoreError
 
 log = logging.getLogger(__name__)
 
-_AGAIN: Final = 1.0  # seconds between two tries to load what the store did not give
+_AGAIN: Final = 1.0  # seconds between two attempts to load groups that the store did not give
 _TOPIC_ID: Final = b"consumer groups\0"  # coordinator partitions are assigned like the partitions of this topic
 
 
@@ -101,7 +101,7 @@ class CoordinatorPartitions:
                 self._give_up(set(self._held))
             coordinators = self._cluster.preferred_leaders(_TOPIC_ID, PARTITIONS)
             mine = {partition for partition, broker in enumerate(coordinators) if broker == self._cluster.id}
-            if self._cluster.is_member:  # what another broker coordinates by now is newer
+            if self._cluster.is_member:  # the present coordinator's groups are newer
                 self._stale = {partition: groups for partition, groups in self._stale.items() if partition in mine}
             self._unreleased = (self._unreleased | self._held) - mine
             self._give_up(self._held - mine)
@@ -154,7 +154,7 @@ class CoordinatorPartitions:
     # -- loading again -----------------------------------------------------------------------------------------------
 
     def restore(self) -> None:
-        """Load all groups again after the store's history broke, and write again what the store has lost of them."""
+        """Load all groups again after the store's history broke, and write lost documents again."""
         for runtime in self.runtimes:
             if runtime.generation != self._given.generation.number:
                 self.runtimes.fail(runtime, CoordinatorFenced("the store may have lost its last changes"))
@@ -192,7 +192,7 @@ class CoordinatorPartitions:
             del self._failed[partition]
 
     async def _write_again(self, runtime: GroupRuntime, known: dict[str, bytes]) -> None:
-        """Write again what the store has lost of a group: no generation is used twice, no committed offset is lost.
+        """Write again the lost documents of a group: no generation is used twice, no committed offset is lost.
 
         `known`: the documents that the store has now; it is updated. Raises as `GroupStore.write`.
         """

@@ -65,7 +65,7 @@ class GroupRuntime:
         self._given = given
         self._owner = owner
         self._unsaved = False  # the group has to be stored
-        self._document: dict[str, Any] | None = None  # what to store, as values; None: found when its turn comes
+        self._document: dict[str, Any] | None = None  # the values to store; None: taken when their turn comes
         self._answers_unsaved: Answers = []  # they wait for the next document
         self._answers_saving: Answers = []  # they wait for the document that is being stored
         self._saving: asyncio.Future[None] | None = None
@@ -120,8 +120,8 @@ class GroupRuntime:
             if self.group.is_empty:
                 self.since = self._given.clock.wall()
             self._unsaved = True
-            # A classic group passes through states that are not stored, so what it is now is noted. The others can be
-            # stored at any time; their documents are large and many, so the changes made until then share one.
+            # A classic group passes through states that are not stored, so the present values are noted. The others can
+            # be stored at any time; their documents are large and many, so the changes made until then share one.
             classic = isinstance(self.group, ClassicGroup)
             self._document = describe_group(self.group, self.since) if classic else None
         if not isinstance(self.group, ConsumerGroup):  # its memory may change without a change to store

@@ -47,7 +47,7 @@ class GroupStore:
         known: dict[str, bytes],
         files: TextGroupFiles | None = None,
     ) -> None:
-        """`ownership`: what each write is compared with, as of when `known` was read. `files`: for a text group."""
+        """`ownership`: compared with each write, as of when `known` was read. `files`: for a text group."""
         self._store = store
         self._ownership = ownership
         self._group_id = group_id
@@ -76,7 +76,7 @@ class GroupStore:
                 await self._save(changes)
 
     async def _move(self, changes: Mapping[str, bytes | None], files: TextGroupFiles) -> None:
-        """Write the whole group to where it belongs from now on, and remove it from where it was."""
+        """Write the whole group to its new place, and remove it from the former one."""
         before = self.known
         after = {key: value for key, value in {**before, **changes}.items() if value is not None}
         if self._in_files:
@@ -140,7 +140,7 @@ class GroupDocuments:
         return documents
 
     async def _read_files(self, partition: int, documents: Documents, files: TextGroupFiles) -> None:
-        """Add the text groups, and bring to an end what a crash interrupted."""
+        """Add the text groups, and finish the moves that a crash interrupted."""
         for group_id, found in documents.items():
             document = found.get(group_key(group_id))
             if document is not None and is_text(document):  # a document of a version without these files

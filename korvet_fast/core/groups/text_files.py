@@ -40,9 +40,10 @@ class _JsonFile:
 
     def __init__(self, files: PlainFiles, name: str) -> None:
         self.name = name
-        self.lines: dict[str, bytes] = {}  # by group id, each with its name: what is on the disk, as far as is known
+        # By group id, each with its name: the documents on the disk, as far as is known.
+        self.lines: dict[str, bytes] = {}
         self._files = files
-        self._uncertain = False  # a write failed: the file may hold what it was to hold
+        self._uncertain = False  # a write failed: the file may hold the new content all the same
 
     async def read(self) -> dict[str, Any]:
         """Read the file's content. Raises `StoreError`."""

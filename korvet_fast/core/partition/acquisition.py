@@ -24,6 +24,7 @@ class LogAcquisition:
         "_clock",
         "_examined_in",
         "_generation",
+        "_knows_records",
         "_leadership",
         "_log",
         "_losses",
@@ -52,6 +53,7 @@ class LogAcquisition:
         self._losses = given.losses
         self._acquired_in = _NEVER  # the store generation in which this broker acquired the log
         self._examined_in = _NEVER  # the store generation in which this broker last read the bounds of the log
+        self._knows_records = False  # the snapshot has the producers and epochs of all records
 
     @property
     def is_history_unknown(self) -> bool:
@@ -61,6 +63,7 @@ class LogAcquisition:
     def forget(self) -> None:
         """Forget the acquisition: `recover` will acquire the log again."""
         self._acquired_in = self._examined_in = _NEVER
+        self._knows_records = False
 
     async def acquire(self, saved: bytes | None) -> None:
         """Acquire the log: the store refuses appends of other programs from now on. Raises `StoreError`.
@@ -93,9 +96,13 @@ class LogAcquisition:
         """
         log, snapshot, producers = self._log, self._snapshot, self._snapshot.producers
         bounds, epoch, records_end, epochs = granted
+        self._knows_records = False  # until all that follows has worked
         self._examined_in = self._generation.number
-        if (first := max(records_end, log.start, bounds.removed)) < stored:
-            self._losses.report(log.name, first, stored)
+        lost = max(bounds.lost, stored if records_end < stored else 0)
+        first = max(log.start, bounds.removed, 0 if bounds.lost else records_end)
+        if first < lost:
+            self._losses.report(log.name, first, lost)
+        bounds = bounds._replace(removed=max(bounds.removed, bounds.lost))
         if known < bounds.start:
             producers.clear()  # the records between were deleted, and their producers are unknown
         if bounds.end < known:
@@ -118,6 +125,7 @@ class LogAcquisition:
         else:
             log.epochs.add(epoch, bounds.end)
         self._metadata.advance()
+        self._knows_records = True
         if snapshot.saved_end > records_end:
             # The saved snapshot covers lost records. Once the log has grown past its end, it would look valid.
             await self._saver.write()
@@ -131,7 +139,7 @@ class LogAcquisition:
         log, high_watermark = self._log, self._log.high_watermark
         await high_watermark.wait()
         high_watermark.forget_flushes()
-        if self._leadership.epoch < 0:
+        if not self._knows_records:
             await self.acquire(await self._store.load(self._snapshot.key))
         elif self._acquired_in == self._generation.number and log.end <= max(high_watermark.stored, log.inherited_end):
             await self.flush()

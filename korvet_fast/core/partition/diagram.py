@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from korvet_fast.core.partition.leadership import ALLOWS, ERRORS, TABLE, Act, Event, Operation, State
+from korvet_fast.core.partition.leadership import ALLOWS, ERRORS, TABLE, Act, Event, LeadershipState, Operation
 
 _HEAD = """\
 # Who leads a partition
 
 Drawn from the tables in `korvet_fast/core/partition/leadership.py` by `make diagrams`; do not edit it here.
 
-A broker acquires a partition's log from the store, and the store refuses whoever had the log before. The leader answers
+A broker acquires a partition's log from the store, and the store refuses the former leader. The leader answers
 reads and appends. After a failed append it does not know where the log ends, so it asks the store before it appends
 again. After a change of the store's history, or when the store refuses an append as not the leader's, the broker does
 not know whether it still leads: it acquires the log anew, under a higher leader epoch.
@@ -17,39 +17,39 @@ not know whether it still leads: it acquires the log anew, under a higher leader
 
 _ALLOWED = """\
 
-What each state allows, and how it answers everything else:
+The operations that each state allows, and its answer to all others:
 """
 
 _EVENTS = """\
 
-What is done about each event, and the state after it:
+The act that each event causes, and the state after it:
 """
 
 
 def draw() -> Iterator[str]:
     """The page, line by line."""
     yield from _HEAD.splitlines()
-    yield from ("", "```mermaid", "stateDiagram-v2", f"    [*] --> {State.NOT_LEADER.value}")
-    for state in State:
+    yield from ("", "```mermaid", "stateDiagram-v2", f"    [*] --> {LeadershipState.NOT_LEADER.value}")
+    for state in LeadershipState:
         for event in Event:
             step = TABLE[state, event]
             if step.then is not state:
                 yield f"    {state.value} --> {step.then.value}: {event.value}"
-    yield from (f"    {State.DELETED.value} --> [*]", "```")
+    yield from (f"    {LeadershipState.DELETED.value} --> [*]", "```")
     yield from _ALLOWED.splitlines()
     yield from ("", "| | " + " | ".join(operation.value for operation in Operation) + " | otherwise |")
     yield "|---" * (len(Operation) + 2) + "|"
-    for state in State:
+    for state in LeadershipState:
         allowed = " | ".join("yes" if operation in ALLOWS[state] else "no" for operation in Operation)
         yield f"| {state.value} | {allowed} | {ERRORS[state] or '-'} |"
     yield from _EVENTS.splitlines()
-    yield from ("", "| | " + " | ".join(state.value for state in State) + " |")
-    yield "|---" * (len(State) + 1) + "|"
+    yield from ("", "| | " + " | ".join(state.value for state in LeadershipState) + " |")
+    yield "|---" * (len(LeadershipState) + 1) + "|"
     for event in Event:
-        yield f"| {event.value} | " + " | ".join(_tell(state, event) for state in State) + " |"
+        yield f"| {event.value} | " + " | ".join(_tell(state, event) for state in LeadershipState) + " |"
 
 
-def _tell(state: State, event: Event) -> str:
+def _tell(state: LeadershipState, event: Event) -> str:
     act, then = TABLE[state, event]
     return act.value if then is state or act is Act.BUG else f"{act.value} → {then.value}"
 

@@ -1,8 +1,8 @@
 """A partition whose log takes records of other programs too (layout `entries`).
 
-Offsets follow the clock. Another program's record may come to lie where a batch on its way was to go: the store refuses
-the batch, and this broker puts it behind that record, with the batches after it, in their order. Clients only wait a
-little longer.
+Offsets follow the clock. Another program may write a record at the place of a batch that is under way. The store then
+refuses the batch, and this broker appends it behind that record, with the batches after it, in their order. Clients
+only wait a little longer.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.errors import KorvetError, StoreError
 from korvet_fast.store.types import OffsetConflict
 
-TRIES = 8  # places for one batch; each time further ahead of the clock, which the other programs follow
+TRIES = 8  # attempts to place a batch; each goes further ahead of the clock, as others' records follow the clock
 _AHEAD = 2  # ms, after the first time
 
 
 class Pending:
-    """A batch on its way. `done` ends with its `AssignedOffset`, or with a failure for `PartitionLeader.explain`.
+    """A batch under way. `done` ends with its `AssignedOffset`, or with a failure for `PartitionLeader.explain`.
 
     `refused`: another program was in its place.
     """
@@ -101,7 +101,7 @@ class EntriesPartition(Partition):
         return self.leader.explain(failure)
 
     async def _go_behind(self) -> None:
-        """Place what was refused, and what came since, after what another program put there."""
+        """Append the refused batches, and those that came since, behind the other program's records."""
         log, high_watermark = self.log, self.high_watermark
         await high_watermark.wait()  # appends sent after the first refused one are refused as well
         if self.leadership.knows_end:

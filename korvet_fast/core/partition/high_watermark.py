@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+from korvet_fast.core.partition.renewal import renew
 from korvet_fast.errors import StoreError, TooFewCopies
 
 _RECENT = 64  # appends whose sizes are remembered at least, for `count_available_bytes`
@@ -41,15 +42,26 @@ class HighWatermark:
     `stored`: the largest end of an append that the store has confirmed. Clients were told of nothing above it.
     """
 
-    __slots__ = ("_fail", "_flushes", "_recent", "_visible", "_written", "delayed_fetches", "offset", "stored")
+    __slots__ = (
+        "_fail",
+        "_flushes",
+        "_looked_at",
+        "_recent",
+        "_visible",
+        "_written",
+        "delayed_fetches",
+        "offset",
+        "stored",
+    )
 
     def __init__(self, fail: Callable[[BaseException], object]) -> None:
         self.offset = 0
         self.stored = 0
-        # Tens of thousands may go at once when their clients do: a list would be searched for each.
+        # Tens of thousands of fetches may end at once, when their clients leave: a list would be searched for each.
         self.delayed_fetches: dict[WatermarkListener, None] = {}
         self._fail = fail
         self._written = self._visible = 0  # bytes appended, and bytes below `offset`, since opening
+        self._looked_at = 0  # `_written` when somebody last looked whether the partition is idle
         # Base offset and bytes written before it, of one append after the other, rising. As a list of pairs this takes
         # eight times the memory, in small pieces among those that requests let go of.
         self._recent = array("q")
@@ -150,7 +162,7 @@ class HighWatermark:
         return bool(flushes)
 
     def forget_uncopied(self) -> None:
-        """Forget flushes that found too few copies: what they covered is stored, and durable with what comes after."""
+        """Forget flushes that found too few copies: their records are stored, and become durable with later records."""
         flushes = self._flushes
         while flushes and flushes[0].future.done() and isinstance(_failure(flushes[0].future), TooFewCopies):
             del flushes[0]
@@ -160,8 +172,22 @@ class HighWatermark:
         """Forget the pending flushes: they failed, or nobody asks for their outcome any more."""
         self._flushes.clear()
 
+    def is_idle(self) -> bool:
+        """Whether nothing was appended since the last call, and nobody waits."""
+        before, self._looked_at = self._looked_at, self._written
+        return before == self._written and not (self._flushes or self.delayed_fetches)
+
+    def settle_idle(self, end: int) -> None:
+        """Forget the sizes of appends, and the room of emptied tables. `end`: see `idle.py`."""
+        self._written = self._visible = self._looked_at = 0
+        self._forget_recent()
+        self._flushes.clear()
+        self.delayed_fetches.clear()
+        self.offset = renew(self.offset, end)
+        self.stored = renew(self.stored, self.offset, end)
+
     def count_available_bytes(self, offset: int) -> int | None:
-        """Bytes from `offset` to the watermark; None if that is too long ago to know."""
+        """Bytes from `offset` to the watermark; None if `offset` is too old to know."""
         if offset >= self.offset:
             return 0
         recent = self._recent

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from korvet_fast.core.partition.acquisition import LogAcquisition
 from korvet_fast.core.partition.collaborators import PartitionCollaborators
-from korvet_fast.core.partition.leadership import ERRORS, Act, Event, Leadership, Operation, State
+from korvet_fast.core.partition.leadership import ERRORS, Act, Event, Leadership, LeadershipState, Operation
 from korvet_fast.core.partition.log import PartitionLog
 from korvet_fast.core.partition.snapshot import PartitionSnapshot
 from korvet_fast.core.partition.snapshot_saver import SnapshotSaver
@@ -21,7 +21,7 @@ from korvet_fast.store.types import NotLeader, OffsetConflict
 
 logger = logging.getLogger(__name__)
 
-_NOT_LEADER = ERRORS[State.NOT_LEADER]
+_NOT_LEADER = ERRORS[LeadershipState.NOT_LEADER]
 _NUMBER = re.compile(r"\S*\d\S*")
 _REPEATED = 10.0  # seconds after a recovery, until the same reason is logged again
 
@@ -108,13 +108,15 @@ class PartitionLeader:
             self._log.high_watermark.settle()  # reports the appends that failed while the log was being acquired
 
     def resign(self, why: str) -> None:
-        """Lead no more; clients are told NOT_LEADER_OR_FOLLOWER. Appends under way are left to their end."""
+        """Stop leading: clients are told NOT_LEADER_OR_FOLLOWER. Appends under way go on to their end."""
         self._give_up(Event.RESIGNED, why)
 
     def _give_up(self, event: Event, why: str) -> None:
         log = self._log
         if self._leadership.leads and self._acquisition.is_history_unknown:
-            text = "%s: given up before it was known whether all is there still that had been stored below offset %d"
+            text = (
+                "%s: leadership given up before this broker knew whether all records stored below offset %d are there"
+            )
             logger.error(text, log.name, log.acknowledged_end)
         self._take_step(event, why)
 
@@ -143,8 +145,9 @@ class PartitionLeader:
     async def verify_leadership(self) -> None:
         """Make sure that this broker still leads, before a client is told something that cannot be taken back.
 
-        A broker that is cut off with a former master knows one history, and whoever leads by now another. It finds no
-        replicas, if the topic asks for them. Raises `KorvetError` NOT_LEADER_OR_FOLLOWER then.
+        A broker that is cut off together with a former master of the store knows one history, and the present leader
+        another. Where the topic asks for copies, the broker that is cut off finds none. Raises `KorvetError`
+        NOT_LEADER_OR_FOLLOWER then.
         """
         log = self._log
         sync, copies = log.config.sync, log.config.copies
@@ -154,7 +157,7 @@ class PartitionLeader:
             await log.opened.append((), log.end, sync=sync, copies=copies).durable
         except (OffsetConflict, StoreError) as failure:
             why = self.explain(failure).detail
-            raise KorvetError(_NOT_LEADER, f"it is not certain that {log.name} is led here: {why}") from None
+            raise KorvetError(_NOT_LEADER, f"it is not certain that this broker leads {log.name}: {why}") from None
 
     async def verify_end(self) -> None:
         """Make sure that nobody else leads, before a client is told that an offset lies above the end of the log.
@@ -174,8 +177,12 @@ class PartitionLeader:
         """The error that a client gets for an append that ended with `failure`. Raises `failure` if it is a bug."""
         name = self._log.name
         unknown = isinstance(failure, OutcomeUnknown)
-        if isinstance(failure, OffsetConflict | StoreError) and not unknown and self._leadership.state is State.DELETED:
-            return KorvetError(ERRORS[State.DELETED], f"{name} was deleted before this was stored")
+        if (
+            isinstance(failure, OffsetConflict | StoreError)
+            and not unknown
+            and self._leadership.state is LeadershipState.DELETED
+        ):
+            return KorvetError(ERRORS[LeadershipState.DELETED], f"{name} was deleted before this was stored")
         if isinstance(failure, OffsetConflict):
             if failure.fenced or self._log.entries_layout:
                 return KorvetError(_NOT_LEADER, f"{name} was written to, or taken over, by another program")
@@ -194,7 +201,7 @@ class PartitionLeader:
         if self in self._queue:
             self.recover()
         name, detail = self._leadership.refusal
-        raise StoreError(detail) if name == ERRORS[State.RECOVERING] else KorvetError(name, detail)
+        raise StoreError(detail) if name == ERRORS[LeadershipState.RECOVERING] else KorvetError(name, detail)
 
     def refuse_append(self, acks: int) -> None:
         """As `refuse`, unless an append may go on that asks for no copies."""
@@ -204,7 +211,7 @@ class PartitionLeader:
     def change_history(self, why: str) -> None:
         """The store's history changed: the log has to be acquired anew (`recover`) before anything is appended."""
         if self._leadership.on(Event.HISTORY_CHANGED, why) is Act.QUEUE:
-            self._reported = (why, inf)  # by the broker, for all its partitions
+            self._reported = (why, inf)  # the broker has logged it for all its partitions
             self._queue.add(self)
 
     def fail(self, failure: BaseException) -> KorvetError:
@@ -232,10 +239,10 @@ class PartitionLeader:
         return error
 
     def _report(self, error: StoreError) -> None:
-        """Log the reason once, unless the store has; again if it is another one, or some time after a recovery.
+        """Log the reason once, unless the store has; again if the reason changes, or some time after a recovery.
 
-        On a full disk each append fails, and all seems well until the next. Of all partitions that have the reason, one
-        tells it in a while.
+        On a full disk each append fails, and each recovery works. Of all partitions with one reason, one logs it in a
+        while.
         """
         if error.logged:
             return
@@ -247,11 +254,11 @@ class PartitionLeader:
             self._reported = (reason, inf)
 
     def tell_refusal(self, why: str) -> None:
-        """Log why acks=all is refused; of all partitions, one line in a while."""
+        """Log why acks=all is refused; one line in a while for all partitions together."""
         self._given.log.warn("copies", f"{self._log.name}: acks=all is refused: {why}")
 
     def tell_timestamp(self, why: str) -> None:
-        """Log why a batch's timestamp is refused; of all partitions, one line in a while."""
+        """Log why a batch's timestamp is refused; one line in a while for all partitions together."""
         self._given.log.warn(
             "timestamp",
             f"{self._log.name}: a batch is refused, its timestamp {why} (message.timestamp.after.max.ms). Where many "
@@ -302,4 +309,4 @@ def _name_error(error: KorvetError) -> Errors:
     """The error that later appends are answered with."""
     if isinstance(error, TooFewCopies):
         return Errors.NOT_ENOUGH_REPLICAS
-    return ERRORS[State.RECOVERING] if isinstance(error, StoreError) else error.error
+    return ERRORS[LeadershipState.RECOVERING] if isinstance(error, StoreError) else error.error

@@ -1,9 +1,19 @@
 """Leader epochs of a partition and the offsets that each wrote (KIP-101): a rising list of (epoch, first offset)."""
 
+from bisect import bisect_right
 from collections.abc import Iterable
+from operator import itemgetter
+
+from korvet_fast.errors import Errors
 
 EpochOffset = tuple[int, int]
 _NONE = -1  # as an epoch: it is not known
+_FIRST = itemgetter(1)  # of an entry
+
+
+def epoch_error(given: int, known: int) -> Errors:
+    """The error for a request that was made under another leader epoch than the `known` one (KIP-320)."""
+    return Errors.FENCED_LEADER_EPOCH if given < known else Errors.UNKNOWN_LEADER_EPOCH
 
 
 class LeaderEpochCache:
@@ -35,6 +45,11 @@ class LeaderEpochCache:
     def truncate(self, end: int) -> None:
         """Forget the epochs that begin at or above `end`: the log ends there now."""
         self.replace(entry for entry in self.entries if entry[1] < end)
+
+    def find_epoch(self, offset: int) -> int:
+        """The epoch under which the record at `offset` was written, or would have been; -1 if it is not known."""
+        after = bisect_right(self.entries, offset, key=_FIRST)
+        return self.entries[after - 1][0] if after else _NONE
 
     def find_end(self, epoch: int, start: int, end: int) -> EpochOffset:
         """(the largest epoch known up to `epoch`, the offset after its last record).

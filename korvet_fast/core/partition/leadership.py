@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from korvet_fast.errors import Errors
 
 
-class State(Enum):
+class LeadershipState(Enum):
     """This broker's role for the partition."""
 
     NOT_LEADER = "NotLeader"
@@ -65,16 +65,16 @@ class Step(NamedTuple):
     """The act, and the state after it."""
 
     act: Act
-    then: State
+    then: LeadershipState
 
 
-_N, _A, _L, _U, _R, _Q, _D = State
-_Row = tuple[tuple[Act, State], ...]
-_NOTHING: Final[_Row] = tuple((Act.NOTHING, state) for state in State)
-_BUG: Final[_Row] = tuple((Act.BUG, state) for state in State)
+_N, _A, _L, _U, _R, _Q, _D = LeadershipState
+_Row = tuple[tuple[Act, LeadershipState], ...]
+_NOTHING: Final[_Row] = tuple((Act.NOTHING, state) for state in LeadershipState)
+_BUG: Final[_Row] = tuple((Act.BUG, state) for state in LeadershipState)
 
 
-def _lead(act: Act, then: State) -> _Row:
+def _when_leading(act: Act, then: LeadershipState) -> _Row:
     """An event that means something only where this broker leads; `then` for all four states."""
     return (*_NOTHING[:2], *[(act, then)] * 4, _NOTHING[6])
 
@@ -87,40 +87,44 @@ _ROWS: Final[dict[Event, _Row]] = {
     Event.ACQUIRE_FAILED: (_NOTHING[0], (Act.ASK_FOR_END, _R), *_BUG[2:6], _NOTHING[6]),
     # An append that was under way when this broker stopped leading may fail later: that changes nothing.
     Event.APPEND_FAILED: (*_NOTHING[:2], *[(Act.ASK_FOR_END, _R)] * 3, (Act.ASK_FOR_END, _Q), _NOTHING[6]),
-    Event.DISOWNED: _lead(Act.ASK_FOR_END, _Q),
-    # The store says so of what it has stored, and says with it that this broker leads and where the log ends.
-    Event.COPIES_MISSING: _lead(Act.WAIT, _U),
-    Event.HISTORY_CHANGED: _lead(Act.QUEUE, _Q),
+    Event.DISOWNED: _when_leading(Act.ASK_FOR_END, _Q),
+    # The store says so of records that it has stored; so this broker leads, and knows where the log ends.
+    Event.COPIES_MISSING: _when_leading(Act.WAIT, _U),
+    Event.HISTORY_CHANGED: _when_leading(Act.QUEUE, _Q),
     Event.RECOVERED: (*_BUG[:3], *[(Act.RESUME, _L)] * 3, _BUG[6]),
-    Event.FENCED: _lead(Act.LET_GO, _N),
+    Event.FENCED: _when_leading(Act.LET_GO, _N),
     Event.RESIGNED: (_NOTHING[0], *[(Act.LET_GO, _N)] * 5, _NOTHING[6]),
     Event.DELETED: (*[(Act.LET_GO, _D)] * 6, _NOTHING[6]),
 }
 
-TABLE: Final[dict[tuple[State, Event], Step]] = {
-    (state, event): Step(*step) for event, row in _ROWS.items() for state, step in zip(State, row, strict=True)
+TABLE: Final[dict[tuple[LeadershipState, Event], Step]] = {
+    (state, event): Step(*step)
+    for event, row in _ROWS.items()
+    for state, step in zip(LeadershipState, row, strict=True)
 }
 
 _ALL: Final = frozenset(Operation)
-ALLOWS: Final[dict[State, frozenset[Operation]]] = {
-    State.NOT_LEADER: frozenset({Operation.SAVE}),  # a save under way: compare-and-set lets it lose to the new leader's
-    State.ACQUIRING: frozenset({Operation.SAVE}),
-    State.LEADER: _ALL,
-    State.UNDER_MIN_ISR: _ALL - {Operation.APPEND},
-    State.RECOVERING: _ALL - {Operation.APPEND, Operation.APPEND_HERE},
-    State.REACQUIRING: _ALL - {Operation.APPEND, Operation.APPEND_HERE, Operation.TELL_EPOCHS},
-    State.DELETED: frozenset(),
+ALLOWS: Final[dict[LeadershipState, frozenset[Operation]]] = {
+    LeadershipState.NOT_LEADER: frozenset(
+        {Operation.SAVE}
+    ),  # a save under way: compare-and-set lets it lose to the new leader's
+    LeadershipState.ACQUIRING: frozenset({Operation.SAVE}),
+    LeadershipState.LEADER: _ALL,
+    LeadershipState.UNDER_MIN_ISR: _ALL - {Operation.APPEND},
+    LeadershipState.RECOVERING: _ALL - {Operation.APPEND, Operation.APPEND_HERE},
+    LeadershipState.REACQUIRING: _ALL - {Operation.APPEND, Operation.APPEND_HERE, Operation.TELL_EPOCHS},
+    LeadershipState.DELETED: frozenset(),
 }
 
 # The errors of operations that are not allowed. While the partition recovers, the failure itself, if it says more.
-ERRORS: Final[dict[State, Errors]] = {
-    State.NOT_LEADER: Errors.NOT_LEADER_OR_FOLLOWER,
-    State.ACQUIRING: Errors.NOT_LEADER_OR_FOLLOWER,
-    State.LEADER: Errors.NONE,
-    State.UNDER_MIN_ISR: Errors.NOT_ENOUGH_REPLICAS,
-    State.RECOVERING: Errors.KAFKA_STORAGE_ERROR,
-    State.REACQUIRING: Errors.NOT_LEADER_OR_FOLLOWER,
-    State.DELETED: Errors.UNKNOWN_TOPIC_OR_PARTITION,
+ERRORS: Final[dict[LeadershipState, Errors]] = {
+    LeadershipState.NOT_LEADER: Errors.NOT_LEADER_OR_FOLLOWER,
+    LeadershipState.ACQUIRING: Errors.NOT_LEADER_OR_FOLLOWER,
+    LeadershipState.LEADER: Errors.NONE,
+    LeadershipState.UNDER_MIN_ISR: Errors.NOT_ENOUGH_REPLICAS,
+    LeadershipState.RECOVERING: Errors.KAFKA_STORAGE_ERROR,
+    LeadershipState.REACQUIRING: Errors.NOT_LEADER_OR_FOLLOWER,
+    LeadershipState.DELETED: Errors.UNKNOWN_TOPIC_OR_PARTITION,
 }
 
 
@@ -134,25 +138,25 @@ class Refusal(NamedTuple):
 class Leadership:
     """The present state of one partition.
 
-    `refusal`: why an append with acks=all is not taken, and mostly no other; None in `LEADER`, and only there. `leads`:
-    whether reads are answered. `epoch`: the leader epoch, -1 before the log was acquired for the first time. `steps`
-    counts what happened: what was found out before the last step may be out of date. Appends and reads look at the
-    attributes, so they are plain.
+    `refusal`: why appends with acks=all are refused, and mostly all others too; None in `LEADER`, and only there.
+    `leads`: whether reads are answered. `epoch`: the leader epoch, -1 before the log was acquired for the first time.
+    `steps` counts the events: knowledge from before the last step may be out of date. Appends and reads look at
+    the attributes, so they are plain.
     """
 
     __slots__ = ("epoch", "leads", "refusal", "state", "steps")
 
     def __init__(self, name: str) -> None:
-        self.state = State.NOT_LEADER
+        self.state = LeadershipState.NOT_LEADER
         self.leads = False
-        self.refusal: Refusal | None = Refusal(ERRORS[State.NOT_LEADER], f"{name} is not led here")
+        self.refusal: Refusal | None = Refusal(ERRORS[LeadershipState.NOT_LEADER], f"this broker does not lead {name}")
         self.epoch = -1
         self.steps = 0
 
     def on(self, event: Event, detail: str = "", error: Errors = Errors.NONE) -> Act:
-        """Take the step; returns what is to be done about it.
+        """Take the step; returns the act that it causes.
 
-        `detail`: what clients are told from now on. The reason to reacquire a log stays the first one. `error`: the
+        `detail`: the text that clients get from now on. The reason to reacquire a log stays the first one. `error`: the
         name of the failure's error, if it says more than the state's. Raises `RuntimeError` for what cannot happen.
         """
         before = self.state
@@ -164,16 +168,16 @@ class Leadership:
         self.steps += 1
         self.state = state
         self.leads = Operation.READ in ALLOWS[state]
-        if state is State.LEADER:
+        if state is LeadershipState.LEADER:
             self.refusal = None
-        elif detail and not (before is state is State.REACQUIRING):
-            self.refusal = Refusal(error if state is State.RECOVERING and error else ERRORS[state], detail)
+        elif detail and not (before is state is LeadershipState.REACQUIRING):
+            self.refusal = Refusal(error if state is LeadershipState.RECOVERING and error else ERRORS[state], detail)
         return act
 
     @property
     def knows_end(self) -> bool:
         """Whether this broker leads and it is certain where the log ends."""
-        return self.state is State.LEADER or self.state is State.UNDER_MIN_ISR
+        return self.state is LeadershipState.LEADER or self.state is LeadershipState.UNDER_MIN_ISR
 
     def may(self, operation: Operation) -> bool:
         """Whether the present state allows it."""

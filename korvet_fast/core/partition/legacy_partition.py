@@ -161,7 +161,7 @@ class LegacyPartition(Partition):
         wanted = end - start
         page = await self.log.opened.read(
             start,
-            min(wanted + (wanted >> 3) + _SPARE, _PAGE),
+            min(wanted + (wanted >> 4) + _SPARE, _PAGE),
             limit if edge is None else min(limit, edge),
             copy=True,
         )

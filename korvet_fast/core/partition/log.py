@@ -13,7 +13,8 @@ from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.high_watermark import HighWatermark, WatermarkListener
 from korvet_fast.core.partition.leader_epochs import LeaderEpochCache
 from korvet_fast.core.partition.leadership import Leadership
-from korvet_fast.core.partition.time_lookup import Found, Offload, run_in_thread
+from korvet_fast.core.partition.renewal import renew
+from korvet_fast.core.partition.time_lookup import Offload, OffsetAndTimestamp, run_in_thread
 from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.errors import StoreError
 from korvet_fast.store.interface import OpenedLog
@@ -21,7 +22,7 @@ from korvet_fast.store.types import Bounds
 
 logger = logging.getLogger(__name__)
 
-FRESH = 1.0  # seconds for which what is known of other programs' records is good enough
+FRESH = 1.0  # seconds that the bounds may be out of date, where other programs write too
 NOWHERE = 1 << 63  # above all offsets
 
 
@@ -87,7 +88,7 @@ class PartitionLog:
         self._tasks = given.tasks
         self._report = given.log
         self._losses = given.losses
-        self._lost = 0  # below it, what was lost while this broker leads is told
+        self._lost = 0  # losses below this offset are reported already
         self._draining = given.draining
         self._unsubscribe: Callable[[], None] | None = None  # the store is to tell when another program has written
 
@@ -129,7 +130,7 @@ class PartitionLog:
         records = high_watermark.offset - max(offset, self.start)
         return max(1, self.size * records // max(1, self.end - self.start))
 
-    async def find_time(self, ms: int, offload: Offload = run_in_thread) -> Found | None:
+    async def find_time(self, ms: int, offload: Offload = run_in_thread) -> OffsetAndTimestamp | None:
         """The first durable record at or after a time, exactly; None if all are older.
 
         `offload`: see `time_lookup`.
@@ -137,7 +138,7 @@ class PartitionLog:
         limit = self.high_watermark.offset
         return await time_lookup.find_time(self._store, self.name, ms, self.start, limit, offload)
 
-    async def find_latest(self, offload: Offload = run_in_thread) -> Found | None:
+    async def find_latest(self, offload: Offload = run_in_thread) -> OffsetAndTimestamp | None:
         """The first durable record with the largest time; None if there is no record."""
         return await time_lookup.find_latest(self._store, self.name, self.start, self.high_watermark.offset, offload)
 
@@ -156,13 +157,32 @@ class PartitionLog:
         self.high_watermark.reset(min(max(self.high_watermark.offset, bounds.durable), bounds.end))
         self._await_durable()
 
+    def settle_idle(self, end: int) -> None:
+        """Nobody has used the log for a while: see `idle.py`. `end`: the end of the log, newly made."""
+        self.end = end
+        self.start = start = renew(self.start, end)
+        self.removed = renew(self.removed, start, end)
+        self.inherited_end = inherited = renew(self.inherited_end, end, start)
+        self._inherited_records_end = renew(self._inherited_records_end, inherited, end, start)
+        self.gap_start = renew(self.gap_start, NOWHERE, end, inherited, start)
+        self.gap_end = renew(self.gap_end, end, inherited)
+        self.size = renew(self.size)
+        if self._clock.monotonic() - self.refreshed_at >= FRESH:
+            self.refreshed_at = 0.0
+
     async def refresh_bounds(self, fresh: float = FRESH) -> None:
-        """Read the bounds from the store, as other programs may have written; at most once in `fresh` seconds."""
+        """Read the bounds from the store, as other programs may have written; at most once in `fresh` seconds.
+
+        Records of theirs that this finds are durable afterwards, or their flush has failed.
+        """
         if self.entries_layout and self._leadership.leads and self._clock.monotonic() - self.refreshed_at >= fresh:
-            self.observe(await self._store.bounds(self.name))
+            bounds, end = await self._store.bounds(self.name), self.end
+            self.observe(bounds)
+            if bounds.end > end:
+                await self.high_watermark.wait()
 
     def observe(self, bounds: Bounds) -> None:
-        """The store says that these are the bounds, but for what is being appended. None of them moves back.
+        """Take over bounds that the store reports; appends under way may be missing in them. None of them moves back.
 
         While it is not certain where the log ends, nothing is done: recovery asks for the bounds itself.
         """
@@ -217,7 +237,7 @@ class PartitionLog:
         try:
             await self.refresh_bounds(0.0)
         except StoreError as error:
-            text = f"{self.name}: what another program wrote cannot be seen: {error.detail}"
+            text = f"{self.name}: the records of other programs cannot be seen: {error.detail}"
             self._report.warn("other programs' records", text)
         self.high_watermark.wake()
 
@@ -234,7 +254,7 @@ class PartitionLog:
                 raise
 
     async def apply_retention(self) -> None:
-        """Delete what the topic's retention lets go, and log that. Raises `StoreError`."""
+        """Delete the records that the topic's retention no longer keeps, and log that. Raises `StoreError`."""
         ms, size = self.config.retention_ms, self.config.retention_bytes
         if not self._leadership.leads or self.end <= self.start:
             return
@@ -254,7 +274,8 @@ class PartitionLog:
         if bounds.lost > self._lost:
             self._losses.report(self.name, max(self.start, self._lost), bounds.lost)
             self._lost = bounds.lost
-        self.size = bounds.size
+        if bounds.size != self.size:
+            self.size = bounds.size
         self.removed = max(self.removed, bounds.removed)
         if bounds.start > self.start:
             self.start = bounds.start

@@ -1,4 +1,4 @@
-"""Records that were stored and are gone: each loss is logged, and kept for whoever asks."""
+"""Records that were stored and are gone: each loss is logged, and kept for administrators."""
 
 import logging
 from collections import deque

@@ -11,8 +11,8 @@ from korvet_fast._native import assign_offsets
 from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.high_watermark import HighWatermark
 from korvet_fast.core.partition.leader import PartitionLeader
-from korvet_fast.core.partition.leader_epochs import EpochOffset
-from korvet_fast.core.partition.leadership import ERRORS, Leadership, Operation, State
+from korvet_fast.core.partition.leader_epochs import EpochOffset, epoch_error
+from korvet_fast.core.partition.leadership import ERRORS, Leadership, LeadershipState, Operation
 from korvet_fast.core.partition.log import NOWHERE, PartitionLog
 from korvet_fast.core.partition.producer_state import BatchMetadata, ProducerSequence
 from korvet_fast.core.partition.segments import Segments
@@ -48,7 +48,7 @@ _BROKERS_TIME: Final = 8  # the special flag of a batch whose records have the t
 
 
 class FailureHandler:
-    """Tells a partition of its parts' failures, and does not keep it.
+    """Reports the failures of a partition's parts to the partition, without keeping it alive.
 
     So a deleted partition is freed at once: a full garbage collection takes long, and is rare (`net.memory`).
     """
@@ -125,7 +125,7 @@ class Partition:
     def is_catching_up(self) -> bool:
         """Whether clients may have been told of a later end than the high watermark (KIP-207).
 
-        That was by those who led before: how far the log is durable that they left has to be found out first.
+        Former leaders told them of it. This broker first has to find out how far the log that they left is durable.
         """
         return self.leadership.epoch < 0 or self.high_watermark.offset < self.log.inherited_end
 
@@ -313,13 +313,14 @@ class Partition:
         return await self.log.opened.read(offset, max_bytes, limit, copy=True)
 
     def _refuse_offset(self, offset: int) -> NoReturn:
-        if self.leadership.state is State.DELETED:
-            raise KorvetError(ERRORS[State.DELETED], f"{self.name} was deleted")
+        if self.leadership.state is LeadershipState.DELETED:
+            raise KorvetError(ERRORS[LeadershipState.DELETED], f"{self.name} was deleted")
         if not self.leadership.leads:
-            raise KorvetError(ERRORS[State.NOT_LEADER], f"{self.name} is not led here")
+            raise KorvetError(ERRORS[LeadershipState.NOT_LEADER], f"this broker does not lead {self.name}")
         if offset > self.log.end and not self.leadership.knows_end:
-            # Others may have led it since this broker knew its end: a consumer that is told so would begin anew.
-            raise KorvetError(ERRORS[State.NOT_LEADER], f"it is not known where {self.name} ends")
+            # Others may have led it since this broker knew its end: OFFSET_OUT_OF_RANGE would make a consumer begin
+            # anew.
+            raise KorvetError(ERRORS[LeadershipState.NOT_LEADER], f"it is not known where {self.name} ends")
         raise KorvetError(
             Errors.OFFSET_OUT_OF_RANGE, f"{offset}, but {self.name} holds {self.log.start} to {self.log.end}"
         )
@@ -330,8 +331,7 @@ class Partition:
         -1 names none and is always right (KIP-320).
         """
         if given != -1 and given != (known := self.leadership.epoch):
-            name = Errors.FENCED_LEADER_EPOCH if given < known else Errors.UNKNOWN_LEADER_EPOCH
-            raise KorvetError(name, f"epoch {given} was given, the partition is at {known}")
+            raise KorvetError(epoch_error(given, known), f"epoch {given} was given, the partition is at {known}")
 
     def find_epoch_end(self, epoch: int) -> EpochOffset:
         """(epoch, end offset) of the largest leader epoch up to `epoch`; (-1, -1) if it is newer than the present.
@@ -343,8 +343,17 @@ class Partition:
         if not leadership.may(Operation.TELL_EPOCHS):
             self.leader.refuse()
         if log.epochs.last < leadership.epoch or leadership.epoch < 0:
-            raise KorvetError(ERRORS[State.ACQUIRING], f"{self.name} is being taken over")
+            raise KorvetError(ERRORS[LeadershipState.ACQUIRING], f"{self.name} is being taken over")
         return log.epochs.find_end(epoch, log.start, log.end)
+
+    def find_epoch(self, offset: int) -> int:
+        """The leader epoch of the record at `offset`; -1 where none is known, or `find_epoch_end` refuses to answer.
+
+        A client would ask where that epoch ends: one that is too old would look like a loss (KIP-320).
+        """
+        leadership, epochs = self.leadership, self.log.epochs
+        known = leadership.may(Operation.TELL_EPOCHS) and 0 <= leadership.epoch <= epochs.last
+        return epochs.find_epoch(offset) if known else -1
 
     async def delete_records(self, offset: int) -> int:
         """Delete the records below `offset` (`LATEST`: below the high watermark); returns the new start.

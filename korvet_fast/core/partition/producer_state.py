@@ -35,7 +35,7 @@ class BatchMetadata(NamedTuple):
     timestamp: int
 
 
-class Producer:
+class ProducerStateEntry:
     """The last batches that one producer sent to one partition, and the sequence that follows.
 
     `batches`: the numbers of a `BatchMetadata` for each of its last batches, oldest first. `before` counts sequences
@@ -58,10 +58,11 @@ class Producer:
 
 
 class ProducerLimit:
-    """Bounds the producers of all partitions together: beyond `most`, who was silent longest is forgotten.
+    """Bounds the producers of all partitions together: beyond `most`, the one that was silent longest is forgotten.
 
-    A segmented LRU. Who has sent one batch is on probation, and is forgotten first; who has sent more is protected,
-    up to seven eighths of all. So ids that are made up for one batch each cannot displace producers at work.
+    A segmented LRU. A producer that has sent one batch is on probation, and is forgotten first; one that has sent more
+    is protected, up to seven eighths of all. So ids that are made up for one batch each cannot displace producers at
+    work.
 
     `on_forget` is called with the log and the id of each producer that is forgotten as it is silent, or one too many.
     """
@@ -71,20 +72,22 @@ class ProducerLimit:
     def __init__(self, most: int = MOST, on_forget: Callable[[str, int], None] | None = None) -> None:
         self.most = most
         self._on_forget = on_forget
-        self._probation: OrderedDict[Producer, None] = OrderedDict()  # in both, who was heard of last comes last
-        self._protected: OrderedDict[Producer, None] = OrderedDict()
+        self._probation: OrderedDict[ProducerStateEntry, None] = (
+            OrderedDict()
+        )  # in both, the producer heard of last comes last
+        self._protected: OrderedDict[ProducerStateEntry, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._probation) + len(self._protected)
 
-    def enter(self, producer: Producer) -> None:
+    def enter(self, producer: ProducerStateEntry) -> None:
         """Add a producer that sent its first batch; forget the oldest beyond `most`."""
         self._probation[producer] = None
         while len(self) > self.most:
             oldest, _ = (self._probation or self._protected).popitem(last=False)
             self._forget(oldest)
 
-    def hear(self, producer: Producer) -> None:
+    def touch(self, producer: ProducerStateEntry) -> None:
         """A producer sent one more batch."""
         if producer in self._protected:
             self._protected.move_to_end(producer)
@@ -95,20 +98,20 @@ class ProducerLimit:
             oldest, _ = self._protected.popitem(last=False)
             self._probation[oldest] = None
 
-    def expire(self, producer: Producer) -> None:
+    def expire(self, producer: ProducerStateEntry) -> None:
         """Forget a producer that was silent for long."""
         self._take_out(producer)
         self._forget(producer)
 
-    def leave(self, producer: Producer) -> None:
-        """Remove a producer whose batches are not in the log, or whose log is led here no more."""
+    def remove(self, producer: ProducerStateEntry) -> None:
+        """Remove a producer whose batches are not in the log, or whose partition this broker leads no longer."""
         self._take_out(producer)
         producer.owner.drop(producer.id)
 
-    def _take_out(self, producer: Producer) -> None:
+    def _take_out(self, producer: ProducerStateEntry) -> None:
         _take_out(self._protected if producer in self._protected else self._probation, producer)
 
-    def _forget(self, producer: Producer) -> None:
+    def _forget(self, producer: ProducerStateEntry) -> None:
         owner = producer.owner
         owner.drop(producer.id)
         if self._on_forget is not None:
@@ -132,7 +135,7 @@ class ProducerState:
     def __init__(self, limit: ProducerLimit | None = None, log: str = "") -> None:
         """`limit`: shared with other partitions. `log`: the name of the partition's log."""
         self.log = log
-        self._known: dict[int, Producer] = {}
+        self._known: dict[int, ProducerStateEntry] = {}
         self._limit = ProducerLimit() if limit is None else limit
 
     def __len__(self) -> int:
@@ -144,7 +147,7 @@ class ProducerState:
         return known is not None and known.epoch == sequence[1] and known.following == sequence[2]
 
     def check(self, sequence: ProducerSequence) -> BatchMetadata | None:
-        """None if the batch is to be stored; what was stored before if it is a repetition.
+        """None if the batch is to be stored; for a repetition, the batch that was stored before.
 
         Raises `KorvetError` INVALID_RECORD, INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, or
         DUPLICATE_SEQUENCE_NUMBER for a repetition of which the offset is no longer known.
@@ -179,10 +182,10 @@ class ProducerState:
         producer_id, epoch, first, count = sequence
         known = self._known.get(producer_id)
         if known is None:
-            known = self._known[producer_id] = Producer(producer_id, epoch, seen, self)
+            known = self._known[producer_id] = ProducerStateEntry(producer_id, epoch, seen, self)
             self._limit.enter(known)
         else:
-            self._limit.hear(known)
+            self._limit.touch(known)
             if known.epoch != epoch or first != known.following:
                 known.begin(epoch)
         batches = known.batches
@@ -202,7 +205,7 @@ class ProducerState:
                 del batches[-_FIELDS:]
             # A producer with nothing else in the log is unknown; but a new epoch begins at 0, also the second time.
             if not (batches or known.before or known.epoch):
-                self._limit.leave(known)
+                self._limit.remove(known)
 
     def expire(self, before: float) -> None:
         """Forget the producers last seen earlier than `before`."""
@@ -218,7 +221,7 @@ class ProducerState:
     def clear(self) -> None:
         """Forget all of them."""
         for known in list(self._known.values()):
-            self._limit.leave(known)
+            self._limit.remove(known)
 
     @property
     def is_plain(self) -> bool:
@@ -237,14 +240,17 @@ class ProducerState:
         return struct.pack(f"<{len(numbers)}q", *numbers)
 
     def load(self, data: bytes | memoryview, seen: float) -> None:
-        """Know what `pack` gave, and nothing else. All producers count as heard of at `seen` (monotonic seconds)."""
+        """Replace all producers by those that `pack` packed.
+
+        All producers count as heard of at `seen` (monotonic seconds).
+        """
         self.clear()
         numbers: Iterator[int] = iter(struct.unpack(f"<{len(data) // 8}q", data))
         for producer_id in numbers:
-            known = self._known[producer_id] = Producer(producer_id, next(numbers), seen, self)
+            known = self._known[producer_id] = ProducerStateEntry(producer_id, next(numbers), seen, self)
             known.before, many = next(numbers), next(numbers)
             known.batches = list(islice(numbers, _FIELDS * many))
             known.following = (known.batches[1 - _FIELDS] + 1) % _WRAP if many else next(numbers)
             self._limit.enter(known)
             if many > 1 or known.before:
-                self._limit.hear(known)
+                self._limit.touch(known)

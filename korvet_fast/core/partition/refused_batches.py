@@ -1,10 +1,10 @@
 """Batches of idempotent producers that this broker refused while it did not lead, and those sent right behind them.
 
 A producer has several batches of a partition on their way. If this broker becomes the leader between two of them, the
-second is a gap through no error of its producer's. Told OUT_OF_ORDER_SEQUENCE_NUMBER, librdkafka takes another epoch
-and sends again whatever is in doubt in all partitions: that would be stored twice. And where nothing is known of the
-producer, the second would be stored, and librdkafka takes the first for stored too. So the second is told what the
-first one was.
+second is a gap through no error of its producer's. At OUT_OF_ORDER_SEQUENCE_NUMBER librdkafka takes another epoch and
+sends again every batch whose outcome it does not know, in all partitions: those would be stored twice. And where this
+broker knows nothing of the producer, it would store the second batch, and librdkafka would take the first for stored
+too. So the second batch gets the error of the first.
 """
 
 from struct import Struct
@@ -51,7 +51,7 @@ class RefusedBatches:
     def check(self, partition: str, producers: ProducerState, sequence: ProducerSequence | None) -> None:
         """Raises `KorvetError` NOT_LEADER_OR_FOLLOWER if this batch was sent behind one that was refused.
 
-        Whoever comes as the next one, or comes back to the refused one, is asked no more.
+        A producer that sends the expected batch, or the refused one again, is not checked any more.
         """
         if sequence is None or (found := self._last.get((partition, sequence[0]))) is None:
             return

@@ -36,7 +36,10 @@ class Segments:
         return self.end > start and (self.end - start > size or now - first > longest)
 
     def note(self, base: int, end: int, time: int, *, begins: bool = False) -> None:
-        """There was an append from `base` to `end`. `begins`: in a new segment; so does what lies behind a gap."""
+        """There was an append from `base` to `end`.
+
+        `begins`: in a new segment, as an append behind a gap always does.
+        """
         rows = self._rows
         while rows and rows[-1][0] > base:
             del rows[-1]  # the batches appended there before were lost
@@ -83,7 +86,7 @@ class Segments:
         return _HEAD.pack(self.end, len(self._rows)) + struct.pack(f"<{len(numbers)}q", *numbers)
 
     def load(self, data: memoryview) -> memoryview:
-        """Know what `pack` gave, and nothing else; returns what is behind it."""
+        """Replace all segments by those that `pack` packed; returns the bytes behind them."""
         self.end, many = _HEAD.unpack_from(data)
         numbers = struct.unpack_from(f"<{_FIELDS * many}q", data, _HEAD.size)
         self._rows = list(zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True))

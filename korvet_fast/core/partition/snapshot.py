@@ -1,7 +1,7 @@
 """A partition's producers, leader epochs and perhaps segments, with a copy in the registry.
 
-The copy never disagrees with the log: whoever acquires the log loads the copy, takes out of it what the log has lost
-since, and learns from the log what was appended after it.
+The copy never disagrees with the log: a broker that acquires the log loads the copy, removes the batches that the log
+has lost since, and reads from the log the batches that were appended since.
 """
 
 import struct

@@ -18,7 +18,7 @@ EXPANDED = 1 << 30  # bytes that a batch may decompress to; on its way in it was
 Offload: TypeAlias = "Callable[..., Awaitable[Any]]"
 
 
-class Found(NamedTuple):
+class OffsetAndTimestamp(NamedTuple):
     """A record's offset and its time in ms."""
 
     offset: int
@@ -30,7 +30,9 @@ def run_in_thread(work: Callable[..., Any], *arguments: object) -> Awaitable[Any
     return asyncio.get_running_loop().run_in_executor(None, do_at_length, work, *arguments)
 
 
-async def find_time(store: LogStore, log: str, ms: int, start: int, limit: int, offload: Offload) -> Found | None:
+async def find_time(
+    store: LogStore, log: str, ms: int, start: int, limit: int, offload: Offload
+) -> OffsetAndTimestamp | None:
     """The first record with `start` <= offset < `limit` whose time is at or after `ms`."""
     offset = start
     while (page := await store.find_time(log, ms, offset)).data:
@@ -41,7 +43,7 @@ async def find_time(store: LogStore, log: str, ms: int, start: int, limit: int, 
     return None
 
 
-async def find_latest(store: LogStore, log: str, start: int, limit: int, offload: Offload) -> Found | None:
+async def find_latest(store: LogStore, log: str, start: int, limit: int, offload: Offload) -> OffsetAndTimestamp | None:
     """The first record with the largest time; None in an empty log."""
     above = (await store.bounds(log)).latest
     found = await find_time(store, log, above, start, limit, offload)
@@ -59,17 +61,17 @@ async def find_latest(store: LogStore, log: str, start: int, limit: int, offload
     return found
 
 
-async def _search(batch: Buffer, ms: int, start: int, offload: Offload) -> Found | None:
+async def _search(batch: Buffer, ms: int, start: int, offload: Offload) -> OffsetAndTimestamp | None:
     if len(batch) <= INLINE_EXPANDED:
         try:
             return _find_in(batch, ms, start, INLINE_EXPANDED)
         except CodecError as error:
             if error.code != UNPACKS_TO_MUCH:
                 raise
-    found: Found | None = await offload(unpack_shortly, _find_in, EXPANDED, batch, ms, start)
+    found: OffsetAndTimestamp | None = await offload(unpack_shortly, _find_in, EXPANDED, batch, ms, start)
     return found
 
 
-def _find_in(batch: Buffer, ms: int, start: int, expanded: int) -> Found | None:
+def _find_in(batch: Buffer, ms: int, start: int, expanded: int) -> OffsetAndTimestamp | None:
     found = _native.find_time(batch, ms, expanded, start)
-    return None if found is None else Found(*found)
+    return None if found is None else OffsetAndTimestamp(*found)

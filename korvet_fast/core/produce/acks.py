@@ -20,7 +20,7 @@ Outcome: TypeAlias = tuple[int, KorvetError | Literal[0], int, int, int]
 
 
 class PendingAppend:
-    """A partition whose outcome is still open: its place among the outcomes, and what is known so far."""
+    """A partition whose outcome is still open: its place among the outcomes, and the results so far."""
 
     __slots__ = ("_at", "_index", "_outcomes", "appended", "checked", "partition")
 

@@ -1,6 +1,6 @@
-"""The check of a record batch of format v2 before it is appended: may the topic take it, and is it what it claims?
+"""The check of a record batch of format v2 before it is appended: may the topic take it, and is it well formed?
 
-What cannot be checked in a moment is checked on another thread: large batches, and those that unpack to much.
+Batches that take long to check, large ones and those that unpack to much, are checked on another thread.
 """
 
 import asyncio
@@ -104,7 +104,10 @@ def check(data: Records, partition: Partition, expanded: int = INLINE_EXPANDED) 
 def begin_check(
     session: ClientSession, data: Records, partition: Partition, heavy: bool
 ) -> "Checked | asyncio.Future[Checked]":
-    """Check what is to be appended in its turn: now, or on another thread. Raises `CodecError`; so does the future."""
+    """Check a batch that is appended later, in its turn: now, or on another thread.
+
+    Raises `CodecError`; so does the future.
+    """
     if not heavy:
         try:
             return check(data, partition)

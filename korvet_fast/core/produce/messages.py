@@ -16,7 +16,7 @@ _SIZE: Final = 64 * 1024  # bytes of a batch: a client reads from any position, 
 async def check_messages(session: ClientSession, messages: Buffer, largest: int) -> OffsetBatches:
     """The set as batches. `largest`: bytes that a payload may have. Raises `CodecError`, `OVERSIZE` for a payload.
 
-    What takes long is done beside the loop.
+    Large sets are checked on another thread.
     """
     if len(messages) <= HEAVY:
         try:

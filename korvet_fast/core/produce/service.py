@@ -81,7 +81,7 @@ async def produce(
     zstd: bool = True,
     refuse: Refuse | None = None,
 ) -> tuple[list[list[Outcome]], bool]:
-    """Append these batches, and wait for what `acks` asks for.
+    """Append these batches, and wait until `acks` is reached.
 
     Returns for each topic the outcomes, in the order of batches, and whether there is an error among them. `acks` as in
     Kafka: 0, 1 or -1. `zstd`: whether clients of this protocol know it.
@@ -136,7 +136,7 @@ class _Produce:
     def _append(
         self, topic: str, led: Sequence[Partition], light: int, batches: Sequence[Batch], outcomes: list[Outcome]
     ) -> None:
-        """Append what can be appended at once, and put off the rest; adds an outcome for each.
+        """Append the batches that can be appended at once, and put off the rest; adds an outcome for each.
 
         `led`: the topic's partitions, of which this broker leads some. `light`: see `find_light_size`; 0 where every
         batch waits for its turn.

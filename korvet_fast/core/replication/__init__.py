@@ -1,1 +1,1 @@
-"""Copies of a log on several brokers: who has how much of it, what is safe, and what must be truncated."""
+"""Copies of a log on several brokers: how far each copy is, which records are safe, and which must be truncated."""

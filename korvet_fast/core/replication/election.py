@@ -1,7 +1,7 @@
 """The leader of the metadata log: this broker's promise, and its election when an operator names it.
 
-Nobody is elected without an operator's word. A broker only takes up again, under a new epoch, what it led last; the one
-that leads first is the one with the lowest id.
+Nobody is elected without an operator's word. A broker only takes up its own last leadership again, under a new epoch;
+the broker with the lowest id leads first.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from korvet_fast.store.types import OffsetConflict
 logger = logging.getLogger(__name__)
 
 _MOMENT = 1.0  # seconds that the others have when most have answered
-_KEY = "vote"  # in this broker's own store: the highest epoch that it knows of, and who leads under it
+_KEY = "vote"  # in this broker's own store: the highest epoch that it knows of, and the leader of that epoch
 
 
 class Election:
@@ -45,7 +45,7 @@ class Election:
         self._saved: bytes | None = None
         self._is_open = False
         self._campaigning = asyncio.Lock()
-        self._asking: set[asyncio.Task[None]] = set()  # who has not answered yet
+        self._asking: set[asyncio.Task[None]] = set()  # the brokers that have not answered yet
         self._saving = asyncio.Lock()  # held from a promise until it is on disk
 
     @property
@@ -64,7 +64,7 @@ class Election:
         return LogPosition(self._log.replica.epochs.last, self._log.replica.end)
 
     async def open(self) -> None:
-        """Read what was promised; the log is open. Nobody gets a vote before that. Raises `StoreError`."""
+        """Read the last promise; the log is open. No candidate gets a vote before that. Raises `StoreError`."""
         self._saved = await self._store.load(_KEY)
         if self._saved is not None:
             self._voter = Voter(**json.loads(self._saved))
@@ -100,22 +100,22 @@ class Election:
     async def learn_leader(self, leader: int, epoch: int) -> None:
         """A broker leads under this epoch, or did. Raises `StoreError`."""
         if leader < 0 or (leader == self._own and epoch >= self._voter.epoch):
-            return  # this broker alone knows what it leads
+            return  # only this broker knows of its last leadership
         async with self._saving:
             if self._voter.learn(leader, epoch):
                 self._log.stop_leading()
                 await self._save()
 
     async def ask_who_leads(self) -> None:
-        """Learn it from those who can be reached. Raises `StoreError`."""
+        """Ask the brokers that can be reached for the leader. Raises `StoreError`."""
         await self._collect(VoteRequest(self._own, -1, self.position, trial=True))
 
     async def become_leader(self, *, unclean: bool = False) -> str:
         """Lead the metadata log if most brokers agree; returns why not, or "". Raises `StoreError`.
 
-        An operator named this broker. Returns when what was there before is settled.
+        An operator named this broker. Returns when all earlier records are settled.
         """
-        async with self._campaigning:  # this broker may be trying already to take up what it led last
+        async with self._campaigning:  # this broker may be trying already to take up its last leadership
             if self._is_leading:
                 await self.ask_who_leads()  # nobody tells a leader that was cut off of the next one
             return "" if self._is_leading else await self._campaign(unclean=unclean)
@@ -162,7 +162,7 @@ class Election:
         return explain_defeat(promises, len(self._voters), request.position)
 
     async def _collect(self, request: VoteRequest) -> dict[int, Vote]:
-        """The votes that decide. Who hangs is waited for no longer than a moment behind most of the others."""
+        """The votes that decide. A broker that hangs is waited for only a moment longer than most of the others."""
         votes: dict[int, Vote] = {}
         asking = {self._start(self._ask(voter, request, votes)) for voter in self._voters if voter != self._own}
         self._asking |= asking
@@ -176,7 +176,7 @@ class Election:
         return dict(votes)
 
     async def _ask(self, voter: int, request: VoteRequest, votes: dict[int, Vote]) -> None:
-        """Ask one for its vote; who follows a later leader than this broker is believed, however late it says so."""
+        """Ask one broker for its vote; if it follows a later leader than this broker, it is believed, however late."""
         try:
             vote = await self._peers.vote(voter, request)
             votes[voter] = vote
@@ -190,6 +190,6 @@ class Election:
         return len(votes) + 1 > len(self._voters) // 2
 
     def _is_decided(self, votes: Mapping[int, Vote], request: VoteRequest) -> bool:
-        if request.epoch < 0:  # only to learn who leads
+        if request.epoch < 0:  # only to learn of the leader
             return self._is_majority(votes)
         return not self._count(votes, request)

@@ -1,8 +1,8 @@
-"""A follower of one log: whom it follows, what it must truncate first, what it fetches. Pure.
+"""A follower of one log: the leader that it follows, the end to truncate to, the offset to fetch from. Pure.
 
-Before it fetches under a new epoch it asks the leader where its own last epoch ended there, and truncates what the
-leader does not have (KIP-101). If the leader never had that epoch, it goes back to its last one that both had, and asks
-again (KIP-279). The high watermark alone never decides: it may be out of date.
+Before a follower fetches under a new epoch it asks the leader where the follower's last epoch ended there, and
+truncates the records that the leader does not have (KIP-101). If the leader never had that epoch, it goes back to its
+last one that both had, and asks again (KIP-279). The high watermark alone never decides: it may be out of date.
 """
 
 from korvet_fast.core.partition.leader_epochs import EpochOffset, LeaderEpochCache
@@ -79,14 +79,14 @@ class FollowerState:
         self.asking = None
 
     def accepts(self, epoch: int, offset: int) -> bool:
-        """Whether what was fetched at `offset` from the leader of `epoch` belongs behind this log."""
+        """Whether batches fetched at `offset` from the leader of `epoch` belong behind this log."""
         return epoch == self.epoch and self.asking is None and offset == self.end
 
     def appended(self, end: int) -> None:
         """The fetched batches are in the log, which now ends at `end`."""
         self.end = end
 
-    def learn_watermark(self, high_watermark: int) -> bool:
+    def update_high_watermark(self, high_watermark: int) -> bool:
         """The leader told its high watermark; returns whether this one's moved. It never goes back."""
         self.target = high_watermark
         reached = min(high_watermark, self.end)

@@ -8,6 +8,7 @@ from collections import deque
 from typing import Final
 
 from korvet_fast.core.partition.high_watermark import HighWatermark, WatermarkListener
+from korvet_fast.core.partition.leader_epochs import epoch_error
 from korvet_fast.core.replication.replica import LogListener, Replica
 from korvet_fast.core.replication.replicas import Replicas
 from korvet_fast.errors import Errors, KorvetError
@@ -18,7 +19,7 @@ _PLENTY: Final = 1 << 30  # bytes: more than a fetch waits for
 
 
 class FollowerPartition(LogListener):
-    """What a consumer may do with a copy. `high_watermark`: as the leader told it, never above what is in the copy."""
+    """A copy as consumers read it. `high_watermark`: as the leader told it, never above the end of the copy."""
 
     entries_layout: Final = False
     is_shared: Final = False
@@ -30,7 +31,7 @@ class FollowerPartition(LogListener):
         self._replica = replica
         self._draining = draining
         self._uncommitted: deque[tuple[int, int, int]] = deque()  # batches: first offset, end, bytes
-        self.high_watermark = HighWatermark(lambda _: None)  # what is counted here is on the disk
+        self.high_watermark = HighWatermark(lambda _: None)  # records counted here are on the disk
         self.high_watermark.reset(replica.high_watermark)
 
     # -- as the log of a fetch -----------------------------------------------------------------------------------
@@ -80,8 +81,7 @@ class FollowerPartition(LogListener):
     def check_epoch(self, given: int) -> None:
         """As `Partition.check_epoch`, with the epoch of the leader that is followed."""
         if given != -1 and given != (known := self._replica.state.epoch):
-            name = Errors.FENCED_LEADER_EPOCH if given < known else Errors.UNKNOWN_LEADER_EPOCH
-            raise KorvetError(name, f"epoch {given} was given, the copy is at {known}")
+            raise KorvetError(epoch_error(given, known), f"epoch {given} was given, the copy is at {known}")
 
     def check_offset(self, offset: int) -> None:
         """Raises `KorvetError` unless the copy has this offset, or ends there.
@@ -152,7 +152,7 @@ class FollowerPartition(LogListener):
 def find_follower(replicas: Replicas, log: str, topic: str, draining: asyncio.Event) -> FollowerPartition | None:
     """This broker's copy of a log that another one leads, for consumers; None if it has none.
 
-    `topic`: the id of the log's topic, as hex. Who asks for the first time has the copy count what is appended.
+    `topic`: the id of the log's topic, as hex. The first call makes the copy count its appends.
     """
     replica = replicas.logs.get(log)
     if replica is None or replica.progress is not None or replica.topic != topic:

@@ -1,11 +1,11 @@
-"""How whoever connects proves to be another broker of replication.peers; see `secret.py` for what is sent."""
+"""The proof by which a peer of replication.peers shows that it is one; `secret.py` has the bytes of it."""
 
 from korvet_fast.core.replication.secret import NONCE_SIZE, make_nonce
 from korvet_fast.core.replication.static_peers import StaticPeers
 
 
 class NotPeer(Exception):
-    """Who connects has not proved to be a peer, and is to be disconnected. The text says why."""
+    """The other side has not proved to be a peer, and is to be disconnected. The text says why."""
 
 
 class Handshake:
@@ -16,7 +16,7 @@ class Handshake:
     def __init__(self, static: StaticPeers) -> None:
         self.peer = -1
         self._static = static
-        self._asked: tuple[int, bytes, bytes] | None = None  # who says to be there, and the two nonces
+        self._asked: tuple[int, bytes, bytes] | None = None  # the claimed broker id, and the two nonces
 
     def challenge(self, broker: int, nonce: bytes) -> tuple[bytes, bytes]:
         """This broker's nonce, and its proof for the other's. Raises `NotPeer`."""
@@ -30,7 +30,7 @@ class Handshake:
         return made, self._static.secret.prove(own, broker, nonce, made, accepts=True)
 
     def prove(self, proof: bytes) -> int:
-        """Take the other's proof; returns who is there. Raises `NotPeer`."""
+        """Check the other side's proof; returns its broker id. Raises `NotPeer`."""
         if self._asked is None:
             raise NotPeer("a proof of nothing")
         broker, theirs, made = self._asked

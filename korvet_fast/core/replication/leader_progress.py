@@ -1,8 +1,8 @@
 """The leader's record of its followers: their ends, the in-sync replicas, the high watermark. Pure.
 
-In sync is who keeps up; the high watermark is the least log end of those in sync. A change of who is in sync counts
-when the metadata log has it. Until then the leader waits for both the former and the new members (KIP-497), so that
-whoever the metadata log allows to lead has all below the watermark.
+Replicas that keep up are in sync; the high watermark is the least log end of those in sync. A change of the in-sync
+replicas counts when the metadata log has it. Until then the leader waits for both the former and the new members
+(KIP-497), so that whoever the metadata log allows to lead has all below the watermark.
 """
 
 from collections.abc import Iterable
@@ -32,8 +32,8 @@ class LagLimits:
 class LeaderProgress:
     """One leadership of one log: a broker's, under one epoch.
 
-    `isr`: who is in sync, as the metadata log has it. `pending`: the same after the change that was asked for; None:
-    there is none. `high_watermark`: everything below it is on the disks of all in sync; it never goes back.
+    `isr`: the in-sync replicas in the metadata log. `pending`: those after the change under way; None: there is none.
+    `high_watermark`: everything below it is on the disks of all in sync; it never goes back.
     """
 
     __slots__ = ("_followers", "_limits", "_minimum", "_own", "end", "epoch", "high_watermark", "isr", "pending")
@@ -81,9 +81,9 @@ class LeaderProgress:
         return self._advance()
 
     def fetched(self, replica: int, offset: int, now: float) -> bool:
-        """A follower asks for what begins at `offset`, so it has what is below; returns whether the watermark moved.
+        """A follower fetches from `offset`, so it has all below; returns whether the watermark moved.
 
-        Who is no replica of the log, or says to have what the leader has not, is not believed.
+        A broker that is no replica of the log, or fetches from above the leader's end, is not believed.
         """
         follower = self._followers.get(replica)
         if follower is None or offset > self.end:
@@ -120,7 +120,7 @@ class LeaderProgress:
         return recent and follower.end >= self.high_watermark and follower.end + self._limits.records >= self.end
 
     def begin_change(self, isr: frozenset[int]) -> None:
-        """The metadata log is asked to have these in sync: until it answers, both sets are waited for."""
+        """The metadata log is asked for these in-sync replicas: until it answers, the leader waits for both sets."""
         self.pending = isr
 
     def end_change(self, isr: Iterable[int]) -> bool:

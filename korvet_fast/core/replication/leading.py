@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from korvet_fast.core.clock import Clock
+from korvet_fast.core.partition.leader_epochs import epoch_error
 from korvet_fast.core.replication.peers import EpochEnd, EpochRequest, FetchedLog, FetchPosition
 from korvet_fast.core.replication.replica import OutOfRange, Replica
 from korvet_fast.errors import Errors
@@ -13,7 +14,7 @@ _ANSWER_BYTES = 8 << 20
 
 
 class NotLed(Exception):
-    """This broker does not lead the log under the epoch that was named; `leader` and `epoch`: who does, if known."""
+    """This broker does not lead the log under the named epoch; `leader` and `epoch`: the present ones, if known."""
 
     def __init__(self, error: Errors, leader: int, epoch: int) -> None:
         super().__init__(error)
@@ -23,7 +24,7 @@ class NotLed(Exception):
 
 
 class LeaderSide:
-    """`find` gives this broker's copy of a log, if it has one; `find_leader` who leads it, and under which epoch.
+    """`find` gives this broker's copy of a log, if it has one; `find_leader` its leader, and the leader epoch.
 
     `on_fetch` is told of a log's follower that has fetched.
     """
@@ -89,8 +90,7 @@ class LeaderSide:
             raise NotLed(Errors.NOT_LEADER_OR_FOLLOWER, *self._find_leader(log))
         present = replica.progress.epoch
         if epoch != present:
-            name = Errors.FENCED_LEADER_EPOCH if epoch < present else Errors.UNKNOWN_LEADER_EPOCH
-            raise NotLed(name, *self._find_leader(log))
+            raise NotLed(epoch_error(epoch, present), *self._find_leader(log))
         return replica
 
     def _has_news(self, follower: int, replica: Replica, position: FetchPosition) -> bool:

@@ -1,8 +1,8 @@
 """The metadata log: keys and values that all brokers agree on, kept by one of them and copied by the others.
 
 The leader answers the verbs of `KeyStore` for everybody. A save is one batch of the log, and counts when most brokers
-have it on their disks; then it is applied, here as on the followers, and whoever has to know is told. When most of the
-log's bytes are out of date, the leader appends all that holds once more, and has the log start there.
+have it on their disks; then the leader and the followers apply it. When most of the log's bytes are out of date, the
+leader appends all present values once more, and deletes what is below them.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ _GARBAGE = 1 << 20  # bytes that may always be out of date
 _PATIENCE = 5.0  # seconds until most brokers have to have a change
 _SLICE = 1000  # keys that are written again at once
 _ROW = 80  # bytes that a change takes besides its key and its value, about
-_LEADER = "leader"  # key: who leads; written first under each epoch, as only that makes what is older safe
+_LEADER = "leader"  # key of the leader; written first under each epoch, as only that makes older records safe
 
 
 class MetadataLog(LogListener):
-    """`open`; then `serve` answers, while this broker leads. `on_change` is told of each key that is set.
+    """`open`; then `serve` answers, while this broker leads. `on_change` gets each key whose value changes.
 
     `values` holds what most brokers have. `is_ready`: this broker leads, and knows all that ever counted.
     """
@@ -47,11 +47,12 @@ class MetadataLog(LogListener):
         self._own = own
         self._store = store
         self._on_change = on_change
-        self._uncommitted: deque[tuple[int, list[KeyChange]]] = deque()  # ends of batches, and what they change
-        self._latest: dict[str, bytes] = {}  # with what is not safe yet: the next save is compared with it
+        self._uncommitted: deque[tuple[int, list[KeyChange]]] = deque()  # ends of batches, and their changes
+        # Including changes that are not safe yet: the next save is compared with them.
+        self._latest: dict[str, bytes] = {}
         self._versions: dict[str, int] = {}
         self._applied = 0
-        self._size = self._live = 0  # bytes of the log, and of what holds in it, about
+        self._size = self._live = 0  # bytes of the log, and of its present values, about
         self._compacting: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -94,7 +95,7 @@ class MetadataLog(LogListener):
         self._begun = None
         self.replica.stop_leading()
 
-    # -- what becomes of the log ---------------------------------------------------------------------------------
+    # -- events of the log ---------------------------------------------------------------------------------
 
     def appended(self, records: Buffer, end: int) -> None:
         """See `LogListener.appended`."""
@@ -114,7 +115,7 @@ class MetadataLog(LogListener):
                 _set(self._latest, key, value)
 
     def restarted(self) -> None:
-        """See `LogListener.restarted`: what holds comes again, and what does not come is gone."""
+        """See `LogListener.restarted`: the present values come again, and all others are gone."""
         self.values.clear()
         self._latest.clear()
         self._uncommitted.clear()

@@ -9,7 +9,7 @@ from korvet_fast.core.replication.quorum import LogPosition, Promise
 from korvet_fast.errors import NONE, Errors, StoreError
 from korvet_fast.types import Buffer
 
-METADATA_LOG = "@registry:0"  # the log of topics, settings, groups, and who leads what
+METADATA_LOG = "@registry:0"  # the log of topics, settings, groups and leaders
 
 
 class NotCarriedOut(StoreError):
@@ -27,7 +27,7 @@ class FetchPosition(NamedTuple):
 class FetchedLog(NamedTuple):
     """A leader's answer for one log: whole batches from the offset that was asked for.
 
-    `leader` and `epoch`: who leads by now, -1 where that is not known; only where there is an error.
+    `leader` and `epoch`: the present ones, -1 where they are not known; only where there is an error.
     """
 
     log: str

@@ -16,7 +16,7 @@ class LogPosition(NamedTuple):
 
 
 class Promise(NamedTuple):
-    """A broker's answer to who wants to lead: whether it agrees, the highest epoch it knows, and how far its log is."""
+    """A broker's answer to a candidate: whether it agrees, the highest epoch it knows, and how far its log is."""
 
     granted: bool
     epoch: int

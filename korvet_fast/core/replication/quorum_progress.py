@@ -1,7 +1,7 @@
 """The progress of the metadata log's followers: a record is committed when most brokers have it. Pure.
 
-No log stands above this one that could say who is in sync. So a record is safe on more than half of the brokers, and
-who wants to lead asks more than half of them (`quorum.py`): the two halves have one broker in common (Raft).
+No other log could name the in-sync replicas of this one. So a record is safe on more than half of the brokers, and a
+candidate asks more than half of them (`quorum.py`): the two halves have one broker in common (Raft).
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ _UNKNOWN = -1
 
 
 class QuorumProgress:
-    """One leadership of the metadata log. `high_watermark`: what is below it is on the disks of most brokers."""
+    """One leadership of the metadata log. `high_watermark`: records below it are on the disks of most brokers."""
 
     __slots__ = ("_begin", "_ends", "_own", "epoch", "high_watermark")
 
@@ -33,7 +33,7 @@ class QuorumProgress:
         return self.fetched(self._own, end)
 
     def fetched(self, voter: int, offset: int, _: float = 0.0) -> bool:
-        """A broker has everything below `offset`; returns whether the watermark moved. When that was, matters not."""
+        """A broker has everything below `offset`; returns whether the watermark moved. The time is not used."""
         if voter not in self._ends or (voter != self._own and offset > self._ends[self._own]):
             return False
         self._ends[voter] = offset

@@ -13,7 +13,7 @@ _AGAIN = 0.05
 
 
 class Registry:
-    """`ask` sends a request to whoever leads the metadata log at this moment, this broker included."""
+    """`ask` sends a request to the present leader of the metadata log, which may be this broker."""
 
     def __init__(self, clock: Clock, ask: Callable[[KeyRequest], Awaitable[KeyAnswer]]) -> None:
         self._clock = clock

@@ -1,6 +1,6 @@
-"""This broker's copy of one log: it appends there as the leader, or copies what the leader has.
+"""This broker's copy of one log: it appends there as the leader, or copies the leader's records.
 
-What is in the log is the store's; `Replica` knows under which epochs it was written, what the followers have of it, and
+The store keeps the records; `Replica` knows the epochs that they were written under, the progress of the followers, and
 who waits for the high watermark.
 """
 
@@ -36,10 +36,10 @@ async def remove_copy(store: CopyStore, log: str) -> None:
 
 
 class LogListener:
-    """Is told what becomes of a log. All of it happens in the order of the log."""
+    """Gets the events of a log, in the order of the log."""
 
     def appended(self, records: Buffer, end: int) -> None:
-        """These batches are behind what was there; the log ends at `end` now."""
+        """These batches were appended; the log ends at `end` now."""
 
     def truncated(self, end: int) -> None:
         """The log ends at `end` now."""
@@ -114,7 +114,7 @@ class Replica:
         self._ahead: dict[int, tuple[int, float]] = {}  # followers whose disks are faster than ours: how far, and when
 
     async def open(self) -> None:
-        """See what the store has of the log; what is of another topic of this name is removed. Raises `StoreError`."""
+        """Read the log's bounds; records of another topic of this name are removed. Raises `StoreError`."""
         store, key = self._store, PREFIX + self.name
         self._saved = await store.load(key)
         known = json.loads(self._saved) if self._saved is not None else None
@@ -277,7 +277,10 @@ class Replica:
     # -- as a follower -----------------------------------------------------------------------------------------------
 
     async def settle_divergence(self, epoch: int, asked: int, answer: EpochOffset) -> None:
-        """Truncate what the leader of `epoch` does not have, by its answer for `asked`. Raises `StoreError`."""
+        """Truncate the records that the leader of `epoch` does not have, by its answer for `asked`.
+
+        Raises `StoreError`.
+        """
         async with self.changing:
             if self.progress is not None:
                 return
@@ -310,9 +313,9 @@ class Replica:
             await self._save_epochs()
 
     async def copy(self, epoch: int, offset: int, records: Buffer) -> bool:
-        """Append what was fetched at `offset` from the leader of `epoch`, and flush it. Raises `StoreError`.
+        """Append batches fetched at `offset` from the leader of `epoch`, and flush them. Raises `StoreError`.
 
-        Returns False where that belongs there no more: the log has changed meanwhile.
+        Returns False where they no longer belong there: the log has changed meanwhile.
         """
         batches = batch_headers(records, True)
         if not batches:
@@ -358,7 +361,7 @@ class Replica:
 
     async def follow_leader_log(self, start: int, high_watermark: int) -> None:
         """Take over the leader's watermark, and where its log starts. Raises `StoreError`."""
-        if self.progress is None and self.state.learn_watermark(high_watermark):
+        if self.progress is None and self.state.update_high_watermark(high_watermark):
             self.listener.committed(self.state.high_watermark)
         if self.is_new and self.end >= high_watermark:
             async with self.changing:  # a leadership that begins meanwhile saves its epoch under the same key

@@ -33,7 +33,7 @@ class RackAwareReplicaSelector:
 def make_selector(
     settings: Settings, replication: Replication | None, cluster: Cluster
 ) -> RackAwareReplicaSelector | None:
-    """What `replica.selector.class` names; None: every consumer reads from the leader."""
+    """The selector that `replica.selector.class` names; None: every consumer reads from the leader."""
     if replication is None or settings.text("replica.selector.class") != RACK_AWARE:
         return None
     return RackAwareReplicaSelector(replication.replicas, cluster)

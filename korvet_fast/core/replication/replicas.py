@@ -1,7 +1,7 @@
 """This broker's copies of partitions, as the metadata log wants them: made, led, followed, removed.
 
-Every broker sees the same changes in the same order. A change of who leads or is in sync is a document compared
-and set, so of two brokers that want different things one gets them.
+Every broker sees the same changes in the same order. A change of the leader or of the in-sync replicas is a
+compare-and-set, so of two brokers with different changes one succeeds.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _AGAIN = 0.2  # seconds after a failure
 class Replicas:
     """`logs`: this broker's copies, by the log's name. `on_change` is called when somebody else is to lead a partition.
 
-    `note_change` is told what the metadata log has under each key; `run` makes and removes copies after it.
+    `note_change` gets the value of each key in the metadata log; `run` makes and removes copies after it.
     """
 
     def __init__(
@@ -59,12 +59,14 @@ class Replicas:
         self._tells_watermark = settings.text("replica.selector.class") == RACK_AWARE
         self._topics: dict[str, Document] = {}
         self._documents: dict[str, bytes] = {}  # the partitions' states in the metadata log, by log
-        self._taken: dict[str, int] = {}  # by log that is led here: the last version of its state that was followed
+        self._taken: dict[
+            str, int
+        ] = {}  # by log that this broker leads: the last version of its state that was applied
         self._uncopied: dict[str, None] = {}  # topics whose copies are to be made or removed
         self._leftovers: dict[str, None] = {}  # logs here that no topic has
         self._wake = asyncio.Event()
 
-    # -- what the metadata log says ----------------------------------------------------------------------------------
+    # -- changes of the metadata log ----------------------------------------------------------------------------------
 
     def note_change(self, key: str, value: bytes | None) -> None:
         """The metadata log has this value under a key from now on."""
@@ -107,7 +109,7 @@ class Replicas:
         return state.leader
 
     def _follow_state(self, log: str) -> None:
-        """Have the copy do what the state says."""
+        """Make the copy lead or follow, by the state."""
         replica, state = self.logs.get(log), self.find_state(log)
         if replica is None or state is None or state.topic != replica.topic:
             return
@@ -183,7 +185,7 @@ class Replicas:
         self._on_change()
 
     async def note_topics(self, topics: Mapping[str, bytes]) -> None:
-        """Have what is here of other topics removed: they were deleted while this broker was away.
+        """Remove the copies of topics that were deleted while this broker was away.
 
         `topics`: the keys and documents of all, as the leader of the metadata log has them. Raises `StoreError`.
         """
@@ -263,7 +265,7 @@ class Replicas:
         return read_state(document, self._topics[log.rpartition(":")[0]].id.hex(), replicas)
 
     def change_isr(self, replica: Replica) -> None:
-        """Have the metadata log know who is in sync, if that is not who was."""
+        """Write the in-sync replicas to the metadata log, if they have changed."""
         progress = replica.progress
         if isinstance(progress, LeaderProgress) and (isr := progress.propose(self._clock.monotonic())) is not None:
             progress.begin_change(isr)
@@ -286,13 +288,13 @@ class Replicas:
                     logger.info("%s: in sync are the brokers %s", replica.name, ", ".join(map(str, sorted(isr))))
                     return
             except StoreError as error:
-                logger.debug("%s: who is in sync cannot be told yet: %s", replica.name, error.detail)
+                logger.debug("%s: the in-sync replicas cannot be changed yet: %s", replica.name, error.detail)
                 await self._clock.sleep(_AGAIN)
 
     async def appoint(self, log: str, broker: int, *, unclean: bool) -> str:
         """Have this broker lead a partition from now on; returns why not, or "". Raises `StoreError`.
 
-        `unclean`: also if it is not in sync; what it does not have is lost.
+        `unclean`: also if it is not in sync; records that it does not have are lost.
         """
         while True:
             document = await self._registry.load(PREFIX + log)

@@ -1,6 +1,7 @@
 """Brokers over files that keep each other's copies: everything one of them needs for that, put together.
 
-`Replication` is what a broker has one of. `ReplicatedStore` (`store.py`) is the same for who only wants a store.
+`Replication` is what a broker has one of. `ReplicatedStore` (`store.py`) is the same for callers that only need a
+store.
 """
 
 import asyncio
@@ -11,8 +12,8 @@ from collections.abc import Callable, Sequence
 from korvet_fast.config import Settings
 from korvet_fast.core.background import BackgroundTasks
 from korvet_fast.core.clock import Clock
+from korvet_fast.core.cluster.metadata_quorum import MetadataQuorum
 from korvet_fast.core.replication.election import Election
-from korvet_fast.core.replication.fetcher import LONGEST_WAIT_MS, Fetcher
 from korvet_fast.core.replication.leading import LeaderSide
 from korvet_fast.core.replication.metadata_log import MetadataLog
 from korvet_fast.core.replication.peers import (
@@ -24,8 +25,10 @@ from korvet_fast.core.replication.peers import (
     NotCarriedOut,
     Peers,
 )
+from korvet_fast.core.replication.quorum_progress import QuorumProgress
 from korvet_fast.core.replication.registry import Registry
 from korvet_fast.core.replication.replica import Replica
+from korvet_fast.core.replication.replica_fetcher import LONGEST_WAIT_MS, ReplicaFetcher
 from korvet_fast.core.replication.replicas import Replicas
 from korvet_fast.core.replication.static_peers import StaticPeers
 from korvet_fast.errors import StoreError
@@ -40,7 +43,7 @@ _SOON = 0.1
 
 
 class Replication:
-    """`open`, then use, then `close`. `brokers`: the ids of all, this one included; `secret`: what they share.
+    """`open`, then use, then `close`. `brokers`: the ids of all, this one included; `secret`: known to all.
 
     `on_change` is called when somebody else is to lead a partition; set it before `open`.
     """
@@ -65,12 +68,14 @@ class Replication:
         wait_ms = min(LONGEST_WAIT_MS, settings.number("replica.lag.timeout") // 4)
         others = [broker for broker in self.brokers if broker != own]
         rate = settings.number("follower.replication.throttled.rate")
-        self._fetchers = [Fetcher(peers, clock, self._finder(broker, in_sync=True), wait_ms) for broker in others]
-        # Who catches up takes turns of its own: nobody who is in sync waits behind it.
-        self._fetchers += [
-            Fetcher(peers, clock, self._finder(broker, in_sync=False), wait_ms, rate=rate) for broker in others
+        self._fetchers = [
+            ReplicaFetcher(peers, clock, self._finder(broker, in_sync=True), wait_ms) for broker in others
         ]
-        self._metadata_fetcher = Fetcher(peers, clock, self._find_metadata_log, wait_ms, self._learn_leader)
+        # Replicas that catch up take turns of their own: no in-sync replica waits behind them.
+        self._fetchers += [
+            ReplicaFetcher(peers, clock, self._finder(broker, in_sync=False), wait_ms, rate=rate) for broker in others
+        ]
+        self._metadata_fetcher = ReplicaFetcher(peers, clock, self._find_metadata_log, wait_ms, self._learn_leader)
 
     # -- coming and going --------------------------------------------------------------------------------------------
 
@@ -133,10 +138,10 @@ class Replication:
         await self._peers.close()
         await self.local.close()
 
-    # -- who leads the metadata log ----------------------------------------------------------------------------------
+    # -- the leader of the metadata log ------------------------------------------------------------------------------
 
     async def _keep_leader(self) -> None:
-        """Take up again what this broker led; learn who leads where nobody answers."""
+        """Take up this broker's last leadership again; where nobody answers, ask for the leader."""
         complaint = ""
         while True:
             try:
@@ -176,7 +181,7 @@ class Replication:
             raise NotCarriedOut(f"broker {self.own} does not lead the metadata log")
         return await self._log.serve(request)
 
-    # -- who leads partitions ----------------------------------------------------------------------------------------
+    # -- the leaders of partitions -----------------------------------------------------------------------------------
 
     @property
     def metadata_replica(self) -> Replica:
@@ -198,8 +203,18 @@ class Replication:
             fetcher.change()
         self.on_change()
 
+    def describe_quorum(self) -> MetadataQuorum:
+        """The metadata log's leader and voters. Only the leader knows how far all of them are."""
+        replica = self._log.replica
+        progress, ends = replica.progress, dict.fromkeys(self.brokers, -1)
+        ends[self.own] = replica.end
+        if isinstance(progress, QuorumProgress):
+            ends |= {voter: progress.find_end(voter) for voter in self.brokers}
+        high_watermark = (progress or replica.state).high_watermark
+        return MetadataQuorum(self.election.leader, self.election.epoch, high_watermark, ends)
+
     def find_leader(self, log: str) -> tuple[int, int]:
-        """The id of who leads a log, and the epoch; -1 where that is not known."""
+        """The id of a log's leader, and the epoch; -1 where that is not known."""
         if log == METADATA_LOG:
             return self.election.leader, self.election.epoch
         state = self.replicas.find_state(log)

@@ -1,4 +1,4 @@
-"""Files that several brokers keep copies of, as one store: each has its own, and they agree on who leads what."""
+"""Files that several brokers keep copies of, as one store: each has its own files, and they agree on the leaders."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,7 +14,6 @@ from korvet_fast.store.types import (
     LARGE,
     Appending,
     Bounds,
-    CompareAndSet,
     LeadershipGrant,
     LogFormat,
     OffsetConflict,
@@ -34,9 +33,10 @@ class ReplicatedStore:
     def __init__(self, replication: Replication) -> None:
         self._replication = replication
         self._local = replication.local
-        self._registry = replication.registry
+        self._registry = registry = replication.registry
         self._logs = replication.replicas.logs
         self.close_idle = self._local.close_idle
+        self.load, self.save, self.scan, self.version = registry.load, registry.save, registry.scan, registry.version
 
     @property
     def shared(self) -> "ReplicatedStore":
@@ -94,7 +94,7 @@ class ReplicatedStore:
 
     async def delete_records(self, log: str, start: int) -> Bounds:
         """See `LogStore.delete_records`; the followers come after."""
-        replica = self._find_led(log)
+        replica = self._find_leader_replica(log)
         if start > replica.high_watermark:
             raise KorvetError(Errors.OFFSET_OUT_OF_RANGE, f"{log} is safe up to {replica.high_watermark}")
         return await self._take_start(replica, await self._local.delete_records(log, start))
@@ -103,7 +103,7 @@ class ReplicatedStore:
         self, log: str, *, older_than: int | None = None, larger_than: int | None = None
     ) -> Bounds:
         """See `LogStore.apply_retention`; nothing goes while it is not on the disks of all in sync."""
-        replica = self._find_led(log)
+        replica = self._find_leader_replica(log)
         if replica.high_watermark < replica.end:
             return await self.bounds(log)
         bounds = await self._local.apply_retention(log, older_than=older_than, larger_than=larger_than)
@@ -114,10 +114,10 @@ class ReplicatedStore:
         replica.epochs.trim(bounds.start)
         return await self.bounds(replica.name)
 
-    def _find_led(self, log: str) -> Replica:
+    def _find_leader_replica(self, log: str) -> Replica:
         replica = self._logs.get(log)
         if replica is None or replica.progress is None:
-            raise KorvetError(Errors.NOT_LEADER_OR_FOLLOWER, f"{log} is not led here")
+            raise KorvetError(Errors.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {log}")
         return replica
 
     async def drop(self, log: str) -> None:
@@ -139,24 +139,6 @@ class ReplicatedStore:
             return f"{log}: only the brokers {isr} are in sync, and min.insync.replicas={copies}"
         return None
 
-    # -- keys --------------------------------------------------------------------------------------------------------
-
-    async def load(self, key: str) -> bytes | None:
-        """See `KeyStore.load`."""
-        return await self._registry.load(key)
-
-    async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: CompareAndSet) -> bool:
-        """See `KeyStore.save`."""
-        return await self._registry.save(key, value, expected, *others)
-
-    async def scan(self, prefix: str) -> dict[str, bytes]:
-        """See `KeyStore.scan`."""
-        return await self._registry.scan(prefix)
-
-    async def version(self, prefix: str) -> int:
-        """See `SharedStore.version`."""
-        return await self._registry.version(prefix)
-
     # -- what several brokers share ----------------------------------------------------------------------------------
 
     def declare(self, log: str, log_format: LogFormat) -> None:
@@ -165,7 +147,7 @@ class ReplicatedStore:
     async def acquire(
         self, log: str, log_format: LogFormat, *, epoch: int, floor: int, durable: int = 0
     ) -> LeadershipGrant:
-        """See `SharedStore.acquire`, but for `floor`: who leads has what is safe, and goes on where its log ends."""
+        """See `SharedStore.acquire`, but for `floor`: the leader has all safe records, and goes on at its end."""
         replica = await self._replication.replicas.acquire(log, epoch)
         assert replica.progress is not None, "nothing was awaited since it began to lead"
         return LeadershipGrant(await self.bounds(log), replica.progress.epoch, replica.end)
@@ -181,4 +163,4 @@ class ReplicatedStore:
         return lambda: None
 
     def on_data_loss(self, lost: Callable[[str], None]) -> None:
-        """See `SharedStore.on_data_loss`: what is safe survives, and nobody has to be told."""
+        """See `SharedStore.on_data_loss`: safe records survive, so nobody has to be told."""

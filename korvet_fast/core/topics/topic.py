@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from korvet_fast.config import Settings
 from korvet_fast.core.partition.collaborators import PartitionCollaborators
@@ -13,6 +13,8 @@ from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.topic_config import ONLY, TopicConfig
 from korvet_fast.errors import Errors, KorvetError
 
+# The topics that Kafka's brokers keep for themselves (Topic.java).
+_INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # Kafka's rule (Topic.java), "." and ".." excepted
 
 
@@ -23,7 +25,7 @@ class Document(NamedTuple):
     partitions: int
     configs: Mapping[str, str]
     fixed: Mapping[str, str] = ONLY
-    deleting: bool = False  # its records are being removed, and it is not to be seen any more
+    deleting: bool = False  # the records are being removed, and clients do not see the topic any more
     version: int = 0
     replicas: Sequence[Sequence[int]] = ()  # by partition: the brokers that have copies; of files that are copied only
 
@@ -66,7 +68,7 @@ class Topic:
         self.grow(given, document.partitions if made is None else made)
 
     def grow(self, given: PartitionCollaborators, total: int) -> list[Partition]:
-        """Have `total` partitions; those that are new."""
+        """Grow to `total` partitions; returns the new ones."""
         kind: type[Partition] = LegacyPartition if self.config.legacy else Partition
         if self.config.log_format.entries_layout:
             kind = EntriesPartition
@@ -91,3 +93,11 @@ def check_name(name: str) -> None:
     if not _NAME.fullmatch(name) or name in (".", ".."):
         legal = "1 to 249 of letters, digits, '.', '_' and '-', and not '.' or '..'"
         raise KorvetError(Errors.INVALID_TOPIC_EXCEPTION, f"a topic's name is {legal}")
+
+
+def may_auto_create(settings: Settings, name: str) -> bool:
+    """Whether a topic may come to be because a client asks for it.
+
+    Kafka's internal topics may not: whoever looks for one reads it, and would take an empty one for the truth.
+    """
+    return settings.flag("auto.create.topics.enable") and name not in _INTERNAL

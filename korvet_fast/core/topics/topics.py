@@ -19,6 +19,7 @@ from korvet_fast.core.partition.snapshot_saver import SnapshotSaver
 from korvet_fast.core.topic_config import TopicConfig, fix, warn
 from korvet_fast.core.topics.index import TopicIndex
 from korvet_fast.core.topics.mutation_quota import MutationQuota
+from korvet_fast.core.topics.registry import TopicRegistry
 from korvet_fast.core.topics.topic import Document, Topic, check_name
 from korvet_fast.errors import Errors, KorvetError, StoreError
 from korvet_fast.store.types import ABSENT
@@ -36,16 +37,14 @@ class Placement(Protocol):
     def complete(self, configs: Mapping[str, str | None], factor: int) -> Mapping[str, str | None]: ...
 
 
-_PREFIX = "topics/"
 _STEP = 256  # partitions made before others have their turn
 
 
 class Topics(TopicIndex):
-    """All topics of the cluster, with those of their partitions that are led here ready to be used.
+    """All topics of the cluster, and the partitions of each, of which this broker leads some.
 
     `reconcile` acquires the partitions of these topics that this broker is to lead, and resigns from the others.
-    `forget` drops what is remembered of the topic with this id: it is gone.
-    `placement`: where copies go; None: the store keeps what it keeps.
+    `forget` is called with the id of a topic that is gone. `placement`: where copies go; None: the store decides.
     `quota`: how fast clients of this broker may create and delete.
     """
 
@@ -65,10 +64,9 @@ class Topics(TopicIndex):
         self._forget = forget
         self._placement = placement
         self._settings = settings
+        self._registry = TopicRegistry(given.store, given.generation)
         self.changing = ChangeLock()  # reading never waits
-        self._own = self.changing.open(self)  # for what no client asked for
-        self._seen = -1  # the registry's count of changes, as of the last `refresh`
-        self._generation = given.generation.number  # as of the last `refresh`
+        self._own = self.changing.open(self)  # for the broker's own work
 
     @property
     def version(self) -> int:
@@ -82,16 +80,14 @@ class Topics(TopicIndex):
     # -- the registry --------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Load what the registry knows, and end deletions that a crash cut short. Raises `StoreError`.
+        """Load all topics of the registry, and end deletions that a crash cut short. Raises `StoreError`.
 
-        What a store that is not shared holds is all taken over.
+        Where the store is not shared, this broker leads all partitions.
         """
         given = self._given
-        async with self._own.turn():  # the cluster is looked at already, and what is seen there may `refresh`
-            if given.store.shared is not None:
-                self._seen = await given.store.shared.version(_PREFIX)
-            for key, packed in (await given.store.scan(_PREFIX)).items():
-                topic = self._read(key.removeprefix(_PREFIX), packed)
+        async with self._own.turn():  # the cluster is watched already, and a change of it may call `refresh`
+            for name, packed in (await self._registry.load()).items():
+                topic = self._read(name, packed)
                 if Document.unpack(packed).deleting:
                     await self._drop(topic)
                 else:
@@ -110,7 +106,7 @@ class Topics(TopicIndex):
         return (partition for topic in self for partition in topic.partitions)
 
     async def save(self) -> None:
-        """Save the state of all partitions that changed since they were saved."""
+        """Save the snapshots of all partitions that changed since they were saved."""
         async with self._own.turn():  # a partition that is being dropped must not be saved again
             savers = [one.saver for one in self._all() if one.leadership.leads]
             await gather_bounded([saver for saver in savers if not saver.is_saved], SnapshotSaver.save)
@@ -118,69 +114,30 @@ class Topics(TopicIndex):
     async def refresh(self, changer: Changer | None = None) -> None:
         """Take over what other brokers changed in the registry since the last time. Raises `StoreError`.
 
-        `changer`: who asks for it; None: the broker itself. It sees all changes that the same one asked for before.
+        `changer`: the client that asks; None: the broker itself. The client sees all changes that it made before.
         """
         async with (changer or self._own).turn():
             await self._refresh()
 
     async def _refresh(self) -> None:
-        read = await self._read_registry()
-        while read is not None and read[0] != self._generation:
-            if await self._restore(read[2]):
-                self._generation = read[0]
-            else:
-                read = await self._read_registry()
-        if read is None:
+        documents = await self._registry.read_changes(self)
+        if documents is None:
             return
-        _, seen, documents = read
         changed: list[Topic] = []
         for topic in list(self):
-            if documents.get(topic.name) != topic.packed:
-                self._follow(topic, documents.get(topic.name))
+            packed = documents.by_name.get(topic.name)
+            if packed != topic.packed:
+                self._apply_change(topic, packed)
                 changed.append(topic)
-        for name, packed in documents.items():
+        for name, packed in documents.by_name.items():
             if name not in self._by_name and not Document.unpack(packed).deleting:
                 topic = self._read(name, packed)
                 self._add(topic)
                 changed.append(topic)
-        self._seen = seen
+        self._registry.mark_seen(documents)
         await self._reconcile([topic for topic in changed if self._by_id.get(topic.id) is topic])
 
-    async def _read_registry(self) -> tuple[int, int, dict[str, bytes]] | None:
-        """The generation of the store, the registry's count of changes, and all documents; None: nothing has changed.
-
-        What is read while the history breaks may be from either: a topic that only the lost one had would be taken for
-        one that another broker has deleted.
-        """
-        store = self._given.store
-        while True:
-            generation = self._given.generation.number
-            seen = await store.shared.version(_PREFIX) if store.shared is not None else self._seen
-            if seen == self._seen and generation == self._generation:
-                return None
-            documents = {key.removeprefix(_PREFIX): packed for key, packed in (await store.scan(_PREFIX)).items()}
-            if generation == self._given.generation.number:
-                return generation, seen, documents
-
-    async def _restore(self, documents: dict[str, bytes]) -> bool:
-        """The server's history broke: tell it again what it has forgotten of the topics. Changes `documents`.
-
-        What it never had comes back too: a deletion that only the lost history knew. Better a topic too many.
-        False: another broker told it of one of them meanwhile, and `documents` are out of date.
-        """
-        for topic in self:
-            packed = documents.get(topic.name)
-            known = Document.unpack(packed) if packed is not None else None
-            if known is not None and (known.id != topic.id or known.version >= topic.version):
-                continue
-            if not await self._given.store.save(_PREFIX + topic.name, topic.packed, packed):
-                return False
-            what = "it" if known is None else "its last changes"
-            logger.warning("topic %s: the store had forgotten %s, and was told again", topic.name, what)
-            documents[topic.name] = topic.packed
-        return True
-
-    def _follow(self, topic: Topic, packed: bytes | None) -> None:
+    def _apply_change(self, topic: Topic, packed: bytes | None) -> None:
         """Another broker changed the topic's document, or took it out."""
         document = Document.unpack(packed) if packed is not None else None
         if packed is None or document is None or document.deleting or document.id != topic.id:
@@ -203,7 +160,7 @@ class Topics(TopicIndex):
 
     # -- changes -------------------------------------------------------------------------------------------------
 
-    # `changer`: who asks for a change; None: the broker itself.
+    # `changer`: the client that asks for a change; None: the broker itself.
 
     async def create(
         self,
@@ -286,7 +243,7 @@ class Topics(TopicIndex):
             topic.partitions *= total  # one stands for all: to make 20,000 that nobody uses takes long
         else:
             self.quota.check()
-            if not await self._given.store.save(_PREFIX + name, packed, ABSENT):
+            if not await self._registry.save(name, packed, ABSENT):
                 raise KorvetError(Errors.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists, or is being deleted")
             self.quota.take(total)
             warn(name, fixed)
@@ -299,7 +256,7 @@ class Topics(TopicIndex):
         return topic
 
     def _place(self, partitions: int, factor: int) -> Sequence[Sequence[int]]:
-        """The replicas of a new topic's partitions; none where the store keeps what it keeps."""
+        """The replicas of a new topic's partitions; none where the store decides."""
         if self._placement is not None:
             return self._placement.place(partitions, factor, self.partition_count)
         if factor not in (-1, 1):
@@ -360,7 +317,7 @@ class Topics(TopicIndex):
         *,
         validate_only: bool = False,
     ) -> None:
-        """Replace the topic's own settings by these; what is fixed stays. Raises `KorvetError` INVALID_CONFIG.
+        """Replace the topic's own settings by these; the fixed ones stay. Raises `KorvetError` INVALID_CONFIG.
 
         Settings made from the present ones must be given as a function: it is called when no other change is under way.
         """
@@ -380,7 +337,7 @@ class Topics(TopicIndex):
         """
         async with (changer or self._own).turn():
             await self._refresh()
-            # The point of no return: from here on it is deleted, on a crash by the next start.
+            # The point of no return: if this broker crashes now, its next start deletes the topic.
             await self._rewrite(topic, topic.describe()._replace(deleting=True), len(topic.partitions))
             logger.info("topic %s: deleted, %s with all records", topic.name, _count(len(topic.partitions)))
             self._remove(topic)
@@ -404,7 +361,7 @@ class Topics(TopicIndex):
             self.quota.check()
         version = topic.version + 1
         packed = document._replace(version=version).pack()
-        if not await self._given.store.save(_PREFIX + topic.name, packed, topic.packed):
+        if not await self._registry.save(topic.name, packed, topic.packed):
             raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name!r} was changed by another broker")
         self.quota.take(mutated)
         topic.packed, topic.version = packed, version
@@ -412,7 +369,7 @@ class Topics(TopicIndex):
 
     async def _drop(self, topic: Topic) -> None:
         await gather_bounded(topic.partitions, lambda partition: partition.leader.drop())
-        await self._given.store.save(_PREFIX + topic.name, None, topic.packed)
+        await self._registry.save(topic.name, None, topic.packed)
 
 
 def _count(partitions: int) -> str:

@@ -1,4 +1,4 @@
-"""The segments of a closed log, packed: what is known of them as one block of bytes, without objects and open files.
+"""The segments of a closed log, packed: everything known of them as one block of bytes, without objects and open files.
 
 Python gives back a MiB of small objects when the last of them has gone. A log that was used while memory was full left
 its segments, indexes and paths among the objects of requests, a few in each MiB, and so kept all of these. One block

@@ -35,7 +35,7 @@ class Handle:
 class DiskHandle(Handle):
     """A file whose bytes are read from the disk, past the page cache.
 
-    After a write that failed, the page cache keeps what the disk does not have, and calls it clean.
+    After a write that failed, the page cache keeps bytes that the disk does not have, and calls them clean.
     """
 
     __slots__ = ("_blocks",)
@@ -98,8 +98,8 @@ class Files:
     def view(self, path: Path, position: int, length: int) -> memoryview | None:
         """Bytes of the file at `path` as they lie in the page cache; None if they cannot be had so. Raises `OSError`.
 
-        Nobody may cut the file within them while the view is in use. What was mapped last stays so, and counts to what
-        the process has resident: about 256 MiB at most.
+        Nobody may cut the file within them while the view is in use. The stretches mapped last stay mapped, and count
+        as resident memory of the process: about 256 MiB at most.
         """
         if length > LENGTH:
             return None
@@ -134,7 +134,7 @@ class Files:
 
 
 def default_limit() -> int:
-    """How many files to keep open: an eighth of what the process may have, so that sockets find room."""
+    """How many files to keep open: an eighth of the process's limit, so that sockets find room."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return 4096
@@ -159,7 +159,7 @@ def sync_directory(path: Path) -> None:
 
 
 def replace_file(path: Path, data: bytes, *, sync: bool = True) -> None:
-    """Write a small file: it holds either all of `data` or what it held before. Raises `OSError`.
+    """Write a small file: it holds either all of `data` or its former content. Raises `OSError`.
 
     Without `sync` this survives a crash of the process only; the machine's may leave anything.
     """

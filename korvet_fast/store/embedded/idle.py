@@ -1,4 +1,4 @@
-"""Closing the logs that nobody uses: what they hold in memory is packed, and their files are closed."""
+"""Closing the logs that nobody uses: their state in memory is packed, and their files are closed."""
 
 import asyncio
 from collections.abc import Callable, Mapping

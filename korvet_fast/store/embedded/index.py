@@ -94,7 +94,7 @@ class Index:
     def write(self, path: Path, summary: Summary) -> None:
         """Put the index beside its segment. Raises `OSError`.
 
-        Not flushed: the checksums tell what a power failure did to it, and it can be built again.
+        Not flushed: checksums reveal an index that a power failure damaged, and it can be built again.
         """
         rows = self.pack()
         head = _HEAD.pack(_MAGIC, *summary, len(self), zlib.crc32(rows))

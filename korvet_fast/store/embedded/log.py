@@ -1,7 +1,7 @@
-"""One log: its segments, where it starts and ends, what is durable of it. Belongs to the event loop's thread.
+"""One log: its segments, where it starts and ends, how far it is durable. Belongs to the event loop's thread.
 
-Only this file writes to segments. What goes wrong while writing is either undone completely, or the log is
-marked as failed and takes nothing more until the store is opened again.
+Only this file writes to segments. A write that fails is either undone completely, or the log is marked as failed and
+takes nothing more until the store is opened again.
 """
 
 import asyncio
@@ -102,7 +102,7 @@ class Log:
 
     @property
     def directory(self) -> Path:
-        """Where the log is. Made anew each time: a path keeps for good what it was asked for."""
+        """Where the log is. Made anew each time: a `Path` keeps its parts for good once it was asked for them."""
         return Path(self._place)
 
     def _make_files(self) -> None:
@@ -229,7 +229,7 @@ class Log:
         return segment.end
 
     def _write_rest(self, handle: Handle, segment: Segment, parts: list[Buffer], size: int, written: int) -> None:
-        """Write what is missing behind the first `written` bytes."""
+        """Write the bytes behind the first `written`."""
         try:
             while written < size:  # a nearly full disk, a signal, or more parts than one call takes
                 written += os.pwritev(handle.fd, _after(parts, written)[:_PARTS], segment.size + written)
@@ -239,7 +239,7 @@ class Log:
             raise _refusal(segment.path, error) from error
 
     def _undo(self, handle: Handle, segment: Segment) -> None:
-        """Take away what a failed append left, durably: a crash must not bring back what was refused."""
+        """Cut off the bytes of a failed append, durably: a crash must not bring back a refused batch."""
         try:
             os.ftruncate(handle.fd, segment.size)
             os.fsync(handle.fd)

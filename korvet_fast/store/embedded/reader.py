@@ -39,7 +39,7 @@ class _LogChanged(Exception):
 
 
 class Reader:
-    """Reads logs. What it hands out are views: of the buffers it read into, or of the page cache."""
+    """Reads logs. Its results are views: of the buffers that it read into, or of the page cache."""
 
     def __init__(self, files: Files, pool: Executor) -> None:
         self._files = files
@@ -125,7 +125,7 @@ class Reader:
         self, log: Log, segment: Segment, offset: int, max_bytes: int, limit: int, copy: bool
     ) -> tuple[memoryview | None, int]:
         """Batches of one segment from `offset` on and the offset after them; None if the first goes beyond `limit`."""
-        index = await self._find_index(log, segment)
+        index = segment.index if segment.index is not None else await self._find_index(log, segment)
         position = index.position(offset)
         size = segment.size
         if max_bytes >= _MAPPED and size - position >= _MAPPED and not copy:
@@ -138,7 +138,7 @@ class Reader:
             begin, end, following = slice_batches(data, offset, limit, max_bytes)
             if end > begin:
                 return data[begin:end], following
-            # No whole batch of ours in what was read. How far does it reach?
+            # The bytes read hold no whole batch that was asked for. How far do they reach?
             found = batch_headers(data, verify=False)
             if found and found[-1].last_offset >= offset:
                 return None, offset

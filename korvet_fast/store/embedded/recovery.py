@@ -26,7 +26,7 @@ from korvet_fast.store.embedded.retention import read_start
 from korvet_fast.store.embedded.segment import Segment
 
 CHECKPOINT = "checkpoint"
-DAMAGED = ".damaged"  # ends the name of a file that keeps what was cut off the registry
+DAMAGED = ".damaged"  # ends the name of a file that keeps the bytes cut off the registry
 _VERSION = 1
 _MUCH = 128 << 20  # bytes that may take a slow disk a second and more to read: whoever waits is told
 _SECTOR = 512  # bytes: no file system has smaller blocks
@@ -186,7 +186,7 @@ def _recover(name: str, directory: Path, given: LogCollaborators) -> _Recovered:
 
 
 def _recover_segment(name: str, directory: Path, base: int, interval: int) -> _Looked:
-    """Look at one segment; what is not good is cut off."""
+    """Check one segment, and cut off damaged bytes at its end."""
     path = Segment(directory, base).path
     size = path.stat().st_size
     summary = read_summary(path.with_suffix(".index"))
@@ -219,10 +219,10 @@ def _keep_aside(path: Path, position: int) -> None:
             os.fsync(copy.fileno())
     except OSError as error:  # a full disk's; acknowledged records are not there, as far as can be told
         aside.unlink(missing_ok=True)
-        _logger.error("%s: what is cut off cannot be kept aside: %s", path, error.strerror)
+        _logger.error("%s: the damaged bytes that are cut off cannot be kept in a file: %s", path, error.strerror)
         return
     _logger.error(
-        "%s: what cannot be read of the registry is kept in %s. Where the machine has crashed, it is what was being "
+        "%s: the unreadable end of the registry is kept in %s. Where the machine has crashed, it is what was being "
         "written; else topics, settings and offsets saved last may be missing: compare with `topic list`",
         path,
         aside.name,
@@ -244,7 +244,7 @@ def _remove_segments(name: str, directory: Path, bases: list[int]) -> int:
     size = 0
     for base in reversed(bases):
         segment = Segment(directory, base)
-        _logger.warning("%s: segment %d removed, it lies behind what was lost", name, base)
+        _logger.warning("%s: segment %d removed, because it lies behind lost records", name, base)
         size += segment.path.stat().st_size
         if name == NAME and segment.path.stat().st_size:
             _keep_aside(segment.path, 0)

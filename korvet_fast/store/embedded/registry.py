@@ -1,4 +1,4 @@
-"""Keys and values: a log of changes, and what they add up to in memory.
+"""Keys and values: a log of changes, and the present values in memory.
 
 When most of the log's bytes are out of date, everything that holds is written into a new segment, and the log is made
 to start there. That happens in the background, in slices, each flushed before the next: saves go on in between.
@@ -78,7 +78,7 @@ class Registry:
         return True
 
     async def close(self) -> None:
-        """Compact no more; what is under way ends with its slice."""
+        """Compact no more; a compaction under way ends after its slice."""
         self._closed = True
         if self._compacting is not None:
             await asyncio.wait([self._compacting])
@@ -104,7 +104,10 @@ class Registry:
             self._compacting = None
 
     def _take_slice(self, keys: Iterator[str]) -> list[KeyChange]:
-        """The next of these keys with the values they have now. What is set later comes behind them in the log."""
+        """The next of these keys with the values they have now.
+
+        Values that are set later come behind them in the log.
+        """
         rows: list[KeyChange] = []
         size = 0
         while size < _SLICE and len(rows) < _ROWS and (key := next(keys, None)) is not None:
@@ -156,7 +159,7 @@ def read_key(directory: Path, key: str) -> bytes | None:
 def read_keys(directory: Path, prefix: str) -> dict[str, bytes]:
     """The keys with a prefix of the store in this directory, which another process may be writing.
 
-    For tools: changes nothing, and takes what is good of the files.
+    For tools: changes nothing, and reads the undamaged part of the files.
     """
     found: dict[str, bytes] = {}
     for path in sorted((directory / NAME).glob("*.log")):

@@ -43,7 +43,8 @@ class Retention:
         except StoreError as failure:
             if not (_is_full(failure) and log.find(offset)[1]):
                 raise
-            # Whole segments can go before it is noted: what is left tells where the log starts, and makes the room.
+            # Whole segments can go before the start is noted: the segments left tell where the log starts, and room is
+            # made.
             await self._remove_front(log, log.find(offset)[1])
             await self._note_start(log, offset)
         log.start = max(log.start, offset)
@@ -92,7 +93,7 @@ class Retention:
         await self._in_thread(_remove, [path for s in removed for path in (s.index_path, s.path)])
 
     async def truncate(self, log: Log, offset: int) -> None:
-        """Let the log end at `offset`, durably; those who wait for the durability of what goes get `StoreError`.
+        """Let the log end at `offset`, durably; whoever waits for the durability of removed records gets `StoreError`.
 
         The log's flushes are paused meanwhile.
         """

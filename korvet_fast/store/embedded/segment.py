@@ -15,7 +15,7 @@ _SIZE_AT = struct.Struct(">8xi")  # a v2 batch: base offset, then the length of 
 
 
 class Segment:
-    """The state of one segment file. `size` bytes of the file are in use; what lies behind is rubbish."""
+    """The state of one segment file. `size` bytes of the file are in use; bytes behind them are rubbish."""
 
     __slots__ = ("_indexed", "_path", "base", "directory", "end", "first_time", "handle", "index", "max_time", "size")
 
@@ -103,9 +103,9 @@ class Segment:
     def scan(self, size: int, interval: int, *, verify: bool, below: int | None = None) -> "Segment":
         """A new segment that knows what the first `size` bytes of the file hold, up to the first that is no batch.
 
-        `verify`: what the disk holds counts, not the page cache, and a batch whose checksum fails is none.
+        `verify`: read the disk, not the page cache, and stop at a batch whose checksum fails.
         `below`: stops before the batch that reaches this offset.
-        Starts behind what the index file vouches for. Raises `OSError`.
+        Starts behind the bytes that the index file covers. Raises `OSError`.
         """
         found = Segment(self.directory, self.base, index=Index())
         kept = read_index(self.index_path)
@@ -126,7 +126,8 @@ def _closed() -> None:
 def walk(handle: Handle, position: int, size: int, *, verify: bool) -> Iterator[Batch]:
     """The headers of the whole batches from `position` up to `size`, in order, up to the first that is none.
 
-    Reads a megabyte at a time, more only where one batch is larger. `Batch.start` is relative to what was read.
+    Reads a megabyte at a time, more only where one batch is larger. `Batch.start` is relative to the bytes read at a
+    time.
     """
     length = _CHUNK
     while position < size:

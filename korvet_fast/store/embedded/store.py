@@ -125,7 +125,7 @@ class EmbeddedStore:
                 self._let_go()
 
     async def _flush(self) -> list[Log]:
-        """Flush what is not flushed; returns all logs."""
+        """Flush all logs that are not flushed; returns all logs."""
         while True:
             logs = [*self._logs.values(), self._changes]
             unflushed = [log for log in logs if (log.dirty or log.waiting or log.flushing) and not log.failed]

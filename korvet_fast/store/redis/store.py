@@ -21,6 +21,7 @@ from korvet_fast.store.redis.log.bounds import read_bounds
 from korvet_fast.store.redis.log.heads import ProducerHeads, remove_forgotten
 from korvet_fast.store.redis.log.log import FencingTokens, Log
 from korvet_fast.store.redis.log.mirror import Mirror
+from korvet_fast.store.redis.log.packed_log import pack_if_idle, unpack_log, unpacked
 from korvet_fast.store.redis.log.reader import Reader
 from korvet_fast.store.redis.log.retention import Retention
 from korvet_fast.store.redis.log.stream_listener import StreamListener
@@ -38,6 +39,7 @@ from korvet_fast.store.types import (
 )
 
 _AT_ONCE = 256  # logs that are looked at in one turn of the loop
+_PACKED_AT_ONCE = 32 << 10  # bytes: about a millisecond
 
 
 class RedisStore:
@@ -96,11 +98,13 @@ class RedisStore:
     def let_go(self) -> None:
         """End what is under way: nothing more is sent, nobody waits."""
         for log in self._logs.values():
+            unpack_log(log)
             self._writer.recovery.break_off(log, "the store is closed")
         self._logs.clear()
 
     def _on_data_loss(self, sentence: str) -> None:
         for log in self._logs.values():
+            unpack_log(log)
             log.reach = max(log.reach, log.end)
             self._writer.recovery.break_off(log, sentence)
         self._stream_listener.begin_anew()
@@ -128,21 +132,21 @@ class RedisStore:
             state = self._logs[log] = Log(log, self.url.namespace, log_format)
         while state.transactions or state.failure is not None:
             await asyncio.wait([transaction.stored for transaction in state.transactions])
-        state.lay_out(log_format)
-        await self.durability.check(state.key)
-        return await acquire(self._calls, self._fencing_tokens, state, epoch, floor, durable)
+        with unpacked(state):
+            state.lay_out(log_format)
+            await self.durability.check(state.key)
+            return await acquire(self._calls, self._fencing_tokens, state, epoch, floor, durable)
 
     async def is_leader(self, log: str) -> bool:
         """See `SharedStore.is_leader`."""
         state = self._logs.get(log)
-        if state is None or not state.fencing_token:
+        if state is None or not state.is_led:
             return False
-        before = state.fencing_token
-        (raw,) = await self._calls.ask(state.key, encode_commands([["HGET", state.state_key, "fence"]]))
-        return parse_reply(raw) in (
-            before.encode(),
-            state.fencing_token.encode(),
-        )  # the log may have got another token meanwhile
+        with unpacked(state):
+            before = state.fencing_token
+            (raw,) = await self._calls.ask(state.key, encode_commands([["HGET", state.state_key, "fence"]]))
+            # The log may have got another token meanwhile.
+            return parse_reply(raw) in (before.encode(), state.fencing_token.encode())
 
     def notify(
         self, log: str, end: int, on_append: Callable[[], None], wanted: Callable[[], bool] | None = None
@@ -168,14 +172,18 @@ class RedisStore:
     async def bounds(self, log: str) -> Bounds:
         """See `LogStore.bounds`."""
         state = self._logs.get(log)
-        return Bounds(0, 0, 0, 0) if state is None else await read_bounds(self._calls, state)
+        if state is None:
+            return Bounds(0, 0, 0, 0)
+        with unpacked(state):
+            return await read_bounds(self._calls, state)
 
     async def find_time(self, log: str, ms: int, start: int = 0) -> ReadResult:
         """See `LogStore.find_time`."""
         state = self._logs.get(log)
         if state is None:
             return ReadResult([], start)
-        return await self._reader.find_time(state, ms, start)
+        with unpacked(state):
+            return await self._reader.find_time(state, ms, start)
 
     async def truncate(self, log: str, end: int) -> Bounds:
         """See `LogStore.truncate`. Raises `KorvetError` INVALID_REQUEST: Redis gives no id out twice."""
@@ -189,7 +197,8 @@ class RedisStore:
                 raise KorvetError(Errors.OFFSET_OUT_OF_RANGE, f"{log} is empty")
             return Bounds(0, 0, 0, 0)
         async with state.retention_lock:
-            return await self._retention.delete_records(state, await read_bounds(self._calls, state), start)
+            with unpacked(state):
+                return await self._retention.delete_records(state, await read_bounds(self._calls, state), start)
 
     async def apply_retention(
         self, log: str, *, older_than: int | None = None, larger_than: int | None = None
@@ -199,22 +208,30 @@ class RedisStore:
         if state is None:
             return Bounds(0, 0, 0, 0)
         async with state.retention_lock:
-            bounds = await read_bounds(self._calls, state)
-            if older_than is None and larger_than is None:
-                return bounds
-            return await self._retention.apply_retention(state, bounds, older_than, larger_than)
+            with unpacked(state):
+                bounds = await read_bounds(self._calls, state)
+                if older_than is None and larger_than is None:
+                    return bounds
+                return await self._retention.apply_retention(state, bounds, older_than, larger_than)
 
     async def close_idle(self) -> None:
-        """See `LogStore.close_idle`: what is forgotten of producers leaves Redis, where no append takes it away."""
+        """See `LogStore.close_idle`: logs are packed.
+
+        What is forgotten of producers leaves Redis, where no append takes it away.
+        """
+        packed = 0  # bytes in this turn
         for number, log in enumerate(list(self._logs.values())):
             if log.forgotten:
                 await remove_forgotten(self._calls, log)
-            elif not number % _AT_ONCE:
+            packed += pack_if_idle(log)
+            if packed > _PACKED_AT_ONCE or not number % _AT_ONCE:
+                packed = 0
                 await asyncio.sleep(0)
 
     async def drop(self, log: str) -> None:
         """See `LogStore.drop`."""
         state = self._logs.pop(log, None) or Log(log, self.url.namespace, WHOLE)
+        unpack_log(state)
         state.dropped = True
         self._writer.recovery.break_off(state, f"{log} was dropped")
         await self._calls.ask(state.key, encode_commands([["UNLINK", state.key, state.state_key]]))

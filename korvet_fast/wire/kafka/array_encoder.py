@@ -1,4 +1,4 @@
-"""Encoding an answer piece by piece: a long one neither holds the loop nor lies in memory as values."""
+"""Encoding an answer piece by piece: a long one neither blocks the loop nor lies in memory as values."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -13,7 +13,7 @@ _OFTEN: Final = 8  # pieces between two looks at the clock
 
 
 class ArrayEncoder:
-    """A struct with one array of structs, `array`, that may be long: what is before it, each row, what is after.
+    """A struct with one array of structs, `array`, that may be long: the fields before, each row, the fields after.
 
     The three together are the bytes that `Schema(*shape).encode` gives. Tagged fields must stand behind the array.
     """

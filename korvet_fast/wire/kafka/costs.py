@@ -1,11 +1,12 @@
 """The cost of a request, estimated by its own counts before its work starts: bytes of its answer, µs of the loop.
 
-The numbers of a row are measured and rounded up. What matters is how a cost grows; finding it out must cost little, so
-a few rows of anything are None: nobody has to wait for them.
+The numbers of a row are measured and rounded up. How a cost grows matters, and the estimate itself must be cheap: a few
+rows of anything count as None, for nobody has to wait for them.
 """
 
 from typing import Final
 
+from korvet_fast.wire.kafka.api.describe_topic_partitions import LARGEST_PAGE
 from korvet_fast.wire.kafka.session import LITTLE, QUICK, Cost, CostOf, Session, Values
 
 _FEW: Final = 100  # topics looked up to find out how many partitions they have
@@ -18,7 +19,7 @@ def _charge(rows: int, answer_bytes: int, micros: int) -> Cost | None:
 
 
 def by_rows(answer_bytes: int, micros: int, array: str, inner: str = "") -> CostOf:
-    """So much for each element of an array of the request, and of the array `inner` in each of its elements."""
+    """A cost for each element of an array of the request, and for each element of the arrays `inner` in them."""
 
     def cost(session: Session, request: Values) -> Cost | None:
         many = len(request[array] or ())
@@ -51,6 +52,17 @@ def of_metadata(session: Session, request: Values) -> Cost | None:
     return _charge(many, 60, 4)
 
 
+def of_topic_partitions(session: Session, request: Values) -> Cost | None:
+    """Topics that are named, and the partitions of one page."""
+    page = min(request["response_partition_limit"], LARGEST_PAGE, session.broker.topics.partition_count)
+    return _charge(len(request["topics"]) + max(page, 0), 60, 8)
+
+
+def of_config_resources(session: Session, request: Values) -> Cost | None:
+    """Kinds that are named, and all topics."""
+    return _charge(len(request["resource_types"]) + len(session.broker.topics), 260, 2)
+
+
 def of_create_topics(session: Session, request: Values) -> Cost | None:
     """Topics with their settings, and the partitions that are made."""
     asked = request["topics"]
@@ -61,7 +73,7 @@ def of_create_topics(session: Session, request: Values) -> Cost | None:
 
 
 def of_delete_topics(session: Session, request: Values) -> Cost | None:
-    """Topics, which older versions name otherwise."""
+    """Topics, which older versions name in another field."""
     return _charge(len(request["topics"]) + len(request["topic_names"]), 500, 500)
 
 
@@ -89,7 +101,7 @@ def of_offset_fetch(session: Session, request: Values) -> Cost | None:
         many += rows
         texts += known
         asked.append((topics, rows, known))
-    if many * (500 + texts) <= LITTLE and many * 5 <= QUICK:  # whatever is told again and again
+    if many * (500 + texts) <= LITTLE and many * 5 <= QUICK:  # a partition that is named again and again
         return None
     longest = session.broker.settings.number("offset.metadata.max.bytes")
     said = sum(
@@ -108,7 +120,7 @@ def _repeats(topics: list[Values]) -> bool:
 
 
 def of_groups(array: str) -> CostOf:
-    """Groups that are described, with their members and what these say."""
+    """Groups that are described, with their members and the members' subscriptions."""
 
     def cost(session: Session, request: Values) -> Cost | None:
         runtimes, names = session.broker.groups.partitions.runtimes, request[array]
@@ -123,7 +135,7 @@ def of_groups(array: str) -> CostOf:
 
 
 def of_all_groups(session: Session, request: Values) -> Cost | None:
-    """Every group that there is."""
+    """All groups of this broker."""
     return _charge(len(session.broker.groups.partitions.runtimes), 100, 5)
 
 

@@ -16,7 +16,7 @@ class KafkaDialect:
     `listener`: the number of this listener among all of the broker's, from 0; `workers`: they check large batches.
     """
 
-    farewell = b""  # nothing of Kafka's would be understood
+    farewell = b""  # a foreign client would not understand an answer of Kafka's
 
     def __init__(self, broker: Broker, listener: int, workers: FairExecutor) -> None:
         self._frame_limit = broker.settings.number("socket.request.max.bytes")

@@ -10,7 +10,11 @@ from korvet_fast.errors import Errors, KorvetError
 NONE: Final = 0
 LONGEST_MESSAGE: Final = 2000  # characters; a string of the protocol ends at 32,767 bytes
 UNSUPPORTED_VERSION: Final = 35
-FETCH_SESSION_ID_NOT_FOUND: Final = 70  # only this dialect has fetch sessions to refuse
+# Only this dialect has these to refuse.
+ILLEGAL_SASL_STATE: Final = 34
+SECURITY_DISABLED: Final = 54
+FETCH_SESSION_ID_NOT_FOUND: Final = 70
+RESOURCE_NOT_FOUND: Final = 91
 
 # Our broker sends none of these codes. Apache Kafka's brokers do, and our client acts on them.
 NETWORK_EXCEPTION: Final = 13
@@ -94,5 +98,5 @@ def translate(error: KorvetError) -> tuple[int, str]:
 
 
 def shorten(message: str) -> str:
-    """A sentence that fits into an answer, though it quotes a name of any length."""
+    """Shorten a sentence so that it fits into an answer: it may quote a name of any length."""
     return message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}…"

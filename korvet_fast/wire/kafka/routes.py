@@ -1,8 +1,9 @@
-"""The one table of what is served: it drives dispatch, and ApiVersions answers from it."""
+"""The one table of the APIs served: it drives dispatch, and ApiVersions answers from it."""
 
 from collections.abc import Mapping
 from typing import Final
 
+from korvet_fast.wire.kafka.api.acls import create_acls, delete_acls, describe_acls
 from korvet_fast.wire.kafka.api.alter_configs import alter_configs, incremental_alter_configs
 from korvet_fast.wire.kafka.api.alter_partition_reassignments import alter_partition_reassignments
 from korvet_fast.wire.kafka.api.api_versions import api_versions
@@ -13,10 +14,14 @@ from korvet_fast.wire.kafka.api.create_topics import create_topics
 from korvet_fast.wire.kafka.api.delete_groups import delete_groups
 from korvet_fast.wire.kafka.api.delete_records import delete_records
 from korvet_fast.wire.kafka.api.delete_topics import delete_topics
+from korvet_fast.wire.kafka.api.describe_client_quotas import describe_client_quotas
 from korvet_fast.wire.kafka.api.describe_cluster import describe_cluster
 from korvet_fast.wire.kafka.api.describe_configs import describe_configs
 from korvet_fast.wire.kafka.api.describe_groups import describe_groups
 from korvet_fast.wire.kafka.api.describe_log_dirs import describe_log_dirs
+from korvet_fast.wire.kafka.api.describe_quorum import describe_quorum
+from korvet_fast.wire.kafka.api.describe_topic_partitions import describe_topic_partitions
+from korvet_fast.wire.kafka.api.describe_user_scram_credentials import describe_user_scram_credentials
 from korvet_fast.wire.kafka.api.elect_leaders import elect_leaders
 from korvet_fast.wire.kafka.api.fetch import fetch
 from korvet_fast.wire.kafka.api.find_coordinator import find_coordinator
@@ -24,6 +29,7 @@ from korvet_fast.wire.kafka.api.heartbeat import heartbeat
 from korvet_fast.wire.kafka.api.init_producer_id import init_producer_id
 from korvet_fast.wire.kafka.api.join_group import join_group
 from korvet_fast.wire.kafka.api.leave_group import leave_group
+from korvet_fast.wire.kafka.api.list_config_resources import list_config_resources
 from korvet_fast.wire.kafka.api.list_groups import list_groups
 from korvet_fast.wire.kafka.api.list_offsets import list_offsets
 from korvet_fast.wire.kafka.api.list_partition_reassignments import list_partition_reassignments
@@ -33,10 +39,12 @@ from korvet_fast.wire.kafka.api.offset_delete import offset_delete
 from korvet_fast.wire.kafka.api.offset_fetch import offset_fetch
 from korvet_fast.wire.kafka.api.offset_for_leader_epoch import offset_for_leader_epoch
 from korvet_fast.wire.kafka.api.produce import produce
+from korvet_fast.wire.kafka.api.sasl_handshake import sasl_handshake
 from korvet_fast.wire.kafka.api.sync_group import sync_group
 from korvet_fast.wire.kafka.costs import (
     by_rows,
     of_all_groups,
+    of_config_resources,
     of_consumer_heartbeat,
     of_create_topics,
     of_delete_topics,
@@ -44,6 +52,7 @@ from korvet_fast.wire.kafka.costs import (
     of_log_dirs,
     of_metadata,
     of_offset_fetch,
+    of_topic_partitions,
 )
 from korvet_fast.wire.kafka.session import Route
 from korvet_fast.wire.kafka.shapes import (
@@ -57,6 +66,8 @@ from korvet_fast.wire.kafka.shapes import (
     groups,
     offsets,
     producers,
+    quorum,
+    security,
     topics,
 )
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
@@ -113,7 +124,7 @@ ROUTES: Final[Mapping[int, Route]] = {
         ),
         Route(cluster.LIST_PARTITION_REASSIGNMENTS, 0, 0, list_partition_reassignments),
         Route(group_admin.OFFSET_DELETE, 0, 0, offset_delete, cost=by_rows(500, 20, "topics", "partitions")),
-        Route(cluster.DESCRIBE_CLUSTER, 0, 1, describe_cluster),
+        Route(cluster.DESCRIBE_CLUSTER, 0, 2, describe_cluster),
         Route(
             consumer_groups.CONSUMER_GROUP_HEARTBEAT,
             0,
@@ -122,5 +133,20 @@ ROUTES: Final[Mapping[int, Route]] = {
             cost=of_consumer_heartbeat,
         ),
         Route(consumer_groups.CONSUMER_GROUP_DESCRIBE, 0, 1, consumer_group_describe, cost=of_groups("group_ids")),
+        Route(security.SASL_HANDSHAKE, 0, 1, sasl_handshake),
+        Route(security.DESCRIBE_ACLS, 1, 3, describe_acls),
+        Route(security.CREATE_ACLS, 1, 3, create_acls, cost=by_rows(200, 3, "creations")),
+        Route(security.DELETE_ACLS, 1, 3, delete_acls, cost=by_rows(200, 3, "filters")),
+        Route(quorum.DESCRIBE_CLIENT_QUOTAS, 0, 1, describe_client_quotas),
+        Route(
+            security.DESCRIBE_USER_SCRAM_CREDENTIALS,
+            0,
+            0,
+            describe_user_scram_credentials,
+            cost=by_rows(500, 10, "users"),
+        ),
+        Route(quorum.DESCRIBE_QUORUM, 0, 2, describe_quorum, cost=by_rows(200, 10, "topics", "partitions")),
+        Route(configs.LIST_CONFIG_RESOURCES, 0, 1, list_config_resources, cost=of_config_resources),
+        Route(cluster.DESCRIBE_TOPIC_PARTITIONS, 0, 0, describe_topic_partitions, cost=of_topic_partitions),
     )
 }

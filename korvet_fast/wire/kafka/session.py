@@ -64,7 +64,7 @@ def _decode(message: Message, frame: bytearray, version: int, elements: int) -> 
 class Route:
     """An API as served. `advertised`: the lowest version told to clients, if it is not `lowest`.
 
-    `cost` says what a request may cost before its work starts; None where that is little whatever it names, or where
+    `cost` estimates a request before its work starts; None where that is little whatever it names, or where
     the handler asks for its share itself (Produce, Fetch). `alone`: what comes behind one that costs more than `QUICK`
     begins when it has ended, if it pays too: its handler lets others have their turn before all is in order.
     """
@@ -97,7 +97,7 @@ class Service:
     """The context that all connections of one listener share."""
 
     broker: Broker
-    listener: int  # its number: clients are told what the brokers advertise for it
+    listener: int  # its number: clients get the addresses that the brokers advertise for it
     routes: Mapping[int, Route]
     workers: FairExecutor  # for checking large batches beside the loop
     elements: int  # see `count_elements`
@@ -123,7 +123,7 @@ class Session(ClientSession):
     async def handle(self, frame: bytearray) -> Reply:
         """Answer one request.
 
-        Raises `CloseConnection` for what Kafka has no answer to: unknown APIs and versions, malformed bytes.
+        Raises `CloseConnection` where Kafka has no answer: unknown APIs, most unknown versions, malformed bytes.
         """
         if len(frame) < _HEADER.size:
             raise CloseConnection(f"a request of {len(frame)} bytes is too short to have a header")
@@ -135,7 +135,7 @@ class Session(ClientSession):
         if not route.lowest <= version <= route.highest:
             if key == API_VERSIONS:
                 return self._answer_newer_client(route, correlation_id)
-            raise CloseConnection(f"{message.name} version {version} is not served")
+            return self._refuse_version(route, version, correlation_id)
         try:
             request = _decode(message, frame, version, self.service.elements)
         except CodecError as error:
@@ -176,7 +176,7 @@ class Session(ClientSession):
                 self._end(begun)
 
     def _end(self, begun: "asyncio.Future[None]") -> None:
-        begun.set_result(None)  # who waits for this goes on in the loop's next turn, after our first steps
+        begun.set_result(None)  # the next request goes on in the loop's next turn, after this one's first steps
         if self._begun is begun:
             self._begun = None
 
@@ -188,8 +188,20 @@ class Session(ClientSession):
         """Decoded fields take some 30 times their bytes in the frame; the records of a Produce stay where they are."""
         return len(frame) if frame[:2] == _PRODUCE else _SPREAD * len(frame)
 
+    def _refuse_version(self, route: Route, version: int, correlation_id: int) -> Reply:
+        """Refuse a version that ApiVersions does not offer, where a client that sends it finds the error.
+
+        That is where it is newer than ours, and the answer has one error for all: what newer versions add comes behind
+        it. Raises `CloseConnection` otherwise, as Kafka does always.
+        """
+        message = route.message
+        if version < route.lowest or not any(field.name == "error_code" for field in message.response_shape.fields):
+            raise CloseConnection(f"{message.name} version {version} is not served")
+        answer = {"correlation_id": correlation_id, "error_code": UNSUPPORTED_VERSION}
+        return message.response.frame(answer, route.highest)
+
     def _answer_newer_client(self, route: Route, correlation_id: int) -> Reply:
-        # A client that is newer than we are learns what it may use from a version 0 answer (KIP-511).
+        # A client that is newer than this broker learns from a version 0 answer which versions it may use (KIP-511).
         answer = list_api_versions(self.service.routes) | {
             "correlation_id": correlation_id,
             "error_code": UNSUPPORTED_VERSION,

@@ -6,7 +6,7 @@ from typing import Final
 
 from korvet_fast.core.partition.legacy_partition import LegacyPartition
 from korvet_fast.core.topic_config import LAYOUT, LEGACY
-from korvet_fast.core.topics.topic import Topic
+from korvet_fast.core.topics.topic import Topic, may_auto_create
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.legacy.session import Session
 
@@ -44,10 +44,9 @@ async def create_topic(session: Session, name: str) -> Topic:
     Clients of 0.7 do not try again: one that makes topics faster than `controller.mutation.rate` waits.
     """
     topics = session.broker.topics
-    if not session.broker.settings.flag("auto.create.topics.enable"):
-        raise KorvetError(
-            Errors.UNKNOWN_TOPIC_OR_PARTITION, "it does not exist, and auto.create.topics.enable is false"
-        )
+    if not may_auto_create(session.broker.settings, name):
+        why = "auto.create.topics.enable is false, or the name is one of Kafka's internal topics"
+        raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"it does not exist, and is not made: {why}")
     while True:
         try:
             topic = await topics.auto_create(name, session.changer, {LAYOUT: LEGACY}, count_partitions(session, name))

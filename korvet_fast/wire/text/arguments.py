@@ -76,7 +76,8 @@ class Usage:
         if not len(self._words) <= len(words) <= most or "" in words:
             raise BadArguments(f"write: {self.text or 'nothing'}; one blank between two arguments")
         found: Arguments = {name: read(word) for (name, read), word in zip(self._words, words, strict=False)}
-        self._read_options(words[len(self._words) :], found)
+        if len(words) > len(self._words):
+            self._read_options(words[len(self._words) :], found)
         return found
 
     def _read_options(self, words: list[str], found: Arguments) -> None:

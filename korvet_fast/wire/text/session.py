@@ -82,8 +82,13 @@ class Session(ClientSession):
         self._unknown = 0  # unknown commands in a row
         self._spoken = self._over = False
 
-    async def handle(self, frame: bytearray) -> Reply:
-        """Answer one line, or a run of PRODUCE lines. Raises `CloseConnection`, with a last answer."""
+    def handle(self, frame: bytearray) -> Coroutine[Any, Any, Reply]:
+        """Answer one line, or a run of PRODUCE lines. The coroutine raises `CloseConnection`, with a last answer."""
+        if self._spoken and not self._over and not frame.endswith(b"\n"):
+            return self._answer(frame)  # nearly every line: a coroutine less to wait for
+        return self._handle(frame)
+
+    async def _handle(self, frame: bytearray) -> Reply:
         if self._over:
             return []
         if frame.endswith(b"\n"):
@@ -109,11 +114,16 @@ class Session(ClientSession):
                 return [refuse(identity, *_UNKNOWN)]
             self._unknown = 0
             read = command.usage.read(arguments)
-            async with self.order.alone():
+            turn = self.order.begin(alone=True)
+            if turn is not None:
+                await turn
+            try:
                 if command.micros is not None and (micros := command.micros(self, read)) > _QUICK:
                     self._turns.use(micros / 1_000_000)
                     await self._turns.wait()
                 payload = await command.handler(self, read)
+            finally:
+                self.order.end(alone=True)
         except BadArguments as error:
             return [refuse(identity, BAD_REQUEST, str(error))]
         except RequestError as error:

@@ -14,6 +14,7 @@ mod frames;
 mod hint;
 mod legacy;
 mod mapping;
+mod message_cells;
 mod names;
 mod resp;
 mod rows;
@@ -49,6 +50,8 @@ mod _native {
     use crate::legacy::{down_convert, to_messages, to_values, up_convert, whole_messages};
     #[pymodule_export]
     use crate::mapping::FileMapping;
+    #[pymodule_export]
+    use crate::message_cells::MessageCells;
     #[pymodule_export]
     use crate::names::match_names;
     #[pymodule_export]

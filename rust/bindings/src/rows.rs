@@ -213,7 +213,7 @@ impl RowRun {
         producer_id: i64,
         producer_epoch: i16,
         base_sequence: i32,
-    ) -> PyResult<Bound<'py, PyBytes>> {
+    ) -> PyResult<Built<'py>> {
         let (compression, transactional) = read_kind(compression).or_raise(py)?;
         let origin = Origin { producer_id, producer_epoch, base_sequence, transactional };
         let work = || {
@@ -224,8 +224,7 @@ impl RowRun {
                 .map(|row| (timestamp, self.columns.key(*row), self.columns.values.cells[*row]));
             columns::build_rows(cells, self.run.size, compression, origin)
         };
-        let batch = run(py, self.run.size, work).or_raise(py)?;
-        Ok(PyBytes::new(py, &batch))
+        hand_over(py, run(py, self.run.size, work).or_raise(py)?)
     }
 }
 
@@ -256,21 +255,82 @@ pub(crate) fn build_rows<'py>(
     producer_id: i64,
     producer_epoch: i16,
     base_sequence: i32,
-) -> PyResult<Bound<'py, PyBytes>> {
+) -> PyResult<Built<'py>> {
     let ColumnRows(columns) = ColumnRows::new(py, keys, values)?;
-    let (compression, transactional) = read_kind(compression).or_raise(py)?;
-    let origin = Origin { producer_id, producer_epoch, base_sequence, transactional };
     let (times, rest) = timestamps.as_slice().as_chunks();
-    let count = columns.values.cells.len();
-    if times.len() != count || !rest.is_empty() {
+    if times.len() != columns.values.cells.len() || !rest.is_empty() {
         return Err(raise(py, &Error::new(Code::BadColumns, "there is not one time for each value")));
     }
+    let time = |row: usize| i64::from_ne_bytes(times[row]);
+    build_all(
+        py,
+        &columns,
+        time,
+        compression,
+        ProducerSequence { producer_id, producer_epoch, base_sequence },
+    )
+}
+
+/// What a batch says of its producer; -1 for all without idempotence.
+pub(crate) struct ProducerSequence {
+    pub(crate) producer_id: i64,
+    pub(crate) producer_epoch: i16,
+    pub(crate) base_sequence: i32,
+}
+
+/// One version 2 batch of values and keys in lists of the same length. `compression`: as `RowRun.build`.
+pub(crate) fn build_lists<'py>(
+    py: Python<'py>,
+    values: &Bound<'py, PyList>,
+    keys: &Bound<'py, PyList>,
+    times: &[i64],
+    compression: u8,
+    producer: ProducerSequence,
+) -> PyResult<Built<'py>> {
+    let (values, keys) = (Cells::of_list("values", values)?, Cells::of_list("keys", keys)?);
+    if keys.cells.len() != values.cells.len() || times.len() != values.cells.len() {
+        return Err(raise(
+            py,
+            &Error::new(Code::BadColumns, "there is not one key and one time for each value"),
+        ));
+    }
+    build_all(py, &Columns { values, keys: Some(keys) }, |row| times[row], compression, producer)
+}
+
+fn build_all<'py>(
+    py: Python<'py>,
+    columns: &Columns,
+    time: impl Fn(usize) -> i64 + Send + Sync,
+    compression: u8,
+    producer: ProducerSequence,
+) -> PyResult<Built<'py>> {
+    let (compression, transactional) = read_kind(compression).or_raise(py)?;
+    let ProducerSequence { producer_id, producer_epoch, base_sequence } = producer;
+    let origin = Origin { producer_id, producer_epoch, base_sequence, transactional };
+    let count = columns.values.cells.len();
     let size = (0..count).map(|row| columns.size(row) + columns::RECORD_MOST).sum();
     let work = || {
-        let row = |row: usize| (i64::from_ne_bytes(times[row]), columns.key(row), columns.values.cells[row]);
+        let row = |row: usize| (time(row), columns.key(row), columns.values.cells[row]);
         columns::build_rows((0..count).map(row), size, compression, origin)
     };
-    Ok(PyBytes::new(py, &run(py, size, work).or_raise(py)?))
+    hand_over(py, run(py, size, work).or_raise(py)?)
+}
+
+/// A batch that was built.
+#[derive(IntoPyObject)]
+pub(crate) enum Built<'py> {
+    Copy(Bound<'py, PyBytes>),
+    View(Bound<'py, PyMemoryView>),
+}
+
+/// Bytes of a batch up to which a copy takes less than a view.
+const SMALL: usize = 4096;
+
+fn hand_over(py: Python<'_>, batch: Vec<u8>) -> PyResult<Built<'_>> {
+    if batch.len() <= SMALL {
+        return Ok(Built::Copy(PyBytes::new(py, &batch)));
+    }
+    PyMemoryView::from(&Bound::new(py, Column::from(batch))?.into_any()).map(Built::View)
 }
 
 /// Partitions and offsets of `count` rows, in their order. `ended`: runs, where each went, and the offset of its first

@@ -39,7 +39,7 @@ def full(broker: BrokerProcess) -> str:
 
 def sentence(error: PySparkException) -> str:
     """The line of ours in what Spark says; Spark puts the stack of its own and of Python around it."""
-    found = re.findall(rf"^(?:\w+\.)*(?:{OURS}): (.+)$", str(error), re.MULTILINE)
+    found = re.findall(rf"(?:^|\s)(?:\w+\.)*(?:{OURS}): (.+)$", str(error), re.MULTILINE)
     assert found, f"none of our errors is in:\n{error}"
     return str(found[-1])
 

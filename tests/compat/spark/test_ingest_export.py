@@ -173,3 +173,28 @@ def test_the_commands(broker: BrokerProcess, tmp_path: Path) -> None:
     assert rows() == list(range(3000))
     assert parquet.read_table(place).num_rows == 3000  # nor is there anything else
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "out"]  # Spark left nothing else here
+
+
+@pytest.mark.timeout(900)  # Spark is started twice
+def test_a_mistake_leaves_nothing_behind(broker: BrokerProcess, tmp_path: Path) -> None:
+    """One line of ours at once, one line about the mistake; no topic, and no JVM after Ctrl-C while it starts."""
+    (tmp_path / "a.csv").write_text("carrier,delay\nA,1\n")
+    where = ("--bootstrap", broker.bootstrap, "--master", "local[2]", "--conf", "spark.driver.memory=512m")
+    wrong = command("ingest", "a.csv", "--topic", "left-behind", "--key", "nocol", *where)
+    done = subprocess.run(wrong, cwd=tmp_path, capture_output=True, text=True, timeout=WITHIN)
+    assert done.returncode == 1
+    first, last = done.stderr.splitlines()
+    assert first == "Spark starts (local[2]), which takes some seconds"
+    assert last == "Error: --key 'nocol': there is no such column, only carrier, delay."
+    listed = subprocess.run(command("topic", "list", *where[:2]), capture_output=True, text=True, timeout=WITHIN)
+    assert "left-behind" not in listed.stdout
+    right = command("ingest", "a.csv", "--topic", "left-behind", *where)
+    with subprocess.Popen(right, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as broken_off:
+        own = psutil.Process(broken_off.pid)
+        await_that(lambda: any("java" in each.name() for each in own.children(recursive=True)), "no JVM")
+        family = own.children(recursive=True)
+        broken_off.send_signal(signal.SIGINT)
+        _, told = broken_off.communicate(timeout=WITHIN)
+    assert broken_off.returncode == 1, told
+    assert told.splitlines() == [first, "Aborted!"]
+    assert not [each for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]

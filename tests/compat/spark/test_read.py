@@ -123,7 +123,26 @@ def test_mistakes(
     ), failure.value
 
 
-def test_a_schema_of_ones_own_is_refused(spark: SparkSession, broker: BrokerProcess, rows: list[Row]) -> None:
+def test_a_schema_chooses_columns(
+    spark: SparkSession, broker: BrokerProcess, rows: list[Row], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Columns that are not chosen are not in the record batches, and the plan says what is read."""
     base = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "read"}
-    with pytest.raises(PySparkException, match=r"the records of a topic have the columns key, value.*leave \.schema"):
-        spark.read.format("korvet").options(**base).schema("value STRING").load().count()
+    found = spark.read.format("korvet").options(**base).schema("offset BIGINT, partition INT").load()
+    assert values(found.select("partition", "offset")) == [(row.partition, row.offset) for row in rows]
+    found.explain("formatted")
+    assert "ReadSchema: struct<offset:bigint,partition:int>" in capsys.readouterr().out
+    for wrong in ("value STRING", "values BINARY", "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"):
+        with pytest.raises(PySparkException, match=r"the columns of a record are key binary, .*name some of these in"):
+            spark.read.format("korvet").options(**base).schema(wrong).load().count()
+
+
+def test_filters_over_one_frame_do_not_meet(spark: SparkSession, broker: BrokerProcess, rows: list[Row]) -> None:
+    """A frame is used for several queries, one after the other and in one plan: each finds its own rows."""
+    found = load(spark, broker).select("partition", "offset")
+    places = [(row.partition, row.offset) for row in rows]
+    ones, early = found.where("partition = 1"), found.where("partition = 0 AND offset < 10")
+    early.explain()
+    assert values(ones) == [place for place in places if place[0] == 1]
+    assert values(found) == places
+    assert values(early.union(ones)) == [place for place in places if place[0] == 1 or place[1] < 10]

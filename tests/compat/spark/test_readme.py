@@ -1,36 +1,60 @@
-"""The README's section `A pipeline on Spark`, run as it stands."""
+"""docs/spark-pipeline.md and the README's section about Spark, run as they stand."""
 
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyarrow import parquet
 
-from compat.test_readme import alone_on_its_ports, blocks, environment, serving
+from documents import Reader, alone, examples
 from requirement import require
 
-__all__ = ["alone_on_its_ports", "environment"]  # fixtures
 
-
-def shell(text: str, directory: Path, environment: dict[str, str]) -> str:
-    """The output of a block. Spark's start takes its time."""
-    command = ["bash", "-euo", "pipefail", "-c", text]
-    done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture(autouse=True)
+def alone_on_its_ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with alone(tmp_path_factory.getbasetemp().parent):
+        yield
 
 
 @pytest.mark.timeout(400)  # three times Spark is started
-def test_a_pipeline_on_spark(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_a_pipeline_on_spark(tmp_path: Path) -> None:
     require("java")
-    install, commands, consume = blocks("A pipeline on Spark", "sh")
-    assert install == "pip install 'korvet-fast[spark]'\n"
-    (example,) = blocks("A pipeline on Spark", "python")
-    (shown,) = blocks("A pipeline on Spark", "text")
-    (tmp_path / "example.py").write_text(example)
-    with serving("korvet-fast serve", 9092, tmp_path, environment):
-        shell(commands, tmp_path, environment)
+    commands, consume = examples("docs/spark-pipeline.md", "sh")
+    (example,) = examples("docs/spark-pipeline.md", "python")
+    assert consume.printed is not None
+    with Reader(tmp_path) as reader:
+        reader.serve("korvet-fast serve")
+        reader.run(commands)
         assert parquet.read_table(tmp_path / "flights-parquet").num_rows == 3
-        shell(f"{sys.executable} example.py", tmp_path, environment)
-        assert sorted(shell(consume, tmp_path, environment).splitlines()) == sorted(shown.splitlines())
+        reader.run(example)
+        printed = reader.run(consume._replace(printed=None))  # groups come in any order
+        assert sorted(printed.splitlines()) == sorted(consume.printed.splitlines())
+
+
+@pytest.mark.timeout(400)
+def test_the_readme_shows_a_topic_in_spark(tmp_path: Path) -> None:
+    require("java")
+    *_, example = examples("README.md", "python")
+    with Reader(tmp_path) as reader:
+        reader.serve("korvet-fast serve")
+        reader.shell("printf 'one\\ntwo\\n' | korvet-fast produce orders")
+        rows = [line.split("|")[1:-1] for line in reader.run(example).splitlines() if line.startswith("|")]
+    assert [[cell.strip() for cell in row] for row in rows[1:]] == [["0", "one"], ["1", "two"]]
+
+
+@pytest.mark.timeout(400)
+def test_spark_reference(tmp_path: Path) -> None:
+    """docs/spark.md: its pieces as one program, after the lines that make a session and say where the broker is."""
+    require("java")
+    pieces = [block.text for block in examples("docs/spark.md", "python")]
+    before = (
+        "from pyspark.sql import SparkSession\n"
+        "spark = SparkSession.builder.master('local[1]').getOrCreate()\n"
+        "broker = {'kafka.bootstrap.servers': '127.0.0.1:9092'}\n"
+    )
+    (block,) = examples("docs/spark.md", "python")[:1]
+    with Reader(tmp_path) as reader:
+        reader.serve("korvet-fast serve")
+        reader.shell("printf 'one\\ntwo\\n' | korvet-fast produce flights")
+        reader.run(block._replace(text=before + "".join(pieces)))
+        assert reader.shell("korvet-fast consume copy --until-end") == "one\ntwo\n"

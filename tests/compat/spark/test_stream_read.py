@@ -15,6 +15,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from broker_process import BrokerProcess
 from compat.spark import topics
+from korvet_fast.spark import source_metrics
 
 Put = Callable[[Iterable[int], int], None]
 
@@ -65,6 +66,29 @@ def test_limited_and_continued(
     assert sum(each["numInputRows"] for each in run(load(spark, broker, **given), tmp_path)) == 20
     assert numbers(spark, tmp_path) == list(range(120))
     assert lag(broker, topic) == 0
+
+
+def test_progress_tells_offsets_lag_and_rates(
+    spark: SparkSession, broker: BrokerProcess, topic: str, put: Put, tmp_path: Path
+) -> None:
+    put(range(60), 0)
+    put(range(60, 100), 1)
+    progress = run(load(spark, broker, subscribe=topic, maxOffsetsPerTrigger="50"), tmp_path)[:2]
+    (first,), (last,) = map(source_metrics, progress)
+    row, end = (each["sources"][0] for each in progress)
+    ends = row["endOffset"][topic]
+    behind = [60 - ends["0"], 40 - ends["1"]]
+    assert sum(behind) == 50
+    assert first == {
+        "minOffsetsBehindLatest": str(min(behind)),
+        "maxOffsetsBehindLatest": str(max(behind)),
+        "avgOffsetsBehindLatest": "25.0",
+    }
+    assert last["maxOffsetsBehindLatest"] == "0"
+    assert end["startOffset"][topic] == ends
+    assert end["endOffset"][topic] == end["latestOffset"][topic] == {"0": 60, "1": 40}
+    assert row["processedRowsPerSecond"] > 0
+    assert row.get("metrics", {}) == {}, "Spark takes metrics of sources in Python now: give it ours"
 
 
 def lag(broker: BrokerProcess, topic: str) -> int:

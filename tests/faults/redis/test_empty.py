@@ -127,6 +127,33 @@ def test_a_server_that_somebody_empties(serve: Serve, start_redis: StartRedis) -
     assert run_and_return(records.broker.port, lambda client: read_errors(client, records.places)) == refused
 
 
+@pytest.mark.parametrize("layout", ["batches", "entries"])
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_stream_that_somebody_deletes(serve: Serve, start_redis: StartRedis, layout: str, killed: bool) -> None:
+    """DEL: told, and consumers below are told too. `killed`: the broker dies before it has noticed."""
+
+    async def write(client: RawClient) -> list[int]:
+        await client.create("t", storage_layout=layout)
+        rows = [await client.produce("t", make_batch(b"%d" % number)) for number in range(3)]
+        assert not any(row["error_code"] for row in rows)
+        return [row["base_offset"] for row in rows]
+
+    server = start_redis(appendonly="yes")
+    broker = serve(server.url, "log.retention.check.interval.ms=500")
+    offsets = run_and_return(broker.port, write)
+    assert server.call("DEL", "korvet:t:0") == 1
+    if killed:
+        broker.kill()
+        broker.start()
+    line = wait_for_line(broker, "records were lost")
+    first = 0 if killed else offsets[0]
+    assert f"t:0: records were lost: offsets {first} to {offsets[-1]}" in line
+    places = [(offset, b"") for offset in offsets]
+    assert run_and_return(broker.port, lambda client: read_errors(client, places)) == {CODES["OFFSET_OUT_OF_RANGE"]}
+    broker.stop()
+    assert "".join(broker.log).count("records were lost") == 1
+
+
 async def commit(client: RawClient, group: str, offset: int) -> None:
     """Commit as a client that is no member."""
     topics = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": offset}]}]

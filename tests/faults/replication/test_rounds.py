@@ -87,8 +87,8 @@ class Chaos:
         self.trio.away = self.trio.brokers[broker]
         others = [one for one in (1, 2, 3) if one != broker]
         if self.registry == broker:
-            self.registry = self.chance.choice(others)
-            self.trio.appoint("@registry", 0, self.registry)
+            first = self.chance.choice(others)
+            self.registry = self.trio.appoint_registry([first, *(one for one in others if one != first)])
         for index, found in self.trio.describe("load").items():
             if found.leader in (broker, -1):
                 self.trio.appoint("load", index, self.chance.choice(others))

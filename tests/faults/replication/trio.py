@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import cycle
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, PartitionMetadata
@@ -118,6 +119,17 @@ class Trio:
     def appoint(self, topic: str, partition: int, broker: int) -> None:
         """Have a broker lead a partition, or `@registry`."""
         self.run("partition", "lead", topic, str(partition), "--broker", str(broker))
+
+    def appoint_registry(self, brokers: Sequence[int]) -> int:
+        """Have one of these lead `@registry`, and tell which: who lacks what another has refuses, for ever."""
+        deadline = time.monotonic() + PATIENCE
+        for broker in cycle(brokers):
+            done = self.run_once("partition", "lead", "@registry", "0", "--broker", str(broker))
+            if done.returncode == 0:
+                return broker
+            assert time.monotonic() < deadline, done.stdout + done.stderr + self.tell()
+            time.sleep(0.1)
+        raise AssertionError("no broker was named")
 
     def describe(self, topic: str) -> dict[int, PartitionMetadata]:
         """The partitions of a topic as clients see them."""

@@ -176,6 +176,45 @@ async def test_deleted_batches(shared_redis: Callable[[str], RedisServer]) -> No
         assert (bounds.start, bounds.end, bounds.removed, bounds.lost) == (10, 12, 10, 10)
 
 
+@pytest.mark.parametrize("log_format", [LogFormat(), LogFormat(10, entries_layout=True)])
+@pytest.mark.parametrize("command", ["DEL", "XTRIM"])
+async def test_taken_away_before_anybody_has_looked(
+    shared_redis: Callable[[str], RedisServer], log_format: LogFormat, command: str
+) -> None:
+    """Whoever stands below learns that records were there."""
+    server = shared_redis(PROGRAMS[1])
+    place = RedisNamespace(server, RedisEngine(server.url, log_format))
+    async with place.scene() as scene:
+        await scene.acquire(LOG)
+        await scene.fill(LOG, 10)
+        place.call(command, place.key, *["MAXLEN", "0"] * (command == "XTRIM"))
+        bounds = await scene.bounds(LOG)
+        assert (bounds.start, bounds.end, bounds.removed) == (10, 10, 10)
+        assert bounds.lost == (10 if command == "DEL" else 0)
+
+
+@pytest.mark.parametrize("log_format", [LogFormat(), LogFormat(10, entries_layout=True)])
+async def test_deleted_while_nobody_led(shared_redis: Callable[[str], RedisServer], log_format: LogFormat) -> None:
+    """Whoever acquires the log next is told, and nobody after that."""
+    server = shared_redis(PROGRAMS[1])
+    place = RedisNamespace(server, RedisEngine(server.url, log_format))
+    for appended in (0, 2):  # after it was deleted, before it is acquired again
+        async with place.scene() as scene:
+            await scene.acquire(LOG)
+            lost = (await scene.fill(LOG, 10)).end
+            place.call("DEL", place.key)
+            for number in range(appended):
+                await scene.append(LOG, lost + number, 1).stored
+        async with place.scene() as scene:
+            bounds = (await scene.acquire(LOG)).bounds
+            assert (bounds.start, bounds.end, bounds.lost) == (lost, lost + appended, lost)
+            assert (await scene.acquire(LOG)).bounds.lost == 0
+            end = (await scene.fill(LOG, 3)).end
+        async with place.scene() as scene:
+            bounds = (await scene.acquire(LOG)).bounds
+            assert (bounds.start, bounds.end, bounds.removed, bounds.lost) == (lost, end, lost, 0)
+
+
 async def test_no_offset_of_their_own(entries: RedisNamespace) -> None:
     """A sequence that does not fit the bits: the entry is passed over, and nothing else is lost by it."""
     async with entries.scene() as scene:

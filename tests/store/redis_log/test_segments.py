@@ -1,12 +1,15 @@
 """The segments that a program remembers of a log, and the ids of offsets."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from korvet_fast.store.redis.stream import segments
 from korvet_fast.store.redis.stream.ids import LAST, find_end, find_offset, pack_id
-from korvet_fast.store.redis.stream.segments import Segment, Segments
+from korvet_fast.store.redis.stream.segment_table import Segment
+from korvet_fast.store.redis.stream.segments import Segments
 
 LIMIT = (100, 50)
 
@@ -99,3 +102,38 @@ def test_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (known.rows[0].first, known.rows[-1].end) == (0, 100)
     assert sum(each.size for each in known.rows) == 10_000
     assert known.find_unknown(0, 100) is None
+
+
+@given(st.lists(st.tuples(st.sampled_from(["grow", "note", "trust", "distrust", "trim", "pack"]), st.integers(0, 60))))
+def test_whatever_happens_the_segments_rise_and_cover_each_offset_once(steps: list[tuple[str, int]]) -> None:
+    """Packing changes nothing, and what was never appended or read is not known."""
+    known, start, end, covered = Segments(), 0, 0, set[int]()
+    for what, number in steps:
+        if what == "grow":
+            begin = end + number % 3
+            end = begin + 1 + number % 7
+            known.grow(row(begin, end, 10 + number, number), LIMIT)
+            covered |= {*range(begin, end)}
+        if what == "note" and (gap := known.find_unknown(start, end)) is not None:
+            known.note(row(gap[0], min(gap[0] + 1 + number, gap[1])))
+            covered |= {*range(gap[0], min(gap[0] + 1 + number, gap[1]))}
+        assert known.rows.measure(number) == sum(each.size for each in known.rows if each.end <= number)
+        assert known.rows.measure(LAST) == sum(each.size for each in known.rows)
+        assert known.rows.find_latest() == max((each.latest for each in known.rows), default=-1)
+        if what == "trust":
+            known.trust(end)
+        elif what == "distrust":
+            known.distrust()
+        elif what == "trim":
+            start = max(start, min(number, end))  # nobody reads what is below
+            known.trim(start)
+        elif what == "pack":
+            before, packed = spans(known), known.pack()
+            known.clear()
+            assert known.unpack(b"beside" + packed + b"more", 6) == 6 + len(packed)
+            assert (spans(known), known.pack()) == (before, packed)
+        found = spans(known)
+        assert all(one[1] <= other[0] for one, other in pairwise(found))
+        assert all({*range(first, until)} <= covered for first, until, _ in found)
+        for first, until, _ in found:
+            assert [known.find(offset) is not None for offset in (first, until - 1)] == [True, True]

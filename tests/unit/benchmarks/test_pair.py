@@ -2,14 +2,15 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
+from itertools import repeat
 from pathlib import Path
 
 import pytest
 
 from benchmarks.contestants import Observer
-from benchmarks.pair import STORES, Side, choose, compare
+from benchmarks.pair import STORES, Side, choose, compare, show
 from benchmarks.peers.process import Peer
 from benchmarks.rows import Figure, Figures, Load
 
@@ -29,14 +30,15 @@ def test_a_side_runs_the_package_it_is_given(tmp_path: Path) -> None:
 
 
 class Scripted:
-    """A contestant that gives one figure after the other."""
+    """A contestant that gives one figure after the other, each with the processor time it took."""
 
-    def __init__(self, *figures: float) -> None:
+    def __init__(self, *figures: float, cpu: Iterable[float] = repeat(1.0)) -> None:
         self.peer = Peer(Path(), 0)
-        self._figures: Iterator[float] = iter(figures)
+        self._figures: Iterator[tuple[float, float]] = zip(figures, cpu, strict=False)
 
     def measure(self, load: Load, seconds: float, observer: Observer = nullcontext) -> Figures:
-        return {"mb_per_s": next(self._figures)}
+        figure, cpu = next(self._figures)
+        return {"mb_per_s": figure, "broker_cpu_s_per_gb": cpu}
 
 
 def test_ratios_are_those_of_each_round() -> None:
@@ -46,6 +48,24 @@ def test_ratios_are_those_of_each_round() -> None:
     assert row["values"] == {"before": [10, 0, 40], "now": [20, 30, 20]}
     assert row["ratios"] == [2.0, 0.5]  # nothing to divide by in the second
     assert (row["load"], row["store"], row["unit"]) == ("some load", "embedded", "MB/s")
+
+
+def test_processor_time_is_compared_round_by_round(capsys: pytest.CaptureFixture[str]) -> None:
+    load = Load("some load", (), (Figure("mb_per_s", "MB/s"),))
+    sides = {"before": Scripted(10, 10, 10, cpu=(2, 0, 4)), "now": Scripted(10, 10, 10, cpu=(3, 1, 5))}
+    rows = list(compare(load, "embedded", dict(sides), 3, 0.1))
+    assert rows[0]["cpu_ratios"] == [1.5, 1.25]  # the second took too little to be seen
+    show(rows, "some commit")
+    assert "1.38" in capsys.readouterr().out  # the median
+
+
+def test_a_load_that_takes_no_time_is_shown_without_ratios(capsys: pytest.CaptureFixture[str]) -> None:
+    load = Load("some load", (), (Figure("mb_per_s", "MB/s"),))
+    sides = {"before": Scripted(0, cpu=(0,)), "now": Scripted(7, cpu=(0,))}
+    rows = list(compare(load, "embedded", dict(sides), 1, 0.1))
+    assert (rows[0]["ratios"], rows[0]["cpu_ratios"]) == ([], [])
+    show(rows, "some commit")
+    assert "some load" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("store", STORES)

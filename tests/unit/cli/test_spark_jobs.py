@@ -13,7 +13,9 @@ from click.testing import CliRunner
 from broker_process import BrokerProcess
 from korvet_fast.cli import ingest, root
 from korvet_fast.cli.export import read_bound, watch
-from korvet_fast.cli.spark_job import asked_to_end, explain, job_bar, summary
+from korvet_fast.cli.signals import asked_to_end
+from korvet_fast.cli.spark_bar import job_bar
+from korvet_fast.cli.spark_job import explain, summary
 from korvet_fast.spark import jobs
 
 NOBODY = ["--bootstrap", "127.0.0.1:1"]
@@ -138,25 +140,41 @@ def test_summary() -> None:
 
 
 class Stage:
-    numTasks, numCompletedTasks = 8, 3
+    def __init__(self, done: int) -> None:
+        self.done = done
+
+    def numTasks(self) -> int:
+        return 8
+
+    def numCompleteTasks(self) -> int:
+        return self.done
+
+    def inputRecords(self) -> int:
+        return 70_000
+
+    def shuffleReadRecords(self) -> int:
+        return 0
 
 
 class Spark:
     """Looks as if a job of one stage were under way."""
 
-    def __init__(self) -> None:
+    def __init__(self, done: int = 3) -> None:
         self.asked = threading.Event()
-        self.sparkContext = self
+        self.sparkContext = self._jsc = self
+        self.stages = [Stage(done)]
 
-    def statusTracker(self) -> "Spark":
+    def sc(self) -> "Spark":
         return self
 
-    def getActiveStageIds(self) -> list[int]:
-        return [4, 5]
+    statusStore = activeStages = sc
 
-    def getStageInfo(self, stage: int) -> Stage | None:
+    def length(self) -> int:
         self.asked.set()
-        return Stage() if stage == 4 else None  # the other one has just ended
+        return len(self.stages)
+
+    def apply(self, number: int) -> Stage:
+        return self.stages[number]
 
 
 def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,6 +183,20 @@ def test_a_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: p
     with job_bar(spark, "ingest"):  # type: ignore[arg-type]
         assert spark.asked.wait(120)
     assert "3/8" in capsys.readouterr().err
+
+
+def test_a_bar_moves_before_the_first_task_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    spark = Spark(0)
+    with job_bar(spark, "ingest"):  # type: ignore[arg-type]
+        assert spark.asked.wait(120)
+        spark.asked.clear()
+        assert spark.asked.wait(120)
+    told = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().err)
+    assert "0/8 tasks, 70,000 rows" in told
 
 
 def test_no_bar_is_drawn_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:

@@ -90,7 +90,7 @@ def test_no_version_in_common(lowest: int | None, highest: int | None, words: st
 
 
 def test_a_broker_that_will_not_introduce_itself() -> None:
-    with pytest.raises(ClientError, match=r"refused to say what it speaks \(error 42\)"):
+    with pytest.raises(ClientError, match=r"refused to tell its API versions \(error 42\)"):
         ask(lambda *asked: frame(*asked, {"error_code": 42, "api_keys": []}), connect)
 
 

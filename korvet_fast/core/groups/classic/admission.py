@@ -1,6 +1,6 @@
 """Admission of joins: a join is refused, or becomes an event of the group."""
 
-from korvet_fast.core.groups.classic.machine import TABLE, Event, State
+from korvet_fast.core.groups.classic.machine import TABLE, ClassicGroupState, Event
 from korvet_fast.core.groups.classic.members import ClassicMember, ClassicMembers
 from korvet_fast.core.groups.classic.requests import JoinRequest
 from korvet_fast.core.groups.classic.waiters import Waiters
@@ -25,15 +25,15 @@ class Admission:
         self._waiters = waiters
 
     def refuse_join(
-        self, state: State, protocol_type: str | None, request: JoinRequest, member: ClassicMember | None
+        self, state: ClassicGroupState, protocol_type: str | None, request: JoinRequest, member: ClassicMember | None
     ) -> Errors:
         """The error if a join is refused in a group of this state and protocol type; `NONE` if it is not.
 
         `member`: the member that joins; None: a newcomer.
         """
-        if state is State.DEAD:
-            return TABLE[State.DEAD, Event.JOIN_NEW].act.error
-        # An id is only given out to who names no instance: with one, it could come to two members of one instance.
+        if state is ClassicGroupState.DEAD:
+            return TABLE[ClassicGroupState.DEAD, Event.JOIN_NEW].act.error
+        # Only newcomers without an instance id are given a member id: with one, two members could have one instance.
         invited = not request.member_id or (request.member_id in self._pending and request.instance_id is None)
         error = NONE if invited else self._members.error_of(request.member_id, request.instance_id)
         # A static member that was replaced must learn so in a full group too: otherwise it would ask for ever.
@@ -46,8 +46,8 @@ class Admission:
             return Errors.INCONSISTENT_GROUP_PROTOCOL
         return self._config.budget.refuse(self._members.memory, self._members.growth(member, request))
 
-    def _has_room(self, state: State, request: JoinRequest, member: ClassicMember | None) -> bool:
-        if state is State.PREPARING:
+    def _has_room(self, state: ClassicGroupState, request: JoinRequest, member: ClassicMember | None) -> bool:
+        if state is ClassicGroupState.PREPARING:
             # Only members that have joined count: if a group has become too large, the last ones to join are refused.
             joined = self._waiters.joins
             known = member is not None and member.joining is not None

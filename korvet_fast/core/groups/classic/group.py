@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from korvet_fast.core.groups.classic.admission import Admission, classify_join
-from korvet_fast.core.groups.classic.machine import STORED, TABLE, Act, Event, State
+from korvet_fast.core.groups.classic.machine import STORED, TABLE, Act, ClassicGroupState, Event
 from korvet_fast.core.groups.classic.members import ClassicMember, ClassicMembers
 from korvet_fast.core.groups.classic.rebalance import Rebalance
 from korvet_fast.core.groups.classic.requests import JoinRequest, JoinResult, SyncRequest, SyncResult
@@ -29,7 +29,7 @@ class ClassicGroup:
     """
 
     def __init__(self, config: GroupConfig) -> None:
-        self.state = State.EMPTY
+        self.state = ClassicGroupState.EMPTY
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
@@ -53,12 +53,12 @@ class ClassicGroup:
     @property
     def is_empty(self) -> bool:
         """Whether the group has no members, and is not being deleted."""
-        return self.state is State.EMPTY
+        return self.state is ClassicGroupState.EMPTY
 
     @property
     def is_dead(self) -> bool:
         """Whether the group is being deleted."""
-        return self.state is State.DEAD
+        return self.state is ClassicGroupState.DEAD
 
     @property
     def in_use(self) -> bool:
@@ -69,8 +69,8 @@ class ClassicGroup:
         before = self.state
         act, self.state = TABLE[before, event]
         self.changed = self.changed or act in STORED
-        if self.state is State.PREPARING and before is not State.PREPARING:
-            self._prepare(now, self._initial_delay if before is State.EMPTY else 0.0)
+        if self.state is ClassicGroupState.PREPARING and before is not ClassicGroupState.PREPARING:
+            self._prepare(now, self._initial_delay if before is ClassicGroupState.EMPTY else 0.0)
         return act
 
     def join(self, request: JoinRequest, waiter: Waiter, now: float) -> None:
@@ -97,7 +97,7 @@ class ClassicGroup:
             self._enter(member, Event.JOIN_NEW, request, waiter, now)
 
     def _replace_static(self, member: ClassicMember, request: JoinRequest, waiter: Waiter, now: float) -> None:
-        """A static member joins without its id: it gets a new one, and whoever uses the old one is fenced (KIP-345)."""
+        """A static member joins without its id: it gets a new one, and users of the old one are fenced (KIP-345)."""
         self.waiters.refuse(member, Errors.FENCED_INSTANCE_ID)
         if led := member.id == self.leader:
             self.leader = request.new_member_id
@@ -118,7 +118,7 @@ class ClassicGroup:
         self.members.change(member, request.protocols)
         self.protocol_type = request.protocol_type
         act = self._step(event, now)
-        if act is Act.PARK_JOIN:
+        if act is Act.DELAY_JOIN:
             self.waiters.add_join(member, waiter)
             self._complete_join_if_all(now)
             return
@@ -137,7 +137,7 @@ class ClassicGroup:
     def _complete_join_if_all(self, now: float) -> None:
         """Form the group if all members that are waited for have joined."""
         expected = self._rebalance.is_delayed or self.pending or self.waiters.joins < len(self.members)
-        if self.state is State.PREPARING and not (self.members and expected):
+        if self.state is ClassicGroupState.PREPARING and not (self.members and expected):
             self._complete_join(now)
 
     def _complete_join(self, now: float) -> None:
@@ -170,7 +170,7 @@ class ClassicGroup:
         error = self._refuse(request.member_id, request.instance_id, request.generation)
         if not error and not request.agrees(self.protocol_type, self.protocol):
             error = Errors.INCONSISTENT_GROUP_PROTOCOL
-        if not error and self.state is State.COMPLETING and request.member_id == self.leader:
+        if not error and self.state is ClassicGroupState.COMPLETING and request.member_id == self.leader:
             error = self._budget.refuse(self.members.memory, self.members.growth_of_assignments(request.assignments))
         if error or member is None:
             self.waiters.answer(waiter, SyncResult(error))
@@ -184,7 +184,7 @@ class ClassicGroup:
         self.waiters.add_sync(member, waiter)
         if act is Act.ASSIGN:
             self.members.assign(request.assignments)
-        if act is not Act.PARK_SYNC:
+        if act is not Act.DELAY_SYNC:
             self._answer_syncs(self.members if act is Act.ASSIGN else (member,), now)
 
     def _answer_syncs(self, members: Iterable[ClassicMember], now: float) -> None:
@@ -196,8 +196,8 @@ class ClassicGroup:
             self._rebalance.deadline = None
 
     def _refuse(self, member_id: str, instance_id: str | None, generation: int) -> Errors:
-        if self.state is State.DEAD:
-            return TABLE[State.DEAD, Event.HEARTBEAT].act.error
+        if self.state is ClassicGroupState.DEAD:
+            return TABLE[ClassicGroupState.DEAD, Event.HEARTBEAT].act.error
         if error := self.members.error_of(member_id, instance_id):
             return error
         return NONE if generation == self.generation else Errors.ILLEGAL_GENERATION
@@ -209,8 +209,8 @@ class ClassicGroup:
 
     def commit(self, member_id: str, instance_id: str | None, generation: int, now: float) -> Errors:
         """The error if offsets of this member, or (generation -1) of a client that is no member, are not taken."""
-        outside = generation < 0 and (self.state is State.EMPTY or (not member_id and instance_id is None))
-        if outside or self.state is State.DEAD:
+        outside = generation < 0 and (self.state is ClassicGroupState.EMPTY or (not member_id and instance_id is None))
+        if outside or self.state is ClassicGroupState.DEAD:
             return self._step(Event.COMMIT_OUTSIDE, now).error
         error = self._refuse(member_id, instance_id, generation)
         return error or self._renew_session(member_id, Event.COMMIT, now)
@@ -223,8 +223,8 @@ class ClassicGroup:
 
     def leave(self, member_id: str, instance_id: str | None, now: float) -> Errors:
         """A member leaves, or (no member id) the member of this instance id is removed; the error."""
-        if self.state is State.DEAD:
-            return TABLE[State.DEAD, Event.LOST].act.error
+        if self.state is ClassicGroupState.DEAD:
+            return TABLE[ClassicGroupState.DEAD, Event.LOST].act.error
         if self.pending.pop(member_id, None) is not None:
             self._complete_join_if_all(now)
             return NONE
@@ -245,7 +245,7 @@ class ClassicGroup:
             self._remove(member, now)  # its client does not know the member's id: it will come as a newcomer
 
     def delete(self, now: float) -> Errors:
-        """Let nobody use the group any more; the error if it has members."""
+        """Mark the group as deleted; returns the error if it has members."""
         return self._step(Event.DELETED, now).error
 
     def _remove(self, member: ClassicMember, now: float) -> None:
@@ -263,7 +263,7 @@ class ClassicGroup:
             if not member.waits and member.expires <= now and member.id in self.members:
                 self._remove(member, now)
         self._complete_join_if_all(now)
-        if self._rebalance.is_over(now) and self.state is not State.PREPARING:
+        if self._rebalance.is_over(now) and self.state is not ClassicGroupState.PREPARING:
             self._rebalance.deadline = None
             for member_id in list(self._rebalance.unsynced):
                 if (unsynced := self.members.get(member_id)) is not None:
@@ -290,7 +290,7 @@ class ClassicGroup:
         for member in self.members:
             member.known = True
             member.renew_session(now, self.deadline)
-        if self.state is State.COMPLETING:
+        if self.state is ClassicGroupState.COMPLETING:
             self.deadline.bring_forward(self._rebalance.begin_syncing(now, self.members, self.members))
 
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from korvet_fast.errors import NONE, Errors
 
 
-class State(Enum):
+class ClassicGroupState(Enum):
     """The states of a group, by Kafka's names."""
 
     EMPTY = "Empty"
@@ -42,13 +42,13 @@ class Event(Enum):
 class Act(Enum):
     """The coordinator's actions on an event, and its answers."""
 
-    PARK_JOIN = "answered when the group has formed"
+    DELAY_JOIN = "answered when the group has formed"
     REPEAT = "answered with the present generation"
     REPLACE = "takes the old one's place and assignment"
     FORM = "new generation, joins answered"
     CLEAR = "new generation, without anybody"
     ASSIGN = "assignment kept, syncs answered"
-    PARK_SYNC = "answered when the leader has synced"
+    DELAY_SYNC = "answered when the leader has synced"
     GIVE = "answered with the assignment"
     GO_ON = "no error"
     WAIT = "the others are waited for"
@@ -74,34 +74,43 @@ class Step(NamedTuple):
     """The act, and the state after it. All members have to join again once the group enters `PREPARING`."""
 
     act: Act
-    then: State
+    then: ClassicGroupState
 
 
-_E, _P, _C, _S = State.EMPTY, State.PREPARING, State.COMPLETING, State.STABLE
+_E, _P, _C, _S = (
+    ClassicGroupState.EMPTY,
+    ClassicGroupState.PREPARING,
+    ClassicGroupState.COMPLETING,
+    ClassicGroupState.STABLE,
+)
 _A = Act
-_Row = tuple["tuple[Act, State] | None", ...]
+_Row = tuple["tuple[Act, ClassicGroupState] | None", ...]
 
 # For each event: the step in Empty, PreparingRebalance, CompletingRebalance and Stable; None where it cannot happen.
 _ROWS: Final[dict[Event, _Row]] = {
-    Event.JOIN_NEW: ((_A.PARK_JOIN, _P), (_A.PARK_JOIN, _P), (_A.PARK_JOIN, _P), (_A.PARK_JOIN, _P)),
-    Event.JOIN_CHANGED: (None, (_A.PARK_JOIN, _P), (_A.PARK_JOIN, _P), (_A.PARK_JOIN, _P)),
-    Event.JOIN_LEADER: (None, (_A.PARK_JOIN, _P), (_A.REPEAT, _C), (_A.PARK_JOIN, _P)),
-    Event.JOIN_FOLLOWER: (None, (_A.PARK_JOIN, _P), (_A.REPEAT, _C), (_A.REPEAT, _S)),
-    Event.JOIN_RETURNED: (None, (_A.PARK_JOIN, _P), (_A.PARK_JOIN, _P), (_A.REPLACE, _S)),
+    Event.JOIN_NEW: ((_A.DELAY_JOIN, _P), (_A.DELAY_JOIN, _P), (_A.DELAY_JOIN, _P), (_A.DELAY_JOIN, _P)),
+    Event.JOIN_CHANGED: (None, (_A.DELAY_JOIN, _P), (_A.DELAY_JOIN, _P), (_A.DELAY_JOIN, _P)),
+    Event.JOIN_LEADER: (None, (_A.DELAY_JOIN, _P), (_A.REPEAT, _C), (_A.DELAY_JOIN, _P)),
+    Event.JOIN_FOLLOWER: (None, (_A.DELAY_JOIN, _P), (_A.REPEAT, _C), (_A.REPEAT, _S)),
+    Event.JOIN_RETURNED: (None, (_A.DELAY_JOIN, _P), (_A.DELAY_JOIN, _P), (_A.REPLACE, _S)),
     Event.SYNC_LEADER: (None, (_A.REJOIN, _P), (_A.ASSIGN, _S), (_A.GIVE, _S)),
-    Event.SYNC_FOLLOWER: (None, (_A.REJOIN, _P), (_A.PARK_SYNC, _C), (_A.GIVE, _S)),
+    Event.SYNC_FOLLOWER: (None, (_A.REJOIN, _P), (_A.DELAY_SYNC, _C), (_A.GIVE, _S)),
     Event.HEARTBEAT: (None, (_A.REJOIN, _P), (_A.GO_ON, _C), (_A.GO_ON, _S)),
     Event.COMMIT: (None, (_A.GO_ON, _P), (_A.REJOIN, _C), (_A.GO_ON, _S)),
     Event.COMMIT_OUTSIDE: ((_A.GO_ON, _E), (_A.STRANGER, _P), (_A.STRANGER, _C), (_A.STRANGER, _S)),
     Event.LOST: (None, (_A.WAIT, _P), (_A.REGROUP, _P), (_A.REGROUP, _P)),
     Event.FORMED: (None, (_A.FORM, _C), None, None),
     Event.EMPTIED: (None, (_A.CLEAR, _E), None, None),
-    Event.DELETED: ((_A.REMOVE, State.DEAD), (_A.OCCUPIED, _P), (_A.OCCUPIED, _C), (_A.OCCUPIED, _S)),
+    Event.DELETED: ((_A.REMOVE, ClassicGroupState.DEAD), (_A.OCCUPIED, _P), (_A.OCCUPIED, _C), (_A.OCCUPIED, _S)),
 }
 
-TABLE: Final[dict[tuple[State, Event], Step]] = {
+TABLE: Final[dict[tuple[ClassicGroupState, Event], Step]] = {
     (state, event): Step(*step)
     for event, row in _ROWS.items()
     for state, step in zip((_E, _P, _C, _S), row, strict=True)
     if step is not None
-} | {(State.DEAD, event): Step(Act.GONE, State.DEAD) for event in Event if event not in (Event.FORMED, Event.EMPTIED)}
+} | {
+    (ClassicGroupState.DEAD, event): Step(Act.GONE, ClassicGroupState.DEAD)
+    for event in Event
+    if event not in (Event.FORMED, Event.EMPTIED)
+}

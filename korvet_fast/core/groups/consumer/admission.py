@@ -64,7 +64,7 @@ def may_grow(member: ConsumerMember, request: HeartbeatRequest) -> bool:
 
 
 def refuse_growth(budget: GroupBudget, memory: int, member: ConsumerMember | None, request: HeartbeatRequest) -> Errors:
-    """The error if a group of `memory` bytes has no room for what this heartbeat adds. `member` None: a newcomer."""
+    """The error if a group of `memory` bytes has no room for the request's additions. `member` None: a newcomer."""
     identity = request.member_id or request.new_member_id
     if member is None:
         ids = identity, request.instance_id, request.rack_id, request.client_id, request.client_host

@@ -150,7 +150,7 @@ def _level(members: Members, counts: Counts) -> Target:
 
 
 def _order_by_load(readers: list[str], load: dict[str, int]) -> list[tuple[int, int, str]]:
-    """A heap of these members: who has least comes first, and of those the one that stands first."""
+    """A heap of these members: fewest partitions first, and of several the one that stands first."""
     heap = [(load[name], turn, name) for turn, name in enumerate(readers)]
     heapify(heap)
     return heap
@@ -180,7 +180,7 @@ def _even_out(
         elif load[rich] - least < 2:
             break
         else:
-            # The last is the best: what the member did not have before comes behind what it had.
+            # The last is the best: partitions that the member did not have before come behind those that it had.
             found[poor].setdefault(topic, []).append(own.pop())
             load[rich] -= 1
             load[poor] += 1

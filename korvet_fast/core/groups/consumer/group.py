@@ -15,7 +15,7 @@ from korvet_fast.core.groups.config import ConsumerConfig
 from korvet_fast.core.groups.consumer.admission import identify, may_grow, refuse_growth
 from korvet_fast.core.groups.consumer.assignments import CurrentAssignments
 from korvet_fast.core.groups.consumer.assignors import ASSIGNORS, Subscriber
-from korvet_fast.core.groups.consumer.machine import GroupState, MemberState
+from korvet_fast.core.groups.consumer.machine import ConsumerGroupState, MemberState
 from korvet_fast.core.groups.consumer.members import (
     LEAVES,
     PAUSES,
@@ -60,18 +60,18 @@ class ConsumerGroup:
         self._assignments = CurrentAssignments()
 
     @property
-    def state(self) -> GroupState:
+    def state(self) -> ConsumerGroupState:
         """The state that DescribeGroups and ListGroups name."""
         if self.is_dead:
-            return GroupState.DEAD
+            return ConsumerGroupState.DEAD
         if not self.members:
-            return GroupState.EMPTY
+            return ConsumerGroupState.EMPTY
         if self.epoch > self.target_epoch:
-            return GroupState.ASSIGNING
+            return ConsumerGroupState.ASSIGNING
         settled = all(
             one.state is MemberState.STABLE and one.epoch == self.target_epoch and not one.away for one in self.members
         )
-        return GroupState.STABLE if settled else GroupState.RECONCILING
+        return ConsumerGroupState.STABLE if settled else ConsumerGroupState.RECONCILING
 
     @property
     def is_empty(self) -> bool:
@@ -105,9 +105,9 @@ class ConsumerGroup:
             self._leave(member, request.epoch, now)
             self.answers.append((waiter, HeartbeatResult(NONE, request.member_id, request.epoch)))
         else:
-            self.answers.append((waiter, self._hear(self._admit(member, request), request, topics, now)))
+            self.answers.append((waiter, self._update(self._find_or_add(member, request), request, topics, now)))
 
-    def _hear(
+    def _update(
         self, member: ConsumerMember, request: HeartbeatRequest, topics: Catalogue, now: float
     ) -> HeartbeatResult:
         profile, subscription, told = member.profile, member.subscription, member.assigned
@@ -134,7 +134,7 @@ class ConsumerGroup:
             for member in self.members
         )
 
-    def _admit(self, member: ConsumerMember | None, request: HeartbeatRequest) -> ConsumerMember:
+    def _find_or_add(self, member: ConsumerMember | None, request: HeartbeatRequest) -> ConsumerMember:
         """The member that sent this: a newcomer is added, a static member that comes back gets its former place."""
         identity = request.member_id or request.new_member_id
         if member is None:
@@ -224,7 +224,7 @@ class ConsumerGroup:
         return NONE
 
     def delete(self, now: float) -> Errors:
-        """Let nobody use the group any more; the error if it has members."""
+        """Mark the group as deleted; returns the error if it has members."""
         if self.is_dead:
             return Errors.COORDINATOR_NOT_AVAILABLE
         self.is_dead = not self.members

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 
-class GroupState(Enum):
+class ConsumerGroupState(Enum):
     """The states of a group, by Kafka's names."""
 
     EMPTY = "Empty"
@@ -41,7 +41,7 @@ class Act(Enum):
 
     REPEAT = "told to go on"
     REVOKE = "keeps its epoch, told to give them up"
-    ADVANCE = "new epoch, told what is free of its target"
+    ADVANCE = "new epoch, given the free partitions of its target"
     COMPLETE = "new epoch, told its whole target"
 
 

@@ -37,7 +37,7 @@ class HeartbeatRequest(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether the request has all values: then its client does not know what the broker knows."""
+        """Whether the request has all values: then its client does not know the broker's state."""
         wants = self.names is not None or self.regex is not None
         return self.epoch == 0 or (self.rebalance_timeout is not None and wants and self.owned is not None)
 

@@ -96,7 +96,7 @@ class Partitions(Set[TopicIdPartition]):
             return Partitions(each for each in self if each not in other)
         return self.without(other.masks)
 
-    # What is on the left of these is no `Partitions`, and stays what it is.
+    # The left operand of these is no `Partitions`, and stays as it is.
 
     def __rand__(self, other: Set[Any]) -> set[Any]:
         return {each for each in other if each in self}

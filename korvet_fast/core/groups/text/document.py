@@ -10,7 +10,7 @@ _BEGIN: Final = b'{"type": "text"'
 
 
 def pack_text(group: TextGroup) -> dict[str, Any]:
-    """The group as values of JSON. Who has which partition follows from the rest, and is there for people to read."""
+    """The group as values of JSON. The assignment follows from the rest, and is there for people to read."""
     return {
         "type": TYPE,  # first: `is_text` looks for it there
         "generation": group.generation,

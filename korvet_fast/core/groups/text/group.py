@@ -1,6 +1,6 @@
 """One group of the text protocol: members, the generation that they belong to, and the partitions of each.
 
-Pure, like `classic.group`: whoever calls a method takes the `answers`, and if the group has `changed`, stores it before
+Pure, like `classic.group`: the caller of a method takes the `answers`, and if the group has `changed`, stores it before
 the answers go out. The group reads one topic. Whenever members or partitions change, a new generation begins, and the
 partitions are dealt out anew; a member learns of it as its next request is refused, and joins again.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from korvet_fast.core.groups.budget import MEMBER, memory_of_ids
-from korvet_fast.core.groups.classic.machine import State
+from korvet_fast.core.groups.classic.machine import ClassicGroupState
 from korvet_fast.core.groups.config import TextConfig
 from korvet_fast.core.groups.deadline import Deadline
 from korvet_fast.core.groups.text.assignors import ASSIGNORS, DEFAULT
@@ -77,11 +77,11 @@ class TextGroup:
         self._config = config
 
     @property
-    def state(self) -> State:
+    def state(self) -> ClassicGroupState:
         """The state that DescribeGroups and ListGroups name."""
         if self.is_dead:
-            return State.DEAD
-        return State.STABLE if self.members else State.EMPTY
+            return ClassicGroupState.DEAD
+        return ClassicGroupState.STABLE if self.members else ClassicGroupState.EMPTY
 
     @property
     def is_empty(self) -> bool:
@@ -96,8 +96,8 @@ class TextGroup:
     # -- members -----------------------------------------------------------------------------------------------------
 
     def join(self, request: TextJoin, waiter: Waiter, now: float) -> None:
-        """A member joins, or asks again for what it has: that changes nothing."""
-        self.answers.append((waiter, self._refuse(request) or self._admit(request, now)))
+        """A member joins, or asks again for its assignment, which changes nothing."""
+        self.answers.append((waiter, self._refuse(request) or self._add(request, now)))
 
     def _refuse(self, request: TextJoin) -> TextResult | None:
         if self.is_dead:
@@ -115,7 +115,7 @@ class TextGroup:
                 return TextResult(error)
         return None
 
-    def _admit(self, request: TextJoin, now: float) -> TextResult:
+    def _add(self, request: TextJoin, now: float) -> TextResult:
         member = self.members.get(request.member_id)
         assignor = request.assignor or (self.assignor if self.members else DEFAULT)
         before = (self.topic, self.partitions, self.assignor)
@@ -194,7 +194,7 @@ class TextGroup:
         self.memory = sum(_memory_of(member.id, member.client_host) for member in ordered)
 
     def delete(self, now: float) -> Errors:
-        """Nobody may use the group from now on; the error if it has members."""
+        """Mark the group as deleted; returns the error if it has members."""
         if self.is_dead:
             return Errors.COORDINATOR_NOT_AVAILABLE
         self.is_dead = not self.members

@@ -9,7 +9,7 @@ from korvet_fast.store.redis.log.bounds import update_bounds
 from korvet_fast.store.redis.log.log import HEAD, FencingTokens, Log
 from korvet_fast.store.redis.stream.ids import LAST
 from korvet_fast.store.redis.stream.scripts import ACQUIRE, KEEP_AWAY, SET
-from korvet_fast.store.redis.stream.state import State, is_former_layout, name_layout, read_state, write_epochs
+from korvet_fast.store.redis.stream.state import StreamState, is_former_layout, name_layout, read_state, write_epochs
 from korvet_fast.store.types import LeadershipGrant
 
 _REMEMBERED = 1000  # epochs
@@ -54,9 +54,11 @@ async def acquire(
     log.heads = heads
     log.segments.clear()
     log.first = None
-    log.foreign = state.foreign
+    log.foreign = min(state.known_foreign, 0)  # the stream may have been deleted while nobody looked
     log.lost_below = 0
     bounds = await update_bounds(calls, log, state._replace(end=end))
+    if bounds.lost:
+        bounds = bounds._replace(removed=state.removed)  # what was there is told with the loss
     return LeadershipGrant(bounds, state.epoch, state.last_record_end, tuple(epochs))
 
 
@@ -74,7 +76,7 @@ def _taken(log: Log) -> StoreError:
     return StoreError(f"{log.name}: another program took it over at the same time")
 
 
-def _continue(state: State, end: int) -> list[tuple[int, int]]:
+def _continue(state: StreamState, end: int) -> list[tuple[int, int]]:
     """The epochs, with the present one from `end` on; without those that have nothing in the log, or wrote nothing."""
     epochs = [each for each in state.epochs if each[1] < end]
     gone = sum(first <= state.start for _, first in epochs[1:])

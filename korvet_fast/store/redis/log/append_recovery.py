@@ -1,4 +1,4 @@
-"""Finds out what became of appends that were not plainly carried out: by reading the log, never by guessing.
+"""Finds the outcome of appends whose answer is missing or unexpected: it reads the log, and never guesses.
 
 First the log gets another fencing token, so that Redis refuses whatever was sent earlier, however late it arrives. Then
 appends that are in the log are settled, and the others are sent again in order, unless the server gave a reason not to.
@@ -41,15 +41,15 @@ class AppendRecovery:
         self._send = send
         self._loop = asyncio.get_running_loop()
 
-    def take(self, log: Log, failure: AppendFailure) -> None:
-        """Take the failure of an append under way; only the first failure counts."""
+    def note_failure(self, log: Log, failure: AppendFailure) -> None:
+        """An append under way failed; of several failures the first one counts."""
         if log.failure is None:
             log.failure = failure
             log.deadline = log.deadline or self._loop.time() + BUDGET
-        self.go_on(log)
+        self.recover_soon(log)
 
-    def go_on(self, log: Log) -> None:
-        """Begin the recovery once every answer under way has come."""
+    def recover_soon(self, log: Log) -> None:
+        """Begin the recovery once all answers under way have come."""
         if log.failure is not None and not log.in_flight and (log.recovering is None or log.recovering.done()):
             log.recovering = begin(self._recover(log, log.failure))
 
@@ -80,9 +80,9 @@ class AppendRecovery:
             log.transactions.pop(0)
             self._settle(log, transaction)
         log.end_field = end_field or b""
-        self._carry_on(log, failure, find_end(last_id_end, log.log_format.bits), deadline)
+        self._resume(log, failure, find_end(last_id_end, log.log_format.bits), deadline)
 
-    def _carry_on(self, log: Log, failure: AppendFailure, last_id_end: int, deadline: float) -> None:
+    def _resume(self, log: Log, failure: AppendFailure, last_id_end: int, deadline: float) -> None:
         """Send again what is not in the log, or fail it. `last_id_end`: the offset after the stream's last id."""
         remaining = next((transaction for transaction in log.transactions if transaction.batches), None)
         if is_denial(failure.why):  # whoever takes the log over again is refused until we may do all that it needs
@@ -117,13 +117,13 @@ class AppendRecovery:
                 _end(transaction, OutcomeUnknown(why))
             else:
                 _end(transaction, OffsetConflict(end, fenced=True))
-        self._detach(log)
+        self._give_up(log)
 
     def fail(self, log: Log, error: StoreError) -> None:
         """End everything under way with an error; the log is not acquired any more."""
         for transaction in log.transactions:
             _end(transaction, error)
-        self._detach(log)
+        self._give_up(log)
 
     def _lose(self, log: Log, why: str) -> None:
         """As `fail`, where nobody knows what became of what was sent."""
@@ -133,7 +133,7 @@ class AppendRecovery:
                 fields = [f"p{producer}" for producer in transaction.heads]
                 log.lost.append(Lost(log.layout.list_ids(transaction, log.log_format), fields))
             _end(transaction, OutcomeUnknown(why) if unknown else StoreError(why))
-        self._detach(log)
+        self._give_up(log)
 
     def break_off(self, log: Log, why: str) -> None:
         """End everything under way; what is stored will not become durable either. The log is not acquired any more."""
@@ -151,7 +151,7 @@ class AppendRecovery:
         for transaction in transactions:
             _end(transaction, error)
 
-    def _detach(self, log: Log) -> None:
+    def _give_up(self, log: Log) -> None:
         recovering, log.recovering = log.recovering, None
         if recovering is not None and recovering is not asyncio.current_task():
             recovering.cancel()

@@ -7,6 +7,7 @@ from itertools import islice
 
 from korvet_fast.store.redis.connection.calls import IdempotentCalls
 from korvet_fast.store.redis.log.log import HEAD, Log
+from korvet_fast.store.redis.log.packed_log import unpack_log
 from korvet_fast.store.redis.stream.scripts import FORGET
 
 _AT_ONCE = 1000  # fields that one command removes: others wait for Redis meanwhile
@@ -23,16 +24,24 @@ class ProducerHeads:
     def recent_headers(self, log: str) -> bytes:
         """See `ProducerHeaders.recent_headers`."""
         state = self._logs.get(log)
-        return b"" if state is None else _join(state.heads)
+        if state is None:
+            return b""
+        unpack_log(state)
+        return _join(state.heads)
 
     def forget_producer(self, log: str, producer: int) -> None:
         """See `ProducerHeaders.forget_producer`: with the next append, or when nobody uses the log."""
         state = self._logs.get(log)
-        if state is None or state.heads.pop(producer, None) is None:
+        if state is None:
+            return
+        unpack_log(state)
+        if state.heads.pop(producer, None) is None:
             return
         state.forgotten[producer] = None
         if sys.getsizeof(state.heads) > _SMALL + _ROOM * len(state.heads):  # a table does not shrink by itself
-            state.heads = OrderedDict(state.heads)
+            left = list(state.heads.items())
+            state.heads.clear()
+            state.heads.update(left)
 
 
 def _join(heads: "OrderedDict[int, bytes]") -> bytes:
@@ -45,7 +54,7 @@ def take_forgotten(log: Log) -> list[str]:
     """Fields of the state that are to be removed, some at a time: the log does not know them any more."""
     some = list(islice(log.forgotten, _AT_ONCE))
     if len(some) == len(log.forgotten):
-        log.forgotten = {}
+        log.forgotten.clear()
     else:
         for producer in some:
             del log.forgotten[producer]

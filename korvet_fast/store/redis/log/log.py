@@ -13,7 +13,7 @@ from korvet_fast.store.redis.stream.entries import Entries
 from korvet_fast.store.redis.stream.ids import LAST
 from korvet_fast.store.redis.stream.layout import Layout
 from korvet_fast.store.redis.stream.segments import Segments
-from korvet_fast.store.redis.stream.state import Totals
+from korvet_fast.store.redis.stream.state import NOTHING_YET, Totals
 from korvet_fast.store.redis.stream.transaction import AppendTransaction
 from korvet_fast.store.types import LogFormat
 
@@ -48,7 +48,7 @@ class FencingTokens:
 
 
 class Log:
-    """A log. `fencing_token` is "" while it is not acquired."""
+    """A log. `fencing_token` is "" while it is not acquired, and while it is packed (`packed_log.py`)."""
 
     __slots__ = (
         "average",
@@ -75,13 +75,16 @@ class Log:
         "lost_below",
         "name",
         "open",
+        "packed",
         "reach",
         "recovering",
         "retention_lock",
+        "seen_idle_at",
         "segments",
         "state_key",
         "totals",
         "transactions",
+        "users",
         "warned",
     )
 
@@ -97,7 +100,7 @@ class Log:
         self.end_field = b""  # the field `end` of the state
         self.reach = 0  # where all that was sent ended when a history broke: it may come back, with all of that
         self.durable = 0  # known to be, below here
-        self.totals = Totals()
+        self.totals = NOTHING_YET
         self.heads: OrderedDict[int, bytes] = OrderedDict()  # heads of idempotent producers; the last writer comes last
         self.forgotten: dict[int, None] = {}  # producers whose heads are to be removed from the state
         # Lists of a few: an empty deque takes 760 bytes, and there are two for each partition.
@@ -118,11 +121,21 @@ class Log:
         self.density = 0.0  # in what was read last; 0 before the first time
         self.densest = 0.0  # where it was most
         self.warned = False  # whether a warning was logged that the log holds entries that are no records
+        self.packed = b""  # all of the above that is in small objects, while nobody uses the log
+        self.seen_idle_at: tuple[int, float] | None = (
+            None  # where it stood when somebody last looked whether it is idle
+        )
+        self.users = 0  # calls under way for which it must not be packed
 
     def lay_out(self, log_format: LogFormat) -> None:
         """How it is laid out, from now on. Whether its ids have bits, the log's state says where it has been read."""
         self.log_format = log_format if log_format.entries_layout else log_format._replace(bits=0)
         self.layout: Layout = Entries() if log_format.entries_layout else Batches()
+
+    @property
+    def is_led(self) -> bool:
+        """Whether it is acquired, packed or not."""
+        return bool(self.fencing_token or self.packed)
 
     def find_epoch(self, offset: int) -> tuple[int, int]:
         """Under which epoch an offset was written (-1: that is not known), and below which offset that holds."""

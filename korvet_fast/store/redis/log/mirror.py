@@ -63,7 +63,7 @@ class Mirror:
             self._working = begin(self._work())
 
     async def close(self) -> None:
-        """Show what there is to show, if that is quickly done."""
+        """Write the offsets that are not written yet, if that is quickly done."""
         if self._working is not None:
             self._working.cancel()
             await asyncio.wait([self._working])
@@ -83,13 +83,13 @@ class Mirror:
                 if offset is None:
                     await self._calls.run(REMOVE_GROUP, (key,), group, within=_WITHIN)
                 else:
-                    await self._show(log, group, offset)
+                    await self._write_offset(log, group, offset)
             except StoreError as error:
                 _logger.debug("XINFO GROUPS %s does not show where %s is: %s", key, group, error.detail)
                 self._latest.setdefault((key, group), (log, offset))
 
-    async def _show(self, log: Log, group: str, offset: int) -> None:
-        if not log.log_format.entries_layout and not log.fencing_token:
+    async def _write_offset(self, log: Log, group: str, offset: int) -> None:
+        if not log.log_format.entries_layout and not log.is_led:
             await read_bounds(self._calls, log)  # who leads it knows whether its ids have bits
         position = at = pack_id(offset - 1, log.log_format.bits) if offset else "0-0"
         counted, most = 0, _COUNTED[log.log_format.entries_layout]

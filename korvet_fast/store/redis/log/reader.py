@@ -7,9 +7,10 @@ from korvet_fast._native import batch_headers, encode_commands, to_columns
 from korvet_fast.store.redis.connection.calls import IdempotentCalls
 from korvet_fast.store.redis.log.bounds import measure, read_bounds
 from korvet_fast.store.redis.log.log import Log
+from korvet_fast.store.redis.log.packed_log import unpack_log
 from korvet_fast.store.redis.stream.ids import LAST, pack_id
-from korvet_fast.store.redis.stream.layout import EXPANDED, Found
-from korvet_fast.store.redis.stream.segments import Segment
+from korvet_fast.store.redis.stream.layout import EXPANDED, DecodedReply
+from korvet_fast.store.redis.stream.segment_table import Segment
 from korvet_fast.store.types import LogFormat, ReadResult
 from korvet_fast.types import Buffer
 
@@ -30,7 +31,7 @@ class _Answer(NamedTuple):
     there: int  # entries
     ended: bool  # there are no more
     size: int  # bytes that they take at rest
-    found: Found
+    found: DecodedReply
 
 
 class Reader:
@@ -41,7 +42,7 @@ class Reader:
 
     async def read(self, log: Log, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
         """See `store.interface.Read`. Always a copy."""
-        if not (log.density or log.average):
+        if not (log.density or log.average) and not (unpack_log(log) and (log.density or log.average)):
             await measure(self._calls, log)
         data: list[Buffer] = []
         offset, room = start, min(max(max_bytes, 1), MOST_BYTES)
@@ -152,7 +153,7 @@ class Reader:
             there, there < count, len(raw) if log_format.entries_layout else sum(map(len, found.data)), found
         )
 
-    async def _fetch_containing(self, log: Log, offset: int) -> Found | None:
+    async def _fetch_containing(self, log: Log, offset: int) -> DecodedReply | None:
         """The batch that begins below `offset` and ends above it."""
         packed = encode_commands([["XREVRANGE", log.key, pack_id(offset, log.log_format.bits), "-", "COUNT", 1]])
         (raw,) = await self._calls.ask(log.key, packed)
@@ -179,7 +180,7 @@ def _latest_id(batch: Buffer) -> int:
     return max((offsets[row] for row, time in times if time < 0), default=-1)
 
 
-def _begins_above(found: Found, offset: int) -> bool:
+def _begins_above(found: DecodedReply, offset: int) -> bool:
     return not found.data or int.from_bytes(found.data[0][:8], "big") > offset
 
 

@@ -71,7 +71,7 @@ class Retention:
         """Take away the entries below `lowest`; nothing below `start` is given out any more."""
         first = find_offset(log.first, log.log_format.bits) if log.first else lowest
         known = log.segments.find_unknown(first, lowest) is None
-        size = sum(row.size for row in log.segments.rows if row.end <= lowest) if known else 0
+        size = log.segments.rows.measure(lowest) if known else 0
         words: list[str | int] = ["start", start, "removed", start]
         keys = (log.key, log.state_key)
         answer = await self._calls.run(

@@ -164,7 +164,7 @@ class _MasterListener:
                 return
             self._armed = {key: min(map(_begin, subscriptions)) for key, subscriptions in self._subscriptions.items()}
             try:
-                news = await self._listen(self._armed)
+                news = await self._wait_for_entries(self._armed)
             except StoreError as error:
                 _logger.debug("waiting for other programs' records: %s", error.detail)
                 await asyncio.sleep(_AGAIN)
@@ -189,7 +189,7 @@ class _MasterListener:
         bits = {key: self._subscriptions[key][0].log.log_format.bits for key in keys}
         return [pack_id(armed[key] - 1, bits[key]) if armed[key] else "0-0" for key in keys]
 
-    async def _listen(self, armed: dict[str, int]) -> Any:
+    async def _wait_for_entries(self, armed: dict[str, int]) -> Any:
         """The answer to an XREAD of these streams: None if there was nothing. Raises `StoreError`."""
         key = next(iter(armed))
         # Before anything is waited for: meanwhile those who watch may lose interest.
@@ -236,8 +236,8 @@ class _ClusterListener(_MasterListener):
     def _interrupt_soon(self, key: str, end: int) -> None:
         """No interruption is needed: the stream is asked for soon."""
 
-    async def _listen(self, armed: dict[str, int]) -> Any:
-        """As `_MasterListener._listen`, of some of these."""
+    async def _wait_for_entries(self, armed: dict[str, int]) -> Any:
+        """As `_MasterListener._wait_for_entries`, of some of these."""
         if self._failure is not None:
             await self._repair(*self._failure)
             armed = {key: end for key, end in armed.items() if key in self._subscriptions}  # others moved

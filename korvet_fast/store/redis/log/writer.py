@@ -1,12 +1,12 @@
-"""Appending: what is appended to a log at a time is one transaction of Redis, and some are under way.
+"""Appending: the batches that come for a log within a moment are one transaction of Redis; several are under way.
 
-Usually that is what one turn of the loop brings. But producers send again when they are answered, so all would come at
-once, and Redis and we would wait for each other in turn: when half of what was awaited has come (all of it, if that is
-little), it is sent.
+Usually a transaction holds what one turn of the loop brings. But producers send again as soon as they are answered: all
+would come in one turn, and Redis and this broker would wait for each other. So a transaction is sent when half of the
+appends that are awaited have come; all of them, where they are small.
 
-A transaction is MULTI, a guard, XADDs, CLOSE, EXEC (scripts.py): all of it or nothing, and nothing unless the log is
-ours and ends where we think. Outcomes are told in the order of the log. Whatever is not a plain success is looked into
-by `AppendRecovery` (append_recovery.py).
+A transaction is MULTI, a guard, XADDs, CLOSE, EXEC (scripts.py): all of it or nothing, and nothing unless this broker
+has the log, and the log ends where this broker takes it to end. Appends end in the order of the log. `AppendRecovery`
+(append_recovery.py) finds the outcome of all that is not a plain success.
 """
 
 import asyncio
@@ -24,6 +24,7 @@ from korvet_fast.store.redis.durability.sync import Durability
 from korvet_fast.store.redis.log.append_recovery import AppendRecovery
 from korvet_fast.store.redis.log.heads import take_forgotten
 from korvet_fast.store.redis.log.log import HEAD, HEADS, AppendFailure, FencingTokens, Log
+from korvet_fast.store.redis.log.packed_log import unpack_log
 from korvet_fast.store.redis.stream.scripts import CLOSE
 from korvet_fast.store.redis.stream.transaction import AppendTransaction
 from korvet_fast.store.types import LARGE, Appending, NotLeader, OffsetConflict, RecordBatch, SegmentLimits
@@ -64,7 +65,7 @@ class Writer:
         segment_limits: SegmentLimits = LARGE,
     ) -> Appending:
         """See `store.interface.Append`. Raises `KorvetError` INVALID_RECORD too, for what a stream cannot hold."""
-        if not log.fencing_token:
+        if not log.fencing_token and not unpack_log(log):
             raise NotLeader(f"{log.name} is not acquired")
         if self._durability.unfit and (why := self._durability.durability_error(log.key, sync=False, copies=1)):
             raise StoreError(f"{log.name}: {why}")
@@ -143,7 +144,7 @@ class Writer:
                 parts, commands = log.layout.pack(transaction, _close(log, transaction))
                 self._topology.pipeline(log.key).post(parts, commands, partial(self._arrive, log, transaction))
             except StoreError as error:
-                self.recovery.take(log, AppendFailure(error.detail, lost=True))
+                self.recovery.note_failure(log, AppendFailure(error.detail, lost=True))
                 return
             transaction.sent, transaction.refused = True, False
             log.in_flight += 1
@@ -161,13 +162,13 @@ class Writer:
         log.in_flight -= 1
         if error is not None:
             transaction.refused = isinstance(error, PipelineDown)
-            self.recovery.take(log, AppendFailure(str(error), lost=True))
+            self.recovery.note_failure(log, AppendFailure(str(error), lost=True))
             return
         raw = cast(bytearray, answer[0])
         if raw.endswith(_DONE) and b"\r\n-" not in raw:
             if log.failure is None:
-                if log.transactions[0] is not transaction:  # nobody may be told of another's outcome
-                    self.recovery.take(log, AppendFailure(""))
+                if log.transactions[0] is not transaction:  # no append may end with the outcome of another
+                    self.recovery.note_failure(log, AppendFailure(""))
                     return
                 log.transactions.pop(0)
                 self._settle(log, transaction)
@@ -178,9 +179,9 @@ class Writer:
             if is_denial(why):
                 self._durability.recheck(log.key)
             if log.failure is None:
-                self.recovery.take(log, AppendFailure(why))
+                self.recovery.note_failure(log, AppendFailure(why))
                 return
-        self.recovery.go_on(log)
+        self.recovery.recover_soon(log)
 
     # -- settling ------------------------------------------------------------------------------------------------
 

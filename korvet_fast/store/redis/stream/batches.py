@@ -9,7 +9,7 @@ from korvet_fast import _native
 from korvet_fast._native import encode_command_parts
 from korvet_fast.store.redis.connection.pipeline import Word
 from korvet_fast.store.redis.stream.ids import pack_id
-from korvet_fast.store.redis.stream.layout import Found
+from korvet_fast.store.redis.stream.layout import DecodedReply
 from korvet_fast.store.redis.stream.scripts import GUARD
 from korvet_fast.store.redis.stream.transaction import AppendTransaction
 from korvet_fast.store.types import LogFormat, RecordBatch
@@ -42,7 +42,7 @@ class Batches:
         """See `Layout.list_ids`."""
         return [pack_id(batch.first, log_format.bits) for batch in transaction.batches]
 
-    def unpack(self, reply: Buffer, log_format: LogFormat, start: int, max_bytes: int, epoch: int) -> Found:
+    def unpack(self, reply: Buffer, log_format: LogFormat, start: int, max_bytes: int, epoch: int) -> DecodedReply:
         """See `Layout.unpack`; the batches are views of the reply."""
         data, end, seen, skipped = _native.decode_batches(reply, log_format.bits, start, max_bytes)
-        return Found([*data], end, seen, skipped)
+        return DecodedReply([*data], end, seen, skipped)

@@ -7,7 +7,7 @@ from korvet_fast._native import encode_append, encode_commands
 from korvet_fast.errors import CodecError, Errors, KorvetError
 from korvet_fast.store.redis.connection.pipeline import Word
 from korvet_fast.store.redis.stream.ids import pack_id
-from korvet_fast.store.redis.stream.layout import EXPANDED, Found
+from korvet_fast.store.redis.stream.layout import EXPANDED, DecodedReply
 from korvet_fast.store.redis.stream.scripts import GUARD_AND_ADD
 from korvet_fast.store.redis.stream.transaction import AppendTransaction
 from korvet_fast.store.types import LogFormat, RecordBatch
@@ -58,12 +58,12 @@ class Entries:
         offsets = (range(batch.first, batch.last + 1) for batch in transaction.batches)
         return [pack_id(offset, log_format.bits) for each in offsets for offset in each]
 
-    def unpack(self, reply: Buffer, log_format: LogFormat, start: int, max_bytes: int, epoch: int) -> Found:
+    def unpack(self, reply: Buffer, log_format: LogFormat, start: int, max_bytes: int, epoch: int) -> DecodedReply:
         """See `Layout.unpack`."""
         data, end, seen, skipped = _native.decode_records(
             reply, log_format.bits, start, max_bytes, log_format.compression, epoch
         )
-        return Found([data] if data else [], end, seen, skipped)
+        return DecodedReply([data] if data else [], end, seen, skipped)
 
 
 def _pack(key: str, log_format: LogFormat, batch: RecordBatch, first: list[Word] | None) -> bytes:

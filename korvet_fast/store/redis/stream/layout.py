@@ -12,7 +12,7 @@ from korvet_fast.types import Buffer
 EXPANDED = 1 << 30
 
 
-class Found(NamedTuple):
+class DecodedReply(NamedTuple):
     """The records of a reply to XRANGE."""
 
     data: list[Buffer]  # record batches
@@ -38,5 +38,5 @@ class Layout(Protocol):
     def list_ids(self, transaction: AppendTransaction, log_format: LogFormat) -> list[str]:
         """The ids of the transaction's entries of the stream."""
 
-    def unpack(self, reply: Buffer, log_format: LogFormat, start: int, max_bytes: int, epoch: int) -> Found:
+    def unpack(self, reply: Buffer, log_format: LogFormat, start: int, max_bytes: int, epoch: int) -> DecodedReply:
         """An XRANGE reply as batches, `max_bytes` at most but one record at least, none below `start`."""

@@ -12,6 +12,7 @@ The state is a hash:
   gone     how many entries have been taken out of the stream, as far as that is known
   size count time    bytes and entries ever appended, and the largest record time, in ms
   cut      bytes ever taken away
+  foreign  entries in the stream without those of `count`, when somebody was last found to have deleted the stream
   p<id>    heads of the last five batches of an idempotent producer (layout `entries`)
   epochs   who wrote what (layout `entries`): `epoch:offset` of all who took the log over, and where they began
   held     inside of a transaction only: its appends are refused
@@ -96,7 +97,7 @@ return 0
 
 _FIELDS = (
     "'form', 'epoch', 'fence', 'end', 'jump', 'top', 'start', 'removed', 'gone', 'size', 'count', 'time', 'cut', "
-    "'epochs'"
+    "'epochs', 'foreign'"
 )
 
 # The state read: the fields above, then those of XINFO STREAM. No payload, but the heads of the first and last batch.

@@ -6,7 +6,7 @@ from korvet_fast._native import batch_headers
 from korvet_fast.store.redis.stream.ids import LAST, find_end, find_offset
 from korvet_fast.store.types import BATCHES, ENTRIES, LogFormat
 
-_FIELDS = 14  # fields of the state; the stream's follow
+_FIELDS = 15  # fields of the state; the stream's follow
 _NOTHING = (b"0-0", 0, 0, b"", b"", 0)
 
 
@@ -18,7 +18,10 @@ class Totals(NamedTuple):
     time: int = -1  # the largest record time, in ms
 
 
-class State(NamedTuple):
+NOTHING_YET = Totals()
+
+
+class StreamState(NamedTuple):
     """A log as it is at rest. Offsets, but for `bits`, `epoch` and numbers of bytes and entries."""
 
     bits: int  # bits of the sequence in its ids; 0 where there are none (ids.py)
@@ -35,20 +38,21 @@ class State(NamedTuple):
     known_gone: int  # as far as the state says
     totals: Totals
     removed_bytes: int
-    foreign: int  # entries that others have put in
+    foreign: int  # entries that others have put in; below 0: the stream is gone, or another one
+    known_foreign: int  # when that was last told
     used: int  # bytes that the stream takes in Redis
     epochs: list[tuple[int, int]]  # see `LeadershipGrant.epochs`
 
     @property
     def average(self) -> float:
         """Bytes that an entry takes in Redis."""
-        return self.used / max(self.length, 1)
+        return self.used / max(self.length, 1) if self.used else 0.0  # a division would make another zero for each log
 
 
-def read_state(reply: list[Any], log_format: LogFormat) -> State:
+def read_state(reply: list[Any], log_format: LogFormat) -> StreamState:
     """From the reply of a script that looks."""
     name, epoch, fencing_token, end_field, jump, claimed, start, removed, known_gone, *more = reply[:_FIELDS]
-    size, count, time, removed_bytes, epochs = more
+    size, count, time, removed_bytes, epochs, known_foreign = more
     last, added, length, first, last_head, used = reply[_FIELDS:] or _NOTHING
     bits = log_format.bits if log_format.entries_layout else _read_bits(name)
     # Dense offsets with bits begin with 1: Redis has no id 0-0.
@@ -63,7 +67,7 @@ def read_state(reply: list[Any], log_format: LogFormat) -> State:
     end = min(max(end, last_record_end), LAST)
     begin = max(int(start or 0), find_offset(first, bits) if first else end)
     totals = Totals(int(size or 0), int(count or 0), int(time if time is not None else -1))
-    return State(
+    return StreamState(
         bits,
         int(epoch if epoch is not None else -1),
         fencing_token or b"",
@@ -79,6 +83,7 @@ def read_state(reply: list[Any], log_format: LogFormat) -> State:
         totals,
         int(removed_bytes or 0),
         added - totals.number,
+        int(known_foreign or 0),
         used,
         read_epochs(epochs or b""),
     )

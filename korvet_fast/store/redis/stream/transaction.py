@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.connection.pipeline import Word
-from korvet_fast.store.redis.stream.segments import SEGMENT_LIMITS, Segment
+from korvet_fast.store.redis.stream.segment_table import Segment
+from korvet_fast.store.redis.stream.segments import SEGMENT_LIMITS
 from korvet_fast.store.redis.stream.state import Totals
 from korvet_fast.store.shared_future import SharedFuture
 from korvet_fast.store.types import Appending, RecordBatch, SegmentLimits

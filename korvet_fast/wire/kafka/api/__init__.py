@@ -1,1 +1,1 @@
-"""One file per Kafka API; each opens with its key, its versions and what it leaves out."""
+"""One file per Kafka API; each opens with its key, its versions and the parts left out."""

@@ -1,6 +1,6 @@
 """Authorised operations as Metadata and DescribeCluster tell them: bits by AclOperation's number (KIP-430).
 
-Nothing is restricted here, so whoever asks may do everything that exists for the resource.
+Nothing is restricted here, so every client may do every operation of the resource.
 """
 
 from typing import Final

@@ -2,7 +2,8 @@
 
 33: the settings given replace all the topic had of its own. 0; 1 nothing new; 2 flexible.
 44: each is set, deleted, or (lists) appended to or subtracted from (KIP-339). 0; 1 flexible.
-Missing on purpose: the broker's own settings. They are read at the start, so altering them is refused.
+Missing on purpose: the broker's own settings. They are read at the start, so altering them is refused; to delete one
+succeeds, as none was set while the broker ran (Kafka's tools delete throttles whether they are set or not).
 A resource named more than once is refused with INVALID_REQUEST, as Kafka does.
 """
 
@@ -58,6 +59,9 @@ async def _alter(
             check_broker(session, name)
             alter_loggers(configs, validate_only=validate_only)
             return row
+        if kind == BROKER and merge is _change and _only_deletes(configs):
+            check_broker(session, name)
+            return row
         topic = _find(session, kind, name)
         changed = partial(merge, topic, configs)
         await session.broker.topics.alter(topic, changed, session.changer, validate_only=validate_only)
@@ -73,11 +77,15 @@ def _find(session: Session, kind: int, name: str) -> Topic:
             Errors.INVALID_REQUEST, "the broker reads its settings at the start: give them there and restart"
         )
     if kind != TOPIC:
-        raise KorvetError(Errors.INVALID_REQUEST, f"resources of type {kind} have no settings here")
+        raise KorvetError(Errors.INVALID_REQUEST, f"resources of type {kind} have no settings that can be altered")
     topic = session.broker.topics.get(name)
     if topic is None:
         raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
     return topic
+
+
+def _only_deletes(configs: list[Values]) -> bool:
+    return all(config["config_operation"] == _DELETE for config in configs)
 
 
 def _replace(topic: Topic, configs: list[Values]) -> dict[str, str | None]:

@@ -1,7 +1,8 @@
 """AlterPartitionReassignments (key 45), version 0 (KIP-455): which replica of a partition comes first.
 
-The first one is whom ElectLeaders makes the leader. Copies do not move to other brokers, so that the brokers stay those
-that have copies; nothing is under way afterwards, and there is nothing to cancel.
+ElectLeaders makes the first one the leader. Copies do not move to other brokers, so that the brokers stay those
+that have copies; where nobody copies anything, the one replica is the leader, and stays it. Nothing is under way
+afterwards, and there is nothing to cancel.
 """
 
 from korvet_fast.errors import Errors, KorvetError
@@ -30,4 +31,11 @@ async def _arrange(session: Session, name: str, index: int, replicas: list[int] 
         raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {index} of topic {name!r}")
     if replicas is None:
         raise KorvetError(Errors.NO_REASSIGNMENT_IN_PROGRESS)
+    if not topic.replicas:
+        if replicas != [session.broker.find_leader(topic, index)[0]]:
+            raise KorvetError(
+                Errors.INVALID_REPLICA_ASSIGNMENT,
+                f"the store keeps {name}:{index}, and brokers find its leader themselves: no replicas can be chosen",
+            )
+        return
     await topics.arrange(topic, index, replicas, session.changer)

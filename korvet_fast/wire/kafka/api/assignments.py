@@ -1,6 +1,6 @@
-"""Where partitions are to live, as CreateTopics and CreatePartitions let a client say it.
+"""The assignments of new partitions in CreateTopics and CreatePartitions.
 
-Several brokers spread them by a rule of their own, so nothing can be wished for; one broker has them all.
+Several brokers spread partitions by a rule of their own, so a client cannot choose; one broker has them all.
 """
 
 from collections.abc import Sequence

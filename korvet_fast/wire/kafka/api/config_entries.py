@@ -12,6 +12,8 @@ from korvet_fast.wire.kafka.session import Session, Values
 
 TOPIC: Final = 2
 BROKER: Final = 4
+CLIENT_METRICS: Final = 16
+GROUP: Final = 32
 
 KINDS: Final = {Kind.BOOLEAN: 1, Kind.STRING: 2, Kind.INT: 3, Kind.LONG: 5, Kind.DOUBLE: 6, Kind.LIST: 7}
 # Flags, environment and file are all Kafka's "static broker config": read once at the start.
@@ -19,7 +21,7 @@ SOURCES: Final = {Source.TOPIC: 1, Source.FLAG: 4, Source.ENVIRONMENT: 4, Source
 
 
 def config_entry(described: Described) -> Values:
-    """One setting in force, with what CreateTopics and DescribeConfigs both tell of it."""
+    """One setting in force: the fields that CreateTopics and DescribeConfigs have in common."""
     return {
         "name": described.name,
         "value": described.value,

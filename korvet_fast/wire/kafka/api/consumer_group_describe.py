@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe (key 69), versions 0-1: groups of the consumer protocol, their members and what each has.
+"""ConsumerGroupDescribe (key 69), versions 0-1: groups of the consumer protocol, their members and assignments.
 
 1 tells which protocol a member uses (KIP-1099): here all of them use this one.
 A group named more than once is answered once: Kafka repeats the same answer, clients keep one.

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (key 68), versions 0-1: everything a member of the consumer protocol says (KIP-848).
+"""ConsumerGroupHeartbeat (key 68), versions 0-1: the one request of a member of the consumer protocol (KIP-848).
 
 Epoch 0 joins, -1 leaves, -2 leaves for a while (static members). 1 a regular expression, and ids made by clients.
 """

@@ -29,7 +29,7 @@ async def delete_topics(session: Session, request: Values, version: int) -> Valu
 
 
 def _find_key(session: Session, asked: Values) -> object:
-    """A key that is equal for two rows that mean the same topic."""
+    """A key that two rows have in common if they mean the same topic."""
     if asked["name"] is not None:
         return asked["name"]
     topic = session.broker.topics.by_id(asked["topic_id"])

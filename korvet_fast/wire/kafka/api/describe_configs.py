@@ -1,7 +1,7 @@
-"""DescribeConfigs (key 32), versions 1-4: the settings of topics and of the broker.
+"""DescribeConfigs (key 32), versions 1-4: the settings of topics, of groups, and of the broker.
 
 1 sources and synonyms; 2 nothing new; 3 kinds and documentation; 4 flexible.
-Missing on purpose: settings of other resources than topics, brokers and their loggers (refused with INVALID_REQUEST).
+Missing on purpose: settings of other resources than topics, groups, brokers and loggers (refused: INVALID_REQUEST).
 A resource named more than once is answered once, by its first row: Kafka repeats the same answer, clients keep one.
 """
 
@@ -13,12 +13,14 @@ from korvet_fast.core.topics.topic import check_name
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api.broker_loggers import BROKER_LOGGER, describe_loggers
-from korvet_fast.wire.kafka.api.config_entries import BROKER, KINDS, SOURCES, TOPIC, check_broker, config_entry
+from korvet_fast.wire.kafka.api.config_entries import BROKER, GROUP, KINDS, SOURCES, TOPIC, check_broker, config_entry
+from korvet_fast.wire.kafka.api.features import INTER_BROKER_PROTOCOL_VERSION
 from korvet_fast.wire.kafka.array_encoder import ArrayEncoder
 from korvet_fast.wire.kafka.errors import translate
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.configs import DESCRIBE_CONFIGS
 
+_OF_GROUPS: Final = ("group.consumer.heartbeat.interval.ms", "group.consumer.session.timeout.ms")
 _RESULTS: Final = ArrayEncoder(DESCRIBE_CONFIGS.response_shape, "results")
 
 
@@ -51,7 +53,9 @@ def _find(session: Session, resource: Values) -> Iterable[Described]:
     kind, name = resource["resource_type"], resource["resource_name"]
     if kind == BROKER:
         check_broker(session, name)
-        return session.broker.settings.describe()
+        return [*session.broker.settings.describe(), INTER_BROKER_PROTOCOL_VERSION]
+    if kind == GROUP:
+        return _describe_group(session)
     if kind != TOPIC:
         raise KorvetError(Errors.INVALID_REQUEST, f"resources of type {kind} have no settings here")
     topic = session.broker.topics.get(name)
@@ -61,9 +65,16 @@ def _find(session: Session, resource: Values) -> Iterable[Described]:
     return topic.config.describe()
 
 
+def _describe_group(session: Session) -> Iterable[Described]:
+    """The settings that a group has (GroupConfig.java): the broker's, which hold for every group."""
+    for one in session.broker.settings.describe():
+        if one.name in _OF_GROUPS:
+            yield one._replace(name=one.name.removeprefix("group."))
+
+
 def _show(described: Described, resource: Values, request: Values) -> Values:
     shown = config_entry(described)
-    shown["read_only"] = described.setting.fixed or resource["resource_type"] == BROKER
+    shown["read_only"] = described.setting.fixed or resource["resource_type"] in (BROKER, GROUP)
     shown["config_type"] = KINDS[described.setting.kind]
     if request["include_synonyms"]:
         shown["synonyms"] = [

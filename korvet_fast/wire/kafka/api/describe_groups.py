@@ -1,7 +1,7 @@
-"""DescribeGroups (key 15), versions 0-6: the state of groups, their members and what each was given.
+"""DescribeGroups (key 15), versions 0-6: the state of groups, their members and each member's assignment.
 
 1 and 2 nothing new; 3 authorised operations; 4 static members; 5 flexible; 6 an error where there is no such group
-(before, it is called Dead). What members said, and were given, is told of groups that are stable. Groups of the
+(before, it is called Dead). Subscriptions and assignments of members are told of stable groups only. Groups of the
 consumer protocol are not described here (see ConsumerGroupDescribe).
 A group named more than once is answered once: Kafka repeats the same answer, clients keep one.
 """
@@ -9,7 +9,7 @@ A group named more than once is answered once: Kafka repeats the same answer, cl
 from typing import Final
 
 from korvet_fast.core.groups.classic.group import ClassicGroup
-from korvet_fast.core.groups.classic.machine import State
+from korvet_fast.core.groups.classic.machine import ClassicGroupState
 from korvet_fast.core.groups.classic.members import ClassicMember
 from korvet_fast.core.groups.text.group import TextGroup
 from korvet_fast.errors import Errors
@@ -42,7 +42,7 @@ def _describe(session: Session, group_id: str, version: int, with_operations: bo
         return row | _tell_text(group)
     if group is not None or error == Errors.GROUP_ID_NOT_FOUND:
         error = Errors.GROUP_ID_NOT_FOUND
-        row["group_state"] = State.DEAD.value
+        row["group_state"] = ClassicGroupState.DEAD.value
         if version < 6:
             return row
         row["error_message"] = shorten(f"there is no group {group_id!r} of the classic protocol")
@@ -51,7 +51,7 @@ def _describe(session: Session, group_id: str, version: int, with_operations: bo
 
 
 def _tell(group: ClassicGroup) -> Values:
-    stable = group.state is State.STABLE
+    stable = group.state is ClassicGroupState.STABLE
     return {
         "group_state": group.state.value,
         "protocol_type": group.protocol_type or "",
@@ -61,7 +61,7 @@ def _tell(group: ClassicGroup) -> Values:
 
 
 def _tell_text(group: TextGroup) -> Values:
-    """Members of the text protocol said nothing that a client of Kafka's could read."""
+    """The members of a text group, without a subscription: they send none that a client of Kafka's could read."""
     nothing = {"client_id": "", "member_metadata": b"", "member_assignment": b""}
     return {
         "group_state": group.state.value,

@@ -1,6 +1,6 @@
 """DescribeLogDirs (key 35), versions 1-4: how many bytes each partition has in this broker's store, and a copy's lag.
 
-Over a shared store, only the partitions that are led here are told.
+Over a shared store, only the partitions that this broker leads are told.
 
 1 sizes; 2 flexible; 3 an error for all; 4 the volume's size and free space, unknown here (-1): a store need be no disk.
 There is one "directory", the store, so its name says no more than that. Null asks for all partitions.

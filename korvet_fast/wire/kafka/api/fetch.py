@@ -23,6 +23,7 @@ from korvet_fast.wire.kafka.errors import FETCH_SESSION_ID_NOT_FOUND, translate
 from korvet_fast.wire.kafka.session import Session, Values
 
 _CLOSE_SESSION: Final = -1  # session epoch: the last fetch of a session
+_LIMITS: Final = itemgetter("max_bytes", "min_bytes", "max_wait_ms")
 _POSITION: Final = itemgetter("partition", "fetch_offset", "partition_max_bytes", "current_leader_epoch")
 
 
@@ -31,17 +32,17 @@ async def fetch(session: Session, request: Values, version: int) -> Values:
         return {"error_code": FETCH_SESSION_ID_NOT_FOUND}
     topics = request["topics"]
     aborted: list[Values] | None = [] if request["isolation_level"] else None
-    limits = request["max_bytes"], request["min_bytes"], request["max_wait_ms"]
-    replica = request["replica_id"] >= 0
+    max_bytes, min_bytes, max_wait_ms = _LIMITS(request)
     rack = request["rack_id"] if version > 10 else None
-    if len(topics) == 1 and len(topics[0]["partitions"]) == 1 and not replica:
-        name, (row,) = topics[0]["topic"], topics[0]["partitions"]
-        part = await service.fetch_one(session, name, _POSITION(row), *limits, rack)
+    if len(topics) == 1 and len(rows := topics[0]["partitions"]) == 1 and request["replica_id"] < 0:
+        name = topics[0]["topic"]
+        part = await service.fetch_one(session, name, _POSITION(rows[0]), max_bytes, min_bytes, max_wait_ms, rack)
         return {"responses": [{"topic": name, "partitions": [_translate(aborted, part)]}]}
+    replica = request["replica_id"] >= 0
     refuse = _refuse_replica if replica else find_refusal(topics, "topic", "partitions", "partition")
     pace = session.pace()
     positions = await pace.map(_positions, topics)
-    results = await service.fetch(session, positions, *limits, refuse, rack)
+    results = await service.fetch(session, positions, max_bytes, min_bytes, max_wait_ms, refuse, rack)
     responses = [
         {"topic": topic["topic"], "partitions": await pace.map(partial(_translate, aborted), parts)}
         for topic, parts in zip(topics, results, strict=True)

@@ -1,13 +1,12 @@
 """ListOffsets (key 2), versions 1-9: the offset that belongs to a time, exactly, or to one of the special times.
 
 1 one offset for each partition; 2 isolation level (makes no difference without transactions); 3 nothing new; 4 leader
-epochs; 5 OFFSET_NOT_AVAILABLE; 6 flexible; 7 the record with the largest time (-3); 8 the earliest local record (-4:
-the earliest, nothing is tiered here); 9 the last tiered record (-5: none).
+epochs (-1: not known); 5 OFFSET_NOT_AVAILABLE; 6 flexible; 7 the record with the largest time (-3); 8 the earliest
+local record (-4: the earliest, nothing is tiered here); 9 the last tiered record (-5: none).
 
 A partition named more than once is refused with INVALID_REQUEST, as Kafka does. Batches are searched for a time beside
 the loop, a few at a time for each connection.
 Replica -2, Kafka's debugging consumer, is told where this broker's own copy begins and ends, whoever leads.
-Missing on purpose: the leader epochs of earliest offsets and of those found by time (-1: not known).
 """
 
 from collections.abc import Collection
@@ -25,6 +24,7 @@ from korvet_fast.wire.kafka.session import Session, Values
 _EARLIEST_LOCAL: Final = -4
 _LATEST_TIERED: Final = -5
 _DEBUGGING: Final = -2  # a replica_id
+_FRESH: Final = 0.1  # seconds: who asks right behind another program's XADD shall find its record
 _SINCE: Final = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9}  # version
 
 
@@ -67,7 +67,7 @@ async def _list(
             raise refuse_repeated("partition")
         partition = session.broker.partition(topic, asked["partition_index"])
         partition.check_epoch(asked["current_leader_epoch"])
-        await partition.log.refresh_bounds()
+        await partition.log.refresh_bounds(_FRESH)
         row |= await _find(session, partition, asked["timestamp"], version)
     except KorvetError as error:
         row["error_code"], _ = translate(error)
@@ -83,7 +83,8 @@ async def _find(session: Session, partition: Partition, timestamp: int, version:
     if timestamp == LATEST:
         return {"offset": partition.high_watermark.offset, "leader_epoch": partition.leadership.epoch}
     if timestamp in (EARLIEST, _EARLIEST_LOCAL):
-        return {"offset": partition.log.start}
+        start = partition.log.start
+        return {"offset": start, "leader_epoch": partition.find_epoch(start)}
     if timestamp == _LATEST_TIERED:
         return {}
     async with session.searches:
@@ -93,11 +94,13 @@ async def _find(session: Session, partition: Partition, timestamp: int, version:
             found = await partition.log.find_time(timestamp, session.offload)
     if found is None:
         _check_caught_up(partition, version)
-    return {} if found is None else {"offset": found.offset, "timestamp": found.timestamp}
+        return {}
+    epoch = partition.find_epoch(found.offset)
+    return {"offset": found.offset, "timestamp": found.timestamp, "leader_epoch": epoch}
 
 
 def _check_caught_up(partition: Partition, version: int) -> None:
-    """KIP-207: an end that may lie below one told before is not told. Raises `KorvetError`."""
+    """Refuse while the end may lie below one that clients were told before (KIP-207). Raises `KorvetError`."""
     if partition.is_catching_up:
         error = Errors.OFFSET_NOT_AVAILABLE if version >= 5 else Errors.LEADER_NOT_AVAILABLE
         raise KorvetError(error, f"it is not known yet how far {partition.name} is durable")

@@ -13,16 +13,21 @@ import asyncio
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from korvet_fast.core.topics.topic import Topic, check_name
-from korvet_fast.errors import Errors, KorvetError, StoreError, forget_frames
+from korvet_fast.core.topics.topic import Topic, check_name, may_auto_create
+from korvet_fast.errors import Errors, KorvetError, forget_frames
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api import acl_operations
+from korvet_fast.wire.kafka.api.topic_description import (
+    describe_partition,
+    describe_topic,
+    find_brokers,
+    refresh_topics,
+)
 from korvet_fast.wire.kafka.array_encoder import ArrayEncoder, LongReply
-from korvet_fast.wire.kafka.errors import CODES, translate
+from korvet_fast.wire.kafka.errors import translate
 from korvet_fast.wire.kafka.session import Answer, Session, Values
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 
-_NO_LEADER: Final = CODES[Errors.LEADER_NOT_AVAILABLE]
 _NO_ID: Final = bytes(16)
 _BY_ID: Final = 12  # the first version in which a topic may be asked for by its id alone
 _CORRELATION: Final = slice(4, 8)  # where the correlation id is in a response, its length prefix included
@@ -44,17 +49,17 @@ async def metadata(session: Session, request: Values, version: int) -> Answer:
         name, by_name = asked[0]["name"], version < _BY_ID or asked[0]["topic_id"] == _NO_ID
         one: Topic | Values | None = session.broker.topics.get(name) if by_name else None
         if one is None:
-            unseen = await _refresh(session) if name else None
+            unseen = await refresh_topics(session) if name else None
             one = await _find(session, asked[0], request, version, unseen)
         if isinstance(one, Topic) and len(one.partitions) <= _SHORT:
             answer = _around(session, request)
-            answer["topics"] = [_describe(session, one, request, _find_brokers(session))]
+            answer["topics"] = [_describe(session, one, request, find_brokers(session))]
             return answer
         return await _encode(session, request, version, [one])
     found = await _find_all(session, request, version)
     if len(found) + sum(len(one.partitions) for one in found if isinstance(one, Topic)) > _SHORT:
         return await _encode(session, request, version, found)
-    known = _find_brokers(session)
+    known = find_brokers(session)
     answer = _around(session, request)
     answer["topics"] = [_describe(session, one, request, known) if isinstance(one, Topic) else one for one in found]
     return answer
@@ -67,8 +72,8 @@ async def _find_all(session: Session, request: Values, version: int) -> list[Top
     wanted = {(topic["topic_id"], topic["name"]): topic for topic in request["topics"]}
     unseen: KorvetError | None = None
     if not all(known.get(name) for _, name in wanted if name):
-        # Another broker may have just made one. Once for all: each look asks Redis, and 20,000 took half a minute.
-        unseen = await _refresh(session)
+        # Another broker may have just made one. One look for all topics: 20,000 looks at Redis took half a minute.
+        unseen = await refresh_topics(session)
     for asked in wanted.values():
         found.append(await _find(session, asked, request, version, unseen))
         if len(found) % _OFTEN == 0 and pace.due():
@@ -77,13 +82,13 @@ async def _find_all(session: Session, request: Values, version: int) -> list[Top
 
 
 def _recall(session: Session, flags: int, version: int) -> "asyncio.Future[bytes] | None":
-    """The answer for all topics, if it is kept, or being made, and still holds."""
+    """The answer for all topics, if one is kept or being made, and still true."""
     made_at, reply = session.service.metadata.get((version, flags), (-1, None))
     return reply if made_at == session.broker.topics.version else None
 
 
 async def _describe_all(session: Session, request: Values, version: int, flags: int) -> "asyncio.Future[bytes]":
-    """The answer for all topics, made now and kept; who asks for it meanwhile waits for the same."""
+    """The answer for all topics, made now and kept; requests that come meanwhile wait for the same one."""
     kept, topics = session.service.metadata, session.broker.topics
     making: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
     kept[version, flags] = topics.version, making
@@ -99,9 +104,9 @@ async def _describe_all(session: Session, request: Values, version: int, flags: 
 
 
 async def _encode(session: Session, request: Values, version: int, rows: Sequence[Topic | Values]) -> Reply:
-    """The answer that tells of these topics, made a slice at a time. A row that is no topic is an error."""
+    """The answer with these topics, encoded a slice at a time. A row that is no topic is an error."""
     around = _around(session, request) | {"correlation_id": request["correlation_id"]}
-    known = _find_brokers(session)
+    known = find_brokers(session)
     out = LongReply(session.pace())
     await out.add(_TOPICS.head(around, len(rows), version))
     for one in rows:
@@ -110,22 +115,16 @@ async def _encode(session: Session, request: Values, version: int, rows: Sequenc
         elif len(one.partitions) <= _SHORT:
             await out.add(_TOPICS.row(_describe(session, one, request, known), version))
         else:
-            topic, many = _describe_topic(one, request), len(one.partitions)
+            topic, many = (
+                describe_topic(one, authorized=request["include_topic_authorized_operations"]),
+                len(one.partitions),
+            )
             await out.add(_PARTITIONS.head(topic, many, version))
             for index in range(many):
-                await out.add(_PARTITIONS.row(_describe_partition(session, one, index, known), version))
+                await out.add(_PARTITIONS.row(describe_partition(session, one, index, known), version))
             await out.add(_PARTITIONS.tail(topic, version))
     await out.add(_TOPICS.tail(around, version))
     return out.finish()
-
-
-async def _refresh(session: Session) -> KorvetError | None:
-    """See topics that other brokers have just made; why that cannot be, or None."""
-    try:
-        await session.broker.topics.refresh(session.changer)
-    except StoreError as error:
-        return error
-    return None
 
 
 async def _find(
@@ -152,8 +151,8 @@ async def _find(
             if unseen is not None:
                 raise forget_frames(unseen)
             check_name(name)
-            wanted = request["allow_auto_topic_creation"] and not session.closed  # no topics for those who have gone
-            if not (wanted and session.broker.settings.flag("auto.create.topics.enable")):
+            wanted = request["allow_auto_topic_creation"] and not session.closed  # no topics for clients that have gone
+            if not (wanted and may_auto_create(session.broker.settings, name)):
                 raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
             topic = await topics.auto_create(name, session.changer)
         return topic
@@ -165,46 +164,13 @@ async def _find(
 
 
 def _describe(session: Session, topic: Topic, request: Values, known: Collection[int]) -> Values:
-    row = _describe_topic(topic, request)
-    row["partitions"] = [_describe_partition(session, topic, index, known) for index in range(len(topic.partitions))]
+    row = describe_topic(topic, authorized=request["include_topic_authorized_operations"])
+    row["partitions"] = [describe_partition(session, topic, index, known) for index in range(len(topic.partitions))]
     return row
-
-
-def _describe_topic(topic: Topic, request: Values) -> Values:
-    row: Values = {"name": topic.name, "topic_id": topic.id}
-    if request["include_topic_authorized_operations"]:
-        row["topic_authorized_operations"] = acl_operations.TOPIC
-    return row
-
-
-def _describe_partition(session: Session, topic: Topic, index: int, known: Collection[int]) -> Values:
-    leader, epoch = session.broker.find_leader(topic, index)
-    if leader in known:
-        alone = [leader]
-        row = {
-            "partition_index": index,
-            "leader_id": leader,
-            "leader_epoch": epoch,
-            "replica_nodes": alone,
-            "isr_nodes": alone,
-        }
-    else:
-        session.broker.cluster.refresh_soon()
-        row = {"partition_index": index, "leader_id": -1, "leader_epoch": epoch, "error_code": _NO_LEADER}
-    if topic.replicas:
-        replicas, isr = session.broker.find_replicas(topic, index)
-        if replicas:
-            row |= {"replica_nodes": list(replicas), "isr_nodes": list(isr)}
-            row["offline_replicas"] = [broker for broker in replicas if broker not in known]
-    return row
-
-
-def _find_brokers(session: Session) -> Collection[int]:
-    return {node.id for node in session.broker.cluster.nodes(session.service.listener)}
 
 
 def _around(session: Session, request: Values) -> Values:
-    """All of the answer but its topics."""
+    """All fields of the answer but its topics."""
     broker, cluster = session.broker, session.broker.cluster
     answer: Values = {
         "brokers": [

@@ -17,7 +17,7 @@ async def offset_delete(session: Session, request: Values, version: int) -> Valu
     group_id = request["group_id"]
     error, group = groups.groups.describe(group_id)
     if group is not None and group.members and group.protocol_type != CONSUMER:
-        error = Errors.NON_EMPTY_GROUP  # nobody knows what they read
+        error = Errors.NON_EMPTY_GROUP  # the topics that they read are not known
     if error or group is None:
         return {"error_code": number(error)}
     pace = session.pace()

@@ -1,7 +1,7 @@
-"""OffsetFetch (key 9), versions 1-9: what groups have committed; -1 where there is nothing.
+"""OffsetFetch (key 9), versions 1-9: the committed offsets of groups; -1 where there is none.
 
 2 null asks for all partitions, and the group has an error of its own; 3 and 4 nothing new; 5 leader epochs; 6 flexible;
-7 only stable offsets (all are: there are no transactions); 8 several groups; 9 who asks, with its epoch.
+7 only stable offsets (all are: there are no transactions); 8 several groups; 9 the member that asks, with its epoch.
 A partition named more than once is answered each time, as Kafka does. A group named more than once is refused with
 INVALID_REQUEST: Kafka answers it each time, however much it has committed.
 """

@@ -53,13 +53,13 @@ async def produce(session: Session, request: Values, version: int) -> Values | N
 
 
 def _close(results: list[list[Outcome]]) -> NoReturn:
-    """Nothing can be said without a reply; a closed connection makes the producer look again, as in Kafka."""
+    """Close the connection: acks=0 has no reply for an error, and the producer then asks for metadata, as in Kafka."""
     error = next(error for outcomes in results for _, error, *_ in outcomes if error)
     raise CloseConnection(f"a produce with acks=0 failed: {translate(error)[1]}")
 
 
 def _translate(outcome: Outcome) -> Outcome | Values:
-    """A row of the answer. What went well needs no translation."""
+    """A row of the answer. Outcomes without an error need no translation."""
     index, error, *_ = outcome
     if not error:
         return outcome

@@ -9,7 +9,10 @@ from korvet_fast.wire.kafka.session import Values
 
 
 def find_repeated(topics: list[Values], name: str, rows: str, index: str) -> frozenset[tuple[str, int]]:
-    """(topic, partition) of what is named more than once. `name`, `rows`, `index`: what the API calls these fields."""
+    """(topic, partition) of rows that are named more than once.
+
+    `name`, `rows`, `index`: the API's names of these fields.
+    """
     names = {topic[name] for topic in topics} if len(topics) > 1 else topics
     if len(names) == len(topics) and not any(_repeats(topic[rows], index) for topic in topics):
         return frozenset()
@@ -22,7 +25,7 @@ def _repeats(rows: list[Values], index: str) -> bool:
 
 
 def find_refusal(topics: list[Values], name: str, rows: str, index: str) -> Refuse | None:
-    """The rule that refuses what `find_repeated` finds; None if that is nothing."""
+    """The rule that refuses the rows that `find_repeated` finds; None if it finds none."""
     if len(topics) == 1 and len(topics[0][rows]) == 1:
         return None
     repeated = find_repeated(topics, name, rows, index)

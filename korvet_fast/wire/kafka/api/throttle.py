@@ -1,7 +1,8 @@
 """Throttling of clients that create and delete faster than the quota allows (KIP-599).
 
-Those that know the error are told when to come again. Requests of older versions wait instead, as long as they allow,
-but not when memory is short or their connection goes: they hold the memory of their answers.
+Clients that know the error are told when to try again. Requests of older versions wait instead, for as long as they
+allow. They hold the memory of their answers, so they are answered early when memory is short or their connection is
+lost.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ class Throttle:
         self._wait = 0
 
     async def change(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do the work, when its turn has come. Raises what it raises, or `KorvetError` REQUEST_TIMED_OUT."""
+        """Do the work as soon as the quota allows. Raises the work's errors, or `KorvetError` REQUEST_TIMED_OUT."""
         while True:
             try:
                 return await work()

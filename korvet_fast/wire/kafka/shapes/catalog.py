@@ -6,12 +6,18 @@ from korvet_fast.wire.kafka.shapes.cluster import (
     ALTER_PARTITION_REASSIGNMENTS,
     API_VERSIONS,
     DESCRIBE_CLUSTER,
+    DESCRIBE_TOPIC_PARTITIONS,
     ELECT_LEADERS,
     LIST_PARTITION_REASSIGNMENTS,
     METADATA,
 )
 from korvet_fast.wire.kafka.shapes.commits import OFFSET_COMMIT, OFFSET_FETCH
-from korvet_fast.wire.kafka.shapes.configs import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from korvet_fast.wire.kafka.shapes.configs import (
+    ALTER_CONFIGS,
+    DESCRIBE_CONFIGS,
+    INCREMENTAL_ALTER_CONFIGS,
+    LIST_CONFIG_RESOURCES,
+)
 from korvet_fast.wire.kafka.shapes.consumer_groups import CONSUMER_GROUP_DESCRIBE, CONSUMER_GROUP_HEARTBEAT
 from korvet_fast.wire.kafka.shapes.coordinators import FIND_COORDINATOR
 from korvet_fast.wire.kafka.shapes.directories import DESCRIBE_LOG_DIRS
@@ -22,6 +28,14 @@ from korvet_fast.wire.kafka.shapes.message import Message
 from korvet_fast.wire.kafka.shapes.offsets import LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
 from korvet_fast.wire.kafka.shapes.produce import PRODUCE
 from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
+from korvet_fast.wire.kafka.shapes.quorum import DESCRIBE_CLIENT_QUOTAS, DESCRIBE_QUORUM
+from korvet_fast.wire.kafka.shapes.security import (
+    CREATE_ACLS,
+    DELETE_ACLS,
+    DESCRIBE_ACLS,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+    SASL_HANDSHAKE,
+)
 from korvet_fast.wire.kafka.shapes.topics import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_RECORDS, DELETE_TOPICS
 
 CATALOG: Final[dict[int, Message]] = {
@@ -59,5 +73,14 @@ CATALOG: Final[dict[int, Message]] = {
         LIST_PARTITION_REASSIGNMENTS,
         CONSUMER_GROUP_HEARTBEAT,
         CONSUMER_GROUP_DESCRIBE,
+        SASL_HANDSHAKE,
+        DESCRIBE_ACLS,
+        CREATE_ACLS,
+        DELETE_ACLS,
+        DESCRIBE_CLIENT_QUOTAS,
+        DESCRIBE_USER_SCRAM_CREDENTIALS,
+        DESCRIBE_QUORUM,
+        LIST_CONFIG_RESOURCES,
+        DESCRIBE_TOPIC_PARTITIONS,
     )
 }

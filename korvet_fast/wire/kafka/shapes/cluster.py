@@ -1,4 +1,6 @@
-"""Who is there and what is spoken: Metadata (key 3), ApiVersions (key 18), DescribeCluster (key 60)."""
+"""The cluster's brokers, topics, versions and leaders: Metadata (key 3), ApiVersions (18), ElectLeaders (43), partition
+reassignments (45, 46), DescribeCluster (60), DescribeTopicPartitions (75).
+"""
 
 from korvet_fast.wire.kafka.shapes.field import Field
 from korvet_fast.wire.kafka.shapes.message import API_VERSIONS as API_VERSIONS_KEY
@@ -85,15 +87,17 @@ API_VERSIONS = message(
     ),
 )  # fmt: skip
 
-# Flexible from the first version on; 1 adds the endpoint type: 1 brokers, 2 controllers (KIP-919).
+# Flexible from the first version on; 1 adds the endpoint type: 1 brokers, 2 controllers (KIP-919); 2 brokers that are
+# fenced (KIP-1073).
 DESCRIBE_CLUSTER = message(
     "DescribeCluster",
     60,
-    (0, 1),
+    (0, 2),
     0,
     request=(
         Field("include_cluster_authorized_operations", "bool"),
         Field("endpoint_type", "int8", 1, default=1),
+        Field("include_fenced_brokers", "bool", 2),
     ),
     response=(
         Field("throttle_time_ms", "int32"),
@@ -107,6 +111,7 @@ DESCRIBE_CLUSTER = message(
             Field("host", "string"),
             Field("port", "int32"),
             Field("rack", "string", nullable=0, default=None),
+            Field("is_fenced", "bool", 2),
         )),
         Field("cluster_authorized_operations", "int32", default=NOT_ASKED),
     ),
@@ -197,5 +202,45 @@ LIST_PARTITION_REASSIGNMENTS = message(
                 Field("removing_replicas", "[]int32"),
             )),
         )),
+    ),
+)  # fmt: skip
+
+_CURSOR = (
+    Field("topic_name", "string"),
+    Field("partition_index", "int32"),
+)
+
+# Flexible from its only version on (KIP-966).
+DESCRIBE_TOPIC_PARTITIONS = message(
+    "DescribeTopicPartitions",
+    75,
+    (0, 0),
+    0,
+    request=(
+        Field("topics", "[]", fields=(Field("name", "string"),)),
+        Field("response_partition_limit", "int32", default=2000),
+        Field("cursor", "{}", nullable=0, default=None, fields=_CURSOR),
+    ),
+    response=(
+        Field("throttle_time_ms", "int32"),
+        Field("topics", "[]", fields=(
+            Field("error_code", "int16"),
+            Field("name", "string", nullable=0),
+            Field("topic_id", "uuid"),
+            Field("is_internal", "bool"),
+            Field("partitions", "[]", fields=(
+                Field("error_code", "int16"),
+                Field("partition_index", "int32"),
+                Field("leader_id", "int32"),
+                Field("leader_epoch", "int32", default=-1),
+                Field("replica_nodes", "[]int32"),
+                Field("isr_nodes", "[]int32"),
+                Field("eligible_leader_replicas", "[]int32", nullable=0, default=None),
+                Field("last_known_elr", "[]int32", nullable=0, default=None),
+                Field("offline_replicas", "[]int32"),
+            )),
+            Field("topic_authorized_operations", "int32", default=NOT_ASKED),
+        )),
+        Field("next_cursor", "{}", nullable=0, default=None, fields=_CURSOR),
     ),
 )  # fmt: skip

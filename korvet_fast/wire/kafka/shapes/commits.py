@@ -37,8 +37,8 @@ OFFSET_COMMIT = message(
     ),
 )  # fmt: skip
 
-# 2 null asks for all partitions, an error of the whole; 5 leader epochs; 6 flexible; 7 only what no transaction may
-# still change (KIP-447); 8 several groups (KIP-709); 9 who asks (KIP-848).
+# 2 null asks for all partitions, an error of the whole; 5 leader epochs; 6 flexible; 7 only offsets that no transaction
+# may still change (KIP-447); 8 several groups (KIP-709); 9 the member (KIP-848).
 OFFSET_FETCH = message(
     "OffsetFetch",
     9,

@@ -1,4 +1,4 @@
-"""Settings of topics and brokers: DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44)."""
+"""Settings: DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44), ListConfigResources (74)."""
 
 from korvet_fast.wire.kafka.shapes.field import Field
 from korvet_fast.wire.kafka.shapes.message import message
@@ -93,4 +93,21 @@ INCREMENTAL_ALTER_CONFIGS = message(
         Field("validate_only", "bool"),
     ),
     response=_ALTERED,
+)  # fmt: skip
+
+# Flexible from the first version on. 0 lists client metrics only (KIP-714); 1 whatever kind is asked for (KIP-1142).
+LIST_CONFIG_RESOURCES = message(
+    "ListConfigResources",
+    74,
+    (0, 1),
+    0,
+    request=(Field("resource_types", "[]int8", 1),),
+    response=(
+        Field("throttle_time_ms", "int32"),
+        Field("error_code", "int16"),
+        Field("config_resources", "[]", fields=(
+            Field("resource_name", "string"),
+            Field("resource_type", "int8", 1, default=16),
+        )),
+    ),
 )  # fmt: skip

@@ -1,6 +1,6 @@
-"""DescribeLogDirs (key 35), versions 1 to 4: what lies in the data directory.
+"""DescribeLogDirs (key 35), versions 1 to 4: the partitions in the data directory.
 
-2 is flexible; 3 can say why nothing is answered; 4 gives the size of the volume and what is free (KIP-827).
+2 is flexible; 3 can say why nothing is answered; 4 gives the size of the volume and its free space (KIP-827).
 """
 
 from korvet_fast.wire.kafka.shapes.field import Field

@@ -26,7 +26,8 @@ Written = tuple[bytearray, int, int, bool]  # see `write_messages`
 
 async def consume(session: Session, arguments: Arguments) -> Payload:
     topic, index = str(arguments["topic"]), int(arguments["partition"])
-    await find_topic(session, topic)
+    if session.broker.topics.get(topic) is None:  # a coroutine less where it is known
+        await find_topic(session, topic)
     partition = session.broker.local_replica(topic, index)
     log = partition.log
     offset = max(int(arguments["offset"]), log.removed)

@@ -1,6 +1,6 @@
 """The topic that a line names."""
 
-from korvet_fast.core.topics.topic import Topic, check_name
+from korvet_fast.core.topics.topic import Topic, check_name, may_auto_create
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.text.session import Session
 
@@ -18,7 +18,7 @@ async def find_topic(session: Session, name: str, *, create: bool = False) -> To
     topic = await topics.find(name, session.changer)
     if topic is None:
         # Also for a peer that has closed its half: `nc` does so behind the last line that was piped into it.
-        if not (create and session.broker.settings.flag("auto.create.topics.enable")):
+        if not (create and may_auto_create(session.broker.settings, name)):
             raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
         topic = await topics.auto_create(name, session.changer)
     return topic

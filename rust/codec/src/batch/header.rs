@@ -171,7 +171,7 @@ impl Header {
 
     /// The offset of a record. `BAD_OFFSET` if it does not fit.
     #[inline]
-    pub(super) fn offset_of(&self, delta: i32) -> Result<i64> {
+    pub(crate) fn offset_of(&self, delta: i32) -> Result<i64> {
         let offset = self.base_offset.checked_add(i64::from(delta));
         offset.ok_or_else(|| Error::new(Code::BadOffset, "a record's offset does not fit 64 bits"))
     }

@@ -72,7 +72,7 @@ def test_an_older_broker_is_asked_in_version_0_once() -> None:
     (answer,) = receive(state, frame(*sent(state.negotiate())[:1], 0, 0, unknown))
     assert sent(state.negotiate(answer)) == (API_VERSIONS.key, 0, 1)
     (answer,) = receive(state, frame(API_VERSIONS.key, 0, 1, unknown))
-    with pytest.raises(ClientError, match=r"broker:9092 refused to say what it speaks \(error 35\)"):
+    with pytest.raises(ClientError, match=r"broker:9092 refused to tell its API versions \(error 35\)"):
         state.negotiate(answer)
 
 

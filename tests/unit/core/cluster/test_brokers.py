@@ -41,9 +41,9 @@ class One:
 
     async def refresh(self) -> None:
         await self.broker.cluster.refresh()
-        await self.follow()
+        await self.sync()
 
-    async def follow(self) -> None:
+    async def sync(self) -> None:
         """Until what was seen has been followed."""
         while self.broker.metadata_sync.running is not None and not self.broker.metadata_sync.running.done():
             await asyncio.wait([self.broker.metadata_sync.running])
@@ -280,7 +280,7 @@ def test_what_is_seen_while_something_else_is_followed_is_followed_too() -> None
     async def body(server: Server, first: One) -> None:
         async with start(server, 9002) as second:
             await first.refresh()
-            await second.follow()
+            await second.sync()
             store = second.broker._store
             known, held, go = store.version, asyncio.Event(), asyncio.Event()
 
@@ -296,7 +296,7 @@ def test_what_is_seen_while_something_else_is_followed_is_followed_too() -> None
             await first.broker.topics.create("made", PARTITIONS, DENSE)
             await second.broker.cluster.refresh()
             go.set()
-            await second.follow()
+            await second.sync()
             assert second.broker.topics.get("made") is not None
 
     over(body)
@@ -355,13 +355,13 @@ def test_looks_that_come_faster_than_they_are_followed_hold_nothing_up() -> None
     async def scenario() -> None:
         server = Server()
         one = One(server, 9001)
-        follow = one.broker.metadata_sync._follow
+        sync = one.broker.metadata_sync._sync
 
-        async def follow_slowly() -> None:
-            one.broker.metadata_sync.follow_soon(False)
-            await follow()
+        async def sync_slowly() -> None:
+            one.broker.metadata_sync.sync_soon(False)
+            await sync()
 
-        one.broker.metadata_sync._follow = follow_slowly  # type: ignore[method-assign]
+        one.broker.metadata_sync._sync = sync_slowly  # type: ignore[method-assign]
         try:
             await asyncio.wait_for(one.broker.open([one.address]), 120)
             topic = await one.broker.topics.create("t", 1, DENSE)
@@ -372,7 +372,7 @@ def test_looks_that_come_faster_than_they_are_followed_hold_nothing_up() -> None
             await topic.partitions[0].leader.recover()
             await send(topic.partitions[0], b"after")
         finally:
-            one.broker.metadata_sync._follow = follow  # type: ignore[method-assign]
+            one.broker.metadata_sync._sync = sync  # type: ignore[method-assign]
             await one.broker.close()
 
     asyncio.run(scenario())

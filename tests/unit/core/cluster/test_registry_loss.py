@@ -141,7 +141,7 @@ def test_a_server_that_is_not_there_yet_is_told_later(caplog: pytest.LogCaptureF
         assert await send(world.partition, b"a") == 0
 
     over(body)
-    assert "cannot be told yet" in caplog.text
+    assert "forgot documents that cannot be written again yet" in caplog.text
 
 
 @pytest.mark.parametrize("turns", range(4))

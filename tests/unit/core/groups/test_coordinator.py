@@ -11,7 +11,7 @@ from batches import NOW
 from core_world import copy_as_crashed
 from group_broker import GROUP, Groups, run_groups, until
 from korvet_fast.core.groups.classic.admission import PENDING
-from korvet_fast.core.groups.classic.machine import State
+from korvet_fast.core.groups.classic.machine import ClassicGroupState
 from korvet_fast.core.groups.documents import (
     OffsetAndMetadata,
     TopicPartition,
@@ -22,7 +22,7 @@ from korvet_fast.core.groups.documents import (
 )
 
 
-def describe(groups: Groups, group_id: str = GROUP) -> tuple[State, int]:
+def describe(groups: Groups, group_id: str = GROUP) -> tuple[ClassicGroupState, int]:
     error, group = groups.coordinator.groups.describe(group_id)
     assert group is not None, error
     return group.state, group.generation
@@ -74,7 +74,7 @@ def test_a_restart_is_not_noticed_by_members_that_go_on(tmp_path: Path) -> None:
             assert await groups.commit(42, joined, leader_epoch=3, metadata="note") == ""
             copy_as_crashed(tmp_path / "data", tmp_path / "image")
         async with run_groups(tmp_path / "image") as groups:
-            assert describe(groups) == (State.STABLE, 1)
+            assert describe(groups) == (ClassicGroupState.STABLE, 1)
             assert groups.coordinator.classic.heartbeat(GROUP, joined.member_id, None, 1) == ""
             groups.tick(9.9)  # a full session from the start on
             assert groups.coordinator.classic.heartbeat(GROUP, joined.member_id, None, 1) == ""
@@ -83,7 +83,7 @@ def test_a_restart_is_not_noticed_by_members_that_go_on(tmp_path: Path) -> None:
             (commit,) = found.values()
             assert (commit.offset, commit.leader_epoch, commit.metadata, commit.committed_at) == (42, 3, "note", NOW)
             groups.tick(10.0)
-            assert describe(groups) == (State.EMPTY, 2)
+            assert describe(groups) == (ClassicGroupState.EMPTY, 2)
 
     asyncio.run(run())
 
@@ -94,7 +94,7 @@ def test_a_rebalance_cut_short_goes_on_after_a_restart(tmp_path: Path) -> None:
             joined = await groups.join()
             copy_as_crashed(tmp_path / "data", tmp_path / "image")
         async with run_groups(tmp_path / "image") as groups:
-            assert describe(groups) == (State.COMPLETING, 1)
+            assert describe(groups) == (ClassicGroupState.COMPLETING, 1)
             assert (await groups.sync(joined, {joined.member_id: b"all"})).assignment == b"all"
 
     asyncio.run(run())
@@ -107,7 +107,7 @@ def test_a_silent_member_expires_by_itself(tmp_path: Path) -> None:
             began = loop.time()
             groups.clock.monotonic = loop.time  # type: ignore[method-assign]
             joined = await groups.join(session_timeout=0.05)
-            await until(lambda: describe(groups)[0] is State.EMPTY)
+            await until(lambda: describe(groups)[0] is ClassicGroupState.EMPTY)
             assert loop.time() - began >= 0.05
             assert groups.coordinator.classic.heartbeat(GROUP, joined.member_id, None, 1) == "UNKNOWN_MEMBER_ID"
 
@@ -153,7 +153,7 @@ def test_a_group_that_cannot_be_stored_is_loaded_again(tmp_path: Path, failure: 
             groups.store.unreadable = False
             setattr(groups.store, failure, False if failure == "blind" else "")
             await until(lambda: groups.coordinator.groups.describe(GROUP)[1] is not None)
-            assert describe(groups) == (State.STABLE, 1)
+            assert describe(groups) == (ClassicGroupState.STABLE, 1)
             assert (await groups.join(joined.member_id)).generation == 2
 
     asyncio.run(run())
@@ -176,7 +176,7 @@ def test_a_store_that_forgot_is_told_again(tmp_path: Path, caplog: pytest.LogCap
                 assert await groups.store.store.save(key, document, await groups.store.load(key))
             assert (await groups.join(joined.member_id)).error == "NOT_COORDINATOR"
             await until(lambda: groups.coordinator.groups.describe(GROUP)[1] is not None)
-            assert describe(groups) == (State.STABLE, 2)
+            assert describe(groups) == (ClassicGroupState.STABLE, 2)
             assert groups.coordinator.classic.heartbeat(GROUP, joined.member_id, None, 2) == ""
             assert await groups.fetch() == 2
 
@@ -292,7 +292,7 @@ def test_whoever_stops_waiting_is_answered_and_may_come_back(tmp_path: Path) -> 
             delayed = groups.join()
             groups.coordinator.classic.withdraw(GROUP, delayed)
             assert (await delayed).error == "COORDINATOR_LOAD_IN_PROGRESS"
-            assert describe(groups) == (State.PREPARING, 1)
+            assert describe(groups) == (ClassicGroupState.PREPARING, 1)
             assert (await groups.join(one.member_id)).generation == 2
 
     asyncio.run(run())

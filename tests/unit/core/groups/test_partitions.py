@@ -10,7 +10,7 @@ import pytest
 
 from core_world import SharedWorld, run_shared
 from group_broker import until
-from korvet_fast.core.groups.classic.machine import State
+from korvet_fast.core.groups.classic.machine import ClassicGroupState
 from korvet_fast.core.groups.classic.requests import JoinRequest, JoinResult, SyncRequest
 from korvet_fast.core.groups.documents import PARTITIONS, OffsetAndMetadata, TopicPartition, group_key
 from korvet_fast.core.groups.ownership import PartitionOwnership, owner_key
@@ -204,7 +204,7 @@ def test_a_coordinator_that_does_not_know_that_it_was_replaced_tells_nothing() -
             assert (await join(one, name, joined[name].member_id)).error == "NOT_COORDINATOR"
             _, group = two.broker.groups.groups.describe(name)
             assert group is not None
-            assert (group.state, group.generation) == (State.COMPLETING, 2)
+            assert (group.state, group.generation) == (ClassicGroupState.COMPLETING, 2)
 
     over(body)
 

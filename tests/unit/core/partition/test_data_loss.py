@@ -97,9 +97,11 @@ def test_a_history_that_lost_nothing_only_has_a_new_epoch() -> None:
         world.server.change_history("the server was restarted")
         with pytest.raises(KorvetError, match="NOT_LEADER_OR_FOLLOWER"):  # an answer would look like a truncated log
             partition.find_epoch_end(epoch)
+        assert partition.find_epoch(0) == -1
         await partition.leader.recover()
         assert partition.leadership.epoch > epoch
         assert partition.find_epoch_end(epoch) == (epoch, 1)
+        assert partition.find_epoch(0) == epoch
         assert list(world.broker.losses) == []
         assert await send(partition, b"a", producer=(7, 0, 0)) == 0
         assert await send(partition, b"b", producer=(7, 0, 1)) == 1
@@ -114,12 +116,13 @@ def test_who_gives_a_log_up_before_looking_what_was_lost_says_so(caplog: pytest.
         partition = world.partition
         await send(partition, b"a", b"b")
         partition.leader.resign("another broker leads")
-        assert "given up before" not in caplog.text
+        assert "leadership given up" not in caplog.text
         await partition.leader.become_leader()
         world.server.change_history("another server")
         partition.leader.resign("nobody knows this broker there")
-        assert "t:0: given up before it was known whether all is there still that had been stored below offset 2" in (
-            caplog.text
+        assert (
+            "t:0: leadership given up before this broker knew whether all records stored below offset 2 are there"
+            in (caplog.text)
         )
 
     over(body)

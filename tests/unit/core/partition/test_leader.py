@@ -1,6 +1,7 @@
 """Who may write to a log: taking over, being taken over, resigning, and a server that refuses or does not answer."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -160,9 +161,40 @@ def test_who_could_not_take_a_log_over_again_tells_nothing_of_its_epochs() -> No
         assert partition.leadership.leads
         with pytest.raises(KorvetError, match="NOT_LEADER_OR_FOLLOWER"):
             partition.find_epoch_end(epoch)
+        assert partition.find_epoch(0) == -1
         store.acquire = acquire  # type: ignore[method-assign]
         await partition.leader.recover()
         assert partition.find_epoch_end(epoch) == (epoch, 1)
+        assert partition.find_epoch(0) == epoch
+
+    over(body)
+
+
+@pytest.mark.parametrize("fails", ["acquire", "read"])
+def test_who_takes_a_log_over_at_the_second_attempt_knows_its_producers(fails: str) -> None:
+    """A batch that is sent again is answered with its offset, not stored twice."""
+
+    async def body(world: SharedWorld) -> None:
+        partition, store = world.partition, world.store
+        assert await send(partition, b"a", producer=(7, 0, 0)) == 0
+        partition.leader.resign("another broker leads")
+
+        async def fail(*_: Any, **__: Any) -> Any:
+            raise StoreError("the server does not answer")
+
+        with pytest.MonkeyPatch.context() as patched:
+            if fails == "acquire":
+                patched.setattr(store, "acquire", fail)
+            else:
+                opened = store.open_log(partition.name)
+                patched.setattr(store, "open_log", lambda _: replace(opened, read=fail))
+            await partition.leader.become_leader()
+            assert partition.leadership.refusal is not None
+        await partition.leader.recover()
+        assert partition.leadership.refusal is None
+        assert await send(partition, b"a", producer=(7, 0, 0)) == 0
+        assert await send(partition, b"b", producer=(7, 0, 1)) == 1
+        assert await read_all(partition) == [b"a", b"b"]
 
     over(body)
 

@@ -15,6 +15,15 @@ def test_an_epoch_ends_where_the_next_begins(asked: int, answer: tuple[int, int]
     assert epochs.find_end(asked, 0, 100) == expected
 
 
+@pytest.mark.parametrize(("offset", "epoch"), [(4, -1), (5, 2), (9, 2), (10, 3), (39, 3), (40, 5), (1000, 5)])
+def test_a_record_has_the_epoch_that_began_last_before_it(offset: int, epoch: int) -> None:
+    assert LeaderEpochCache([(2, 5), (3, 10), (5, 40)]).find_epoch(offset) == epoch
+
+
+def test_no_record_of_an_empty_history_has_an_epoch() -> None:
+    assert LeaderEpochCache().find_epoch(0) == -1
+
+
 def test_ends_are_never_below_the_start_of_the_log() -> None:
     assert LeaderEpochCache([(0, 0), (1, 10)]).find_end(0, 50, 100) == (0, 50)
 

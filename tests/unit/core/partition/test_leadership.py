@@ -14,26 +14,31 @@ from korvet_fast.core.partition.leadership import (
     Act,
     Event,
     Leadership,
+    LeadershipState,
     Operation,
     Refusal,
-    State,
 )
 from korvet_fast.errors import Errors
 from twin.profile import examples
 
-LEADING = {State.LEADER, State.UNDER_MIN_ISR, State.RECOVERING, State.REACQUIRING}
+LEADING = {
+    LeadershipState.LEADER,
+    LeadershipState.UNDER_MIN_ISR,
+    LeadershipState.RECOVERING,
+    LeadershipState.REACQUIRING,
+}
 
 
-def reach(state: State) -> Leadership:
+def reach(state: LeadershipState) -> Leadership:
     """A leadership in this state."""
-    paths: dict[State, list[Event]] = {
-        State.NOT_LEADER: [],
-        State.ACQUIRING: [Event.ACQUIRE],
-        State.LEADER: [Event.ACQUIRE, Event.ACQUIRED],
-        State.UNDER_MIN_ISR: [Event.ACQUIRE, Event.ACQUIRED, Event.COPIES_MISSING],
-        State.RECOVERING: [Event.ACQUIRE, Event.ACQUIRED, Event.APPEND_FAILED],
-        State.REACQUIRING: [Event.ACQUIRE, Event.ACQUIRED, Event.HISTORY_CHANGED],
-        State.DELETED: [Event.DELETED],
+    paths: dict[LeadershipState, list[Event]] = {
+        LeadershipState.NOT_LEADER: [],
+        LeadershipState.ACQUIRING: [Event.ACQUIRE],
+        LeadershipState.LEADER: [Event.ACQUIRE, Event.ACQUIRED],
+        LeadershipState.UNDER_MIN_ISR: [Event.ACQUIRE, Event.ACQUIRED, Event.COPIES_MISSING],
+        LeadershipState.RECOVERING: [Event.ACQUIRE, Event.ACQUIRED, Event.APPEND_FAILED],
+        LeadershipState.REACQUIRING: [Event.ACQUIRE, Event.ACQUIRED, Event.HISTORY_CHANGED],
+        LeadershipState.DELETED: [Event.DELETED],
     }
     leadership = Leadership("t:0")
     for event in paths[state]:
@@ -48,23 +53,23 @@ def test_the_diagram_in_the_docs_is_that_of_the_table() -> None:
 
 
 def test_every_event_is_decided_in_every_state() -> None:
-    assert set(TABLE) == {(state, event) for state in State for event in Event}
+    assert set(TABLE) == {(state, event) for state in LeadershipState for event in Event}
     for (state, _), (act, then) in TABLE.items():
         if act in (Act.NOTHING, Act.BUG):
             assert then is state
 
 
 def test_every_state_has_its_operations_and_an_error_that_exists() -> None:
-    assert set(ALLOWS) == set(ERRORS) == set(State)
-    for state in State:
+    assert set(ALLOWS) == set(ERRORS) == set(LeadershipState)
+    for state in LeadershipState:
         complete = ALLOWS[state] == set(Operation)
-        assert complete == (state is State.LEADER)
+        assert complete == (state is LeadershipState.LEADER)
         assert ERRORS[state] in ({""} if complete else set(Errors) - {Errors.NONE})
 
 
 def test_who_is_no_leader_learns_of_failures_without_becoming_one() -> None:
     """Appends of an earlier leadership fail later, and the store's history changes whoever leads."""
-    for state in (State.NOT_LEADER, State.ACQUIRING, State.DELETED):
+    for state in (LeadershipState.NOT_LEADER, LeadershipState.ACQUIRING, LeadershipState.DELETED):
         for event in (Event.APPEND_FAILED, Event.DISOWNED, Event.FENCED, Event.HISTORY_CHANGED):
             leadership = reach(state)
             before = leadership.refusal
@@ -74,7 +79,7 @@ def test_who_is_no_leader_learns_of_failures_without_becoming_one() -> None:
 
 @pytest.mark.parametrize("event", [Event.RESIGNED, Event.DELETED])
 def test_a_log_that_comes_too_late_is_not_led(event: Event) -> None:
-    leadership = reach(State.ACQUIRING)
+    leadership = reach(LeadershipState.ACQUIRING)
     assert leadership.on(event, "meanwhile") is Act.LET_GO
     state = leadership.state
     assert leadership.on(Event.ACQUIRED) is Act.NOTHING
@@ -83,7 +88,7 @@ def test_a_log_that_comes_too_late_is_not_led(event: Event) -> None:
 
 
 def test_clients_are_told_the_first_reason_to_reacquire_a_log_until_it_is_known_who_leads() -> None:
-    leadership = reach(State.LEADER)
+    leadership = reach(LeadershipState.LEADER)
     leadership.on(Event.APPEND_FAILED, "the disk is full")
     assert leadership.refusal == Refusal("KAFKA_STORAGE_ERROR", "the disk is full")
     leadership.on(Event.APPEND_FAILED, "no replicas", "NOT_ENOUGH_REPLICAS")
@@ -173,22 +178,26 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def appends_are_refused_unless_it_leads_and_knows_the_end(self) -> None:
         leadership = self.leadership
-        assert (leadership.refusal is None) == (leadership.state is State.LEADER) == leadership.may(Operation.APPEND)
+        assert (
+            (leadership.refusal is None)
+            == (leadership.state is LeadershipState.LEADER)
+            == leadership.may(Operation.APPEND)
+        )
         assert leadership.knows_end == leadership.may(Operation.APPEND_HERE)
         assert leadership.leads == (leadership.state in LEADING) == leadership.may(Operation.READ)
         if leadership.refusal is not None:
             assert leadership.refusal.error in set(Errors) - {Errors.NONE}
             assert leadership.refusal.detail
-            if leadership.state is not State.RECOVERING:
+            if leadership.state is not LeadershipState.RECOVERING:
                 assert leadership.refusal.error == ERRORS[leadership.state]
 
     @invariant()
     def a_deleted_partition_stays_deleted(self) -> None:
-        assert self.deleted == (self.leadership.state is State.DELETED)
+        assert self.deleted == (self.leadership.state is LeadershipState.DELETED)
 
     @invariant()
     def who_must_find_out_asks_or_will_be_asked(self) -> None:
-        if self.leadership.state is State.ACQUIRING:
+        if self.leadership.state is LeadershipState.ACQUIRING:
             assert self.acquiring
 
 

@@ -127,6 +127,7 @@ def test_leader_epochs_count_deaths_and_end_where_the_next_begins(tmp_path: Path
                 (3, 6),
                 (-1, -1),
             ]
+            assert [find(world).find_epoch(offset) for offset in range(7)] == [0, 0, 1, 1, 2, 2, 3]
         async with run_broker(data) as world:
             assert find(world).leadership.epoch == 3
 

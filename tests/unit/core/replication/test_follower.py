@@ -108,9 +108,9 @@ def test_answers_that_nobody_waits_for_change_nothing() -> None:
 def test_the_watermark_follows_the_leaders_and_never_goes_back() -> None:
     state = follow([], end=0, epoch=1)
     state.appended(4)
-    assert state.learn_watermark(9)
+    assert state.update_high_watermark(9)
     assert state.high_watermark == 4
-    assert not state.learn_watermark(2)
+    assert not state.update_high_watermark(2)
     assert state.high_watermark == 4
 
 
@@ -123,7 +123,7 @@ def test_who_is_too_far_behind_begins_anew() -> None:
 def test_the_watermark_stops_at_the_end_of_the_copy_and_the_target_does_not() -> None:
     state = follow([(0, 0)], end=5, epoch=0)
     assert state.target == -1
-    assert state.learn_watermark(20)
+    assert state.update_high_watermark(20)
     assert (state.high_watermark, state.target) == (5, 20)
-    assert not state.learn_watermark(21)
+    assert not state.update_high_watermark(21)
     assert (state.high_watermark, state.target) == (5, 21)

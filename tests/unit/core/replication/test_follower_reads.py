@@ -64,7 +64,7 @@ async def test_offsets_above_the_watermark_are_not_available_and_others_out_of_r
         scene.mute.clear()
         await waiting
         scene.mute = {(2, log)}
-        copy._replica.state.learn_watermark(6)  # the leader goes on, and this copy is behind
+        copy._replica.state.update_high_watermark(6)  # the leader goes on, and this copy is behind
         with pytest.raises(KorvetError) as refused:
             copy.check_offset(5)
         assert refused.value.error == Errors.OFFSET_NOT_AVAILABLE

@@ -25,12 +25,16 @@ SERVED = {
     14,
     15,
     16,
+    17,
     18,
     19,
     20,
     21,
     22,
     23,
+    29,
+    30,
+    31,
     32,
     33,
     35,
@@ -41,9 +45,14 @@ SERVED = {
     45,
     46,
     47,
+    48,
+    50,
+    55,
     60,
     68,
     69,
+    74,
+    75,
 }
 
 
@@ -103,7 +112,10 @@ CONSTANT = {
     12: "Heartbeat: one member of one group",
     18: "ApiVersions: kept, encoded",
     22: "InitProducerId: one number",
+    17: "SaslHandshake: one code",
+    29: "DescribeAcls: one code",
     46: "ListPartitionReassignments: always empty",
+    48: "DescribeClientQuotas: always empty",
     60: "DescribeCluster: one row for each broker",
 }
 CHEAP = (None, (0, 0))

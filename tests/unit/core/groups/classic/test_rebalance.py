@@ -5,7 +5,7 @@ import pytest
 from group_model import BOTH, DELAY, RANGE, STICKY, Client, World, gather, make_config, people, rally
 from korvet_fast.core.groups.classic.admission import PENDING
 from korvet_fast.core.groups.classic.group import ClassicGroup
-from korvet_fast.core.groups.classic.machine import State
+from korvet_fast.core.groups.classic.machine import ClassicGroupState
 from korvet_fast.core.groups.classic.requests import JoinRequest, SyncRequest
 from korvet_fast.core.groups.documents import pack_group, unpack_group
 
@@ -49,9 +49,9 @@ def test_a_newcomer_is_given_its_id_first_and_waited_for() -> None:
     one, two = people(2)
     world = gather(one)
     world.join(two)
-    assert (two.error, two.waiter, world.group.state) == ("MEMBER_ID_REQUIRED", None, State.STABLE)
+    assert (two.error, two.waiter, world.group.state) == ("MEMBER_ID_REQUIRED", None, ClassicGroupState.STABLE)
     world.join(one)  # the leader: a rebalance, which the id given out holds up
-    assert world.group.state is State.PREPARING
+    assert world.group.state is ClassicGroupState.PREPARING
     world.advance(two.session - 0.1)
     assert one.waiter is not None
     world.advance(0.2)
@@ -140,15 +140,15 @@ def test_a_follower_may_ask_again_and_the_leader_begins_a_rebalance() -> None:
     leader, follower = people(2)
     world = gather(leader, follower)
     world.join(follower)
-    assert (follower.generation, world.group.state) == (1, State.STABLE)
+    assert (follower.generation, world.group.state) == (1, ClassicGroupState.STABLE)
     world.join(leader)
-    assert world.group.state is State.PREPARING
+    assert world.group.state is ClassicGroupState.PREPARING
     assert world.heartbeat(follower) == "REBALANCE_IN_PROGRESS"
     assert world.commit(follower) == ""  # what it has done so far
     world.join(follower)
     world.store_all()
     assert (leader.generation, follower.generation) == (2, 2)
-    assert world.group.state is State.COMPLETING
+    assert world.group.state is ClassicGroupState.COMPLETING
     assert world.commit(follower) == "REBALANCE_IN_PROGRESS"
     assert world.heartbeat(follower) == ""
     world.join(follower)  # its answer was lost
@@ -160,7 +160,7 @@ def test_other_metadata_begins_a_rebalance() -> None:
     world = gather(leader, follower)
     follower.protocols = STICKY
     world.join(follower)
-    assert world.group.state is State.PREPARING
+    assert world.group.state is ClassicGroupState.PREPARING
 
 
 def test_those_who_do_not_come_back_in_time_are_left_behind() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from group_model import DELAY, STICKY, Client, gather, make_config, people
 from korvet_fast.core.groups.classic.group import ClassicGroup
-from korvet_fast.core.groups.classic.machine import TABLE, Act, Event, State
+from korvet_fast.core.groups.classic.machine import TABLE, Act, ClassicGroupState, Event
 from korvet_fast.core.groups.classic.members import ClassicMember, ClassicMembers
 from korvet_fast.core.groups.classic.requests import JoinRequest, SyncRequest
 from korvet_fast.core.groups.diagram import draw
@@ -22,8 +22,8 @@ def test_the_diagram_in_the_docs_is_that_of_the_table() -> None:
 def test_every_request_has_an_answer_in_every_state() -> None:
     requests = set(Event) - {Event.LOST, Event.FORMED, Event.EMPTIED}
     outside = {Event.JOIN_NEW, Event.COMMIT_OUTSIDE, Event.DELETED}
-    for state in State:
-        expected = outside if state is State.EMPTY else requests
+    for state in ClassicGroupState:
+        expected = outside if state is ClassicGroupState.EMPTY else requests
         assert expected <= {event for where, event in TABLE if where is state}
 
 
@@ -70,7 +70,12 @@ def test_the_last_to_leave_leaves_an_empty_generation() -> None:
     world = gather(one)
     world.leave(one)
     group = world.group
-    assert (group.state, group.generation, group.protocol_type, group.protocol) == (State.EMPTY, 2, "consumer", None)
+    assert (group.state, group.generation, group.protocol_type, group.protocol) == (
+        ClassicGroupState.EMPTY,
+        2,
+        "consumer",
+        None,
+    )
 
 
 def test_a_closed_connection_takes_a_newcomer_without_id_with_it() -> None:

@@ -5,7 +5,7 @@ from hypothesis import event, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from group_model import DELAY, LONGEST, PARTITIONS, Client, World
-from korvet_fast.core.groups.classic.machine import State
+from korvet_fast.core.groups.classic.machine import ClassicGroupState
 from twin.profile import examples
 
 CHOICES = (("range",), ("range", "sticky"), ("sticky", "range"))
@@ -122,14 +122,14 @@ class Groups(RuleBasedStateMachine):
             return
         before = data.draw(st.sampled_from(clients))
         group, world = self.world.group, self.world
-        quiet = group.state is State.STABLE and not world.writes and before.member_id in group.members
+        quiet = group.state is ClassicGroupState.STABLE and not world.writes and before.member_id in group.members
         generation = group.generation
         before.alive = data.draw(st.booleans())  # it may not know yet that it was replaced
         after = Client(len(world.clients), before.instance_id, before.protocols, before.session, before.rebalance)
         world.clients.append(after)
         world.join(after, supports_skipping_assignment=data.draw(st.booleans()))
         if quiet:
-            assert (group.generation, group.state) == (generation, State.STABLE)
+            assert (group.generation, group.state) == (generation, ClassicGroupState.STABLE)
             assert after.waiter is not None, "told before it was stored"
             world.store_all()
             assert after.generation == generation
@@ -155,7 +155,7 @@ class Groups(RuleBasedStateMachine):
         before, generation = world.group.state, world.group.generation
         members = {one.id: one.assignment for one in world.group.members}
         world.crash(applied=False)
-        if before is State.STABLE:
+        if before is ClassicGroupState.STABLE:
             assert {one.id: one.assignment for one in world.group.members} == members
             for client in world.clients:
                 if client.alive and client.member_id in members and client.synced and client.generation == generation:
@@ -177,7 +177,7 @@ class Groups(RuleBasedStateMachine):
     @rule(seconds=st.floats(1.0, 100.0))
     def stand_still(self, seconds: float) -> None:
         """The program stood still, and its clients could not help it: nobody expires for that (G9)."""
-        stable = self.world.group.state is State.STABLE
+        stable = self.world.group.state is ClassicGroupState.STABLE
         members = {one.id for one in self.world.group.members if one.expires > self.world.now}
         self.world.now += seconds
         self.world.group.extend_deadlines(seconds)
@@ -212,7 +212,7 @@ class Groups(RuleBasedStateMachine):
         group = self.world.group
         living = self.living()
         return not living or (
-            group.state is State.STABLE
+            group.state is ClassicGroupState.STABLE
             and {one.id for one in group.members} == {one.member_id for one in living}
             and all(one.synced and one.generation == group.generation for one in living)
         )

@@ -3,7 +3,7 @@
 import pytest
 
 from group_model import BOTH, STICKY, Client, gather, people
-from korvet_fast.core.groups.classic.machine import State
+from korvet_fast.core.groups.classic.machine import ClassicGroupState
 from korvet_fast.core.groups.documents import pack_group
 
 
@@ -40,14 +40,14 @@ def test_a_tie_between_protocols_is_not_decided_anew_by_a_restart() -> None:
     world = gather(*clients)
     assert world.group.protocol == "range"
     world.join(Client(9, "a", BOTH))
-    assert world.group.state is State.STABLE
+    assert world.group.state is ClassicGroupState.STABLE
 
 
 def test_a_static_member_that_changes_the_choice_begins_a_rebalance() -> None:
     first, second = people(2, static=True)
     world = gather(first, second)
     world.join(Client(9, first.instance_id, ("sticky",)))
-    assert world.group.state is State.PREPARING
+    assert world.group.state is ClassicGroupState.PREPARING
 
 
 @pytest.mark.parametrize("phase", ["join", "sync"])
@@ -89,9 +89,9 @@ def test_only_absent_static_members_keep_a_group_waiting() -> None:
     world.join(third, requires_member_id=False)
     world.kill(third)
     world.advance(first.rebalance + 1)
-    assert world.group.state is State.PREPARING
+    assert world.group.state is ClassicGroupState.PREPARING
     world.advance(60.0)
-    assert (world.group.state, world.group.generation) == (State.EMPTY, 2)
+    assert (world.group.state, world.group.generation) == (ClassicGroupState.EMPTY, 2)
 
 
 def test_an_id_given_out_is_not_taken_from_a_static_member() -> None:
@@ -107,4 +107,4 @@ def test_an_id_given_out_is_not_taken_from_a_static_member() -> None:
     assert [one.id for one in world.group.members] == [static.member_id]
     world.kill(static)
     world.advance(60.0)  # with two members of one instance, the second could never be removed
-    assert (world.group.state, len(world.group.members)) == (State.EMPTY, 0)
+    assert (world.group.state, len(world.group.members)) == (ClassicGroupState.EMPTY, 0)

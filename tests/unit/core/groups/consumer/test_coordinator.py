@@ -9,7 +9,7 @@ import pytest
 
 from group_broker import GROUP, Groups, run_groups, until
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
-from korvet_fast.core.groups.consumer.machine import GroupState
+from korvet_fast.core.groups.consumer.machine import ConsumerGroupState
 from korvet_fast.core.groups.consumer.members import LEAVES, PAUSES, HeartbeatRequest, HeartbeatResult
 from korvet_fast.core.groups.documents import group_key
 from korvet_fast.errors import Errors
@@ -66,12 +66,12 @@ def test_a_restart_changes_nothing_for_members_that_go_on(tmp_path: Path) -> Non
         async with run_groups(tmp_path) as world:
             group = group_of(world)
             assert (group.epoch, {one.id: one.progress for one in group.members}) == (epoch, before)
-            assert group.state is GroupState.RECONCILING
+            assert group.state is ConsumerGroupState.RECONCILING
             asked = await heartbeat(world, "m", first.epoch, instance_id="i")
             assert (asked.error, asked.epoch, len(asked.assigned or ())) == ("", first.epoch, 1)
             assert (await heartbeat(world, "m", first.epoch, instance_id="i", owned=asked.assigned)).epoch == epoch
             assert len((await heartbeat(world, "n", epoch)).assigned or ()) == 1
-            assert group.state is GroupState.STABLE
+            assert group.state is ConsumerGroupState.STABLE
             world.tick(44.0)
             await heartbeat(world, "m", epoch, instance_id="i")
             world.tick(2.0)
@@ -190,7 +190,7 @@ def test_an_empty_group_without_commits_is_removed_in_time(tmp_path: Path) -> No
             await world.coordinator.offsets.expire()
             assert group_of(world).in_use
             await heartbeat(world, "m", LEAVES)
-            assert group_of(world).state is GroupState.EMPTY
+            assert group_of(world).state is ConsumerGroupState.EMPTY
             await world.coordinator.offsets.expire()
             assert world.coordinator.groups.list() == ("", [])
             assert await world.store.load(group_key(GROUP)) is None

@@ -6,7 +6,7 @@ from consumer_model import CONFIG, REBALANCE, SESSION, Client, World
 from korvet_fast.core.groups.budget import GroupBudget
 from korvet_fast.core.groups.config import ConsumerConfig
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
-from korvet_fast.core.groups.consumer.machine import TABLE, GroupState, MemberState, ReconcileCase
+from korvet_fast.core.groups.consumer.machine import TABLE, ConsumerGroupState, MemberState, ReconcileCase
 from korvet_fast.core.groups.consumer.members import LEAVES, PAUSES, HeartbeatRequest, HeartbeatResult, TopicIdPartition
 from korvet_fast.core.groups.documents import is_newer, pack_group, unpack_group
 
@@ -57,7 +57,7 @@ def test_a_partition_goes_on_only_when_its_owner_has_given_it_up() -> None:
     epoch = first.epoch
     world.come(second)
     world.store_all()
-    assert (second.reads, second.epoch, world.group.state) == (set(), epoch + 1, GroupState.RECONCILING)
+    assert (second.reads, second.epoch, world.group.state) == (set(), epoch + 1, ConsumerGroupState.RECONCILING)
     heartbeat(world, first)
     assert (len(first.goal), first.epoch) == (2, epoch), "told what to keep, in its old epoch"
     for one in (first, second, first, second):  # nothing happens while it still reads
@@ -68,7 +68,7 @@ def test_a_partition_goes_on_only_when_its_owner_has_given_it_up() -> None:
     assert first.epoch == epoch + 1
     heartbeat(world, second)
     assert second.reads == every - first.reads
-    assert world.group.state is GroupState.STABLE
+    assert world.group.state is ConsumerGroupState.STABLE
 
 
 def test_nobody_else_moves_when_a_third_member_comes() -> None:
@@ -108,9 +108,9 @@ def test_who_is_silent_for_too_long_is_gone() -> None:
     heartbeat(world, second)
     assert world.group.epoch == epoch
     world.advance(0.2)
-    assert (world.group.epoch, world.group.state) == (epoch + 1, GroupState.ASSIGNING)
+    assert (world.group.epoch, world.group.state) == (epoch + 1, ConsumerGroupState.ASSIGNING)
     heartbeat(world, second)
-    assert (len(second.reads), world.group.state) == (4, GroupState.STABLE)
+    assert (len(second.reads), world.group.state) == (4, ConsumerGroupState.STABLE)
 
 
 def test_who_leaves_is_gone_at_once() -> None:
@@ -194,7 +194,7 @@ def test_a_static_member_comes_back_to_its_partitions_under_another_id() -> None
     assert second.error == "UNRELEASED_INSTANCE_ID"
     world.leave(static, PAUSES)
     world.store_all()
-    assert (world.group.epoch, world.group.state) == (epoch, GroupState.RECONCILING)
+    assert (world.group.epoch, world.group.state) == (epoch, ConsumerGroupState.RECONCILING)
     assert say(world, HeartbeatRequest("s1", epoch, "s")).error == "FENCED_MEMBER_EPOCH", "it said that it was away"
     heartbeat(world, second)
     assert (second.reads, second.epoch, world.group.epoch) == (had, epoch, epoch)
@@ -361,7 +361,7 @@ def test_a_group_is_deleted_when_nobody_is_in_it() -> None:
     assert world.group.delete(world.now) == "NON_EMPTY_GROUP"
     world.leave(client, LEAVES)
     world.store_all()
-    assert (world.group.delete(world.now), world.group.state) == ("", GroupState.DEAD)
+    assert (world.group.delete(world.now), world.group.state) == ("", ConsumerGroupState.DEAD)
     gone = "COORDINATOR_NOT_AVAILABLE"
     assert world.group.delete(world.now) == world.group.remove("m0", "s") == world.group.commit("", -1, knows=True)
     assert world.group.commit("", -1, knows=True) == gone

@@ -5,7 +5,7 @@ from hypothesis import event, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from consumer_model import REBALANCE, SESSION, Client, World
-from korvet_fast.core.groups.consumer.machine import GroupState
+from korvet_fast.core.groups.consumer.machine import ConsumerGroupState
 from korvet_fast.core.groups.consumer.members import LEAVES, PAUSES
 from twin.profile import examples
 
@@ -114,7 +114,7 @@ class ConsumerGroups(RuleBasedStateMachine):
         member = world.member(before)
         if member is None or member.away:
             return
-        epoch, quiet = world.group.epoch, world.group.state is GroupState.STABLE and world.current()
+        epoch, quiet = world.group.epoch, world.group.state is ConsumerGroupState.STABLE and world.current()
         subscription, assigned = member.subscription, member.assigned
         world.leave(before, PAUSES)
         self.ids += 1
@@ -151,7 +151,7 @@ class ConsumerGroups(RuleBasedStateMachine):
         """All is stored, everybody heartbeats in time: nobody notices that the coordinator is another one (G7)."""
         world = self.world
         world.store_all()
-        if world.group.state is not GroupState.STABLE or not world.current():
+        if world.group.state is not ConsumerGroupState.STABLE or not world.current():
             return
         epoch, progress = world.group.epoch, {one.id: one.progress for one in world.group.members}
         world.crash(applied=False)

@@ -20,8 +20,12 @@ with warnings.catch_warnings():
     import kafka.protocol.consumer
     import kafka.protocol.metadata
     import kafka.protocol.producer
+    import kafka.protocol.sasl
 
-FOLDERS = (kafka.protocol.admin, kafka.protocol.consumer, kafka.protocol.metadata, kafka.protocol.producer)
+FOLDERS = (
+    *(kafka.protocol.admin, kafka.protocol.consumer, kafka.protocol.metadata, kafka.protocol.producer),
+    kafka.protocol.sasl,
+)
 # kafka-python has no consumer protocol. Its definitions are compared with Kafka's, and clients that have it are tested.
 UNKNOWN = {"ConsumerGroupHeartbeat", "ConsumerGroupDescribe"}
 CASES = [
@@ -42,6 +46,10 @@ def foreign(message: Message, side: str) -> Any:
 def kind_values(kind: str) -> st.SearchStrategy[Any]:
     if kind.startswith("[]"):
         return st.lists(kind_values(kind[2:]), max_size=3)
+    if kind == "uint16":
+        return st.integers(0, 2**16 - 1)
+    if kind == "float64":
+        return st.floats(allow_nan=False)
     if kind in WIDTHS:
         bound = 2 ** (WIDTHS[kind] - 1)
         return st.integers(-bound, bound - 1)
@@ -107,7 +115,7 @@ def completed(values: dict[str, Any], rows: tuple[Field, ...], version: int) -> 
         value = values.get(row.name, default_of(row, version))
         if row.kind == "[]" and value is not None:
             value = [completed(item, row.fields, version) for item in value]
-        elif row.kind == "{}":
+        elif row.kind == "{}" and value is not None:
             value = completed(value, row.fields, version)
         full[row.name] = value
     return full
@@ -128,7 +136,9 @@ def handed_over(values: dict[str, Any], rows: tuple[Field, ...], struct: Any, ve
     for row in rows:
         if row.name not in values:
             continue
-        name = "authorized_operations" if is_bit_field(row) else row.name  # as kafka-python calls both of them
+        # kafka-python calls both of them so, and reads them as sets, but in DescribeTopicPartitions.
+        as_bits = is_bit_field(row) and "authorized_operations" in struct.fields
+        name = "authorized_operations" if as_bits else row.name
         value, field = values[row.name], struct.fields[name]
         if row.tag >= 0 and completed({row.name: value}, (row,), version)[row.name] == default_of(row, version):
             continue
@@ -140,7 +150,7 @@ def handed_over(values: dict[str, Any], rows: tuple[Field, ...], struct: Any, ve
             value = items if row.kind == "[]" else items[0]
         elif row.kind == "uuid":
             value = uuid.UUID(bytes=value)
-        elif is_bit_field(row):
+        elif as_bits:
             value = {31} if value == -(2**31) else {bit for bit in range(31) if value >> bit & 1}
         given_over[name] = value
     return given_over

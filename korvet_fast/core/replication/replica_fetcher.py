@@ -1,6 +1,6 @@
-"""Copying what another broker leads: ask where epochs end, truncate, fetch, append, flush, and again.
+"""Copying the logs that another broker leads: ask where epochs end, truncate, fetch, append, flush, and again.
 
-What is fetched is on this broker's disk before the next fetch says so.
+Fetched records are on this broker's disk before the next fetch confirms them.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _AGAIN = 0.1  # seconds after a failure
 FindLogs = Callable[[], tuple[int, Sequence[Replica]]]
 
 
-class Fetcher:
+class ReplicaFetcher:
     """Copies logs from one broker until it is stopped. `wait_ms`: that the broker may wait for more.
 
     `on_leader` is told of whom others say that they lead a log. `rate`: of logs that catch up, which it copies then,
@@ -95,7 +95,7 @@ class Fetcher:
         return any(answer.error is NONE for _, _, answer in rows)
 
     async def _settle(self, broker: int, replicas: Sequence[Replica]) -> None:
-        """Truncate what the leader does not have."""
+        """Truncate the records that the leader does not have."""
         asked = [
             EpochRequest(one.name, one.state.epoch, one.state.asking)
             for one in replicas

@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 
 from korvet_fast.core.clock import Clock
-from korvet_fast.core.replication.fetcher import Fetcher
 from korvet_fast.core.replication.peers import FetchedLog, FetchPosition, Peers
 from korvet_fast.core.replication.replica import Replica
+from korvet_fast.core.replication.replica_fetcher import ReplicaFetcher
 from korvet_fast.store.embedded.store import EmbeddedStore
 from store.record_batches import make_record_batch
 
@@ -63,7 +63,7 @@ async def test_each_page_is_paid_for(tmp_path: Path, rate: int | None) -> None:
     await replica.open()
     replica.state.follow_leader(1, 0)
     peers, clock = OneBatchPeers(), CountedClock()
-    task = asyncio.create_task(Fetcher(cast(Peers, peers), clock, lambda: (1, [replica]), rate=rate).run())
+    task = asyncio.create_task(ReplicaFetcher(cast(Peers, peers), clock, lambda: (1, [replica]), rate=rate).run())
     async with asyncio.timeout(100):
         await peers.over.wait()
     task.cancel()

@@ -1,0 +1,1 @@
+"""Producers of Python, side by side, at one broker."""

@@ -1,0 +1,108 @@
+"""A log that nobody uses, packed: what is known of it as one block of bytes, without small objects.
+
+Python gives back a MiB of small objects when the last of them has gone. A log that was used while memory was full left
+its numbers, segments and heads among the objects of requests, a few in each MiB, and so kept all of these. The block is
+larger than what Python takes for small: the C library has it, and gives back every page around it.
+
+A packed log looks as if it were not led here, and as if nothing were known of its entries: so whoever appends or reads
+asks for it to be unpacked, and no other append or read has anything to ask.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import accumulate, pairwise
+from typing import Final
+
+from korvet_fast.store.redis.log.log import Log
+from korvet_fast.store.redis.stream.state import NOTHING_YET, Totals
+
+_NUMBERS: Final = struct.Struct("<8q3d3qq")
+_LARGE: Final = 512  # bytes: Python has smaller blocks among the small objects
+_MOST: Final = 4096  # heads of a log that is packed: more would hold up others
+_ABSENT: Final = -1  # in place of the length of what is None
+
+
+def pack_if_idle(log: Log) -> int:
+    """Pack a log that nobody used since the last call; how many bytes it takes then, 0 if it is not packed now."""
+    if not _is_packable(log):
+        log.seen_idle_at = None
+        return 0
+    before, log.seen_idle_at = log.seen_idle_at, (log.end, log.density)
+    return _pack(log) if log.seen_idle_at == before else 0
+
+
+def unpack_log(log: Log) -> bool:
+    """Undo that, of what is packed: whether it is."""
+    if not log.packed:
+        return False
+    packed, log.packed = log.packed, b""
+    numbers = _NUMBERS.unpack_from(packed)
+    log.end, log.reach, log.durable, size, number, time, log.foreign, log.lost_below = numbers[:8]
+    log.totals = Totals(size, number, time)
+    log.average, log.density, log.densest = numbers[8:11]
+    *lengths, heads = numbers[11:]
+    at = log.segments.unpack(packed, _NUMBERS.size)
+    token, log.end_field, first = _slice_parts(packed, at, (max(length, 0) for length in lengths))
+    log.fencing_token, log.first = token.decode(), None if lengths[-1] == _ABSENT else first
+    at += len(token) + len(log.end_field) + len(first)
+    known = struct.unpack_from(f"<{2 * heads}q", packed, at)
+    at += 8 * len(known)
+    log.heads.update(zip(known[:heads], _slice_parts(packed, at, known[heads:]), strict=True))
+    return True
+
+
+@contextmanager
+def unpacked(log: Log) -> Iterator[None]:
+    """The log is not packed while this lasts; it is again afterwards, if it was before and nobody uses it."""
+    was_packed = unpack_log(log)
+    log.users += 1
+    try:
+        yield
+    finally:
+        log.users -= 1
+        if was_packed and _is_packable(log):
+            _pack(log)
+
+
+def _is_packable(log: Log) -> bool:
+    """Whether the log is led here and holds something, and nothing is under way."""
+    if not log.fencing_token or not (log.totals.number or log.first) or log.users or log.dropped:
+        return False
+    under_way = log.transactions or log.awaiting_durable or log.in_flight or log.failure or log.lost or log.forgotten
+    recovering = log.recovering is not None and not log.recovering.done()
+    return not (under_way or recovering) and len(log.heads) <= _MOST
+
+
+def _pack(log: Log) -> int:
+    token, heads = log.fencing_token.encode(), log.heads
+    lengths = len(token), len(log.end_field), _ABSENT if log.first is None else len(log.first)
+    numbers = log.end, log.reach, log.durable, *log.totals, log.foreign, log.lost_below
+    packed = [
+        _NUMBERS.pack(*numbers, log.average, log.density, log.densest, *lengths, len(heads)),
+        *(log.segments.pack(), token, log.end_field, log.first or b""),
+        struct.pack(f"<{2 * len(heads)}q", *heads, *map(len, heads.values())),
+        *heads.values(),
+    ]
+    _empty(log)
+    log.packed = b"".join(packed).ljust(_LARGE, b"\0")
+    return len(log.packed)
+
+
+def _empty(log: Log) -> None:
+    """Let go of everything that is packed, and of the room that emptied tables keep."""
+    log.fencing_token, log.end_field, log.first = "", b"", None
+    log.end = log.reach = log.durable = log.foreign = log.lost_below = 0
+    log.totals = NOTHING_YET
+    log.average = log.density = log.densest = log.deadline = 0.0
+    log.seen_idle_at = log.recovering = log.open = None
+    log.segments.clear()
+    log.heads.clear()
+    log.forgotten.clear()
+    log.transactions.clear()
+    log.awaiting_durable.clear()
+
+
+def _slice_parts(packed: bytes, start: int, lengths: Iterable[int]) -> list[bytes]:
+    """The parts of these lengths, one behind the other."""
+    return [packed[first:end] for first, end in pairwise(accumulate(lengths, initial=start))]

@@ -1,0 +1,139 @@
+"""Who may do what, and who somebody is: SaslHandshake (17), DescribeAcls (29), CreateAcls (30), DeleteAcls (31),
+
+DescribeUserScramCredentials (50).
+"""
+
+from korvet_fast.wire.kafka.shapes.field import NEVER, Field
+from korvet_fast.wire.kafka.shapes.message import message
+
+_LITERAL = 3  # PatternType: the resource has this very name
+
+# Never flexible. 1: what follows comes in SaslAuthenticate requests (KIP-152).
+SASL_HANDSHAKE = message(
+    "SaslHandshake",
+    17,
+    (0, 1),
+    NEVER,
+    request=(Field("mechanism", "string"),),
+    response=(
+        Field("error_code", "int16"),
+        Field("mechanisms", "[]string"),
+    ),
+)
+
+# 1 prefixes as resources (KIP-290); 2 flexible; 3 users as resources (KIP-373).
+DESCRIBE_ACLS = message(
+    "DescribeAcls",
+    29,
+    (1, 3),
+    2,
+    request=(
+        Field("resource_type_filter", "int8"),
+        Field("resource_name_filter", "string", nullable=0),
+        Field("pattern_type_filter", "int8", 1, default=_LITERAL),
+        Field("principal_filter", "string", nullable=0),
+        Field("host_filter", "string", nullable=0),
+        Field("operation", "int8"),
+        Field("permission_type", "int8"),
+    ),
+    response=(
+        Field("throttle_time_ms", "int32"),
+        Field("error_code", "int16"),
+        Field("error_message", "string", nullable=0, default=None),
+        Field("resources", "[]", fields=(
+            Field("resource_type", "int8"),
+            Field("resource_name", "string"),
+            Field("pattern_type", "int8", 1, default=_LITERAL),
+            Field("acls", "[]", fields=(
+                Field("principal", "string"),
+                Field("host", "string"),
+                Field("operation", "int8"),
+                Field("permission_type", "int8"),
+            )),
+        )),
+    ),
+)  # fmt: skip
+
+CREATE_ACLS = message(
+    "CreateAcls",
+    30,
+    (1, 3),
+    2,
+    request=(
+        Field("creations", "[]", fields=(
+            Field("resource_type", "int8"),
+            Field("resource_name", "string"),
+            Field("resource_pattern_type", "int8", 1, default=_LITERAL),
+            Field("principal", "string"),
+            Field("host", "string"),
+            Field("operation", "int8"),
+            Field("permission_type", "int8"),
+        )),
+    ),
+    response=(
+        Field("throttle_time_ms", "int32"),
+        Field("results", "[]", fields=(
+            Field("error_code", "int16"),
+            Field("error_message", "string", nullable=0, default=None),
+        )),
+    ),
+)  # fmt: skip
+
+DELETE_ACLS = message(
+    "DeleteAcls",
+    31,
+    (1, 3),
+    2,
+    request=(
+        Field("filters", "[]", fields=(
+            Field("resource_type_filter", "int8"),
+            Field("resource_name_filter", "string", nullable=0),
+            Field("pattern_type_filter", "int8", 1, default=_LITERAL),
+            Field("principal_filter", "string", nullable=0),
+            Field("host_filter", "string", nullable=0),
+            Field("operation", "int8"),
+            Field("permission_type", "int8"),
+        )),
+    ),
+    response=(
+        Field("throttle_time_ms", "int32"),
+        Field("filter_results", "[]", fields=(
+            Field("error_code", "int16"),
+            Field("error_message", "string", nullable=0, default=None),
+            Field("matching_acls", "[]", fields=(
+                Field("error_code", "int16"),
+                Field("error_message", "string", nullable=0, default=None),
+                Field("resource_type", "int8"),
+                Field("resource_name", "string"),
+                Field("pattern_type", "int8", 1, default=_LITERAL),
+                Field("principal", "string"),
+                Field("host", "string"),
+                Field("operation", "int8"),
+                Field("permission_type", "int8"),
+            )),
+        )),
+    ),
+)  # fmt: skip
+
+# Flexible from its only version on (KIP-554).
+DESCRIBE_USER_SCRAM_CREDENTIALS = message(
+    "DescribeUserScramCredentials",
+    50,
+    (0, 0),
+    0,
+    request=(Field("users", "[]", nullable=0, fields=(Field("name", "string"),)),),
+    response=(
+        Field("throttle_time_ms", "int32"),
+        Field("error_code", "int16"),
+        Field("error_message", "string", nullable=0, default=None),
+        Field("results", "[]", fields=(
+            Field("user", "string"),
+            Field("error_code", "int16"),
+            Field("error_message", "string", nullable=0, default=None),
+            Field("credential_infos", "[]", fields=(
+                Field("mechanism", "int8"),
+                Field("iterations", "int32"),
+            )),
+        )),
+    ),
+)  # fmt: skip
