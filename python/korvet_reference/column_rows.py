@@ -125,10 +125,10 @@ def build_rows(
 
     Raises UNKNOWN_COMPRESSION, BAD_COLUMNS (times), BAD_COUNT, OUT_OF_RANGE, OVERSIZE."""
     (run,) = ColumnRows(keys, values).runs(None, 1 << 62, 1 << 62) or [RowRun([], [], [], -1)]
+    check_known(compression & ~TRANSACTIONAL)
     view = memoryview(timestamps).cast("B")
     if len(view) != 8 * len(values):
         raise CodecError("BAD_COLUMNS", "there is not one time for each value")
-    check_known(compression & ~TRANSACTIONAL)
     times = list(view.cast("q"))
     payload = bytearray()
     for place, (time, key, value) in enumerate(zip(times, run.keys(), run.values(), strict=True)):

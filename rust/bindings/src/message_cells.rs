@@ -2,15 +2,18 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use korvet_codec::batch::Origin;
 use korvet_codec::columns::RECORD_MOST;
 use pyo3::exceptions::PyIndexError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
 
+use crate::batch::read_kind;
 use crate::buffer::{Column, Input};
+use crate::error::OrRaise;
 use crate::hint::AnyList;
-use crate::rows::{Built, ProducerSequence, build_lists};
+use crate::rows::{Built, build_lists};
 
 /// Values, keys, headers and times of a run of messages, in the lists given, while more may join.
 ///
@@ -118,9 +121,9 @@ impl MessageCells {
                 return Ok(None);
             }
         }
-        let producer = ProducerSequence { producer_id, producer_epoch, base_sequence };
-        build_lists(py, self.values.bind(py), self.keys.bind(py), &self.times, compression, producer)
-            .map(Some)
+        let (compression, transactional) = read_kind(compression).or_raise(py)?;
+        let origin = Origin { producer_id, producer_epoch, base_sequence, transactional };
+        build_lists(py, self.values.bind(py), self.keys.bind(py), &self.times, compression, origin).map(Some)
     }
 
     /// All messages have this time.

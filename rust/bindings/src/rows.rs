@@ -5,6 +5,7 @@ use std::sync::Arc;
 use korvet_codec::arrow::partition_for;
 use korvet_codec::batch::Origin;
 use korvet_codec::columns;
+use korvet_codec::compression::Compression;
 use korvet_codec::{Code, Error};
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyTypeError;
@@ -257,35 +258,23 @@ pub(crate) fn build_rows<'py>(
     base_sequence: i32,
 ) -> PyResult<Built<'py>> {
     let ColumnRows(columns) = ColumnRows::new(py, keys, values)?;
+    let (compression, transactional) = read_kind(compression).or_raise(py)?;
+    let origin = Origin { producer_id, producer_epoch, base_sequence, transactional };
     let (times, rest) = timestamps.as_slice().as_chunks();
     if times.len() != columns.values.cells.len() || !rest.is_empty() {
         return Err(raise(py, &Error::new(Code::BadColumns, "there is not one time for each value")));
     }
-    let time = |row: usize| i64::from_ne_bytes(times[row]);
-    build_all(
-        py,
-        &columns,
-        time,
-        compression,
-        ProducerSequence { producer_id, producer_epoch, base_sequence },
-    )
+    build_all(py, &columns, |row| i64::from_ne_bytes(times[row]), compression, origin)
 }
 
-/// What a batch says of its producer; -1 for all without idempotence.
-pub(crate) struct ProducerSequence {
-    pub(crate) producer_id: i64,
-    pub(crate) producer_epoch: i16,
-    pub(crate) base_sequence: i32,
-}
-
-/// One version 2 batch of values and keys in lists of the same length. `compression`: as `RowRun.build`.
+/// One version 2 batch of values and keys in lists of the same length.
 pub(crate) fn build_lists<'py>(
     py: Python<'py>,
     values: &Bound<'py, PyList>,
     keys: &Bound<'py, PyList>,
     times: &[i64],
-    compression: u8,
-    producer: ProducerSequence,
+    compression: Compression,
+    origin: Origin,
 ) -> PyResult<Built<'py>> {
     let (values, keys) = (Cells::of_list("values", values)?, Cells::of_list("keys", keys)?);
     if keys.cells.len() != values.cells.len() || times.len() != values.cells.len() {
@@ -294,19 +283,16 @@ pub(crate) fn build_lists<'py>(
             &Error::new(Code::BadColumns, "there is not one key and one time for each value"),
         ));
     }
-    build_all(py, &Columns { values, keys: Some(keys) }, |row| times[row], compression, producer)
+    build_all(py, &Columns { values, keys: Some(keys) }, |row| times[row], compression, origin)
 }
 
 fn build_all<'py>(
     py: Python<'py>,
     columns: &Columns,
     time: impl Fn(usize) -> i64 + Send + Sync,
-    compression: u8,
-    producer: ProducerSequence,
+    compression: Compression,
+    origin: Origin,
 ) -> PyResult<Built<'py>> {
-    let (compression, transactional) = read_kind(compression).or_raise(py)?;
-    let ProducerSequence { producer_id, producer_epoch, base_sequence } = producer;
-    let origin = Origin { producer_id, producer_epoch, base_sequence, transactional };
     let count = columns.values.cells.len();
     let size = (0..count).map(|row| columns.size(row) + columns::RECORD_MOST).sum();
     let work = || {
