@@ -51,6 +51,13 @@ def _korvet(load: Load) -> AsyncProducer:
     )
 
 
+async def _settle(producer: Any, sent: list[Any]) -> None:
+    """Wait until all messages have ended. Raises what one of them failed with."""
+    await producer.flush()
+    for each in sent:
+        each.result()
+
+
 @asynccontextmanager
 async def korvet_send(load: Load) -> AsyncIterator[SendWindow]:
     async with _korvet(load) as p:
@@ -58,9 +65,7 @@ async def korvet_send(load: Load) -> AsyncIterator[SendWindow]:
 
         async def send_window() -> None:
             sent = [send(topic, value) for value in values]
-            await p.flush()
-            for each in sent:
-                each.result()
+            await _settle(p, sent)
 
         yield send_window
 
@@ -72,9 +77,7 @@ async def korvet_keys(load: Load) -> AsyncIterator[SendWindow]:
 
         async def send_window() -> None:
             sent = [send(topic, value, key=key) for key, value in zip(keys, values, strict=True)]
-            await p.flush()
-            for each in sent:
-                each.result()
+            await _settle(p, sent)
 
         yield send_window
 
@@ -86,9 +89,7 @@ async def korvet_partitions(load: Load) -> AsyncIterator[SendWindow]:
 
         async def send_window() -> None:
             sent = [send(topic, value, partition=each) for each, value in zip(partitions, values, strict=True)]
-            await p.flush()
-            for each in sent:
-                each.result()
+            await _settle(p, sent)
 
         yield send_window
 
@@ -135,9 +136,7 @@ async def aiokafka_send(load: Load) -> AsyncIterator[SendWindow]:
 
         async def send_window() -> None:
             sent = [await send(topic, value) for value in values]
-            await p.flush()
-            for each in sent:
-                each.result()
+            await _settle(p, sent)
 
         yield send_window
 
@@ -149,9 +148,7 @@ async def aiokafka_keys(load: Load) -> AsyncIterator[SendWindow]:
 
         async def send_window() -> None:
             sent = [await send(topic, value, key=key) for key, value in zip(keys, values, strict=True)]
-            await p.flush()
-            for each in sent:
-                each.result()
+            await _settle(p, sent)
 
         yield send_window
 

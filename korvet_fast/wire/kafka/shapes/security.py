@@ -1,12 +1,26 @@
-"""Who may do what, and who somebody is: SaslHandshake (17), DescribeAcls (29), CreateAcls (30), DeleteAcls (31),
-
-DescribeUserScramCredentials (50).
-"""
+"""Security: SaslHandshake (key 17), DescribeAcls (29), CreateAcls (30), DeleteAcls (31), SCRAM credentials (50)."""
 
 from korvet_fast.wire.kafka.shapes.field import NEVER, Field
 from korvet_fast.wire.kafka.shapes.message import message
 
 _LITERAL = 3  # PatternType: the resource has this very name
+
+_ACL = (
+    Field("principal", "string"),
+    Field("host", "string"),
+    Field("operation", "int8"),
+    Field("permission_type", "int8"),
+)
+
+_ACL_FILTER = (
+    Field("resource_type_filter", "int8"),
+    Field("resource_name_filter", "string", nullable=0),
+    Field("pattern_type_filter", "int8", 1, default=_LITERAL),
+    Field("principal_filter", "string", nullable=0),
+    Field("host_filter", "string", nullable=0),
+    Field("operation", "int8"),
+    Field("permission_type", "int8"),
+)
 
 # Never flexible. 1: what follows comes in SaslAuthenticate requests (KIP-152).
 SASL_HANDSHAKE = message(
@@ -27,15 +41,7 @@ DESCRIBE_ACLS = message(
     29,
     (1, 3),
     2,
-    request=(
-        Field("resource_type_filter", "int8"),
-        Field("resource_name_filter", "string", nullable=0),
-        Field("pattern_type_filter", "int8", 1, default=_LITERAL),
-        Field("principal_filter", "string", nullable=0),
-        Field("host_filter", "string", nullable=0),
-        Field("operation", "int8"),
-        Field("permission_type", "int8"),
-    ),
+    request=_ACL_FILTER,
     response=(
         Field("throttle_time_ms", "int32"),
         Field("error_code", "int16"),
@@ -44,12 +50,7 @@ DESCRIBE_ACLS = message(
             Field("resource_type", "int8"),
             Field("resource_name", "string"),
             Field("pattern_type", "int8", 1, default=_LITERAL),
-            Field("acls", "[]", fields=(
-                Field("principal", "string"),
-                Field("host", "string"),
-                Field("operation", "int8"),
-                Field("permission_type", "int8"),
-            )),
+            Field("acls", "[]", fields=_ACL),
         )),
     ),
 )  # fmt: skip
@@ -64,10 +65,7 @@ CREATE_ACLS = message(
             Field("resource_type", "int8"),
             Field("resource_name", "string"),
             Field("resource_pattern_type", "int8", 1, default=_LITERAL),
-            Field("principal", "string"),
-            Field("host", "string"),
-            Field("operation", "int8"),
-            Field("permission_type", "int8"),
+            *_ACL,
         )),
     ),
     response=(
@@ -85,15 +83,7 @@ DELETE_ACLS = message(
     (1, 3),
     2,
     request=(
-        Field("filters", "[]", fields=(
-            Field("resource_type_filter", "int8"),
-            Field("resource_name_filter", "string", nullable=0),
-            Field("pattern_type_filter", "int8", 1, default=_LITERAL),
-            Field("principal_filter", "string", nullable=0),
-            Field("host_filter", "string", nullable=0),
-            Field("operation", "int8"),
-            Field("permission_type", "int8"),
-        )),
+        Field("filters", "[]", fields=_ACL_FILTER),
     ),
     response=(
         Field("throttle_time_ms", "int32"),
@@ -106,10 +96,7 @@ DELETE_ACLS = message(
                 Field("resource_type", "int8"),
                 Field("resource_name", "string"),
                 Field("pattern_type", "int8", 1, default=_LITERAL),
-                Field("principal", "string"),
-                Field("host", "string"),
-                Field("operation", "int8"),
-                Field("permission_type", "int8"),
+                *_ACL,
             )),
         )),
     ),
