@@ -39,9 +39,8 @@ class MessageRun(QueuedRecords):
     """One message, and while the run is open those that follow it in the same turn of the loop; they share a deadline.
 
     While it is open, `charge` covers `granted` bytes and `cells.most` messages; `cells.room`: bytes of these that are
-    left. Indexes are those of `add`, whatever was
-    withdrawn since. `parts`: what it became when it was divided, because its messages go to several partitions, or
-    because their batch was too large.
+    left. Indexes are those of `add`, whatever was withdrawn since. `parts`: what it became when it was divided, because
+    its messages go to several partitions, or because their batch was too large.
     """
 
     __slots__ = (

@@ -105,9 +105,8 @@ TABLE: Final[dict[tuple[LeadershipState, Event], Step]] = {
 
 _ALL: Final = frozenset(Operation)
 ALLOWS: Final[dict[LeadershipState, frozenset[Operation]]] = {
-    LeadershipState.NOT_LEADER: frozenset(
-        {Operation.SAVE}
-    ),  # a save under way: compare-and-set lets it lose to the new leader's
+    # A save under way: compare-and-set lets it lose to the new leader's.
+    LeadershipState.NOT_LEADER: frozenset({Operation.SAVE}),
     LeadershipState.ACQUIRING: frozenset({Operation.SAVE}),
     LeadershipState.LEADER: _ALL,
     LeadershipState.UNDER_MIN_ISR: _ALL - {Operation.APPEND},

@@ -72,9 +72,8 @@ class ProducerLimit:
     def __init__(self, most: int = MOST, on_forget: Callable[[str, int], None] | None = None) -> None:
         self.most = most
         self._on_forget = on_forget
-        self._probation: OrderedDict[ProducerStateEntry, None] = (
-            OrderedDict()
-        )  # in both, the producer heard of last comes last
+        # In both, the producer heard of last comes last.
+        self._probation: OrderedDict[ProducerStateEntry, None] = OrderedDict()
         self._protected: OrderedDict[ProducerStateEntry, None] = OrderedDict()
 
     def __len__(self) -> int:

@@ -122,9 +122,8 @@ class Log:
         self.densest = 0.0  # where it was most
         self.warned = False  # whether a warning was logged that the log holds entries that are no records
         self.packed = b""  # all of the above that is in small objects, while nobody uses the log
-        self.seen_idle_at: tuple[int, float] | None = (
-            None  # where it stood when somebody last looked whether it is idle
-        )
+        # End and density when somebody last looked whether it is idle.
+        self.seen_idle_at: tuple[int, float] | None = None
         self.users = 0  # calls under way for which it must not be packed
 
     def lay_out(self, log_format: LogFormat) -> None:
