@@ -104,7 +104,8 @@ wheel: $(VENV)/.pip check-toolchain  ## build the wheel people install, into dis
 	@ls dist
 
 install: wheel  ## compile the package and install it into .venv, with all that it needs
-	@$(BIN)/pip install --quiet dist/korvet_fast-*.whl
+	@$(INSTALL) requirements/package.txt
+	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
 
 first-hour: develop tools wheel  ## a new user's first hour, command by command, in a directory of its own with nothing but the wheel
 	@PYTHONPATH=.:tests $(PY) -m first_hour.walk dist/korvet_fast-*.whl requirements/demo.txt
@@ -165,6 +166,7 @@ LOCK = $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11
 
 locks: $(VENV)/.locks  ## lock the Python packages anew (requirements/), in the newest versions that pyproject.toml allows
 	@$(LOCK) requirements/develop.txt pyproject.toml --group lint --group docs --group test --group demo --group demo-spark
+	@$(LOCK) requirements/package.txt pyproject.toml --constraint requirements/develop.txt
 	@$(LOCK) requirements/demo.txt pyproject.toml --group demo --constraint requirements/develop.txt
 	@$(LOCK) requirements/demo-spark.txt pyproject.toml --group demo --group demo-spark --constraint requirements/develop.txt
 	@$(LOCK) requirements/build.txt --group build

@@ -16,7 +16,7 @@ from korvet_fast.client.producer import (
     Message,
     Outcome,
     ProducerBroken,
-    record_batch,
+    dialects,
 )
 from korvet_fast.client.producer.broker_producer import BrokerProducer
 from korvet_fast.client.producer.dispatcher import Dispatcher
@@ -34,7 +34,7 @@ PLACES: list[tuple[Any, str]] = [
     (Pipeline, "poll"),
     (Pipeline, "next_time"),
     (Pipeline, "answered"),
-    (record_batch, "build_rows"),
+    (dialects, "encode"),
     (PartitionProducer, "take"),
     (PartitionProducer, "answer"),
     (BrokerProducer, "answered"),
