@@ -6,18 +6,27 @@ The broker's own objects form no circles of references that come and go, so one 
 The C library keeps freed memory between blocks that are still in use. After a flood, most of its memory is free.
 The interpreter keeps freed tuples, lists, dicts and floats for the next ones of their size, up to 2,000 of each. After
 a flood they lie in every MiB of small objects, and none of these goes back. A full collection empties these lists.
+
+The interpreter's cache of attributes (CPython's `type_cache`) keeps the 4,096 names that were looked up last. A name
+that C code makes for one call, as asyncio does for the result of a future, takes an entry each time; after a flood
+such names lie in every MiB, too.
 """
 
 import asyncio
 import ctypes
 import gc
+import sys
 from collections.abc import Callable
 from typing import Final
 
 FULL_COLLECTION: Final = 3600.0  # seconds between two full collections
-GIVE_BACK: Final = 10.0  # seconds between two checks of the free memory
+GIVE_BACK: Final = 10.0  # seconds between two checks of the free memory, and between two cleared caches of attributes
 KEPT: Final = 8 << 20  # bytes that may stay free; a call that frees nothing takes 0.2 ms, on another thread
 _NEVER: Final = 1 << 30
+# Python 3.13 has the newer name.
+_clear_attribute_cache: Final[Callable[[], object]] = (
+    getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache
+)
 
 
 class _Mallinfo2(ctypes.Structure):
@@ -53,6 +62,7 @@ class Memory:
         young, middle, _ = self._thresholds
         gc.set_threshold(young, middle, _NEVER)
         self._every(FULL_COLLECTION, self._collect)
+        self._every(GIVE_BACK, _clear_attribute_cache)
         if self._mallinfo is not None and self._trim is not None:
             self._loop.run_in_executor(None, self._trim, ctypes.c_size_t(0))  # its thread begins now, and stays
             self._every(GIVE_BACK, self._give_back)

@@ -8,6 +8,7 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError};
 use pyo3::ffi;
 use pyo3::inspect::PyStaticExpr;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyMemoryView};
 use pyo3::{Borrowed, type_hint_identifier};
@@ -99,8 +100,8 @@ impl<'py> Lent<'py> {
     /// All of it as a view of bytes.
     pub(crate) fn view(&self) -> PyResult<Bound<'py, PyAny>> {
         let view = PyMemoryView::from(&self.object)?.into_any();
-        let plain = view.getattr("format")?.extract::<&str>()? == "B";
-        if plain { Ok(view) } else { view.call_method1("cast", ("B",)) }
+        let plain = view.getattr(intern!(view.py(), "format"))?.extract::<&str>()? == "B";
+        if plain { Ok(view) } else { view.call_method1(intern!(view.py(), "cast"), ("B",)) }
     }
 
     pub(crate) fn into_object(self) -> Bound<'py, PyAny> {

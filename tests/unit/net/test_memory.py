@@ -1,5 +1,6 @@
 import asyncio
 import gc
+import sys
 import weakref
 from pathlib import Path
 
@@ -105,3 +106,24 @@ def test_memory_goes_back_after_a_flood(tmp_path: Path) -> None:
                     await asyncio.sleep(0.1)
 
         asyncio.run(flood())
+
+
+def test_names_that_were_looked_up_once_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would keep a MiB of small objects after a flood."""
+    monkeypatch.setattr(module, "GIVE_BACK", 0.001)
+
+    async def scenario() -> None:
+        memory = Memory()
+        memory.start()
+        try:
+            name = "".join(("made by C code ", "for one call"))
+            alone = sys.getrefcount(name)
+            assert not hasattr(memory, name)
+            assert sys.getrefcount(name) > alone  # the interpreter's cache has it
+            async with asyncio.timeout(120):
+                while sys.getrefcount(name) > alone:
+                    await asyncio.sleep(0.001)
+        finally:
+            memory.stop()
+
+    asyncio.run(scenario())
