@@ -9,16 +9,16 @@ PY := $(BIN)/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help docs chart release demo demo-spark test test-rust test-python test-spark test-legacy test-tools test-bench lint checks format stubs diagrams reference develop native wheel wheel-install install first-hour first-record tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate producer-rounds producer-outage replication-model replication-rounds
+.PHONY: help docs chart release demo demo-spark test test-rust test-python test-spark test-clients test-legacy test-tools test-bench lint checks format stubs diagrams reference develop native wheel wheel-install install first-hour first-record tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate producer-rounds producer-outage replication-model replication-rounds
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.tools-demo wheel  ## build and install the wheel, send 336,776 flights through the broker, compare every value (STORE=redis: over Redis)
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
-	@$(PY) -m examples.flights $(STORE)
+	@$(PY) -m examples.flights.demo $(STORE)
 
-test:  ## lint and every test but Spark's, Kafka 0.7's clients', programs' over Kafka and the benchmarks': Rust, Python, real clients, faults (KORVET_TEST_REQUIRE=all forbids skips)
+test:  ## lint and every test but those of the five targets below: Rust, Python, protocols, stores, faults (KORVET_TEST_REQUIRE=all forbids skips)
 	@$(MAKE) --no-print-directory -j 4 develop tools
 	@$(MAKE) --no-print-directory -j 2 test-rust test-python
 	@$(MAKE) --no-print-directory test-fuzz-live
@@ -28,7 +28,7 @@ test-rust: checks
 	MAKEFLAGS= cargo test --workspace --locked --quiet
 
 test-python:
-	$(PY) -m pytest -p no:benchmark -n 6 --dist worksteal $(SPARK_TESTS:%=--ignore=%) $(LEGACY_TESTS:%=--ignore=%) --ignore=$(TOOLS_TESTS) $(ALONE:%=--ignore=%) --ignore=$(BENCH_TESTS)
+	$(PY) -m pytest -p no:benchmark -n 6 --dist worksteal $(SPARK_TESTS:%=--ignore=%) $(LEGACY_TESTS:%=--ignore=%) --ignore=$(TOOLS_TESTS) $(CLIENT_TESTS:%=--ignore=%) $(ALONE:%=--ignore=%) --ignore=$(BENCH_TESTS)
 
 # These measure how long others wait, so nothing else runs beside them.
 ALONE := tests/abuse/test_abuse.py tests/abuse/test_fuzz_live.py
@@ -41,6 +41,12 @@ BENCH_TESTS := tests/bench
 
 test-bench: develop tools  ## the tests of the tools that measure: what counts, compares and draws
 	$(PY) -m pytest -p no:benchmark -n 2 --dist worksteal $(BENCH_TESTS)
+
+# Java machines, and rounds against Apache Kafka: a quarter of all that is tested.
+CLIENT_TESTS := $(wildcard tests/compat/test_*.py) tests/faults/test_producer_rounds.py
+
+test-clients: develop tools  ## clients and tools that others wrote, in every scenario over both stores; what README and docs say, typed; our producer over Kafka
+	$(PY) -m pytest -p no:benchmark -n 6 --dist worksteal $(CLIENT_TESTS)
 
 test-abuse: develop tools  ## every known attack for two seconds, and all together, beside well-behaved clients, over both stores
 	$(PY) -m pytest -s -p no:benchmark tests/abuse/test_abuse.py
@@ -286,7 +292,7 @@ diagrams: develop  ## draw docs/groups.md, docs/leadership.md and docs/images/ov
 # Spark's workers begin in this directory, and would find the package here before the installed one: it needs its extension.
 demo-spark: $(VENV)/.tools-demo-spark native wheel  ## the second demo: the same flights as files, through a topic and Spark, into Parquet and a picture
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
-	@$(PY) -m examples.flights_spark
+	@$(PY) -m examples.flights.spark
 
 wheel-install: wheel
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl

@@ -12,7 +12,8 @@ kafka        three copies here and at three nodes of Apache Kafka (KRaft), as it
 catching up  a follower is killed, so many MB are written without it, and it comes back: from when it is ready until it
              is in sync, beside a bare copy of as many bytes over loopback into a file that is flushed. Meanwhile a
              client writes 50 records of 1 KB a second to another topic, for no longer than the follower takes; its
-             median is compared with that before
+             median is compared with that before. What others feel of a bare copy, which no broker takes part in, is
+             what the machine and its disk take; the rest is ours
 """
 
 import argparse
@@ -151,6 +152,15 @@ def measure_latency(leader: Leader, seconds: float) -> float:
     return load(leader, "produce", "others", *sizes, *rate)["p50_us"] / 1000
 
 
+def measure_beside_copy(leader: Leader, place: Path, size: int, seconds: float) -> float:
+    """As `measure_latency`, while nothing but a bare copy goes on beside it."""
+    with ThreadPoolExecutor(1) as pool:
+        latency = pool.submit(measure_latency, leader, seconds)
+        while not latency.done():
+            copy_barely(place, size)
+        return latency.result()
+
+
 def measure_catching_up(ours: Trio, place: Path, rounds: int, missed: int) -> list[Row]:
     """A follower that comes back, and what others feel of it."""
     ours.create("late", 3)
@@ -158,7 +168,7 @@ def measure_catching_up(ours: Trio, place: Path, rounds: int, missed: int) -> li
     leaders = {ours.find_leader(topic).port for topic in ("late", "others")}
     # Not one that leads a topic, or the metadata log, as the first does.
     late = next(broker for number, broker in ours.brokers.items() if number != 1 and broker.port not in leaders)
-    caught, bare, busy, calm = [], [], [], []
+    caught, bare, busy, calm, beside = [], [], [], [], []
     seconds = missed / FASTEST
     for _ in range(rounds):
         late.kill()
@@ -167,6 +177,7 @@ def measure_catching_up(ours: Trio, place: Path, rounds: int, missed: int) -> li
         size = write(ours.find_leader("late"), "late", missed)
         calm.append(measure_latency(ours.find_leader("others"), 4 * seconds))
         bare.append(copy_barely(place, size))
+        beside.append(measure_beside_copy(ours.find_leader("others"), place, size, seconds))
         with ThreadPoolExecutor(1) as pool:
             late.start()
             began = time.perf_counter()
@@ -177,6 +188,7 @@ def measure_catching_up(ours: Trio, place: Path, rounds: int, missed: int) -> li
     return [
         Row("catching up / bare copy", caught, bare, "MB/s", "0.5"),
         Row("others' median meanwhile / before", busy, calm, "ms", "at most 1.5"),
+        Row("others' median beside a bare copy / before", beside, calm, "ms", "-"),
     ]
 
 

@@ -3,8 +3,9 @@
     python -m benchmarks.text [--rounds 5] [--seconds 1.5] [--only consume]
 
 One connection. PRODUCE: lines of 100 bytes, acks=1, ten thousand under way. CONSUME: 500 messages of 80 bytes at a
-time, 16 requests under way, and one by one. The client is the load generator, which checks every answer and takes less
-than any of the servers does.
+time, 16 requests under way, and one by one: the same messages again and again, as consumers do that follow each other,
+which the broker keeps as it wrote them; and through a log of 100,000, where it reads and writes all of them anew. The
+client is the load generator, which checks every answer and takes less than any of the servers does.
 
 Beside answers a second stands the processor time (user and system) that the server's process takes for one: where other
 programs share the machine, that is what to compare. The last column is the same loop with an answer that was formatted
@@ -25,7 +26,9 @@ from benchmarks.peers.process import Peer, free_ports
 
 LOOP = Path(__file__).parent / "peers" / "text_loop.py"
 VALUE = 80  # bytes; with topic and key a line has 100
-WARM = 2_000  # lines before anything is measured
+WARM = 100_000  # lines before anything is measured
+AT_ONCE = 2_000  # of them, which no server has to hold answers back for
+BLOCKS = WARM // 500  # more than the broker keeps
 
 
 @dataclass(frozen=True)
@@ -35,12 +38,14 @@ class Row:
     mode: str
     in_flight: int
     wanted: float
+    blocks: int = 1  # of 500 messages, which CONSUME asks for in turn
 
 
 ROWS = {
     "produce": Row("text-produce", 10_000, 2.0),
     "consume": Row("text-consume", 16, 4.0),
     "consume, one by one": Row("text-consume", 1, 4.0),
+    "consume, all of a log": Row("text-consume", 16, 4.0, BLOCKS),
 }
 
 
@@ -94,7 +99,7 @@ class Measured:
 def measure(peer: Peer, row: Row, seconds: float) -> Measured:
     """One run. Raises `PeerError` where an answer is wrong."""
     timing = ("--seconds", str(seconds), "--warm-up", "0.3")
-    sizes = ("--record-bytes", str(VALUE), "--in-flight", str(row.in_flight))
+    sizes = ("--record-bytes", str(VALUE), "--in-flight", str(row.in_flight), "--blocks", str(row.blocks))
     figures = load(peer, row.mode, "t", *timing, *sizes)
     return Measured(figures["requests_per_s"], figures["broker_cpu_us_per_request"])
 
@@ -103,13 +108,14 @@ def write_messages(port: int) -> None:
     """Lines before anything is measured; all are waited for."""
     line = b"V1|1|PRODUCE|t key:" + b"x" * VALUE + b"\n"
     with socket.create_connection(("127.0.0.1", port)) as client:
-        client.sendall(line * WARM)
-        seen = 0
-        while seen < WARM:
-            answers = client.recv(1 << 20)
-            if not answers or b"|ERR|" in answers:
-                raise ConnectionError(f"PRODUCE was answered with {answers[:200]!r}")
-            seen += answers.count(b"\n")
+        for _ in range(WARM // AT_ONCE):
+            client.sendall(line * AT_ONCE)
+            seen = 0
+            while seen < AT_ONCE:
+                answers = client.recv(1 << 20)
+                if not answers or b"|ERR|" in answers:
+                    raise ConnectionError(f"PRODUCE was answered with {answers[:200]!r}")
+                seen += answers.count(b"\n")
 
 
 def tell(name: str, row: Row, found: list[list[Measured]]) -> str:
@@ -123,7 +129,7 @@ def tell(name: str, row: Row, found: list[list[Measured]]) -> str:
     works = [other.micros / one.micros for one, other in zip(ours, loop, strict=True)]
     told = ", ".join(f"{ratio:.2f}" for ratio in sorted(works))
     return (
-        f"{name:20} {'   '.join(cells)}   {rate:5.2f} x   {statistics.median(works):5.2f} x ({told})   {row.wanted:g} x"
+        f"{name:21} {'   '.join(cells)}   {rate:5.2f} x   {statistics.median(works):5.2f} x ({told})   {row.wanted:g} x"
     )
 
 
@@ -146,7 +152,7 @@ def main() -> None:
             stack.enter_context(peer)
             write_messages(peer.port)
         columns = "   ".join(f"{peer.name:>23}" for peer in peers)
-        print(f"{'':20} {columns}   ours beside the loop: answers, processor time (each round), wanted")
+        print(f"{'':21} {columns}   ours beside the loop: answers, processor time (each round), wanted")
         for title, row in ROWS.items():
             if not title.startswith(given.only):
                 continue

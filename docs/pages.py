@@ -17,7 +17,13 @@ ELSEWHERE = {
     "examples/README.md": "examples.md",
     "benchmarks/README.md": "measuring.md",
     "benchmarks/spark/README.md": "measuring-spark.md",
+    **{
+        f"examples/{each.parent.name}/README.md": f"example-{each.parent.name}.md"
+        for each in ROOT.glob("examples/*/README.md")
+    },
 }
+# GitHub draws these; what would draw them here is fetched from elsewhere, and the table below each says the same.
+DIAGRAM = re.compile(r"^```mermaid\n.*?^```\n", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -29,7 +35,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """MkDocs calls it with the text of each page; links lead to pages of the site, or become the words they had."""
+    """MkDocs calls it with the text of each page; links lead to its pages, or become the words they had."""
     sources = {page: path for path, page in ELSEWHERE.items()}
     here = PurePosixPath(sources.get(page.file.src_uri, f"docs/{page.file.src_uri}"))
 
@@ -42,7 +48,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             return f"{image}[{words}]({path.removeprefix('docs/')}{anchor or ''})"
         return words if (ROOT / path).exists() else link[0]  # a file of the source; what is not there fails the build
 
-    return LINK.sub(rewrite, markdown)
+    return LINK.sub(rewrite, DIAGRAM.sub("", markdown))
 
 
 def _normal(path: PurePosixPath) -> str:

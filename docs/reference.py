@@ -95,11 +95,9 @@ the file. A variable that Kubernetes sets for a Service named `korvet…` (`*_SE
 SETTINGS_HEAD = """
 ## Settings
 
-Those with a name for topics are the broker's default for it: `korvet-fast config set NAME=VALUE --topic TOPIC`
+Those that say "of a topic" are the broker's default for it: `korvet-fast config set NAME=VALUE --topic TOPIC`
 changes one topic's. All others are read when the broker starts.
 
-| setting | default | what it does | legal | of a topic |
-|---|---|---|---|---|
 """
 
 
@@ -116,9 +114,9 @@ def write_configuration() -> str:
     places = "".join(f"| `{name}` | `{variable(name)}` | `--{name}` |\n" for name in PLACES)
     rows = []
     for row in SETTINGS.values():
-        default = show(row.default) or "(empty)"
-        topic = f"`{row.topic}`" if row.topic else ""
-        rows.append(f"| `{row.name}` | {default} | {row.doc} | {row.legal} | {topic} |\n".replace("<", "&lt;"))
+        default = f"default `{show(row.default)}`" if show(row.default) else "empty by default"
+        topic = f" Of a topic: `{row.topic}`." if row.topic else ""
+        rows.append(f"- **`{row.name}`**, {default}: {row.doc} Value: {row.legal}.{topic}\n".replace("<", "&lt;"))
     return CONFIGURATION + places + SETTINGS_HEAD + "".join(rows)
 
 

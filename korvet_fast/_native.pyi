@@ -322,12 +322,20 @@ class Lines:
 @final
 class MessageCells:
     """
-    Values, keys, headers and times of a run of messages, in the lists given, while more may join.
+    Keys, values, headers and times of a run of messages, while more may join.
 
     `room`: bytes of memory that are left for them; `most`: messages there may be.
     """
-    def __new__(cls, /, values: list[Any], keys: list[Any], headers: list[Any], times: Buffer) -> MessageCells:
-        """`times`: q[n], in ms, one for each value that is there."""
+    def __len__(self, /) -> int:
+        """How many messages."""
+    def __new__(
+        cls, /, value: Any, key: Any, headers: Any, header_bytes: SupportsIndex, timestamp: SupportsIndex
+    ) -> MessageCells:
+        """
+        A run of one message, without room for others. `header_bytes`, `timestamp`: as in `add`.
+
+        Raises `TypeError` for a value or key that is neither bytes nor None.
+        """
     def add(
         self,
         /,
@@ -355,8 +363,14 @@ class MessageCells:
 
         Raises as `build_rows`.
         """
-    def forget_time(self, /, place: SupportsIndex) -> None:
-        """The message at a place was taken out of the lists: its time goes too."""
+    def columns(self, /) -> ColumnRows:
+        """Keys and values."""
+    def forget(self, /) -> None:
+        """Drop keys, values and headers; the times stay. Nothing but these may be asked for any more."""
+    def grant(self, /, room: SupportsIndex, most: SupportsIndex) -> None:
+        """There is memory for `room` bytes more, and for `most` messages in all."""
+    def headers(self, /) -> list[Any]:
+        """The headers of each message, () for none."""
     def join(self, /, place: type, run: Any, value: Any, key: Any) -> Any | None:
         """
         As `add`, for a message without headers that is sent now: `place(run, index)`, or None where `add` gives -1.
@@ -364,20 +378,33 @@ class MessageCells:
         The garbage collector does not look at the places: of thousands in a list it would find each time that they refer
         to their run. So a run must not refer to one of its places for longer than somebody waits there.
         """
+    def key(self, /, place: SupportsIndex) -> bytes | None:
+        """The key of the message at a place."""
+    def keys(self, /) -> list[bytes | None]:
+        """The key of each message."""
     @property
     def most(self, /) -> int: ...
     @most.setter
     def most(self, /, value: SupportsIndex) -> None: ...
+    def part(self, /, places: SupportsGetItem[int, SupportsIndex]) -> MessageCells:
+        """The messages at these places as a run of their own, without room for others."""
+    def remove(self, /, place: SupportsIndex) -> None:
+        """The message at a place leaves the run."""
     @property
     def room(self, /) -> int: ...
     @room.setter
     def room(self, /, value: SupportsIndex) -> None: ...
     def set_times(self, /, timestamp: SupportsIndex) -> None:
         """All messages have this time."""
+    @property
+    def size(self, /) -> int:
+        """Bytes of their records in a batch, at most."""
     def time(self, /, place: SupportsIndex) -> int:
         """The time of the message at a place, in ms."""
     def times(self, /) -> Column:
         """All times, q[n]."""
+    def values(self, /) -> list[bytes | None]:
+        """The value of each message."""
 
 @final
 class ProduceRun:

@@ -1,4 +1,4 @@
-"""The settings there are, in one table: name, kind, default, what is legal, and a sentence.
+"""All settings in one table: name, kind, default, legal values, and a sentence.
 
 A row with a `topic` name is the broker's default for that setting of a topic
 (https://kafka.apache.org/documentation/#topicconfigs pairs them so). The table is our own and no settings library's:
@@ -52,7 +52,7 @@ SETTINGS = _table(
         "replication.secret.file",
         Kind.STRING,
         "",
-        "A file with the secret that all of replication.peers share: who does not know it is no peer.",
+        "A file with the secret that all of replication.peers share: a program without it is refused as a peer.",
         choices=("/etc/korvet/secret",),
         pattern=r"[^\0]*",
     ),
@@ -95,7 +95,7 @@ SETTINGS = _table(
         "replica.selector.class",
         Kind.STRING,
         "org.apache.kafka.common.replica.LeaderSelector",
-        "Whom consumers are told to read from: the leader, or a follower in sync that stands in their rack.",
+        "Where consumers are told to read: at the leader, or at a follower in sync that stands in their rack.",
         choices=(
             "org.apache.kafka.common.replica.LeaderSelector",
             "org.apache.kafka.common.replica.RackAwareReplicaSelector",
@@ -115,7 +115,7 @@ SETTINGS = _table(
         "controller.mutation.rate",
         Kind.INT,
         100,
-        "Partitions that clients may create and delete a second; who is faster has to wait.",
+        "Partitions that clients may create and delete a second; faster clients have to wait.",
         1,
     ),
     Setting(
@@ -285,7 +285,7 @@ SETTINGS = _table(
         "groups.memory.max.bytes",
         Kind.LONG,
         256 * _MIB,
-        "The same of all groups of this broker together.",
+        "Memory of the broker, about, that all its groups together may fill; what would pass it is refused.",
         10_000,
     ),
     Setting(
@@ -323,8 +323,8 @@ SETTINGS = _table(
         "max.producers",
         Kind.INT,
         100_000,
-        "Idempotent producers remembered, counted once for each partition they write to. Beyond it, who was silent"
-        " longest is forgotten, first those that sent one batch only.",
+        "Idempotent producers remembered, counted once for each partition they write to. Beyond it, the producer"
+        " that was silent longest is forgotten, first those that sent one batch only.",
         1,
     ),
     Setting("producer.id.expiration.ms", Kind.INT, _DAY, "An idempotent producer silent this long is forgotten.", 1),

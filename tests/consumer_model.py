@@ -19,7 +19,8 @@ from korvet_fast.core.groups.consumer.members import (
     TopicIdPartition,
     TopicView,
 )
-from korvet_fast.core.groups.documents import pack_group, unpack_group
+from korvet_fast.core.groups.documents import unpack_group
+from packed_group import pack_group
 
 SESSION = 10.0
 REBALANCE = 20.0

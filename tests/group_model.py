@@ -10,8 +10,9 @@ from korvet_fast.core.groups.classic.group import ClassicGroup
 from korvet_fast.core.groups.classic.machine import ClassicGroupState
 from korvet_fast.core.groups.classic.requests import JoinRequest, JoinResult, SyncRequest, SyncResult
 from korvet_fast.core.groups.config import ConsumerConfig, GroupConfig, TextConfig
-from korvet_fast.core.groups.documents import pack_group, unpack_group
+from korvet_fast.core.groups.documents import unpack_group
 from korvet_fast.errors import Errors
+from packed_group import pack_group
 
 PARTITIONS = range(6)
 LONGEST = 60.0  # session or rebalance of a client

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from broker_process import BrokerProcess
-from kafka_server import RawClient
+from kafka_server import METADATA, RawClient
 from korvet_reference.legacy_client import FetchError, LegacyClient
 from legacy_vectors import EXCHANGES
 from raw_connection import connect
@@ -45,6 +45,17 @@ class LegacyBroker:
                 await scenario(client)
 
         asyncio.run(run())
+
+    def exists(self, topic: str) -> bool:
+        """Whether there is such a topic, by a client of today."""
+        found = []
+
+        async def scenario(kafka: RawClient) -> None:
+            answer = await kafka.ask(METADATA, 9, topics=[{"name": topic}], allow_auto_topic_creation=False)
+            found.append(answer["topics"][0]["error_code"] == 0)
+
+        self.kafka(scenario)
+        return found == [True]
 
     def closes(self, request: Callable[[LegacyClient], object]) -> bool:
         """Whether the broker closes the connection on this, without a byte of an answer."""

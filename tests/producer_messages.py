@@ -70,7 +70,7 @@ class SentMessages:
     def end(self, run: MessageRun) -> list[SentMessage]:
         """A run has ended: its messages, in order."""
         ended = []
-        for position, value in enumerate(run.value_cells):
+        for position, value in enumerate(run.row_values()):
             assert value is not None
             sent = self._sent[value]
             sent.end(run, position)

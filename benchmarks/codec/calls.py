@@ -127,16 +127,19 @@ def _of_column_rows(count: int) -> dict[str, Call]:
 
     def add(impl: Any) -> Callable[[], object]:
         def work() -> object:
-            run = impl.MessageCells([], [], [], b"")
-            run.room, run.most = LIMIT, count
-            for key, value in zip(keys, values, strict=True):
+            run = impl.MessageCells(values[0], keys[0], (), 0, times[0])
+            run.grant(LIMIT, count)
+            for key, value in zip(keys[1:], values[1:], strict=True):
                 run.add(value, key, ())
             return run
 
         return work
 
     def build_cells(impl: Any) -> Callable[[], object]:
-        run = impl.MessageCells(values, keys, [()] * count, times)
+        run = impl.MessageCells(values[0], keys[0], (), 0, times[0])
+        run.grant(LIMIT, count)
+        for key, value, stamp in zip(keys[1:], values[1:], times[1:], strict=True):
+            run.add(value, key, (), 0, stamp)
         return lambda: run.build(0, -1, -1, -1)
 
     return {

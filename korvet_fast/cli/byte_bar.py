@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def byte_bar(total: int) -> Iterator[Callable[[str, int], None]]:
-    """Draw how many of `total` bytes are done. The block calls the result with what it is at, and bytes more."""
+    """Draw how many of `total` bytes are done. The block calls the result with the present item, and bytes more."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 

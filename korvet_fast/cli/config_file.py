@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def config_option(*, exposed: bool) -> Callable[[F], F]:
-    """Add --config-file to a command: what it says of `--store`, `--listen` and so on holds where nobody else says.
+    """Add --config-file to a command: its `store`, `listen` and so on hold unless an option or a variable gives them.
 
     `exposed`: the command gets the name of the file as `config_file`, for the settings in it; `--config` is the same.
     Commands that ask a broker have `--config NAME=VALUE` as Kafka's have it.

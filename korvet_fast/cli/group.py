@@ -172,6 +172,8 @@ def reset(
         raise click.UsageError("say what is to be reset: --topic, or --all-topics")
 
     async def work(cluster: Cluster) -> list[dict[str, Any]]:
+        if not dry_run:
+            await _check_empty(cluster, name)
         committed = await fetch_committed(cluster, name)
         places = (
             sorted(committed) if all_topics else [place for topic in topics for place in await _places(cluster, topic)]
@@ -180,7 +182,6 @@ def reset(
             raise ClientError(f"group {name!r} has committed nothing that could be reset")
         positions = {place: await _find(cluster, place, target) for place in places}
         if not dry_run:
-            await _check_empty(cluster, name)
             await commit(cluster, name, positions)
         before = {place: committed[place][0] if place in committed else None for place in places}
         return [

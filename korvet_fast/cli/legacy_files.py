@@ -60,9 +60,9 @@ def find_partitions(directory: Path) -> list[LegacyPartition]:
 def read_messages(partition: LegacyPartition, start: int, most: int) -> Iterator[Messages]:
     """The messages from position `start` on, about `most` bytes at a time, 4 at least (a larger message comes alone).
 
-    `start` is the end of what was read before, or 0. What follows the last message that is whole and has a good CRC is
-    left out at the end of the last segment, as Kafka cuts it off after a crash: the caller compares the last `end` with
-    `measure`. Raises `LegacyFilesError` if such bytes are anywhere else, or whole messages follow them.
+    `start` is the end of the messages read before, or 0. Bytes behind the last message that is whole and has a good CRC
+    are left out at the end of the last segment, as Kafka cuts them off after a crash: the caller compares the last
+    `end` with `measure`. Raises `LegacyFilesError` if such bytes are anywhere else, or whole messages follow them.
     """
     last = partition.segments[-1][0]
     for base, file in partition.segments:

@@ -70,7 +70,7 @@ def _convert(name: str, piece: Messages) -> OffsetBatches:
 
 
 async def _begin(partition: PartitionOfBroker, files: LegacyPartition, time: int) -> None:
-    """Let the log start where the files do: 0.7 has deleted what was before."""
+    """Let the log start where the files do: 0.7 has deleted the messages before."""
     (first, _), *_ = files.segments
     log = partition.log
     if log.start < log.end and await partition.read_messages(log.start, log.end):

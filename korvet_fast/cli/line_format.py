@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from korvet_fast.cli.assignment import split_assignments
 from korvet_fast.client.producer import Message
 from korvet_fast.client.producer.message import Headers
 from korvet_fast.client.protocol.errors import ClientError
@@ -17,13 +18,8 @@ _IGNORED: Final = ("topic", "offset")  # `consume --json` writes them
 
 def parse_headers(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> Headers:
     """Parse any number of NAME=VALUE. Raises `click.BadParameter`."""
-    headers = []
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE, such as source=web")
-        headers.append((name, value.encode(errors="surrogateescape")))
-    return headers
+    pairs = split_assignments(given, " is not NAME=VALUE, such as source=web")
+    return [(name, value.encode(errors="surrogateescape")) for name, value in pairs]
 
 
 def parse_separator(context: click.Context, parameter: click.Parameter, text: str | None) -> bytes | None:

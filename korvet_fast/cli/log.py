@@ -36,7 +36,7 @@ class JsonLines(logging.Formatter):
 
 
 def start_log(level: str) -> None:
-    """Send everything from `log.level` on to standard error, in the form that fits what that is connected to."""
+    """Send everything from `log.level` on to standard error, as text for a terminal and as JSON for anything else."""
     handler = logging.StreamHandler()
     handler.setFormatter(Human() if sys.stderr.isatty() else JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler])

@@ -1,4 +1,4 @@
-"""Standard output that may be closed by who reads it, or full: a command ends then, and says so where it matters."""
+"""Standard output that its reader may close, or that may be full: a command ends then, and says so where it matters."""
 
 import errno
 import io

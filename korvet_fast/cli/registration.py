@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from korvet_fast.zookeeper.registration import ZooKeeperRegistration
 
 LAYOUT = "legacy"
+NOBODY = -1  # the leader of a partition that has none just now
 
 
 class BrokerInZooKeeper:
@@ -41,21 +42,31 @@ class BrokerInZooKeeper:
         await self._registration.close()
 
 
-def find_topics(broker: Broker) -> Mapping[str, int]:
-    """The topics that clients of Kafka 0.7 may use, with their numbers of partitions.
+def find_topics(broker: Broker, told: Mapping[str, int]) -> Mapping[str, int]:
+    """The topics that clients of Kafka 0.7 may use, with their numbers of partitions. `told`: the answer before.
 
-    In 0.7 each broker has partitions of its own, counted from 0, so a topic is told only where all of it is led.
+    In 0.7 each broker has partitions of its own, counted from 0, so a topic is told only where all of it is led. While
+    nobody leads some of it, as when it grows, what was told stays: consumers would take an absence for its end.
     """
-    topics = [topic for topic in broker.topics if topic.config.legacy]
-    led = [topic for topic in topics if all(partition.leadership.leads for partition in topic.partitions)]
-    for topic in topics:
-        if topic not in led and any(partition.leadership.leads for partition in topic.partitions):
+    found = {}
+    for topic in broker.topics:
+        partitions = topic.partitions
+        if not topic.config.legacy:
+            continue
+        if all(partition.leadership.leads for partition in partitions):
+            found[topic.name] = len(partitions)
+            continue
+        leaders = {broker.find_leader(topic, partition.index)[0] for partition in partitions}
+        if leaders <= {NOBODY, broker.node_id}:
+            if topic.name in told:
+                found[topic.name] = told[topic.name]
+        elif broker.node_id in leaders:
             broker.log.warn(
                 "zookeeper",
                 f"topic {topic.name!r} is not told to ZooKeeper: several brokers lead its partitions, which clients of "
                 "Kafka 0.7 cannot be told; give it one partition, or run one broker over this store",
             )
-    return {topic.name: len(topic.partitions) for topic in led}
+    return found
 
 
 def make_registration(broker: Broker, where: ConnectString) -> BrokerInZooKeeper:
@@ -69,5 +80,12 @@ def make_registration(broker: Broker, where: ConnectString) -> BrokerInZooKeeper
     session, connection = map(
         broker.settings.number, ("zookeeper.session.timeout.ms", "zookeeper.connection.timeout.ms")
     )
-    registration = ZooKeeperRegistration(where, session, connection, lambda: find_topics(broker))
+    told: Mapping[str, int] = {}
+
+    def find() -> Mapping[str, int]:
+        nonlocal told
+        told = find_topics(broker, told)
+        return told
+
+    registration = ZooKeeperRegistration(where, session, connection, find)
     return BrokerInZooKeeper(broker, registration, lambda: int(time.time() * 1000))

@@ -1,4 +1,4 @@
-"""The sentence that a command fails with: printable, with one full stop, and what was meant by a mistyped word."""
+"""The sentence that a command fails with: printable, with one full stop, and a word like the mistyped one."""
 
 import difflib
 import re
@@ -9,9 +9,22 @@ import click
 from korvet_fast.printable import printable
 
 _ENDS = (".", "?", "!", "...")
-_SECOND_STOP = re.compile(
-    r"(?<=\w)\.(?=[.;,:](?:\s|$))"
-)  # in front of another; paths and addresses have none like that
+# A full stop in front of another mark; paths and addresses have none like that.
+_SECOND_STOP = re.compile(r"(?<=\w)\.(?=[.;,:](?:\s|$))")
+
+# What people type who know other programs, and how it is called here.
+_ELSEWHERE = {
+    **dict.fromkeys(("start", "run", "broker"), "serve"),
+    **dict.fromkeys(("new", "add", "make"), "create"),
+    **dict.fromkeys(("remove", "rm"), "delete"),
+    **dict.fromkeys(("show", "info", "get"), "describe"),
+    **dict.fromkeys(("send", "write"), "produce"),
+    **dict.fromkeys(("read", "tail"), "consume"),
+    **dict.fromkeys(("status", "check"), "doctor"),
+    "ls": "list",
+    "update": "alter",
+}
+_MISTYPED = 0.7  # of two words, by difflib: below, they only share letters, as stop and topic
 
 
 def sentence(text: str) -> str:
@@ -23,9 +36,9 @@ def sentence(text: str) -> str:
     return line if line.endswith(_ENDS) else f"{line.rstrip(' ,;:')}."
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'topic'?`, or nothing where no known word is like it."""
-    close = difflib.get_close_matches(word, sorted(known), 1, 0.5)
+def did_you_mean(word: str, known: Iterable[str], likeness: float = 0.5) -> str:
+    """`; did you mean 'topic'?`, or nothing where no known word is as like it, from 0 to 1."""
+    close = difflib.get_close_matches(word, sorted(known), 1, likeness)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
@@ -38,6 +51,6 @@ class Commands(click.Group):
         word = args[0]
         if self.get_command(ctx, word) is None and not word.startswith("-"):
             known = self.list_commands(ctx)
-            meant = did_you_mean(word, known) or f"; there are {', '.join(known)}"
+            meant = did_you_mean(_ELSEWHERE.get(word, word), known, _MISTYPED) or f"; there are {', '.join(known)}"
             raise click.UsageError(f"{ctx.command_path} has no command {word!r}{meant}", ctx)
         return super().resolve_command(ctx, args)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from korvet_fast.cli.assignment import split_assignments
+from korvet_fast.cli.session import count
 from korvet_fast.cli.spark_bar import waiting_bar
 from korvet_fast.cli.spark_java import running_java
 from korvet_fast.printable import printable
@@ -26,14 +28,8 @@ CODE = re.compile(r"^\[[\w.]+\] ")
 
 
 def pairs(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    """Parse any number of NAME=VALUE."""
-    found = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"{text!r}: write it as NAME=VALUE")
-        found[name] = value
-    return found
+    """Parse any number of NAME=VALUE; the last of a name counts. Raises `click.BadParameter`."""
+    return dict(split_assignments(given, ": write it as NAME=VALUE"))
 
 
 def spark_options(function: F) -> F:
@@ -89,9 +85,8 @@ def spark_session(name: str, master: str, settings: Mapping[str, str], *, short:
             ending.callback(spark.stop)
             yield spark
     except (PySparkException, Py4JError, SettingError, ClientError) as error:
-        if isinstance(
-            error.__context__, KeyboardInterrupt
-        ):  # the interrupt broke off a call into Java: the next call fails
+        # The interrupt broke off a call into Java, so the next call has failed.
+        if isinstance(error.__context__, KeyboardInterrupt):
             raise click.Abort from None
         raise click.ClickException(explain(error)) from None
     except KeyboardInterrupt:
@@ -116,9 +111,8 @@ def explain(error: Exception) -> str:
 
 def summary(rows: int, size: int, seconds: float, where: str) -> str:
     """A line such as `1,000 rows (1.2 MB) to topic orders in 2.0 s: 500 rows/s`."""
-    number = f"{rows:,} row" if rows == 1 else f"{rows:,} rows"
     rate = rows / max(seconds, 1e-9)
-    return f"{number} ({size / 1e6:,.1f} MB) {printable(where)} in {seconds:,.1f} s: {rate:,.0f} rows/s"
+    return f"{count(rows, 'row')} ({size / 1e6:,.1f} MB) {printable(where)} in {seconds:,.1f} s: {rate:,.0f} rows/s"
 
 
 def _interrupt(*_: object) -> NoReturn:

@@ -1,4 +1,4 @@
-"""What is to be given back to its default must be a setting, and must have been set."""
+"""The check of `--unset NAME`: NAME must be a setting, and must have been set."""
 
 from collections.abc import Iterable, Sequence
 

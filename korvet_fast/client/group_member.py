@@ -51,7 +51,7 @@ class GroupMember:
         self._topic = topic
         self._id = ""
         self._generation = -1
-        self._heart: asyncio.Task[None] | None = None
+        self._heartbeats: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -59,13 +59,13 @@ class GroupMember:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._stop_heart()
+        self._stop_heartbeats()
         if self._id and not isinstance(error, ClientError):
             await self._leave()
 
     async def join(self) -> list[int]:
         """Join the group, and return the partitions that this member is to read until `lost`."""
-        self._stop_heart()
+        self._stop_heartbeats()
         while True:
             try:
                 partitions = await self._try_to_join()
@@ -77,7 +77,7 @@ class GroupMember:
                 await asyncio.sleep(0 if error.error is Errors.MEMBER_ID_REQUIRED else RETRY)
             else:
                 self.lost.clear()
-                self._heart = asyncio.create_task(self._beat())
+                self._heartbeats = asyncio.create_task(self._send_heartbeats())
                 return partitions
 
     async def commit(self, offsets: Mapping[int, int]) -> None:
@@ -141,7 +141,7 @@ class GroupMember:
         rows = {name: [{"topic": topic, "partitions": each} for topic, each in found[name].items()] for name in found}
         return {name: ASSIGNMENT.encode({"assigned_partitions": each}, VERSION) for name, each in rows.items()}
 
-    async def _beat(self) -> None:
+    async def _send_heartbeats(self) -> None:
         request = {"group_id": self._group, "generation_id": self._generation, "member_id": self._id}
         while True:
             await asyncio.sleep(HEARTBEAT_INTERVAL)
@@ -158,10 +158,10 @@ class GroupMember:
         coordinator = await self._cluster.coordinator(self._group)
         await coordinator.request(LEAVE_GROUP, request)
 
-    def _stop_heart(self) -> None:
-        if self._heart is not None:
-            self._heart.cancel()
-            self._heart = None
+    def _stop_heartbeats(self) -> None:
+        if self._heartbeats is not None:
+            self._heartbeats.cancel()
+            self._heartbeats = None
 
 
 def share_range(partitions: Sequence[int], readers: int) -> list[list[int]]:

@@ -30,6 +30,9 @@ from korvet_fast.wire.replica.shapes import CHALLENGE, KEYS, PROVE, VOTE
 _PATIENCE: Final = 5.0  # seconds for a connection, and for each answer
 _LARGEST: Final = 64 << 20  # bytes of an answer
 _ROOM: Final = 8 << 20  # bytes of records that a fetch asks for
+# Where much is missing, all answers are full: to send, check, write and flush 2 MB takes about a millisecond each, in
+# which the produces of others wait at both brokers.
+_CATCHING_UP_ROOM: Final = 2 << 20
 
 Values = dict[str, Any]
 
@@ -50,6 +53,7 @@ class ReplicaPeers:
         self, broker: int, positions: Sequence[FetchPosition], wait_ms: int, *, catching_up: bool = False
     ) -> list[FetchedLog]:
         """See `Peers.fetch`."""
+        room = _CATCHING_UP_ROOM if catching_up else _ROOM
         topics: dict[str, list[Values]] = {}
         for log, epoch, offset in positions:
             topic, _, index = log.rpartition(":")
@@ -57,14 +61,14 @@ class ReplicaPeers:
                 "partition": int(index),
                 "current_leader_epoch": epoch,
                 "fetch_offset": offset,
-                "partition_max_bytes": _ROOM,
+                "partition_max_bytes": room,
             }
             topics.setdefault(topic, []).append(row)
         request: Values = {
             "replica_id": self._static.own,
             "max_wait_ms": wait_ms,
             "min_bytes": 1,
-            "max_bytes": _ROOM,
+            "max_bytes": room,
             "topics": [{"topic": topic, "partitions": rows} for topic, rows in topics.items()],
         }
         answer = await self._request(broker, _find_purpose(positions[0].log, catching_up), FETCH, request)

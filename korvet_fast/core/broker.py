@@ -44,7 +44,10 @@ _SKIPPED_EPOCHS = 1000  # leader epochs left out when the server's history broke
 
 
 class Broker:
-    """`open`, then use, then `leave` and `close`. Raises `SettingError` for settings that contradict each other."""
+    """A broker over one store. Call `open`, use its parts, then call `leave` and `close`.
+
+    Raises `SettingError` for settings that contradict each other.
+    """
 
     def __init__(
         self,
@@ -92,7 +95,7 @@ class Broker:
             self.tasks, self.cluster, self._directory, self._leaders, self.topics, self.groups
         )
         self._producer_ids = ProducerIds(store, self.generation)
-        self._restored = 0  # the store's generation in which the registry last got back what it had forgotten
+        self._restored = 0  # the store's generation in which lost documents were last written again
         self._stop = asyncio.Event()
 
     @property
@@ -139,7 +142,7 @@ class Broker:
             self.tasks.start(self._repeat(_RETRY_INTERVAL, self._retry_failed))
 
     async def leave(self) -> None:
-        """Have the other brokers take over what this one leads, and give them the time; then lead nothing any more."""
+        """Have the other brokers take over this broker's partitions, wait for them, then lead nothing any more."""
         if self._store.shared is None:
             return
         clock, handing = self.clock, self.tasks.start(self._hand_over())
@@ -181,7 +184,7 @@ class Broker:
         self._stop.set()
         self.groups.close()
         await self.cluster.close()
-        # A server that does not answer is not waited for as long as those who still try it may wait.
+        # Tasks may try a server that does not answer for longer than a stop may take.
         ending = asyncio.ensure_future(self.tasks.wait())
         await asyncio.wait([ending], timeout=_CLOSE_TIMEOUT if self._store.shared is not None else None)
         try:
@@ -198,7 +201,7 @@ class Broker:
     def leader_partitions(self, topic: str) -> Topic | None:
         """The topic, to take several partitions from; None if there is none, or if this broker leads nothing now.
 
-        This broker leads the partitions whose `leadership.leads`. For any other, `partition` raises the error.
+        This broker leads the partitions whose `leadership.leads` is true. For all others `partition` raises the error.
         """
         return self.topics.get(topic) if self._leaders.is_valid else None
 
@@ -234,7 +237,7 @@ class Broker:
     def find_leader(self, topic: Topic, index: int) -> tuple[int, int]:
         """The id of the broker that leads a partition, and its leader epoch.
 
-        -1 for the id while nobody does: then the epoch is the last one that is known of, -1 if there is none.
+        The id is -1 while no broker leads; the epoch is then the last one that is known, or -1.
         """
         partition = topic.partitions[index]
         epoch, broker = self._directory.find(topic.id, index)
@@ -274,13 +277,13 @@ class Broker:
         await settle_idle([partition for topic in self.topics for partition in topic.partitions])
 
     async def _retry_failed(self) -> None:
-        """Tell the other brokers which partitions this one leads, and retry the recoveries that failed."""
+        """Try again what failed: lost documents, telling the others which partitions this broker leads, recoveries."""
         await self._restore()
         await self.metadata_sync.tell()
         await self.recovery_queue.recover_all()
 
     def _change_history(self, why: str) -> None:
-        """The store's history changed: acquire every led log anew before anything else is appended."""
+        """The store's history changed: acquire all logs of this broker anew before anything else is appended."""
         logger.error(
             "%s: this broker acquires all its partitions again, and reports the lost records of each",
             why,
@@ -304,7 +307,7 @@ class Broker:
         await self.metadata_sync.wait()
 
     async def _restore(self) -> None:
-        """Tell the registry again what it forgot when the store's history changed."""
+        """Write the documents again that the registry lost when the store's history changed."""
         number = self.generation.number
         if number != self._restored:
             try:
@@ -318,7 +321,7 @@ class Broker:
                 self._restored = number
 
     async def apply_retention(self, producers_before: float) -> None:
-        """Delete what retention lets go, and forget producers not heard of since this monotonic time in seconds."""
+        """Apply retention to all partitions, and forget producers that were silent since this monotonic time (s)."""
         pace = BackgroundPace()
         for topic in list(self.topics):
             for partition in list(topic.partitions):

@@ -37,7 +37,7 @@ class Client(Protocol):
         """Hold `size` bytes for an answer until `release`. None: done. Cancelled if the connection is lost."""
 
     def release(self, size: int) -> None:
-        """The bytes of `reserve` are given back when the request ends, which it does right after: waits for nothing."""
+        """Give the bytes of `reserve` back when the request ends. It must end right after, without waiting."""
 
 
 class DelayedOperation(Protocol):
@@ -117,9 +117,9 @@ class ClientSession:
             operation.wake()
 
     def close(self) -> None:
-        """Answer whatever waits, now and later: nobody will wait for it.
+        """Answer the requests that wait, now and later: nobody waits for their answers.
 
-        What waits now is answered in this client's turn: of thousands of clients that go at once, all have much to end.
+        Those of now are answered in this client's turn: thousands of clients may go at once, each with many requests.
         """
         self.closed = True
         if self.delayed:

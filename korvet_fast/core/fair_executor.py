@@ -21,7 +21,7 @@ _Work = tuple["Future[Any]", Callable[[], Any]]
 
 
 class Longer(Exception):
-    """Raised by a work; `work` is what to do instead, when there is time for it."""
+    """Raised by a work that needs more time; `work` takes its place."""
 
     def __init__(self, work: Callable[..., Any], *arguments: object) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class _Line:
 
 
 class FairExecutor(ThreadPoolExecutor):
-    """A pool of threads. What waits in it is bounded by its clients: requests whose memory is counted."""
+    """A pool of threads. The works that wait are bounded: each belongs to a request whose memory is counted."""
 
     def __init__(self, threads: int, name: str) -> None:
         super().__init__(threads, name)
@@ -103,7 +103,7 @@ class FairExecutor(ThreadPoolExecutor):
             return asyncio.wrap_future(future)
         with self._lock:
             self._short.add(client, (future, partial(work, *arguments)))
-        self.submit(self._do_short)  # one call for each work, of whichever client it will be the turn
+        self.submit(self._do_short)  # one call for each work; it takes the work whose turn it is then
         return asyncio.wrap_future(future)
 
     def _do_short(self) -> None:
@@ -118,7 +118,7 @@ class FairExecutor(ThreadPoolExecutor):
         with self._lock:
             self._long.add(client, work)
             if not self._places:
-                return  # who has a place takes it on
+                return  # a thread that does long works takes this one too
             self._places -= 1
         self._do_long()
 

@@ -1,7 +1,6 @@
 """A lock that clients take in turns: first the addresses they come from, then the connections of one address.
 
-asyncio's lock serves the first that came: behind 3,000 changes of 50 connections one change of somebody else waited 9
-s.
+asyncio's lock serves the first that came: one change of a client waited 9 s behind 3,000 changes of 50 connections.
 """
 
 from collections.abc import AsyncIterator
@@ -13,7 +12,7 @@ from korvet_fast.core.fair_queue import FairQueue, Turns
 
 
 class FairLock(FairQueue):
-    """One work at a time, until it lets go. Who held the lock little lately goes first, every other time."""
+    """One work at a time, until it lets go. Every other time, a client that held the lock little lately goes first."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 """Turns of the event loop, dealt out fairly among clients: long work is cut into slices, and others go first.
 
-A client is whom works are counted for: one connection. In each turn of the loop works that were put off run for some
-2 ms, then the loop serves sockets again. Clients that used little lately go first; among equals it is one work each in
-turn. Every turn serves a client that used much as well, so everybody gets on.
+A work is a callback that was put off; its client is a connection. In each turn of the loop such works run for some 2
+ms, then the loop serves sockets again. Clients that used little of the loop lately go first; among equals it is one
+work each in turn. Every turn serves a client that used much as well, so no client waits for ever.
 """
 
 import asyncio
@@ -156,7 +156,7 @@ class Turn:
         return asyncio.get_running_loop()
 
     def add_done_callback(self, callback: "Callable[[Turn], object]", *, context: Any = None) -> None:
-        """Called once, by who carries the waiting coroutine on: a task, or `eager.run_inline`."""
+        """Called once, by the task or the `eager.run_inline` that carries the waiting coroutine on."""
         if context is None:
             self._turns.put_off(lambda: callback(self))  # type: ignore[arg-type]
         else:
@@ -198,7 +198,7 @@ class Pace:
         return results
 
     async def discard(self, items: list[Any]) -> None:
-        """Empty a list of what nobody else holds: to free a hundred thousand objects at once takes 50 ms."""
+        """Empty a list whose items nobody else holds: to free a hundred thousand objects at once takes 50 ms."""
         while items:
             del items[-_MANY:]
             if self.due():

@@ -20,7 +20,7 @@ class StoreGeneration:
 class MetadataVersion:
     """`number` grows with every change of what clients are told about topics and their leaders.
 
-    `on_change` is called then: it may look at nothing yet, as the change may be under way.
+    `on_change` is called with every change. It must not look at topics: the change may still be under way.
     """
 
     __slots__ = ("number", "on_change")

@@ -64,7 +64,7 @@ class TopicConfig:
         self.overrides = {name: _legal(name, text) for name, text in overrides.items()}
         self.legacy = legacy = fixed[LAYOUT] == LEGACY
         self.max_message_bytes = self.number("max.message.bytes")
-        self.max_batch_bytes = _NO_LIMIT if legacy else self.max_message_bytes  # there, it is of a message
+        self.max_batch_bytes = _NO_LIMIT if legacy else self.max_message_bytes  # `legacy`: a message has the limit
         codec = CODECS.get(self.text("compression.type"))  # None: as the producer sent it
         entries_layout = fixed[LAYOUT] == ENTRIES
         self.log_format = LogFormat(int(fixed.get(BITS, 0)), entries_layout, codec or 0 if entries_layout else 0)
@@ -120,7 +120,7 @@ class TopicConfig:
 def fix(
     settings: Settings, given: Mapping[str, str | None], store: Store
 ) -> tuple[dict[str, str], dict[str, str | None]]:
-    """The settings given for a new topic -> what is fixed for it, and the others. Raises INVALID_CONFIG."""
+    """Divide the settings given for a new topic: those that stay fixed, and the others. Raises INVALID_CONFIG."""
     own = dict(given)
     layout = _legal(LAYOUT, own.pop(LAYOUT, settings.text(LAYOUT)))
     if layout == _ANY:
@@ -137,7 +137,7 @@ def fix(
 
 
 def _force(layout: str, own: Mapping[str, str | None]) -> tuple[dict[str, str | None], dict[str, str]]:
-    """A new topic's settings without those that its layout leaves no choice of, and these. Raises INVALID_CONFIG."""
+    """A new topic's settings without those that its layout decides, and the decided ones. Raises INVALID_CONFIG."""
     forced = _OF_LEGACY if layout == LEGACY else {}
     for name, text in forced.items():
         if own.get(name, text) != text:

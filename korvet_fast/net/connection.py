@@ -96,7 +96,7 @@ class Connection(asyncio.BufferedProtocol):
             if receive.waiting:
                 self._regulate()
         if frames:
-            # In a turn of the loop that was long already only small requests start, of those who used little lately.
+            # In a turn of the loop that was long already, only a small request starts, of a client that used little.
             frame = frames[0]
             if (
                 len(frames) == 1
@@ -126,7 +126,7 @@ class Connection(asyncio.BufferedProtocol):
         return not self._requests.closing
 
     def pause_writing(self) -> None:
-        self._out.choke(monotonic())  # reading stops at the next request
+        self._out.pause(monotonic())  # reading stops at the next request
 
     def resume_writing(self) -> None:
         if not self._requests.closing:
@@ -153,7 +153,7 @@ class Connection(asyncio.BufferedProtocol):
     def check(self, now: float) -> None:
         """Close the connection if it is over one of its time limits; the server calls this regularly."""
         limits, receive = self._limits, self._receive
-        if self._out.choked is not None:
+        if self._out.paused_since is not None:
             if self._out.is_stalled(now, limits.stalled):
                 self.abort(f"the peer took no byte of its replies for {limits.stalled:g} s")
         elif receive.unfinished or not self.greeted:
@@ -191,7 +191,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def shed(self) -> None:
         """Close: memory is short, and the peer is slow."""
-        if self._out.choked is not None:
+        if self._out.paused_since is not None:
             self.abort("memory is short, and the peer takes too little of its replies")
         else:
             self.hang_up("shed", "memory is short, and the rest of its request did not come")
@@ -216,8 +216,8 @@ class Connection(asyncio.BufferedProtocol):
             self._receive.drop()
             self._requests.drop_waiting()
             self._transport.close()
-            if self._out.choked is None:
-                self._out.choke(monotonic())  # so that `check` sees whether the peer takes the rest
+            if self._out.paused_since is None:
+                self._out.pause(monotonic())  # so that `check` sees whether the peer takes the rest
 
     # Called by its queue of requests
 
@@ -291,7 +291,7 @@ class Connection(asyncio.BufferedProtocol):
         pause = (
             self._ending
             or requests.more
-            or self._out.choked is not None
+            or self._out.paused_since is not None
             or self._receive.waiting
             # Frames that have a turn in the queue are no reason to stop, unless they are so many that the first of them
             # would have left the processor's cache when its turn comes.

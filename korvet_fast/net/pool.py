@@ -6,10 +6,10 @@ and waits for room of its kind. There are three kinds of up to a sixteenth of th
 - *frames* that arrive, wait or are at work; half of the limit is theirs alone;
 - *work*, the values that requests decode into, and *answers* on the heap; an eighth each is theirs alone.
 
-What is larger is of a kind of its own: *large* frames, work and answers. Nothing is theirs alone, and they have lines
-of their own: nobody else waits behind them.
+A larger piece is of a kind of its own: *large* frames, work or answers. No part of the limit is theirs alone, and they
+have lines of their own: nobody else waits behind them.
 
-All kinds share the last quarter: whoever comes first has it. A large kind gets one reservation of any size while it has
+All kinds share the last quarter, first come, first served. A large kind gets one reservation of any size while it has
 no other. So the pool holds at most the limit, one reservation of each of the three large kinds, and the small pieces.
 
 Nobody waits for ever. A connection that holds frames may wait for work and answers, one that holds work only for

@@ -146,7 +146,7 @@ class RequestQueue:
 
     def may_start(self, frame: bytearray) -> bool:
         """Whether there is room for this request. If the pool has none, the request gets a turn when there is room."""
-        if self._out.choked is not None:
+        if self._out.paused_since is not None:
             return False
         size, under_way, limits = len(frame), len(self._out.slots), self._limits
         if under_way >= limits.requests:
@@ -304,7 +304,7 @@ class RequestQueue:
 
     def _finish(self, reason: str) -> None:
         if not (self.lost or self.closing):
-            self._log.warn("protocol", f"closes the connection of {self._peer} behind a last answer: {reason}")
+            self._log.warn("protocol", f"closes the connection of {self._peer} after a last answer: {reason}")
             self._owner.drain()
 
     def _send_finished(self) -> None:

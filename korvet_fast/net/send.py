@@ -37,7 +37,7 @@ class Slot:
 class Send:
     """Kafka's NetworkSend. `slots`: the requests whose replies are not handed over yet, in their order.
 
-    `choked`: when the transport stopped taking bytes, because the peer takes none; None: it takes bytes.
+    `paused_since`: when the transport stopped taking bytes, because the peer takes none; None: it takes bytes.
     """
 
     __slots__ = (
@@ -51,7 +51,7 @@ class Send:
         "_promised",
         "_seen",
         "_transport",
-        "choked",
+        "paused_since",
         "slots",
     )
 
@@ -61,7 +61,7 @@ class Send:
         self._pool = pool
         self._account = account
         self.slots: deque[Slot] = deque()
-        self.choked: float | None = None
+        self.paused_since: float | None = None
         self._parts: deque[Buffer] = deque()  # parts of a long reply that the transport does not have yet
         self._left = 0  # bytes of `_parts`
         self._lent: list[Charge] = []  # memory of replies that the transport still has
@@ -78,7 +78,7 @@ class Send:
     @property
     def busy(self) -> bool:
         """Whether no other reply can be handed over now."""
-        return self.choked is not None or bool(self._parts)
+        return self.paused_since is not None or bool(self._parts)
 
     @property
     def unsent(self) -> int:
@@ -88,7 +88,7 @@ class Send:
     def send(self, closing: bool) -> None:
         """Hand over the replies that are ready and whose turn it is, a slice in one call; drop them if `closing`."""
         slots = self.slots
-        while slots and (first := slots[0].reply) is not None and self.choked is None and not self._parts:
+        while slots and (first := slots[0].reply) is not None and self.paused_since is None and not self._parts:
             slot = slots.popleft()
             parts, size, charges = first, slot.size, slot.charges
             while slots and (reply := slots[0].reply) is not None and size + slots[0].size <= SLICE:
@@ -106,7 +106,7 @@ class Send:
         """Send `parts` of `size` bytes in all, for which the pool counts `charges`."""
         if size <= SLICE:
             self._transport.writelines(parts)
-            if self.choked is not None:
+            if self.paused_since is not None:
                 self._lend(parts, size, charges or [])
             elif charges is not None:
                 self._pool.give_back(self._account, charges)
@@ -118,23 +118,23 @@ class Send:
 
     def go_on(self) -> None:
         """Hand over the rest of a long reply, as much as the transport takes."""
-        while self._parts and self.choked is None:
+        while self._parts and self.paused_since is None:
             self._transport.writelines(self._cut())
         if not self._parts and self._promised:
             charges, self._promised = self._promised, []
-            if self.choked is None:
+            if self.paused_since is None:
                 self._pool.give_back(self._account, charges)
             else:
                 self._lent += charges
 
-    def choke(self, now: float) -> None:
+    def pause(self, now: float) -> None:
         """Note that the transport takes no more."""
-        self.choked = self._marked_at = now
+        self.paused_since = self._marked_at = now
         self._seen = self._marked = self.unsent
 
     def resume(self) -> None:
         """Go on: the transport has sent most of its bytes."""
-        self.choked = None
+        self.paused_since = None
         self._give_back()
         self.go_on()
 
@@ -148,12 +148,12 @@ class Send:
 
     def is_stalled(self, now: float, patience: float) -> bool:
         """Whether the peer took nothing for so many seconds."""
-        if self.choked is None:
+        if self.paused_since is None:
             return False
         if (unsent := self.unsent) < self._seen:
             self._seen = unsent
-            self.choked = now
-        return now - self.choked > patience
+            self.paused_since = now
+        return now - self.paused_since > patience
 
     def is_slow(self, now: float, rate: int, patience: float) -> bool:
         """Whether the peer took less than `rate` bytes a second, for `patience` seconds or more.
@@ -161,7 +161,7 @@ class Send:
         A receiver announces its free space in steps, so up to 64 KiB that it took may not be counted yet.
         """
         seconds = now - self._marked_at
-        if self.choked is None or seconds < patience:
+        if self.paused_since is None or seconds < patience:
             return False
         taken = self._marked - self.unsent
         if taken >= rate * seconds:

@@ -7,21 +7,19 @@ length of the range does not matter.
 """
 
 import logging
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from pyspark import TaskContext
 
 from korvet_fast._native import batch_headers, slice_batches, to_arrow
 from korvet_fast.client.protocol.errors import BrokerError, ClientError, is_retriable
 from korvet_fast.client.protocol.requests import fetch_request, read_fetch
 from korvet_fast.errors import CodecError, Errors
+from korvet_fast.spark.closed_pipe import exit_when_spark_closes, keep_sigpipe_away
 from korvet_fast.spark.cluster import RETRY_BACKOFF, BlockingCluster, cluster
 from korvet_fast.spark.offsets import LARGEST, list_offsets
 from korvet_fast.spark.options import Options
@@ -55,8 +53,8 @@ def read(part: Range, columns: Sequence[str], options: Options) -> Iterator[pa.R
     batch is damaged, and when records were removed meanwhile, unless `failOnDataLoss` is false.
     """
     fetcher = Fetcher(cluster(options.bootstrap, min(options.patience, options.poll_timeout)), part, options)
-    restore = die_with_the_reader()
-    with short_errors(), ThreadPoolExecutor(1, "fetch", _keep_sigpipe_away) as ahead:
+    exit_when_spark_closes()
+    with short_errors(), ThreadPoolExecutor(1, "fetch", keep_sigpipe_away) as ahead:
         try:
             coming = ahead.submit(fetcher.fetch, part.start)
             while (fetched := coming.result()) is not None:
@@ -67,23 +65,6 @@ def read(part: Range, columns: Sequence[str], options: Options) -> Iterator[pa.R
                     break
         finally:
             fetcher.stopped.set()
-            restore()
-
-
-def die_with_the_reader() -> Callable[[], object]:
-    """In a worker of Spark: let SIGPIPE end it. The result undoes that, for the next task of the worker.
-
-    `show()` and `take()` need a few rows, and Spark then closes the worker's socket. Python ignores SIGPIPE, and the
-    worker would print a traceback about a result that is right.
-    """
-    if TaskContext.get() is None or threading.current_thread() is not threading.main_thread():
-        return lambda: None
-    return partial(signal.signal, signal.SIGPIPE, signal.signal(signal.SIGPIPE, signal.SIG_DFL))
-
-
-def _keep_sigpipe_away() -> None:
-    """In the thread that talks to brokers: a connection that a broker closed is an error, and is tried again."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
 
 
 def _unpack(fetched: FetchedBatches, part: Range, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

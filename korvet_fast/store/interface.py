@@ -68,20 +68,20 @@ class Read(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OpenedLog:
-    """One log: who appends or reads often looks it up by its name once, and no request passes through the store."""
+    """One log. Its user looks the log up by name once, so that no request passes through the store."""
 
     append: Append
     read: Read
 
 
 class LogStore(Protocol):
-    """Logs: opening, looking, taking away.
+    """Logs: opening them, their bounds, deleting records.
 
-    The two attributes hold from the beginning, before the store is open.
+    The two attributes may be read before the store is open.
     """
 
     layouts: tuple[str, ...]  # the layouts that the store can keep a log in, the default first
-    syncs: bool  # without being told otherwise, it stores with `sync`
+    syncs: bool  # whether appends that leave it to the store have `sync`
 
     def open_log(self, log: str) -> OpenedLog:
         """A log to append to and to read. It need not exist: the first append makes it. Opening it again is cheap.
@@ -100,14 +100,14 @@ class LogStore(Protocol):
         """
 
     async def truncate(self, log: str, end: int) -> Bounds:
-        """Take away the offsets from `end` on, which are given out again; a batch that holds it goes whole.
+        """Remove the offsets from `end` on, which are given out again; the batch that holds `end` goes whole.
 
         Returns the new bounds. Raises `KorvetError` OFFSET_OUT_OF_RANGE for an `end` outside of the log, and
         INVALID_REQUEST where the engine never gives an offset out twice.
         """
 
     async def delete_records(self, log: str, start: int) -> Bounds:
-        """Take away the offsets below `start`: they are gone at once, on a crash too. Returns the new bounds.
+        """Remove the offsets below `start`: they are gone at once, on a crash too. Returns the new bounds.
 
         Raises `KorvetError` OFFSET_OUT_OF_RANGE for a `start` past the end, and NOT_LEADER_OR_FOLLOWER for one that
         was not durable, if another program has the log.
@@ -116,10 +116,10 @@ class LogStore(Protocol):
     async def apply_retention(
         self, log: str, *, older_than: int | None = None, larger_than: int | None = None
     ) -> Bounds:
-        """Take whole segments from the front, as large as the engine keeps them. Returns the new bounds.
+        """Remove whole segments from the front, as large as the engine keeps them. Returns the new bounds.
 
-        `older_than` (a time in ms): those all of whose records are older. `larger_than` (bytes): those without which
-        the rest is still as large. Never takes records that are not durable.
+        `older_than` (a time in ms): those all of whose records are older. `larger_than` (bytes): as many as the log can
+        lose and still have so many bytes. Never removes records that are not durable.
         """
 
     async def close_idle(self) -> None:
@@ -165,7 +165,7 @@ class SharedStore(Protocol):
     """
 
     def declare(self, log: str, log_format: LogFormat) -> None:
-        """How a log is laid out, for those who do not acquire it, and anew when its compression changes."""
+        """Say how a log is laid out: before it is read without being acquired, and when its compression changes."""
 
     async def acquire(
         self, log: str, log_format: LogFormat, *, epoch: int, floor: int, durable: int = 0
@@ -174,7 +174,7 @@ class SharedStore(Protocol):
 
         The epoch will be `epoch` at least, the next offset `floor` at least. Earlier appends of this program are either
         in the log now, or will never be. `durable`: records below it are known to be durable. Where no record is left
-        of those below `floor`, the log starts there from then on, and what is below is removed.
+        below `floor`, the log starts at `floor` from then on, and the offsets below count as removed.
         """
 
     async def is_leader(self, log: str) -> bool:
@@ -202,7 +202,7 @@ class SharedStore(Protocol):
 
 
 class ProducerHeaders(Protocol):
-    """The headers that an engine keeps of batches it takes apart: they tell a producer's repeated batch."""
+    """For an engine that takes batches apart: it keeps their headers, by which a repeated batch is recognised."""
 
     def recent_headers(self, log: str) -> bytes:
         """The headers (61 bytes) of the last 5 batches of each idempotent producer, offsets rising.
@@ -238,7 +238,7 @@ class PlainFiles(Protocol):
 
 
 class Store(LogStore, KeyStore, Protocol):
-    """An engine: logs, keys, and what else it can do. `open` and `close` frame everything but the attributes."""
+    """An engine: logs, keys, and capabilities that not all have. Only attributes may be read before `open`."""
 
     @property
     def shared(self) -> SharedStore | None:

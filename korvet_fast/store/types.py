@@ -16,9 +16,8 @@ class LogFormat(NamedTuple):
 
     bits: int = 0  # an offset is (ms << bits) | sequence, where the store has ids of that kind; 0 where it has not
     entries_layout: bool = False  # layout `entries`; else `batches`
-    compression: int = (
-        0  # layout `entries` only: the codec (0 to 4, as in a batch's attributes) a read packs the records in
-    )
+    # Layout `entries` only: the codec that a read compresses the records with; 0 to 4, as in a batch's attributes.
+    compression: int = 0
 
 
 WHOLE: Final = LogFormat()  # whole batches, dense offsets
@@ -91,9 +90,8 @@ class LeadershipGrant(NamedTuple):
 
     bounds: Bounds  # the next append goes to `bounds.end` or above
     epoch: int  # larger than that of any program that had the log before; appends are fenced with it
-    last_record_end: (
-        int  # the offset after the last record really there; below `bounds.end` where records were lost, or never were
-    )
+    # The offset after the last record; below `bounds.end` where records were lost, or never were.
+    last_record_end: int
     epochs: tuple[tuple[int, int], ...] = ()  # layout `entries` only: each epoch, with the first offset it could write
 
 

@@ -17,9 +17,9 @@ _AT_ONCE = 1000  # keys that a SCAN looks at
 
 @asynccontextmanager
 async def find_place(store: str | None) -> AsyncIterator[Path | RedisUrl]:
-    """Give the directory or the Redis that `store` names; what is there only for this broker goes at the end.
+    """Give the directory or the Redis that `store` names; a place made for this broker alone is deleted at the end.
 
-    Raises `SettingError` for a store that is none, `StoreError` if keys cannot be deleted.
+    Raises `SettingError` for a text that names no store, `StoreError` if keys cannot be deleted.
     """
     if store is None:
         with TemporaryDirectory(prefix="korvet-") as directory:
@@ -51,10 +51,8 @@ async def _delete_keys(url: RedisUrl) -> None:
         for master in topology.masters():
             cursor: bytes | None = None
             while cursor != b"0":
-                cursor, keys = await topology.call_at(
-                    master, "SCAN", cursor or b"0", "MATCH", pattern, "COUNT", _AT_ONCE
-                )
+                cursor, keys = await topology.call(master, "SCAN", cursor or b"0", "MATCH", pattern, "COUNT", _AT_ONCE)
                 for key in keys:
-                    await topology.call_at(master, "UNLINK", key)
+                    await topology.call(master, "UNLINK", key)
     finally:
         await topology.close()

@@ -93,6 +93,7 @@ class ZooKeeperRegistration:
         self._watched = set()  # as above; what happened meanwhile is not told
         if not self._session.connected:
             self.registered = False
+            self._watched = set()  # kazoo forgets what was to be told when a connection is lost
         self._wake.set()
 
     def _look_again(self, watched: set[str], path: str) -> None:
@@ -157,10 +158,14 @@ class ZooKeeperRegistration:
     async def _watch(self, watched: set[str], name: str, value: str) -> bool:
         """Have ZooKeeper tell of a change to a node of ours; False if it is not there as we made it."""
         notice = partial(self._look_again, watched, name)
-        found = await self._session.watch(self._where.chroot + name, notice)
-        ours = found is not None and found == (value.encode(), self._session.id)
-        if ours:
-            watched.add(name)
+        ours = False
+        watched.add(name)  # before the answer is here: kazoo's threads may tell of a change first
+        try:
+            found = await self._session.watch(self._where.chroot + name, notice)
+            ours = found is not None and found == (value.encode(), self._session.id)
+        finally:
+            if not ours:
+                watched.discard(name)
         return ours
 
     async def _make(self, name: str, value: bytes) -> None:

@@ -20,6 +20,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
 from benchmarks.history.__main__ import CONFIG, asv, publish
+from browser import open_browser
 from requirement import require
 
 ROOT = Path(__file__).parents[2]
@@ -32,17 +33,6 @@ let painted = 0;
 for (let at = 3; at < data.length; at += 4) painted += data[at] > 0;
 return painted;
 """
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1400,1000",
-)
 
 
 @pytest.fixture
@@ -83,14 +73,8 @@ def address(page: Path) -> Iterator[str]:
 
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = require("chromium")
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'chromium'}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(require("chromedriver")))
-    yield driver
-    driver.quit()
+    with open_browser(tmp_path / "chromium") as driver:
+        yield driver
 
 
 def names(page: Path) -> list[str]:

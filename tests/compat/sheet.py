@@ -38,6 +38,17 @@ again.
 Faust commits by a list of all offsets between two records. Over `entries` these are a million for each second without
 a record, which takes minutes and memory: use `storage.layout=batches`. Exactly-once modes need transactions, which
 this version refuses with TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
+
+## What tools are told
+
+- **Which Kafka this is**: `metadata.version` and `inter.broker.protocol.version` 4.0-IV3, a quorum of one voter.
+- **ACLs**: SECURITY_DISABLED, as by a Kafka without an authorizer. A SASL client is told ILLEGAL_SASL_STATE at once.
+- **Users and quotas**: there are none. Delegation tokens and share groups are unsupported.
+- **`kafka-leader-election`, `kafka-reassign-partitions`**, over one copy: nothing to elect, and to stay succeeds.
+- **`__consumer_offsets`** is not there, and no look makes it. A tool that reads it (Burrow) sees topics and no groups;
+  tools that ask the coordinator see all.
+- **Lag over `entries`** is to them a difference of offsets: [how to read it](redis.md#a-topic-is-a-stream).
+- **Settings without an effect** are kept and shown: [topic settings](topic-settings.md).
 """
 
 

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from examples import flights
-from examples.flights import Record
+from examples.flights import demo as flights
+from examples.flights.demo import Record
 from flight_lines import write_flights
 
 COUNT = 3_000

@@ -29,7 +29,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 @contextmanager
 def serving(broker: BrokerProcess) -> Iterator[httpx.Client]:
     """The service as a process, and a client that asks it."""
-    command = [sys.executable, "-m", "uvicorn", "examples.orders_service:app", "--port", "0", "--no-use-colors"]
+    command = [sys.executable, "-m", "uvicorn", "examples.orders_service.service:app", "--port", "0", "--no-use-colors"]
     environment = os.environ | {"KAFKA": broker.bootstrap}
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True

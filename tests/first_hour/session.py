@@ -47,8 +47,8 @@ until korvet-fast group describe live --json 2>&1 | grep -q '"members": 1'; do s
 status=0; korvet-fast group reset live --topic orders --to earliest || status=$?
 kill $member; wait $member; exit $status"""
 
-# bash lets what it starts with & ignore Ctrl-C's signal, so `timeout` sends it.
-COUNTED = "(seq 1000; sleep 4) | timeout -s INT 3 korvet-fast produce orders"
+# bash lets what it starts with & ignore the signal of Ctrl-C, so `timeout` sends it; a busy machine starts slowly.
+COUNTED = "(seq 1000; sleep 9) | timeout -s INT 8 korvet-fast produce orders"
 
 OVER_REDIS = """korvet-fast serve --listen kafka://127.0.0.1:$OTHER_PORT > redis.log 2>&1 & broker=$!
 until grep -q 'ready kafka' redis.log; do sleep 0.1; done
@@ -78,7 +78,7 @@ STEPS = (
     Step("a template", r"korvet-fast consume orders --until-end -f '%k=%s\n'", 0, ("^a=1$", "^b=2$", "^k=hi$")),
     Step("JSON", "korvet-fast consume orders --until-end --output json", 0, (r'\["source", "web"\]',)),
     Step("from a time", "korvet-fast consume orders --until-end --from 2020-01-01T00:00:00+00:00", 0, ("^hi$",)),
-    Step("an end that is not there", "timeout -s INT 2 korvet-fast consume orders --from 9999999", 124, ("waiting",)),
+    Step("an end that is not there", "timeout -s INT 8 korvet-fast consume orders --from 9999999", 124, ("waiting",)),
     Step("head", "korvet-fast consume orders --from earliest | head -1", 0, (r"^\d$|^hi$",), "Traceback|Broken"),
     Step("a full disk at the pipe's end", "korvet-fast consume orders --until-end > /dev/full", 1, ("No space left",)),
     Step("Ctrl-C in produce", COUNTED, 124, ("1,000 records",)),

@@ -39,6 +39,29 @@ def test_every_message_of_section_12_is_served_as_sent(legacy: LegacyBroker) -> 
         assert client.fetch(topic, 0, 0) == sent
 
 
+MESSAGES = {
+    "hello of magic 0": HELLO_0,
+    "empty of magic 0": EMPTY_0,
+    "empty of magic 1": EMPTY_1,
+    "gzip": GZIP,
+    "snappy": SNAPPY,
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_every_prefix_of_a_message_of_section_12(legacy: LegacyBroker, name: str) -> None:
+    message, torn, behind = MESSAGES[name], legacy.topic(), legacy.topic()
+    for end in range(1, len(message)):
+        assert legacy.closes(lambda client, end=end: client.produce(torn, 0, message[:end])), end  # type: ignore[misc]
+        with legacy.connect() as client:
+            client.produce(behind, 0, HELLO + message[:end])
+            assert client.offsets(behind, 0) == [end * len(HELLO)], end
+    with legacy.connect() as client:
+        assert client.offsets(torn, 0) == [0]
+        read = b"".join(client.fetch(behind, 0, edge) for edge in reversed(client.offsets(behind, 0, most=100)))
+        assert read == HELLO * (len(message) - 1)
+
+
 def test_a_client_that_half_closes_gets_its_answer(legacy: LegacyBroker) -> None:
     topic = legacy.topic()
     with legacy.connect() as client:
@@ -49,6 +72,24 @@ def test_a_client_that_half_closes_gets_its_answer(legacy: LegacyBroker) -> None
         assert client.socket.recv(10) == b""
 
 
+def test_what_a_client_sends_right_before_it_half_closes_is_all_done_and_answered(legacy: LegacyBroker) -> None:
+    requests = b"".join(renamed(one.sent, b"_6") for one in EXCHANGES)
+    with legacy.connect() as client:
+        client.socket.sendall(requests)
+        client.socket.shutdown(socket.SHUT_WR)
+        answers = b""
+        while more := client.socket.recv(1 << 16):
+            answers += more
+    assert answers == b"".join(one.answer for one in EXCHANGES)
+    with legacy.connect() as client:
+        client.socket.sendall(renamed(EXCHANGES[0].sent, b"_7"))
+        client.socket.shutdown(socket.SHUT_WR)
+        assert client.socket.recv(1) == b"", "a produce has no answer"
+    with legacy.connect() as client:
+        client.socket.sendall(renamed(EXCHANGES[1].sent, b"_7"))
+        assert client.answer() == EXCHANGES[1].answer[4:]
+
+
 # -- section 2 ---------------------------------------------------------------------------------------------------------
 
 FETCH_FRAME = EXCHANGES[7].sent
@@ -56,13 +97,26 @@ MALFORMED = {
     "size 0": struct.pack(">i", 0),
     "size negative": struct.pack(">i", -1),
     "size above the limit": struct.pack(">i", 104857601),
+    "size 2147483647": struct.pack(">i", 2**31 - 1),
+    "size -2147483648": struct.pack(">i", -(2**31)),
     "unknown request id": struct.pack(">ih", 2, 5),
     "negative request id": struct.pack(">ih", 2, -1),
     "body shorter than its fields say": struct.pack(">i", 10) + FETCH_FRAME[4:14],
     "a frame of 1 byte": struct.pack(">i", 1) + b"\0",
-    "negative count": struct.pack(">ihh", 4, 2, -1),
-    "count larger than the bodies present": struct.pack(">ihh", 4, 3, 32767),
-    "messages length larger than the frame": EXCHANGES[0].sent[:16] + b"\x7f\xff\xff\xff" + EXCHANGES[0].sent[20:],
+    "negative count, of fetches": struct.pack(">ihh", 4, 2, -1),
+    "negative count, of produces": struct.pack(">ihh", 4, 3, -32768),
+    "count larger than the bodies present, of fetches": struct.pack(">ihh", 4, 2, 32767),
+    "count larger than the bodies present, of produces": struct.pack(">ihh", 4, 3, 32767),
+    "count one larger than the bodies present": EXCHANGES[8].sent[:6] + struct.pack(">h", 4) + EXCHANGES[8].sent[8:],
+    **{
+        f"messages length {length}, of {one.name}": one.sent[:at] + struct.pack(">i", length) + one.sent[at + 4 :]
+        for one, at in ((EXCHANGES[0], 16), (EXCHANGES[13], 18))
+        for length in (2**31 - 1, 44, -1, -(2**31))
+    },
+    **{
+        f"a name's length {length}": FETCH_FRAME[:6] + struct.pack(">h", length) + FETCH_FRAME[8:]
+        for length in (2**15 - 1, -1, -(2**15))
+    },
     "a topic that is not UTF-8": FETCH_FRAME[:8] + b"\xff\xff\xff\xff" + FETCH_FRAME[12:],
 }
 

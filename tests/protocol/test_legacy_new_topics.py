@@ -1,13 +1,23 @@
 """A topic of Kafka 0.7 that is just being made, by several connections at once; on both stores."""
 
+import struct
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from broker_process import BrokerProcess
-from korvet_reference.legacy_client import FetchError, LegacyClient
+from faults.redis.log import wait_for_line
+from korvet_reference.legacy_client import (
+    MULTIPRODUCE,
+    FetchError,
+    LegacyClient,
+    encode_message,
+    encode_request,
+    produce_body,
+)
 from legacy_broker import LegacyBroker
 from legacy_vectors import HELLO
 from redis_server import free_port
@@ -93,3 +103,25 @@ def test_who_makes_topics_too_fast_waits_and_loses_nothing(slow: LegacyBroker) -
         for client in (first, second):
             client.offsets(topics[-1], 0)
         assert [first.offsets(topic, 0) for topic in topics] == [[2 * len(HELLO)]] * len(topics)
+
+
+def test_who_waits_for_new_topics_makes_room_for_others(tmp_path: Path) -> None:
+    """Frames of a quarter of a MiB, three MiB of them, that would wait for many minutes; then one of somebody else."""
+    port, size = free_port(), 250 << 10
+    settings = ("controller.mutation.rate=1", "controller.mutation.burst=1", "queued.max.request.bytes=4194304")
+    arguments = ("--listen", f"legacy://127.0.0.1:{port}")
+    large = encode_message(bytes(200 << 10))
+    with BrokerProcess(tmp_path / "data", *settings, arguments=arguments) as process, ExitStack() as stack:
+        legacy = LegacyBroker(process, port)
+        with legacy.connect() as witness:
+            witness.produce("known", 0, HELLO)
+            assert witness.fetch("known", 0, 0) == HELLO
+            for number in range(24):
+                bodies = b"".join(produce_body(f"new-{number}-{place}", 0, HELLO) for place in range(100))
+                body = struct.pack(">h", 100) + bodies
+                client = stack.enter_context(legacy.connect())
+                client.socket.sendall(encode_request(MULTIPRODUCE, body.ljust(size, b"x")))
+            witness.produce("known", 0, large)
+            assert witness.offsets("known", 0) == [len(HELLO) + len(large)]
+            wait_for_line(process, "memory is short")
+        process.kill()  # those that are left have ten seconds after they have gone

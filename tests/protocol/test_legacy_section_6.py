@@ -1,16 +1,17 @@
-"""Section 6 of the notes on Kafka 0.7: each row of its tables is a test of that name, on both stores."""
+"""Section 6 of the notes on Kafka 0.7: each row of its tables is a test of that name, on both stores.
+
+6.5, and where segments end, are in `test_legacy_section_6_segments.py`.
+"""
 
 import struct
 import time
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
 
-from kafka_server import METADATA, RawClient
 from korvet_reference import compression
-from korvet_reference.legacy_client import EARLIEST, LATEST, FetchError, LegacyClient, encode_message
-from legacy_broker import LegacyBroker, refusal
+from korvet_reference.legacy_client import FetchError, LegacyClient, encode_message
+from legacy_broker import LegacyBroker
 from legacy_vectors import EMPTY_0, EMPTY_1, GZIP, HELLO, HELLO_0, SET, SNAPPY, WORLD
 
 LARGEST = 1000  # bytes of a payload that the broker takes (legacy_broker.SETTINGS)
@@ -20,18 +21,6 @@ FUTURE = bytes.fromhex("0000000b02003610a68668656c6c6f")
 
 def wrap(messages: bytes) -> bytes:
     return encode_message(compression.compress(1, messages), 1)
-
-
-def exists(legacy: LegacyBroker, topic: str) -> bool:
-    """Whether there is such a topic, by a client of today."""
-    found = []
-
-    async def scenario(kafka: RawClient) -> None:
-        answer = await kafka.ask(METADATA, 9, topics=[{"name": topic}], allow_auto_topic_creation=False)
-        found.append(answer["topics"][0]["error_code"] == 0)
-
-    legacy.kafka(scenario)
-    return found == [True]
 
 
 # -- 6.1 produce -------------------------------------------------------------------------------------------------------
@@ -65,6 +54,11 @@ PRODUCED = (
     Produced("6.1.6 gzip flag on non-gzip data", encode_message(b"text", 1), closed=True),
     Produced("6.1.6 snappy flag on data that is not framed", encode_message(b"text", 2), closed=True),
     Produced("6.1.6 LENGTH negative", HELLO + struct.pack(">i", -1), closed=True),
+    Produced("6.1.6 LENGTH negative, the least", HELLO + struct.pack(">i", -(2**31)), closed=True),
+    Produced("6.1.6 LENGTH negative, in a wrapper", wrap(HELLO + struct.pack(">i", -1)), closed=True),
+    Produced("6.1.6 magic other than 0 or 1, in a wrapper", wrap(HELLO + FUTURE), closed=True),
+    Produced("6.1.6 codec 3, in a wrapper", wrap(encode_message(b"text", 3)), closed=True),
+    Produced("6.1.6 gzip data that ends too soon", encode_message(compression.compress(1, SET)[:-9], 1), closed=True),
     Produced("6.1.6 LENGTH 0", HELLO + bytes(4), closed=True),
     Produced("6.1.6 LENGTH smaller than the header of magic 0", struct.pack(">i", 4) + bytes(4), closed=True),
     Produced("6.1.6 LENGTH smaller than the header of magic 1", struct.pack(">i", 5) + b"\1\0\0\0\0", closed=True),
@@ -72,6 +66,9 @@ PRODUCED = (
       for left in range(1, len(WORLD))),
     *(Produced(f"6.1.8 the first message is already cut short, {left} bytes", HELLO[:left], closed=True)
       for left in range(1, len(HELLO))),
+    Produced("6.1.7 last message cut short, a LENGTH of 2147483647", SET + struct.pack(">i", 2**31 - 1), SET),
+    Produced("6.1.8 the first message is already cut short, a LENGTH of 2147483647",
+             struct.pack(">i", 2**31 - 1) + WORLD, closed=True),
     Produced("6.1.9 a payload larger than max.message.size", HELLO + encode_message(bytes(LARGEST + 1)) + WORLD),
     Produced("6.1.9 a payload of max.message.size", encode_message(bytes(LARGEST)), encode_message(bytes(LARGEST))),
     Produced("6.1.9 inner sizes do not count", wrap(encode_message(bytes(2 * LARGEST))),
@@ -88,7 +85,7 @@ def test_6_1_produce(legacy: LegacyBroker, row: Produced) -> None:
         assert client.offsets(topic, 0) == [len(row.stored)]
         assert client.fetch(topic, 0, 0) == row.stored
     # What is wrong with the contents leaves the topic behind; what is wrong with the partition does not.
-    assert exists(legacy, topic) == (row.partition == 0)
+    assert legacy.exists(topic) == (row.partition == 0)
 
 
 def test_6_1_produce_row_2_partition_minus_1(legacy: LegacyBroker) -> None:
@@ -136,7 +133,7 @@ def test_6_2_multiproduce_one_that_fails_ends_the_request(legacy: LegacyBroker, 
     assert legacy.closes(lambda client: client.multi_produce([(first, 0, HELLO), sets[wrong], (late, 0, HELLO)]))
     with legacy.connect() as client:
         assert [client.fetch(topic, 0, 0) for topic in (first, bad, late)] == [HELLO, b"", b""]
-    assert not exists(legacy, late)
+    assert not legacy.exists(late)
 
 
 # -- 6.3, 6.4 fetch, multifetch ----------------------------------------------------------------------------------------
@@ -171,6 +168,7 @@ FETCHED = (
     *(Fetched(f"6.3.7 max_size smaller than a message, {size}", FULL, 0, size, SET[:size]) for size in range(16)),
     *(Fetched(f"6.3.7 max_size smaller than the rest, {size} at 7", FULL, 7, size, SET[7 : 7 + size])
       for size in (1, 8, 9, 22)),
+    Fetched("6.3.7 max_size larger than all there is, 2147483647", FULL, 0, 2**31 - 1, SET),
     Fetched("6.3.8 max_size negative", FULL, 0, -1, 4),
     Fetched("6.3.8 max_size negative, the largest", FULL, 0, -(2**31), 4),
 )  # fmt: skip
@@ -187,7 +185,7 @@ def test_6_3_fetch(legacy: LegacyBroker, row: Fetched, way: str) -> None:
             client.produce(topic, 1, SET)
         at = topic, row.partition, row.offset, row.size
         assert answer_to(client, at, way) == row.answer
-    assert exists(legacy, topic) == (row.where in (FULL, EMPTY)), "0.7.2 creates no topic that is read"
+    assert legacy.exists(topic) == (row.where in (FULL, EMPTY)), "0.7.2 creates no topic that is read"
 
 
 def answer_to(client: LegacyClient, at: tuple[str, int, int, int], way: str) -> bytes | int:
@@ -207,108 +205,3 @@ def test_6_4_multifetch_each_body_is_a_fetch_of_its_own(legacy: LegacyBroker) ->
         codes = [one.code if isinstance(one, FetchError) else bytes(one) for one in got]
         assert codes == [WORLD, 1, -1, 3, 4, HELLO, b""]
         assert client.multi_fetch([]) == []
-
-
-# -- 6.5 offsets, and the edges of segments ----------------------------------------------------------------------------
-
-# The notes have messages of 100 bytes and segments at 0, 400 and 800: here everything is three times as large, for a
-# segment is full when it is larger than 1024 bytes.
-SIZE = 300
-EDGES = (0, 4 * SIZE, 8 * SIZE)
-END = 10 * SIZE
-PAUSE = 0.03  # seconds, so that the times of two appends are not the same
-
-
-class Log(NamedTuple):
-    """A topic with three segments; `moments`: times in ms behind the last append of the first two, and behind all."""
-
-    topic: str
-    moments: tuple[int, int, int]
-
-
-@pytest.fixture(scope="module")
-def log(legacy: LegacyBroker) -> Log:
-    topic, moments = legacy.topic(), []
-    with legacy.connect() as client:
-        for many in (4, 4, 2):
-            for _ in range(many):
-                client.produce(topic, 0, encode_message(bytes(SIZE - 10)))
-            client.offsets(topic, 0)  # it is all there
-            time.sleep(PAUSE)
-            moments.append(int(time.time() * 1000) - 5)  # the end's time is the clock's at the moment of the answer
-            time.sleep(PAUSE)
-    return Log(topic, (moments[0], moments[1], moments[2]))
-
-
-Choosing = Callable[[Log], int]
-OFFSETS: tuple[tuple[str, Choosing, int, list[int]], ...] = (
-    ("6.5.1 -1, n=1", lambda log: LATEST, 1, [END]),
-    ("6.5.1 -1, n=2", lambda log: LATEST, 2, [END, EDGES[2]]),
-    ("6.5.1 -1, n=10", lambda log: LATEST, 10, [END, *reversed(EDGES)]),
-    ("6.5.1 -1, n=2147483647", lambda log: LATEST, 2**31 - 1, [END, *reversed(EDGES)]),
-    ("6.5.2 -2, n=1", lambda log: EARLIEST, 1, [0]),
-    ("6.5.2 -2, n=10", lambda log: EARLIEST, 10, [0]),
-    ("6.5.3 a time between the last writes of two segments", lambda log: log.moments[0], 10, [0]),
-    ("6.5.4 a time after the last write of the second", lambda log: log.moments[1], 10, [EDGES[1], 0]),
-    ("6.5.5 the present moment", lambda log: log.moments[2], 10, [EDGES[2], EDGES[1], 0]),
-    ("6.5.6 any future time", lambda log: log.moments[2] + 3_600_000, 10, [END, *reversed(EDGES)]),
-    ("6.5.6 any future time, the largest", lambda log: 2**63 - 1, 10, [END, *reversed(EDGES)]),
-    ("6.5.7 time 0", lambda log: 0, 10, []),
-    ("6.5.7 time -3", lambda log: -3, 10, []),
-    ("6.5.7 time below", lambda log: -(2**63), 10, []),
-    ("6.5.8 n = 0", lambda log: LATEST, 0, []),
-    ("6.5.8 n = 0, from the start", lambda log: EARLIEST, 0, []),
-)
-
-
-@pytest.mark.parametrize(("moment", "most", "wanted"), [row[1:] for row in OFFSETS], ids=[row[0] for row in OFFSETS])
-def test_6_5_offsets(legacy: LegacyBroker, log: Log, moment: Choosing, most: int, wanted: list[int]) -> None:
-    with legacy.connect() as client:
-        assert client.offsets(log.topic, 0, moment(log), most) == wanted
-
-
-@pytest.mark.parametrize(
-    ("partition", "most"),
-    [(0, -1), (0, -(2**31)), (2, 1), (-1, 1), (2**31 - 1, 1)],
-    ids=["6.5.9 n < 0", "6.5.9 n < 0, the least", *(f"6.5.10 partition out of range, {n}" for n in (2, -1, 2**31 - 1))],
-)
-def test_6_5_offsets_closes_for(legacy: LegacyBroker, log: Log, partition: int, most: int) -> None:
-    def ask(client: LegacyClient) -> None:
-        name = log.topic.encode()
-        body = struct.pack(">h", len(name)) + name + struct.pack(">iqi", partition, LATEST, most)
-        client.socket.sendall(struct.pack(">ih", len(body) + 2, 4) + body)
-
-    assert legacy.closes(ask)
-
-
-@pytest.mark.parametrize("where", [UNKNOWN, EMPTY])
-def test_6_5_offsets_row_11_unknown_topic_or_no_log(legacy: LegacyBroker, where: str) -> None:
-    topic = legacy.topic()
-    with legacy.connect() as client:
-        if where == EMPTY:
-            client.produce(topic, 1, HELLO)
-        for moment in (LATEST, EARLIEST):
-            assert [client.offsets(topic, 0, moment, most) for most in (0, 1, 5)] == [[0], [0], [0]]
-        for moment in (0, -3, 1_350_000_000_000, 1 << 60):
-            assert client.offsets(topic, 0, moment, 5) == []
-    assert exists(legacy, topic) == (where == EMPTY)
-
-
-@pytest.mark.parametrize(
-    ("offset", "size", "wanted"),
-    [(0, WHOLE, 4 * SIZE), (4 * SIZE, WHOLE, 4 * SIZE), (8 * SIZE, WHOLE, 2 * SIZE), (3 * SIZE, 450, SIZE)],
-    ids=["0", "400", "800", "300 with max 150"],
-)
-def test_6_3_a_fetch_ends_at_its_segments_end(
-    legacy: LegacyBroker, log: Log, offset: int, size: int, wanted: int
-) -> None:
-    with legacy.connect() as client:
-        assert len(client.fetch(log.topic, 0, offset, size)) == wanted
-
-
-def test_6_3_there_is_no_error_behind_the_end_of_a_segment(legacy: LegacyBroker, log: Log) -> None:
-    with legacy.connect() as client:
-        assert refusal(lambda: client.fetch(log.topic, 0, END + 1)) == 1
-        assert client.fetch(log.topic, 0, END) == b""
-        read = b"".join(client.fetch(log.topic, 0, edge) for edge in EDGES)
-    assert read == encode_message(bytes(SIZE - 10)) * 10

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(300)
 ROOT = Path(__file__).parents[2]
 CI = ROOT / ".ci" / "run"
 # Of pytest; all but test-tools are in CI.
-TARGETS = ("test-python", "test-fuzz-live", "test-spark", "test-legacy", "test-tools", "test-bench")
+TARGETS = ("test-python", "test-fuzz-live", "test-clients", "test-spark", "test-legacy", "test-tools", "test-bench")
 NOT_IN_CI = {"tests/abuse/test_abuse.py"}  # it judges how long others wait, on a machine that does nothing else
 
 FLAKY = """
@@ -73,7 +73,7 @@ def test_tests_that_pass_pass_the_run(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert "1 passed" in done.stdout
     asked = re.findall("^make (.+)$", done.stdout, re.MULTILINE)
-    tests = ["test", "test-spark", "test-legacy", "test-bench"]
+    tests = ["test", "test-clients", "test-spark", "test-legacy", "test-bench"]
     assert asked == [*tests, "replication-rounds ROUNDS=10", "bench-check"]
 
 

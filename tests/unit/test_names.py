@@ -68,7 +68,7 @@ RULES = (
         but={"benchmarks/requests/reference.py": "a row of the reference loop, which never changes"},
     ),
     Rule("Member", "BrokerRegistration", (f"{CORE}/cluster",)),
-    Rule("beat heard _heard", "heartbeat, last_heartbeat", (CORE, STORE)),
+    Rule("beat heard hear", "heartbeat, last_heartbeat", (CORE, STORE, "korvet_fast/client")),
     Rule(
         "targets",
         "preferred_leaders",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from browser import open_browser
 from docs.pages import ELSEWHERE
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +49,35 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
         assert loading.findall(file.read_text(encoding="utf-8")) == [], file
     for file in site.rglob("*.css"):
         assert styles.findall(file.read_text(encoding="utf-8")) == [], file
+
+
+def test_a_list_is_no_row_of_a_table(site: Path) -> None:
+    """What stands right below a table is its last row here, other than on GitHub."""
+    for file in site.glob("*.html"):
+        assert re.findall(r"<td[^>]*>(?:-|\*|\d+\.) ", file.read_text(encoding="utf-8")) == [], file
+
+
+# What reaches out of the screen and stands in nothing that scrolls.
+OUTSIDE = """
+const scrolls = part => part && (part.scrollWidth > part.clientWidth + 1
+    ? getComputedStyle(part).overflowX !== "visible" : scrolls(part.parentElement));
+return [...document.querySelectorAll("article *")].filter(part =>
+    part.getBoundingClientRect().right > innerWidth + 1 && !scrolls(part.parentElement)).map(part => part.outerHTML);
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_page_fits_the_screen(site: Path, tmp_path: Path, width: int) -> None:
+    with open_browser(tmp_path / "chromium") as browser:
+        screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        for page in sorted(site.glob("*.html")):
+            browser.get(page.as_uri())
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= width, page.name
+            assert browser.execute_script(OUTSIDE) == [], page.name
+            missing = "return [...document.images].filter(image => !image.naturalWidth).map(image => image.src)"
+            assert browser.execute_script(missing) == [], page.name
+            assert "stateDiagram" not in browser.find_element("tag name", "article").text, page.name
 
 
 def test_a_broken_link_ends_the_build(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ Modes
   redis-add    no broker: to Redis itself, the records of one batch as XADDs in a pipeline, again and again; --broker is
                the Redis server, and each connection fills a stream of its own, NAME:0, NAME:1, ...
   text-produce  PRODUCE lines to a listener of the text protocol, acks=1; a request is a line
-  text-consume  CONSUME of the 500 messages from offset 0 on, which text-produce wrote with the same options, again and again
+  text-consume  CONSUME of 500 messages which text-produce wrote with the same options, from offset 0 on, again and again
   redis-range  XRANGE over what redis-add wrote with the same options, from first to last, again and again
 
 All but create and delete print one line of JSON; any error, wrong order or failed checksum ends the run with exit status 1
@@ -38,6 +38,8 @@ produce
   --partitions N     take turns over 0..N-1 (1)    --idle N          silent connections held open meanwhile (0)
   --per-request N    partitions, a batch each (1)  --rate R          requests a second in all, sent when due whatever was
                                                                      answered; latency counts from then (0: as answered)
+text-consume
+  --blocks N         go on from offset to offset, 500 messages each, and begin anew after so many (1)
 fetch, redis-range
   --max-bytes B      of the request and of the partition (1048576); redis-range asks for as many records
 redis-add, redis-range
@@ -94,6 +96,7 @@ pub struct Options {
     pub max_bytes: i32,
     pub layout: Layout,
     pub offsets: Offsets,
+    pub blocks: u64,
 }
 
 impl Options {
@@ -134,6 +137,7 @@ impl Options {
             max_bytes: 1 << 20,
             layout: Layout::Entries,
             offsets: Offsets::Dense,
+            blocks: 1,
         };
         while let Some(name) = arguments.next() {
             let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
@@ -142,8 +146,8 @@ impl Options {
         if options.broker.is_empty() || options.topic.is_empty() {
             return Err("--broker and --topic are needed".into());
         }
-        if options.partitions < 1 || options.connections < 1 || options.in_flight < 1 {
-            return Err("--partitions, --connections and --in-flight must be 1 or more".into());
+        if options.partitions < 1 || options.connections < 1 || options.in_flight < 1 || options.blocks < 1 {
+            return Err("--partitions, --connections, --in-flight and --blocks must be 1 or more".into());
         }
         if !(1..=options.partitions).contains(&options.per_request) {
             return Err("--per-request must be 1 or more, and not more than --partitions".into());
@@ -176,6 +180,7 @@ impl Options {
             "--idle" => self.idle = value.parse()?,
             "--per-request" => self.per_request = value.parse()?,
             "--rate" => self.rate = value.parse()?,
+            "--blocks" => self.blocks = value.parse()?,
             "--max-bytes" => self.max_bytes = value.parse()?,
             "--offsets" => {
                 self.offsets = match value {

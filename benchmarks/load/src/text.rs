@@ -40,39 +40,47 @@ pub fn produce(options: &Options, schedule: Schedule) -> Outcome<Tally> {
     }
 }
 
-/// CONSUME from the log's first message on, the same again and again. Errors: an answer without 500 messages of the size
-/// that was written, and one that is not the same as the first.
+/// CONSUME from `options.blocks` places in turn, 500 messages apart, the log's first message on, again and again.
+/// Errors: an answer without 500 messages of the size that was written, and one that is not the same as the first of its
+/// place.
 pub fn consume(options: &Options, schedule: Schedule) -> Outcome<Tally> {
-    let line = format!("V1|1|CONSUME|{} 0 0\n", options.topic);
-    let window = line.repeat(options.in_flight).into_bytes();
+    let line =
+        |block: u64| format!("V1|1|CONSUME|{} 0 {}\n", options.topic, MESSAGES * (block % options.blocks));
     let mut socket = Socket::open(&options.broker, BUFFER)?;
     let mut tally = Tally::default();
-    socket.send(&mut [IoSlice::new(line.as_bytes())])?;
-    while socket.unread().last() != Some(&b'\n') {
-        socket.fill(BUFFER / 2)?;
+    let mut firsts = Vec::new();
+    for block in 0..options.blocks {
+        socket.send(&mut [IoSlice::new(line(block).as_bytes())])?;
+        while socket.unread().last() != Some(&b'\n') {
+            socket.fill(BUFFER / 2)?;
+        }
+        let first = socket.take(socket.unread().len()).to_vec();
+        check_consumed(&first, options.record_bytes, MESSAGES * block)?;
+        firsts.push(first);
     }
-    let first = socket.take(socket.unread().len()).to_vec();
-    check_consumed(&first, options.record_bytes)?;
-    let mut under_way = 0;
+    let (mut sent, mut answered) = (0, 0);
     loop {
         if Instant::now() < schedule.stop {
-            let room = options.in_flight - under_way;
-            socket.send(&mut [IoSlice::new(&window[..room * line.len()])])?;
-            under_way = options.in_flight;
+            let until = answered + options.in_flight as u64;
+            let lines: String = (sent..until).map(line).collect();
+            socket.send(&mut [IoSlice::new(lines.as_bytes())])?;
+            sent = until;
         }
-        if under_way == 0 {
+        if answered == sent {
             return Ok(tally);
         }
-        let sent = Instant::now();
+        let began = Instant::now();
+        let mut first = &firsts[(answered % options.blocks) as usize];
         while socket.unread().len() < first.len() {
             socket.fill(BUFFER / 2)?;
         }
-        while socket.unread().len() >= first.len() {
+        while answered < sent && socket.unread().len() >= first.len() {
             if socket.take(first.len()) != first {
                 return Err("an answer is not the same as the first".into());
             }
-            under_way -= 1;
-            tally.count(&schedule, sent, MESSAGES, MESSAGES * options.record_bytes as u64);
+            answered += 1;
+            tally.count(&schedule, began, MESSAGES, MESSAGES * options.record_bytes as u64);
+            first = &firsts[(answered % options.blocks) as usize];
         }
     }
 }
@@ -94,10 +102,12 @@ fn check_produced(answers: &[u8], mut next: Option<u64>) -> Outcome<(usize, Opti
     Ok((count, next))
 }
 
-fn check_consumed(answer: &[u8], size: usize) -> Outcome<()> {
+/// `from`: the first offset; a server that stores nothing begins with 0 wherever it is asked to.
+fn check_consumed(answer: &[u8], size: usize, from: u64) -> Outcome<()> {
     let text = answer.strip_prefix(HEAD).and_then(|rest| rest.strip_prefix(b"messages="));
     let messages = text.and_then(|text| text.split(|&byte| byte == b' ').next()).unwrap_or_default();
-    let mut wanted = 0;
+    let first = if messages.starts_with(b"0:") { 0 } else { from };
+    let mut wanted = first;
     for message in messages.split(|&byte| byte == b',') {
         let value = message.strip_prefix(format!("{wanted}:").as_bytes());
         if value.is_none_or(|value| value.len() != size) {
@@ -105,10 +115,10 @@ fn check_consumed(answer: &[u8], size: usize) -> Outcome<()> {
         }
         wanted += 1;
     }
-    if wanted == MESSAGES {
+    if wanted == first + MESSAGES {
         return Ok(());
     }
-    Err(format!("500 messages were asked for; message {wanted} of {} bytes is wrong", answer.len()).into())
+    Err(format!("500 messages were asked for; message {wanted} in {} bytes is wrong", answer.len()).into())
 }
 
 /// Bytes behind the last line end.
@@ -137,12 +147,15 @@ mod tests {
 
     #[test]
     fn consumed_are_five_hundred_messages() {
-        let answer = |count: u64| {
-            let messages: Vec<String> = (0..count).map(|offset| format!("{offset}:xx")).collect();
-            format!("V1|1|OK|messages={} hw={count}\n", messages.join(",")).into_bytes()
+        let answer = |from: u64, count: u64| {
+            let messages: Vec<String> = (from..from + count).map(|offset| format!("{offset}:xx")).collect();
+            format!("V1|1|OK|messages={} hw=9999\n", messages.join(",")).into_bytes()
         };
-        assert!(check_consumed(&answer(500), 2).is_ok());
-        assert!(check_consumed(&answer(499), 2).is_err());
-        assert!(check_consumed(&answer(500), 3).is_err());
+        assert!(check_consumed(&answer(0, 500), 2, 0).is_ok());
+        assert!(check_consumed(&answer(0, 499), 2, 0).is_err());
+        assert!(check_consumed(&answer(0, 500), 3, 0).is_err());
+        assert!(check_consumed(&answer(1000, 500), 2, 1000).is_ok());
+        assert!(check_consumed(&answer(0, 500), 2, 1000).is_ok());
+        assert!(check_consumed(&answer(500, 500), 2, 1000).is_err());
     }
 }

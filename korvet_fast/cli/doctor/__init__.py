@@ -1,4 +1,4 @@
-"""`korvet-fast doctor`: looks at what a broker stands on, and says in plain words what it found."""
+"""`korvet-fast doctor`: checks the store and the addresses of a broker, and says in plain words what it found."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A Redis to keep records in: is it there, may it be used, what does it promise, and what would raise that."""
+"""Checks a Redis to keep records in: whether it can be used, what it promises, and what would raise that."""
 
 import asyncio
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The store's directory: may we write, who holds it, what is it on, does a flush look real, is there room."""
+"""Checks the store's directory: rights, the broker that has it, file system, flushes, room."""
 
 import errno
 import os

@@ -113,17 +113,17 @@ class BrokerProducer:
         throttle = min(max(values["throttle_time_ms"], 0) / 1000, MOST_THROTTLE)
         self._throttled_until = max(self._throttled_until, now + throttle)
         rows = read_produce(values)
-        repeated: Counter[TopicPartition] = Counter()
+        named: Counter[TopicPartition] = Counter()  # how often, if any is named more than once
         if sum(len(topic["partition_responses"]) for topic in values["responses"]) > len(rows):
-            repeated.update(
+            named.update(
                 (each["name"], row["index"]) for each in values["responses"] for row in each["partition_responses"]
             )
         ended = []
         for partition, batch in request.batches:
             place = partition.topic, partition.index
             row = rows.get(place)
-            if row is None or repeated[place] > 1:
-                error = ClientError(f"{self.address} named the partition {repeated[place]} times in its answer")
+            if row is None or (named and named[place] > 1):
+                error = ClientError(f"{self.address} named the partition {named[place]} times in its answer")
                 answer = Answer(Verdict.RETRY, uncertain=True, error=error)
             else:
                 answer = _judge(batch, row)
@@ -166,13 +166,16 @@ class BrokerProducer:
     def _collect(self) -> ProduceRequest:
         """One batch of each partition that is ready, as many as fit into a request; the rest comes first next time."""
         batches: list[tuple[PartitionProducer, ProducerBatch]] = []
+        room = float("inf")  # one batch goes in any case
         size = 0
         for partition in list(self.ready):
-            size += partition.next_size()
-            if batches and size > self._config.message_bytes:
+            batch = partition.take(room)
+            if batch is None:
                 break
             del self.ready[partition]
-            batches.append((partition, partition.take()))
+            batches.append((partition, batch))
+            size += len(batch.data)
+            room = self._config.message_bytes - size
         request = ProduceRequest(batches)
         self.in_flight[request] = None
         return request

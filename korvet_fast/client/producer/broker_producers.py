@@ -61,7 +61,7 @@ class BrokerProducers:
 
     def broker_of(self, partition: PartitionProducer) -> BrokerProducer | None:
         """The stage of a partition's leader, as `follow_leader` found it last."""
-        return self.get(partition.broker) if partition.broker is not None else None
+        return self._brokers[partition.broker] if partition.broker is not None else None  # kept while referenced
 
     def follow_leader(self, partition: PartitionProducer) -> BrokerProducer | None:
         """The stage of a partition's leader; the reference moves there. What is in flight stays where it is."""

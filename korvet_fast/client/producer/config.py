@@ -1,5 +1,6 @@
 """The producer's settings as values, and the rules between them."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -16,7 +17,9 @@ TRANSACTIONAL: Final = 1 << 4
 class ProducerConfig:
     """The settings as values; times in seconds, sizes in bytes. `SETTINGS` says what each means.
 
-    `dialect`: of the address.
+    `dialect`: of the address. What follows from the settings: `batch_kind` tells the native codec of compression and
+    transactions; `batch_limit`: bytes of one batch before compression; `full_bytes`, `full_messages`: a queue with so
+    many waits for no more; `window`: batches of one partition on their way.
     """
 
     dialect: Dialect
@@ -51,21 +54,28 @@ class ProducerConfig:
     transaction_timeout: float
     answer_bytes: int
     interceptors: Sequence[Any]
+    batch_kind: int = dataclasses.field(init=False)
+    batch_limit: int = dataclasses.field(init=False)
+    full_bytes: float = dataclasses.field(init=False)
+    full_messages: float = dataclasses.field(init=False)
+    window: int = dataclasses.field(init=False)
 
-    @property
-    def batch_kind(self) -> int:
-        """How the native codec is told of compression and transactions."""
-        return self.compression | (TRANSACTIONAL if self.transactional_id is not None else 0)
+    def __post_init__(self) -> None:
+        batch_limit = min(self.batch_bytes, self.message_bytes)
+        derived: dict[str, float] = {
+            "batch_kind": self.compression | (TRANSACTIONAL if self.transactional_id is not None else 0),
+            "batch_limit": batch_limit,
+            "full_bytes": _least(batch_limit, self.flush_bytes),
+            "full_messages": _least(self.batch_messages, self.flush_messages),
+            "window": self.in_flight if self.idempotent else 1,  # a broker remembers 5 of an idempotent one (KIP-98)
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)  # frozen for all others
 
-    @property
-    def batch_limit(self) -> int:
-        """Bytes of one batch before compression."""
-        return min(self.batch_bytes, self.message_bytes)
 
-    @property
-    def window(self) -> int:
-        """Batches of one partition on their way: a broker remembers 5 of an idempotent producer (KIP-98)."""
-        return self.in_flight if self.idempotent else 1
+def _least(*limits: int) -> float:
+    """The least of those that are set."""
+    return min((limit for limit in limits if limit), default=float("inf"))
 
 
 def _spelling(name: str) -> str:

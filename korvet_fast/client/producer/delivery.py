@@ -85,6 +85,8 @@ class Delivery:
 
 def wake(run: MessageRun) -> None:
     """The run has ended: whoever waits for one of its messages goes on."""
+    if not run.waiters:  # of most runs
+        return
     for futures in run.waiters.values():
         for future in futures:
             if not future.done():

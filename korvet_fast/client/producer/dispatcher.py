@@ -127,7 +127,9 @@ class Dispatcher:
 
     def send_now(self) -> None:
         """No batch waits for more messages now: look at all partitions that hold some."""
-        self.dirty.update((partition, None) for partition in self.partitions() if not partition.idle)
+        for partition in self.partitions():
+            if not partition.idle:
+                self.dirty[partition] = None
 
     def admit_waiting(self, now: float) -> None:
         """Memory was given back: messages that wait for it get it, each partition's in order."""
@@ -219,7 +221,8 @@ class Dispatcher:
         self._ledger.finish(records, Outcome.NOT_WRITTEN, error)
 
     def _choose(self, records: QueuedRecords) -> PartitionProducer | None:
-        return self.topic(records.topic).choose(records)
+        topic = self.topics.get(records.topic) or self.topic(records.topic)
+        return topic.choose(records)
 
     def _accept(self, records: QueuedRecords, partition: PartitionProducer | None, now: float) -> None:
         records.deadline = now + self._config.delivery_timeout

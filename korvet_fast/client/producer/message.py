@@ -86,10 +86,10 @@ class Cancelled(DeliveryFailed):
 class QueuedRecords:
     """One message, or one run of rows of `send_many`, on its way through the stages: they are batched as they are.
 
-    `values` and `keys` have `count` elements; `keys` None: all are null. `size`: bytes of the records in a batch, at
-    most; `charge`: bytes counted for them in the budget. `deadline`: seconds on the producer's clock. `partition` -1:
-    not chosen yet. The last three fields say how they ended; `outcome` None: not yet. Rows have the offsets from
-    `offset` on.
+    `values` and `keys` have `count` elements; `keys` None: all are null. Runs and rows have theirs elsewhere, and say
+    their `size`: bytes of the records in a batch, at most. `charge`: bytes counted for them in the budget. `deadline`:
+    seconds on the producer's clock. `partition` -1: not chosen yet. The last three fields say how they ended; `outcome`
+    None: not yet. Rows have the offsets from `offset` on.
     """
 
     __slots__ = (
@@ -119,6 +119,7 @@ class QueuedRecords:
         headers: Headers,
         partition: int,
         timestamp: int,
+        size: int | None = None,
     ) -> None:
         self.topic = topic
         self.values = values
@@ -127,7 +128,7 @@ class QueuedRecords:
         self.partition = partition
         self.timestamp = timestamp
         self.count = len(values)
-        self.size = records_size(values, keys, headers)
+        self.size = records_size(values, keys, headers) if size is None else size
         self.charge = COPIES * self.size + OVERHEAD
         self.deadline = 0.0
         self.number = 0  # rises with every message of the producer
@@ -136,6 +137,10 @@ class QueuedRecords:
         self.offset = -1
         self.outcome: Outcome | None = None
         self.error: DeliveryFailed | None = None
+
+    def first_key(self) -> bytes | None:
+        """The key of the first record."""
+        return self.keys[0] if self.keys else None
 
     def row_values(self) -> Sequence[bytes | None]:
         """The value of each record."""
@@ -207,6 +212,12 @@ def records_size(values: Sequence[bytes | None], keys: Sequence[bytes | None] | 
     if keys is not None:
         size += sum(map(len, filter(None, keys)))
     return size + (headers_size(headers) * len(values) if headers else 0)
+
+
+def message_size(value: bytes | None, key: bytes | None, headers: Headers) -> int:
+    """Bytes that one record takes in a batch, at most."""
+    size = RECORD_MOST + len(value or b"") + len(key or b"")
+    return size + headers_size(headers) if headers else size
 
 
 def headers_size(headers: Headers) -> int:

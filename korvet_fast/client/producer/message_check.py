@@ -15,13 +15,18 @@ def check_message(message: Message) -> Message:
     Raises `TypeError` for another type than the field has, and `ValueError` for a number or a name out of range. Which
     encoding a text has is not for the producer to guess.
     """
-    _check_cell("value", message.value)
-    _check_cell("key", message.key)
-    if not isinstance(message.topic, str):
-        raise TypeError(f"topic is {type(message.topic).__name__}, not str")
-    _check_number("partition", message.partition, _LAST_PARTITION, "leave it out for the partitioner's choice")
-    _check_number("timestamp", message.timestamp, _LAST_TIME, "give ms since 1970, or leave it out for the present")
-    return message._replace(headers=check_headers(message.headers)) if message.headers else message
+    topic, value, key, headers, partition, timestamp, _ = message
+    if type(value) is not bytes:  # of most messages the value is, and little else is given: a call takes longer
+        _check_cell("value", value)
+    if key is not None:
+        _check_cell("key", key)
+    if not isinstance(topic, str):
+        raise TypeError(f"topic is {type(topic).__name__}, not str")
+    if partition is not None:
+        _check_number("partition", partition, _LAST_PARTITION, "leave it out for the partitioner's choice")
+    if timestamp is not None:
+        _check_number("timestamp", timestamp, _LAST_TIME, "give ms since 1970, or leave it out for the present")
+    return message._replace(headers=check_headers(headers)) if headers else message
 
 
 def check_headers(headers: Headers) -> Headers:
@@ -51,8 +56,6 @@ def _check_cell(name: str, cell: Any) -> None:
 
 
 def _check_number(name: str, number: Any, last: int, instead: str) -> None:
-    if number is None:
-        return
     if not isinstance(number, int) or isinstance(number, bool):
         raise TypeError(f"{name} is {type(number).__name__}, not int")
     if not 0 <= number <= last:

@@ -131,8 +131,8 @@ class MessageLedger:
         self._flushes.clear()
         held, self.held = self.held, {}
         for records in held:
-            if isinstance(records, MessageRun) and records.count < len(records.value_cells):  # it was open
-                self.counts.accepted += len(records.value_cells) - records.count
+            if isinstance(records, MessageRun) and records.count < len(records.cells):  # it was open
+                self.counts.accepted += len(records.cells) - records.count
                 records.shut()
             if records.outcome is None:
                 was_batched = records.state is RecordState.BATCHED
@@ -145,7 +145,8 @@ class MessageLedger:
     def release(self, records: QueuedRecords) -> None:
         """Give back the bytes of a message that was charged."""
         self.memory.give_back(records.destination, records.charge)
-        self.note_room()
+        self.freed = True
+        self.releases += 1
 
     def note_room(self) -> None:
         """Messages that wait for memory may get some now."""

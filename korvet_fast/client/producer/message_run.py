@@ -1,9 +1,9 @@
 """Messages of `send` for one partition that came one after the other: one object on its way through the stages."""
 
-from array import array
 from bisect import bisect_left
-from collections.abc import Callable, MutableSequence, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from typing import Final, Protocol
 
 from korvet_fast._native import MessageCells
 from korvet_fast.client.producer.message import (
@@ -14,7 +14,6 @@ from korvet_fast.client.producer.message import (
     RecordMetadata,
     RecordState,
     headers_size,
-    records_size,
 )
 
 GROWTH: Final = 4  # times what an open run holds: so much memory it asks for at once
@@ -30,7 +29,6 @@ class Waiter(Protocol):
         """Let it go on."""
 
 
-Cell = TypeVar("Cell")
 # Takes one message back: the run that it is in then, and its index there; None if it is in a batch.
 Withdraw = Callable[["MessageRun", int], "tuple[MessageRun, int] | None"]
 
@@ -48,30 +46,16 @@ class MessageRun(QueuedRecords):
         "confirmed",
         "gone",
         "granted",
-        "header_rows",
-        "key_cells",
         "limit",
         "parts",
-        "value_cells",
         "waiters",
         "withdraw",
     )
 
-    def __init__(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        headers: Headers,
-        partition: int,
-        timestamp: int,
-        withdraw: "Withdraw",
-    ) -> None:
-        self.value_cells: list[bytes | None] = [value]
-        self.key_cells: list[bytes | None] = [key]
-        super().__init__(topic, self.value_cells, None if key is None else self.key_cells, headers, partition, 0)
-        self.header_rows: list[Headers] = [headers]
-        self.cells = MessageCells(self.value_cells, self.key_cells, self.header_rows, array("q", (timestamp,)))
+    def __init__(self, topic: str, cells: MessageCells, partition: int, withdraw: "Withdraw") -> None:
+        super().__init__(topic, (), None, (), partition, 0, cells.size)
+        self.count = len(cells)
+        self.cells = cells
         self.withdraw = withdraw
         self.confirmed = True
         self.granted = self.size
@@ -90,31 +74,38 @@ class MessageRun(QueuedRecords):
         `usual`: of runs like this one.
         """
         held = self.granted - self.cells.room
-        most = max(GROWTH * len(self.value_cells), usual[1])
+        most = max(GROWTH * len(self.cells), usual[1])
         return min(max(GROWTH * held, held + size, usual[0]), self.limit), most
 
     def grown_exactly(self, size: int) -> tuple[int, int]:
         """As `grown`, without room for others."""
-        return self.granted - self.cells.room + size, len(self.value_cells) + 1
+        return self.granted - self.cells.room + size, len(self.cells) + 1
 
     def grant(self, granted: int, most: int) -> None:
         """Memory for so many bytes and messages is counted."""
-        self.cells.room += granted - self.granted
-        self.granted, self.cells.most = granted, most
+        self.cells.grant(granted - self.granted, most)
+        self.granted = granted
         self.charge = COPIES * granted + OVERHEAD * most
 
     def shut(self) -> int:
         """Take no more messages: count and size are final. Returns what was charged for nothing."""
         self.size = self.granted - self.cells.room
-        self.count = self.cells.most = len(self.value_cells)
+        self.count = self.cells.most = len(self.cells)
         self.granted, self.cells.room = self.size, 0
-        if self.key_cells.count(None) < self.count:
-            self.keys = self.key_cells
         charge, self.charge = self.charge, COPIES * self.size + OVERHEAD * self.count
         return charge - self.charge
 
+    def first_key(self) -> bytes | None:
+        return self.cells.key(0)
+
+    def row_values(self) -> list[bytes | None]:
+        return self.cells.values()
+
+    def row_keys(self) -> list[bytes | None]:
+        return self.cells.keys()
+
     def rows_of_headers(self) -> list[Headers]:
-        return self.header_rows
+        return self.cells.headers()
 
     def row_times(self) -> memoryview:
         return memoryview(self.cells.times())
@@ -140,10 +131,7 @@ class MessageRun(QueuedRecords):
         at = self.position(index)
         self.gone = sorted((*self.gone, index))
         own = self._part((at,))
-        columns: tuple[MutableSequence[Any], ...] = self.value_cells, self.key_cells, self.header_rows
-        for column in columns:
-            del column[at]
-        self.cells.forget_time(at)
+        self.cells.remove(at)
         self.granted -= own.size
         self.shut()
         own.waiters = {0: self.waiters.pop(index)} if index in self.waiters else {}
@@ -167,22 +155,11 @@ class MessageRun(QueuedRecords):
 
     def forget(self) -> None:
         """The run has ended: drop its keys, values and headers. The times stay for the results."""
-        self.value_cells.clear()
-        self.key_cells.clear()
-        self.header_rows.clear()
+        self.cells.forget()
 
     def _part(self, places: Sequence[int]) -> "MessageRun":
-        values, keys = _pick(self.value_cells, places), _pick(self.key_cells, places)
-        headers, times = _pick(self.header_rows, places), array("q", map(self.cells.time, places))
-        own = MessageRun(self.topic, values[0], keys[0], headers[0], self.partition, times[0], self.withdraw)
-        own.value_cells += values[1:]
-        own.key_cells += keys[1:]
-        own.header_rows += headers[1:]
-        own.cells = MessageCells(own.value_cells, own.key_cells, own.header_rows, times)
-        own.granted = records_size(values, keys, ())
-        if any(headers):
-            own.granted += sum(map(headers_size, headers))
-        own.shut()
+        own = MessageRun(self.topic, self.cells.part(places), self.partition, self.withdraw)
+        own.charge = COPIES * own.size + OVERHEAD * own.count
         own.deadline, own.number = self.deadline, self.number
         own.destination, own.state = self.destination, self.state
         return own
@@ -191,10 +168,6 @@ class MessageRun(QueuedRecords):
     def is_withdrawable(self) -> bool:
         """Whether its messages are in no batch yet, and have not ended."""
         return self.state in (RecordState.LINE, RecordState.PENDING, RecordState.QUEUED)
-
-
-def _pick(column: Sequence[Cell], places: Sequence[int]) -> list[Cell]:
-    return list(map(column.__getitem__, places))
 
 
 class RunParts:
@@ -208,6 +181,7 @@ class RunParts:
     def find(self, place: int) -> tuple[MessageRun, int]:
         """The run that a message is in now, and its index there."""
         if self._found is None:
-            parts = zip(self._runs, self._places, strict=True)
-            self._found = {each: (run, at) for run, places in parts for at, each in enumerate(places)}
+            self._found = {}
+            for run, places in zip(self._runs, self._places, strict=True):
+                self._found.update(zip(places, zip(repeat(run), range(len(places))), strict=True))
         return self._found[place]

@@ -3,9 +3,10 @@
 from time import time_ns
 from typing import TypeVar
 
+from korvet_fast._native import MessageCells
 from korvet_fast.client.producer.config import ProducerConfig
 from korvet_fast.client.producer.dispatcher import Dispatcher
-from korvet_fast.client.producer.message import BATCH_HEADER, DeliveryFailed, Message, encoded_size
+from korvet_fast.client.producer.message import BATCH_HEADER, DeliveryFailed, Message, encoded_size, headers_size
 from korvet_fast.client.producer.message_run import MessageRun, Withdraw
 
 Run = TypeVar("Run", bound=MessageRun)
@@ -30,12 +31,13 @@ class MessageSender:
         Raises `DeliveryFailed` as `Dispatcher.enqueue`, and for a message that is too large.
         """
         topic = self._dispatcher.topics.get(message.topic)
-        joined = self._join(topic.open_run(message.key, message.partition), message) if topic is not None else None
+        open_run = topic.open_run(message.key, message.partition) if topic is not None else None
+        joined = self._join(open_run, message) if open_run is not None else None
         if joined is not None:
             return joined
         run = self.make(MessageRun, message)
         self.check_size(run)
-        if run.keys is not None and run.partition < 0:
+        if message.key is not None and run.partition < 0:
             if self._dispatcher.collect(run, now):
                 return run, 0
             joined = self._join(self._dispatcher.topic(run.topic).placed_run(message.key), message)
@@ -59,13 +61,14 @@ class MessageSender:
         """A run of the one message."""
         topic, value, key, headers, partition, _, _ = message
         index = -1 if partition is None else partition
-        return kind(topic, value, key, headers, index, self._time_of(message), self._withdraw)
+        cells = MessageCells(value, key, headers, headers_size(headers) if headers else 0, self._time_of(message))
+        return kind(topic, cells, index, self._withdraw)
 
     def check_size(self, run: MessageRun) -> None:
-        """Raise `DeliveryFailed` if a batch of the first message alone is above `max.request.size`."""
+        """Raise `DeliveryFailed` if a batch of a run's one message is above `max.request.size`."""
         most = self._config.message_bytes
         if run.size + BATCH_HEADER > most:  # the exact size matters only where the upper limit is above
-            size = encoded_size(run.value_cells[0], run.key_cells[0], run.header_rows[0])
+            size = encoded_size(run.row_values()[0], run.first_key(), run.rows_of_headers()[0])
             if size > most:
                 raise DeliveryFailed(f"a message of {size:,} bytes is above max.request.size={most:,}; raise it")
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from korvet_fast.client.producer.config import ProducerConfig
 from korvet_fast.client.producer.memory_budget import Destination
-from korvet_fast.client.producer.message import NO_LIMIT, Headers, QueuedRecords, RecordState, records_size
+from korvet_fast.client.producer.message import NO_LIMIT, Headers, QueuedRecords, RecordState, message_size
 from korvet_fast.client.producer.message_ledger import MessageLedger
 from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.partition_producer import PartitionProducer
@@ -37,9 +37,9 @@ class OpenRuns:
 
     def join(self, run: MessageRun, value: bytes | None, key: bytes | None, headers: Headers, timestamp: int) -> int:
         """Add a message to an open run that needs more memory for it: its index, or -1 if there is no room in it."""
-        size = records_size((value,), (key,), headers)
+        size = message_size(value, key, headers)
         longest = self._config.batch_messages or NO_LIMIT
-        if run.granted - run.cells.room + size > run.limit or len(run.values) >= longest:
+        if run.granted - run.cells.room + size > run.limit or len(run.cells) >= longest:
             self._topics[run.topic].fill(run)
             return -1
         granted, most = run.grown(size, self._topics[run.topic].usual_run)
@@ -63,7 +63,7 @@ class OpenRuns:
         """A run that was taken: if it is at its partition, messages join it until `shut_all`."""
         if run.state is _QUEUED:
             topic = self._topics[run.topic]
-            topic.open(run, run.key_cells[0], chosen)
+            topic.open(run, chosen)
             self._open[run] = None
             if topic.usual_run[1] > 1:  # others will follow: memory for them is asked for now, once
                 granted, most = run.grown(0, topic.usual_run)

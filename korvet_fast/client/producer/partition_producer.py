@@ -70,7 +70,7 @@ class PartitionProducer:
     @property
     def idle(self) -> bool:
         """Whether nothing is left to be sent or answered."""
-        return not self.batches and not self.queue
+        return not (self.batches or self.queue.messages)
 
     @property
     def lacks_identity(self) -> bool:
@@ -85,7 +85,7 @@ class PartitionProducer:
 
     def ready_at(self, now: float) -> float | None:
         """The time when this stage lets the next batch go; None: not before something happens here."""
-        if self.broker is None or self._draining or self.idle or self.lacks_identity:
+        if self.broker is None or self._draining or self._sequence.is_missing:
             return None
         if self._transaction is not None and not self._transaction.includes((self.topic, self.index)):
             return None
@@ -93,21 +93,24 @@ class PartitionProducer:
             return None
         if self._next_unsent() is not None:
             return max(now, self.backoff.until)
-        if not self.queue:
+        if not self.queue.messages:
             return None
-        full = _is_full(self.queue, self._config, self._stages)
-        accepted = self.queue.first.deadline - self._config.delivery_timeout
-        return max(now, self.backoff.until, 0.0 if full else accepted + self._config.linger)
+        if self._is_full():
+            return max(now, self.backoff.until)
+        accepted = self.queue.records[0].deadline - self._config.delivery_timeout
+        return max(now, self.backoff.until, accepted + self._config.linger)
 
-    def next_size(self) -> int:
-        """Bytes of the batch that `take` would return, about."""
-        batch = self._next_unsent()
-        return len(batch.data) if batch else min(self.queue.bytes, self._config.batch_limit)
+    def take(self, room: float) -> ProducerBatch | None:
+        """The next batch, to be handed to the broker's connection now; None if it has, about, more than `room` bytes.
 
-    def take(self) -> ProducerBatch:
-        """The next batch, to be handed to the broker's connection now. Only when `ready_at` is not later than now."""
+        Only when `ready_at` is not later than now.
+        """
         assert self.broker is not None, "ready"
-        batch = self._next_unsent() or self._seal()
+        batch = self._next_unsent()
+        size = min(self.queue.bytes, self._config.batch_limit) if batch is None else len(batch.data)
+        if size > room:
+            return None
+        batch = batch or self._seal()
         batch.attempts += 1
         batch.in_flight = True
         self.retries += batch.attempts > 1
@@ -154,25 +157,34 @@ class PartitionProducer:
             self.batches.popleft().end(self._stages, error)
         self._end_queue(error)
 
-    def expire(self, now: float) -> None:
-        """End what is past its deadline. What is on its way is waited for: its answer tells its outcome."""
-        limit = f"delivery.timeout.ms ({self._config.delivery_timeout:g} s)"
+    def expire(self, now: float) -> float | None:
+        """End what is past its deadline. What is on its way is waited for: its answer tells its outcome.
+
+        Returns the next deadline that this partition has.
+        """
         while (deadline := self.next_deadline()) is not None and deadline <= now:
             if self.in_flight:
                 self._draining = True
-                return
+                break
+            limit = f"delivery.timeout.ms ({self._config.delivery_timeout:g} s)"
             self._fail(Expired(f"{self}: not delivered within {limit}"), now)
+        return deadline
 
     def next_deadline(self) -> float | None:
         """The time when `expire` would end something."""
-        batch = self._next_unsent()
-        if batch is not None:
+        if len(self.batches) > self.in_flight and (batch := self._next_unsent()) is not None:
             return batch.deadline
-        return self.queue.first.deadline if self.queue else None
+        return self.queue.records[0].deadline if self.queue.messages else None
 
     def oldest_deadline(self) -> float | None:
         """The deadline of the oldest message here."""
         return self.batches[0].deadline if self.batches else self.next_deadline()
+
+    def _is_full(self) -> bool:
+        """Whether the queue waits for no more messages."""
+        queue, config = self.queue, self._config
+        enough = queue.bytes >= config.full_bytes or queue.messages >= config.full_messages
+        return enough or self._stages.hurried
 
     def _next_unsent(self) -> ProducerBatch | None:
         if len(self.batches) == self.in_flight:  # most often
@@ -181,24 +193,24 @@ class PartitionProducer:
 
     def _seal(self) -> ProducerBatch:
         """Make a batch of the first messages of the queue. From here on its bytes do not change."""
-        batch = self._encode(self.queue.take(self._config.batch_limit, self._config.batch_messages))
+        records = self.queue.take(self._config.batch_limit, self._config.batch_messages)
+        count = records[0].count if len(records) == 1 else sum(each.count for each in records)
+        batch = self._encode(records, self._sequence.take(count))
         self.batches.append(batch)
-        self._sequence.use(batch.count)
         return batch
 
-    def _encode(self, records: Sequence[QueuedRecords], sequence: int | None = None) -> ProducerBatch:
-        producer = self._sequence.identity
-        first = self._sequence.next if sequence is None else sequence
+    def _encode(self, records: Sequence[QueuedRecords], sequence: int) -> ProducerBatch:
         config = self._config
-        data = config.dialect.encode(records, config.acks, config.batch_kind, producer, first)
-        return ProducerBatch(records, data, first)
+        data = config.dialect.encode(records, config.acks, config.batch_kind, self._sequence.identity, sequence)
+        return ProducerBatch(records, data, sequence)
 
     def _end_stored(self, now: float) -> None:
         while self.batches and self.batches[0].stored:
             batch = self.batches.popleft()
             batch.end(self._stages, None)
             self.progress = now
-            self.backoff.succeed()
+            if self.backoff.failures:
+                self.backoff.succeed()
             self._careful = self._draining
 
     def _settle(self, now: float) -> None:
@@ -271,19 +283,6 @@ class PartitionProducer:
             self._end_first(error)
 
     def _end_first(self, error: DeliveryFailed) -> None:
-        records = self.queue.first
+        records = self.queue.records[0]
         self.queue.remove(records)
         self._stages.finish(records, Outcome.NOT_WRITTEN, error)
-
-
-def _is_full(queue: RecordQueue, config: ProducerConfig, stages: Stages) -> bool:
-    """Whether a queue waits for no more messages."""
-    if stages.hurried:
-        return True
-    limits = (
-        (queue.bytes, config.batch_limit),
-        (queue.bytes, config.flush_bytes),
-        (queue.messages, config.batch_messages),
-        (queue.messages, config.flush_messages),
-    )
-    return any(limit and reached >= limit for reached, limit in limits)

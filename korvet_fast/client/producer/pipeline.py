@@ -20,7 +20,7 @@ from korvet_fast.client.producer.message import DeliveryFailed, ProducerBroken
 from korvet_fast.client.producer.message_ledger import MessageLedger
 from korvet_fast.client.producer.metadata_refresh import MetadataRefresh
 from korvet_fast.client.producer.metrics import ProducerMetrics
-from korvet_fast.client.producer.partition_producer import PartitionProducer
+from korvet_fast.client.producer.partition_producer import NEVER, PartitionProducer
 from korvet_fast.client.producer.producer_identity import ProducerIdentity
 from korvet_fast.client.producer.record_batch import ProducerBatch
 from korvet_fast.client.producer.retry_handler import Answer, Backoff, asks_for_metadata
@@ -131,8 +131,9 @@ class Pipeline:
                     actions.append(action)
                     busy = True
                 if isinstance(action, Produce):
-                    sent = (each for each, _ in action.request.batches)
-                    dirty.update((each, None) for each in sent if each.queue or len(each.batches) > each.in_flight)
+                    for each, _ in action.request.batches:
+                        if each.queue.messages or len(each.batches) > each.in_flight:
+                            dirty[each] = None
         self._ask(now, actions)
         return actions
 
@@ -227,17 +228,17 @@ class Pipeline:
     def _apply(self, ended: Iterable[tuple[PartitionProducer, ProducerBatch, Answer]], now: float) -> None:
         self.dispatcher.runs.shut_all()
         for partition, batch, answer in ended:
-            if asks_for_metadata(answer):
+            if answer.error is not None and asks_for_metadata(answer):
                 self._refresh.want()
             partition.answer(batch, answer, now)
             self.dispatcher.dirty[partition] = None
 
     def _update(self, partition: PartitionProducer, now: float) -> None:
         """Put a partition where it belongs now: at its broker, or asleep until something is due."""
-        partition.expire(now)
+        deadline = None if partition.idle else partition.expire(now)
         broker = self.brokers.broker_of(partition)  # metadata alone changes it, and has it followed then
         partition.is_reachable = broker is not None and not broker.backoff.failures
-        if partition.idle:
+        if deadline is None and partition.idle:
             if broker is not None:
                 broker.ready.pop(partition, None)
             return
@@ -249,12 +250,13 @@ class Pipeline:
                 broker.ready.pop(partition, None)
         if broker is None:
             self._refresh.want()
-        if partition.lacks_identity:
+        if ready is None and partition.lacks_identity:
             self._identity_request.want(partition)
-        for at in (ready, partition.next_deadline()):
-            if at is not None and at > now:
-                self._wakes.wake(partition, at)
-        self._watch(partition, now)
+        wake = NEVER
+        for at in (ready, deadline, self._watch(partition, now)):
+            if at is not None and now < at < wake:
+                wake = at
+        self._wakes.wake(partition, wake)
 
     def _hold_back(self) -> None:
         """After the last epoch, partitions that were ready need a new producer id first."""
@@ -265,15 +267,15 @@ class Pipeline:
                 del broker.ready[partition]
                 self._identity_request.want(partition)
 
-    def _watch(self, partition: PartitionProducer, now: float) -> None:
-        """Report a partition that holds messages and makes no progress, once."""
+    def _watch(self, partition: PartitionProducer, now: float) -> float:
+        """Report a partition that holds messages and makes no progress, once. Returns when it is to be reported."""
         until = partition.progress + self.config.stall
         if now < until:
             partition.stalled = False
-            self._wakes.wake(partition, until)
         elif not partition.stalled:
             partition.stalled = True
             self.stalls.append(partition)
+        return until
 
     def _ask(self, now: float, actions: list[Action]) -> None:
         wanted = self.transaction.take_wanted() if self.transaction is not None else []

@@ -65,24 +65,20 @@ class PartitionSequence:
     @property
     def identity(self) -> tuple[int, int]:
         """Producer id and epoch. Only when it is not missing."""
-        if self._own is None:
-            assert self._producer.current is not None, "asked for first"
-            self._own = self._producer.current
-            self._next = 0
-        return self._own
-
-    @property
-    def next(self) -> int:
-        """The sequence number of the next record; -1 without idempotence."""
-        return self._next if self._idempotent else -1
+        return self._own or self._begin()
 
     def advance(self, sequence: int, count: int) -> int:
         """The sequence number `count` records after another. After the last number comes 0."""
         return (sequence + count) % SEQUENCES if self._idempotent else -1
 
-    def use(self, count: int) -> None:
-        """The next `count` numbers are given away."""
-        self._next = self.advance(self._next, count)
+    def take(self, count: int) -> int:
+        """Give the next `count` numbers away: returns the first, -1 without idempotence. Only when none is missing."""
+        if not self._idempotent:
+            return -1
+        if self._own is None:
+            self._begin()
+        first, self._next = self._next, (self._next + count) % SEQUENCES
+        return first
 
     def renew(self) -> None:
         """Take the producer's identity as it is by now, with sequence number 0."""
@@ -98,3 +94,9 @@ class PartitionSequence:
         else:
             self._lost = not self._producer.bump(self._own)
             self._own = None
+
+    def _begin(self) -> tuple[int, int]:
+        assert self._producer.current is not None, "asked for first"
+        self._own = self._producer.current
+        self._next = 0
+        return self._own

@@ -9,27 +9,24 @@ _QUEUED, _BATCHED = RecordState.QUEUED, RecordState.BATCHED
 
 
 class RecordQueue:
-    """A queue that knows its size. `bytes`: of its records in batches; `messages`: rows count each."""
+    """A queue that knows its size. `records`: the oldest first; only to be read from outside. `bytes`: of them in
+    batches; `messages`: rows count each.
+    """
 
-    __slots__ = ("_records", "bytes", "messages")
+    __slots__ = ("bytes", "messages", "records")
 
     def __init__(self) -> None:
-        self._records: deque[QueuedRecords] = deque()
+        self.records: deque[QueuedRecords] = deque()
         self.bytes = 0
         self.messages = 0
 
     def __bool__(self) -> bool:
-        return bool(self._records)
-
-    @property
-    def first(self) -> QueuedRecords:
-        """The oldest; only when there is one."""
-        return self._records[0]
+        return bool(self.messages)
 
     def append(self, records: QueuedRecords) -> None:
         """Add at the end."""
         records.state = _QUEUED
-        self._records.append(records)
+        self.records.append(records)
         self.bytes += records.size
         self.messages += records.count
 
@@ -41,24 +38,31 @@ class RecordQueue:
     def put_back(self, records: QueuedRecords) -> None:
         """Add at the front, where they came from."""
         self.append(records)
-        self._records.rotate(1)
+        self.records.rotate(1)
 
     def remove(self, records: QueuedRecords) -> None:
         """Take one out, wherever it is."""
-        self._records.remove(records)
+        self.records.remove(records)
         self.bytes -= records.size
         self.messages -= records.count
 
     def take(self, most_bytes: int, most_messages: int) -> list[QueuedRecords]:
         """Take the records of one batch: one at least, then more while there is room. `most_messages` 0: no limit."""
+        if self.bytes <= most_bytes and self.messages <= (most_messages or self.messages):
+            whole = list(self.records)
+            self.records.clear()
+            self.bytes = self.messages = 0
+            for each in whole:
+                each.state = _BATCHED
+            return whole
         taken: list[QueuedRecords] = []
         size = count = 0
-        while self._records:
-            each = self._records[0]
+        while self.records:
+            each = self.records[0]
             full = size + each.size > most_bytes or (most_messages and count + each.count > most_messages)
             if taken and full:
                 break
-            taken.append(self._records.popleft())
+            taken.append(self.records.popleft())
             each.state = _BATCHED
             size += each.size
             count += each.count

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from korvet_fast._native import RowRun, row_places
-from korvet_fast.client.producer.message import COPIES, OVERHEAD, DeliveryFailed, Outcome, QueuedRecords, failure_of
+from korvet_fast.client.producer.message import DeliveryFailed, Outcome, QueuedRecords, failure_of
 
 
 class ColumnMetadata(NamedTuple):
@@ -73,12 +73,10 @@ class QueuedRows(QueuedRecords):
     __slots__ = ("column", "rows")
 
     def __init__(self, column: Column, rows: RowRun, topic: str, partition: int, timestamp: int) -> None:
-        super().__init__(topic, (), None, (), partition, timestamp)
+        super().__init__(topic, (), None, (), partition, timestamp, rows.size)
         self.column = column
         self.rows = rows
         self.count = len(rows)
-        self.size = rows.size
-        self.charge = COPIES * self.size + OVERHEAD
 
     def row_values(self) -> Sequence[bytes | None]:
         return self.rows.values()

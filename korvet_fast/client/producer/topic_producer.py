@@ -66,9 +66,9 @@ class TopicProducer:
         if not self.count:
             return None
         if records.partition < 0:
-            key = records.keys[0] if records.keys else None
-            records.partition = self.choose_index(key, records.size)
-        if records.partition >= self.count and records.partition not in self.partitions:
+            records.partition = self.choose_index(records.first_key(), records.size)
+        found = self.partitions.get(records.partition)
+        if found is None and records.partition >= self.count:
             raise DeliveryFailed(
                 f"topic {self.name!r} has no partition {records.partition}; it has 0 to {self.count - 1}"
             )
@@ -76,7 +76,7 @@ class TopicProducer:
             failure = self.stopped[records.partition]
             place = f"partition {records.partition}" if records.partition != ANY_PARTITION else f"topic {self.name!r}"
             raise DeliveryFailed(f"{place} takes no messages since one failed: {failure}")
-        return self.partition(records.partition)
+        return found or self.partition(records.partition)
 
     def choose_index(self, key: bytes | None, size: int) -> int:
         """The partition for a key, or for a message without one. Only when the partitions are known."""
@@ -113,13 +113,12 @@ class TopicProducer:
 
     def place(self, run: MessageRun) -> list[MessageRun]:
         """The run's messages in runs of one partition each. Only when the partitions are known."""
-        rows = ColumnRows(run.key_cells, run.value_cells)
+        rows = run.cells.columns()
         chosen: Column | array[int] = rows.choose(self.count)
-        if None in run.key_cells:  # they keep their order with the others, so one partition is chosen for all of them
-            size = sum(
-                len(value or b"") for key, value in zip(run.key_cells, run.value_cells, strict=True) if key is None
-            )
-            spread = self.choose_index(None, size)
+        keys = run.cells.keys()
+        if None in keys:  # they keep their order with the others, so one partition is chosen for all of them
+            values = zip(keys, run.cells.values(), strict=True)
+            spread = self.choose_index(None, sum(len(value or b"") for key, value in values if key is None))
             chosen = array("i", [spread if each < 0 else each for each in memoryview(chosen)])
         found = rows.runs(chosen, self._batch_limit, self._batch_messages)
         parts = [run] if len(found) == 1 else run.divide([each.rows() for each in found])
@@ -127,11 +126,11 @@ class TopicProducer:
             part.partition = each.partition
         return parts
 
-    def open(self, run: MessageRun, key: bytes | None, chosen: bool) -> None:
+    def open(self, run: MessageRun, chosen: bool) -> None:
         """Messages for its partition join this run from now on. `chosen`: the partitioner chose the partition."""
         self.runs[run.partition] = run
         run.limit = self._run_limit
-        if chosen and self._partitioner.is_sticky(key):
+        if chosen and self._partitioner.is_sticky(run.first_key()):
             run.limit = min(run.limit, self._partitioner.sticky.left + run.size)
             self.sticky_run = run
 

@@ -1,5 +1,6 @@
 """Frames out of a byte stream: a signed 32-bit big-endian length, then so many bytes."""
 
+from korvet_fast._native import reserve
 from korvet_fast.errors import CodecError
 
 LENGTH_SIZE = 4  # bytes
@@ -31,7 +32,7 @@ class FrameReader:
             return memoryview(self._window)[self._end :]
         assert self._filled < self._length, "a whole frame is taken first"
         if self._filled == len(self._frame):
-            grown = bytearray(min(2 * self._filled, self._length))
+            grown = reserve(min(2 * self._filled, self._length))
             grown[: self._filled] = self._frame
             self._frame = grown
         return memoryview(self._frame)[self._filled :]
@@ -63,6 +64,6 @@ class FrameReader:
         if not LENGTH_SIZE <= self._length <= self._limit:
             raise CodecError("BAD_LENGTH", f"an answer of {self._length} bytes")
         self._filled = min(self._end - begin, self._length)
-        self._frame = bytearray(min(self._length, max(room, self._filled)))
+        self._frame = reserve(min(self._length, max(room, self._filled)))
         self._start = begin + self._filled
         memoryview(self._frame)[: self._filled] = memoryview(self._window)[begin : self._start]

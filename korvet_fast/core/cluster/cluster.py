@@ -42,7 +42,7 @@ class Node(NamedTuple):
 
 
 class Cluster:
-    """`join`, `serve`, then use while `run` runs, then `leave`, `close`.
+    """The brokers of a store. Call `join` and `serve`, use it while `run` runs, then call `leave` and `close`.
 
     `members`: the brokers that lead partitions, by id. `is_shared`: others may be there. `lease`: seconds of silence
     after which a broker counts as dead.
@@ -87,7 +87,7 @@ class Cluster:
         self._complaint = ""
         self._ended = False
 
-    # -- who is there ----------------------------------------------------------------------------------------------
+    # -- the members -----------------------------------------------------------------------------------------------
 
     @property
     def id(self) -> int:
@@ -186,7 +186,7 @@ class Cluster:
     # -- refreshing ------------------------------------------------------------------------------------------------
 
     def refresh_soon(self) -> None:
-        """Refresh at once: somebody found the view to be out of date."""
+        """Refresh at once: the caller found this view to be out of date."""
         self._asked.set()
 
     async def run(self) -> None:
@@ -279,5 +279,5 @@ class Cluster:
 
     def _complain(self, reason: str) -> None:
         if reason != self._complaint:
-            logger.error("the place among the brokers cannot be renewed: %s", reason)
+            logger.error("this broker cannot renew its registration, by which the others see it: %s", reason)
             self._complaint = reason

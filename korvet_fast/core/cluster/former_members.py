@@ -17,11 +17,11 @@ class FormerMembers:
         self._until = 0.0  # monotonic
 
     def note(self, members: Sequence[BrokerRegistration], until: float) -> None:
-        """The history broke. `until`: monotonic seconds, when those who have not registered again are dead."""
+        """Remember the members as the history broke. `until`: the monotonic time at which their leases end."""
         self._members, self._until = members, until
 
     def missing(self, present: Iterable[BrokerRegistration], now: float) -> list[BrokerRegistration]:
-        """Those who may still register again. `present`: who has."""
+        """The former members that may still register again. `present`: the brokers that are registered now."""
         if now >= self._until:
             return []
         there = list(present)

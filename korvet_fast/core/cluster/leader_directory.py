@@ -29,16 +29,16 @@ class LeaderDirectory:
         self._store = store
         self._metadata = metadata
         self._found: dict[tuple[bytes, int], tuple[int, int]] = {}
-        self._seen: tuple[int, frozenset[int]] | None = None  # count of changes, and whose documents were read
+        self._seen: tuple[int, frozenset[int]] | None = None  # count of changes, and the brokers that were read
         self._told: bytes | None = None  # one block: tables for each topic would keep a MiB here and there
         self._told_at = -1  # `MetadataVersion.number` then
         self._document: bytes | None = ABSENT
         self._telling = asyncio.Lock()
 
     def find(self, topic: bytes, index: int) -> tuple[int, int]:
-        """The highest epoch that a broker tells of, and that broker's id.
+        """The highest epoch that a broker names, and that broker's id.
 
-        -1 for the id if none does: then the epoch is the highest that one told of, -1 if none ever did.
+        The id is -1 if no broker names one now; the epoch is then the highest that one ever named, or -1.
         """
         return self._found.get((topic, index), NOBODY)
 
@@ -48,7 +48,7 @@ class LeaderDirectory:
         return max((epoch for epoch, _ in self._found.values()), default=-1)
 
     async def refresh(self, brokers: Collection[int]) -> bool:
-        """See what these others say now; whether that is something else. Raises `StoreError`."""
+        """Read the documents of these brokers; returns whether they have changed. Raises `StoreError`."""
         store = self._store
         if store.shared is None:
             return False
@@ -91,7 +91,8 @@ class LeaderDirectory:
     def _list_epochs(self, topic: Topic) -> dict[int, int]:
         """By partition, the epoch under which this broker leads, or did if nobody is known to have led since.
 
-        Clients that were told of it take no lower one: whoever believes to lead under one has to take the log anew.
+        Clients that were told of an epoch take no lower one: a broker that leads under a lower one acquires the log
+        anew.
         """
         return {
             one.index: one.leadership.epoch

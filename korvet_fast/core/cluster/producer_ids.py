@@ -7,7 +7,7 @@ from korvet_fast.store.interface import KeyStore
 
 _KEY = "producers"  # registry key: the first number not taken by any broker
 _BLOCK = 1000  # numbers taken at a time
-_SKIPPED = 1_000_000  # numbers left out where the registry may have forgotten whom it gave some
+_SKIPPED = 1_000_000  # numbers left out where the registry may have lost which ones were taken
 
 
 class ProducerIds:
@@ -29,7 +29,7 @@ class ProducerIds:
                 taken = await self._take(_BLOCK)
                 if self._restored_in == self._generation.number:
                     self._free = taken
-                else:  # the server that gave these may have forgotten whom it gave them before
+                else:  # the history broke meanwhile: these may have been taken before
                     await self._restore()
             first = self._free[0]
             self._free = self._free[1:]

@@ -119,8 +119,8 @@ async def fetch(
     """Read from these partitions; returns for each topic its partitions, in the order of the positions.
 
     Waits until `min_bytes` can be read, unless there is an error or no position, for `max_wait_ms` at most. With
-    `max_bytes` 0 nothing is read. `rack`: where the client stands, "" for nowhere: this broker's copies of what others
-    lead are read too (KIP-392); None: only what it leads.
+    `max_bytes` 0 nothing is read. `rack`: the client's, "" if it named none: copies of partitions that other brokers
+    lead are read too (KIP-392). None: only partitions that this broker leads are read.
     """
     pace = session.pace()
     results = []
@@ -224,9 +224,9 @@ async def read_all(parts: Sequence[PartitionFetch], left: int, pace: Pace | None
     """Deal out `left` bytes among the partitions, one after the other (KIP-74).
 
     All together give `left` bytes at most, and each what its own limit allows. Only the first partition that has
-    anything gives one batch however large that is, also if its limit is 0. Those whose limits fit into what is left
-    together are read side by side: what comes is the same, or less where a batch was read that turned out to be larger
-    than its partition's limit.
+    anything gives one batch however large that is, also if its limit is 0. Partitions whose limits together fit into
+    the rest are read side by side. The result is the same; it is shorter where a batch is larger than its partition's
+    limit.
     """
     done, first = 0, True  # first: nothing has been read yet
     while done < len(parts) and (first or left > 0):

@@ -15,7 +15,7 @@ from korvet_fast.core.topics.topics import Topics
 
 
 class GroupCoordinator:
-    """Call `open`, use the parts, call `close`.
+    """Coordinates this broker's groups. Call `open`, use the parts, call `close`.
 
     `classic`, `consumer`, `text`: requests of members of the three protocols. `offsets`: committed offsets. `groups`:
     requests of administrators. `partitions`: which groups this broker coordinates.

@@ -20,7 +20,6 @@ from korvet_fast.core.groups.classic.members import ClassicMember
 from korvet_fast.core.groups.config import GroupConfig
 from korvet_fast.core.groups.consumer.document import TYPE, pack_consumer, unpack_consumer
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
-from korvet_fast.core.groups.encoding import encode
 from korvet_fast.core.groups.text import document as text
 from korvet_fast.core.groups.text.group import TextGroup
 
@@ -178,12 +177,7 @@ def describe_group(group: AnyGroup, since: int) -> dict[str, Any]:
     return _PACK[type(group)](group) | {"since": since}
 
 
-def pack_group(group: AnyGroup, since: int) -> bytes:
-    """The document of a group. See `describe_group`."""
-    return b"".join(encode(describe_group(group, since)))
-
-
 def unpack_group(document: bytes, config: GroupConfig) -> tuple[AnyGroup, int]:
-    """The group in a document of `pack_group`, and `since`. Call the group's `resume` before anything else."""
+    """The group in an encoded document of `describe_group`, and `since`. Call `resume` before anything else."""
     values: dict[str, Any] = json.loads(document)
     return _UNPACK[values.get("type")](values, config), values["since"]

@@ -1,4 +1,4 @@
-"""JSON of large documents, part by part: of a group with 12 MB of metadata, it would hold the loop for 80 ms."""
+"""JSON of large documents, part by part: made at once, 12 MB of a group's metadata hold the loop for 80 ms."""
 
 import json
 from base64 import b64encode

@@ -149,7 +149,7 @@ class CoordinatorPartitions:
             for group_id, known in documents.items():
                 self.runtimes.load(group_id, known).generation = number
             if number != self._given.generation.number:
-                self.restore()  # what was read is of the lost history
+                self.restore()  # the documents that were read are of the lost history
 
     # -- loading again -----------------------------------------------------------------------------------------------
 
@@ -182,7 +182,7 @@ class CoordinatorPartitions:
                     if self._failed.get(partition) is not failed:
                         return
                     if number != self._given.generation.number:
-                        break  # what was read is of the lost history
+                        break  # the documents that were read are of the lost history
                     del failed[group_id]
                     self.runtimes.load(group_id, known)
             except (CoordinatorFenced, StoreError) as failure:

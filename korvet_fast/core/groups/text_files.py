@@ -89,14 +89,14 @@ class TextGroupFiles:
                 for group_id, value in values.items():
                     self._learn(group_id, self._unpack(name, group_id, value))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise StoreError(_damaged(name, f"what it says of {group_id!r} is no group's")) from error
+                raise StoreError(_damaged(name, f"its entry {group_id!r} is not that of a group")) from error
         self._groups.lines = {group_id: _group_line(group_id, self.find(group_id)) for group_id in groups}
         # Lines of groups that are none are still there: the next write of the file takes them out.
         self._offsets.lines = {group_id: _offset_lines(group_id, self.find(group_id)) for group_id in offsets}
         self._opened = True
 
     def _unpack(self, name: str, group_id: str, value: dict[str, Any]) -> dict[str, bytes]:
-        """The documents in a value of a file. Raises what broken values raise."""
+        """The documents in a value of a file. Raises the errors that `open` expects of a value that is no group's."""
         if name == GROUPS:
             document = json.dumps({"type": TYPE} | value).encode()
             unpack_group(document, self._config)

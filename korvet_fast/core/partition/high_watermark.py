@@ -70,7 +70,7 @@ class HighWatermark:
     def add(self, base: int, end: int, size: int, durable: "asyncio.Future[None] | None") -> None:
         """`size` bytes were appended as `base` <= offset < `end`, to be read when `durable` ends.
 
-        None: as soon as what was appended before may be read.
+        None: as soon as all earlier appends may be read.
         """
         recent, before = self._recent, self._written
         recent.append(base)

@@ -1,8 +1,8 @@
 """Partitions that nobody uses: the small objects that they keep are few, and are made while memory is quiet.
 
 Python gives back a MiB of small objects when the last of them has gone. A number that a partition was given while
-memory was full lies among the objects of requests, and keeps such a MiB for as long as nothing is appended. So numbers
-that are equal become one object, and that is made anew; what can be found again goes.
+memory was full lies among the objects of requests, and keeps such a MiB for as long as nothing is appended. So equal
+numbers become one object, which is made anew, and everything that can be computed again is dropped.
 """
 
 from collections.abc import Iterable

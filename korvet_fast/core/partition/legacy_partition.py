@@ -9,9 +9,10 @@ import struct
 from typing import Any, Final, TypeAlias
 
 from korvet_fast._native import down_convert, to_values
+from korvet_fast.core.fair_queue import Pace
 from korvet_fast.core.partition.collaborators import PartitionCollaborators
+from korvet_fast.core.partition.legacy_segments import LegacySegments
 from korvet_fast.core.partition.partition import AppendResult, BatchSummary, Partition
-from korvet_fast.core.partition.segments import Segments
 from korvet_fast.core.partition.time_lookup import run_in_thread
 from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.errors import CodecError, Errors, KorvetError
@@ -20,11 +21,12 @@ from korvet_fast.types import INLINE_EXPANDED, UNPACKS_TO_MUCH, Buffer
 
 _EXPANDED: Final = 1 << 30  # bytes that wrappers may decompress to; on their way in they were bounded more tightly
 _PAGE: Final = 8 << 20  # bytes of batches read at a time for an answer of 0.7
-_SPARE: Final = 4096  # bytes read beyond what is asked for: batches and records have headers
+_SPARE: Final = 4096  # bytes read beyond those asked for: batches and records have headers
 _SHORT: Final = 64 << 10  # bytes that are cheaper to copy than to keep with the whole page they are in
-_BEGIN: Final = SegmentLimits(0, 1 << 62)  # the store begins a new segment with this append, and
-_GO_ON: Final = SegmentLimits(1 << 62, 1 << 62)  # with this one not
-_ALL: Final = -1  # acks: clients see what is durable
+_BEGIN: Final = SegmentLimits(0, 1 << 62)  # the store begins a new segment with this append
+_GO_ON: Final = SegmentLimits(1 << 62, 1 << 62)  # the store appends to the last segment
+TOGETHER: Final = 16  # batches of a set that are appended at a time: a millisecond
+_ALL: Final = -1  # acks=all: clients see durable messages only
 _FILLED: Final = 1 << 31  # offsets that one batch can take
 _EMPTY: Final = struct.Struct(">qiibIhiqqqhii")  # a batch's header, with no record behind it
 
@@ -34,22 +36,24 @@ OffsetBatches: TypeAlias = list[tuple[bytearray, int]]  # batches, and how many 
 class LegacyPartition(Partition):
     """As any other partition; `segments` are those that clients of 0.7 are told of."""
 
-    __slots__ = ("_opening", "segments")
+    __slots__ = ("_opening", "_undivided", "segments")
 
     def __init__(self, given: PartitionCollaborators, topic: str, index: int, config: TopicConfig) -> None:
-        self.segments = Segments()
+        self.segments = LegacySegments(config.segment_limits)
         super().__init__(given, topic, index, config, self.segments)
         self._opening = given.opening
+        self._undivided = 0  # sets that are being appended while others have their turns
         self.segment_limits = _GO_ON
 
     def configure(self, config: TopicConfig) -> None:
         """See `Partition.configure`."""
         super().configure(config)
+        self.segments.limits = config.segment_limits
         self.segment_limits = _GO_ON
 
     def append(self, data: bytearray | memoryview, summary: BatchSummary, acks: int, now: int) -> AppendResult:
         """See `Partition.append`; `summary` counts the offsets that the batch takes, not its records."""
-        return self._append(data, summary, acks, now, self.segments.is_full(now, self.config.segment_limits))
+        return self._append(data, summary, acks, now, self._is_full(now))
 
     def append_messages(
         self, batches: OffsetBatches, now: int, begins: bool | None = None
@@ -59,7 +63,7 @@ class LegacyPartition(Partition):
         `begins`: in a new segment; None: if the last one is full. Raises as `append`.
         """
         if begins is None:
-            begins = self.segments.is_full(now, self.config.segment_limits)
+            begins = self._is_full(now)
         waiting = []
         for data, many in batches:
             *_, done = self._append(data, (len(data), many, now, 0, None), _ALL, now, begins)
@@ -67,6 +71,25 @@ class LegacyPartition(Partition):
             if done is not None:
                 waiting.append(done)
         return waiting
+
+    async def append_large_set(self, batches: OffsetBatches, now: int, pace: Pace) -> list["asyncio.Future[Any]"]:
+        """As `append_messages`, some batches at a time: others go first between, and may append to this log, too."""
+        waiting = []
+        begins = self._is_full(now)
+        self._undivided += 1
+        try:
+            for start in range(0, len(batches), TOGETHER):
+                waiting += self.append_messages(batches[start : start + TOGETHER], now, begins)
+                begins = False
+                if pace.due():
+                    await pace.turn()
+        finally:
+            self._undivided -= 1
+        return waiting
+
+    def _is_full(self, now: int) -> bool:
+        """Whether the next append begins a new segment."""
+        return not self._undivided and self.segments.is_full(now, self.config.segment_limits)
 
     async def begin_at(self, offset: int, now: int) -> None:
         """Let a log without messages start at `offset`: the positions below it were taken by messages that are gone.

@@ -173,7 +173,7 @@ class PartitionLog:
     async def refresh_bounds(self, fresh: float = FRESH) -> None:
         """Read the bounds from the store, as other programs may have written; at most once in `fresh` seconds.
 
-        Records of theirs that this finds are durable afterwards, or their flush has failed.
+        Afterwards the records that were found are durable, or their flush has failed.
         """
         if self.entries_layout and self._leadership.leads and self._clock.monotonic() - self.refreshed_at >= fresh:
             bounds, end = await self._store.bounds(self.name), self.end
@@ -241,7 +241,7 @@ class PartitionLog:
             self._report.warn("other programs' records", text)
         self.high_watermark.wake()
 
-    # -- taking away ---------------------------------------------------------------------------------------------
+    # -- deleting records ----------------------------------------------------------------------------------------
 
     async def delete_records(self, offset: int) -> None:
         """Delete the records below `offset`, which is not above the high watermark. Raises `StoreError`."""

@@ -13,9 +13,9 @@ from korvet_fast.core.partition.high_watermark import HighWatermark
 from korvet_fast.core.partition.leader import PartitionLeader
 from korvet_fast.core.partition.leader_epochs import EpochOffset, epoch_error
 from korvet_fast.core.partition.leadership import ERRORS, Leadership, LeadershipState, Operation
+from korvet_fast.core.partition.legacy_segments import LegacySegments
 from korvet_fast.core.partition.log import NOWHERE, PartitionLog
 from korvet_fast.core.partition.producer_state import BatchMetadata, ProducerSequence
-from korvet_fast.core.partition.segments import Segments
 from korvet_fast.core.partition.snapshot import PartitionSnapshot
 from korvet_fast.core.partition.snapshot_saver import SnapshotSaver
 from korvet_fast.core.topic_config import TopicConfig
@@ -65,7 +65,7 @@ class FailureHandler:
 
 
 class Partition:
-    """A partition's log and what is known of it. Callers read the parts, and append and read through the partition.
+    """A partition: its log, its producers, its leadership. Callers append and read here, and look at the parts.
 
     `name`: topic and index, as the store names the log. `leadership`: whether this broker leads; `leader` changes it.
     `saver` saves the snapshot of producers and epochs. `segment_limits`: of the next append.
@@ -95,7 +95,7 @@ class Partition:
         topic: str,
         index: int,
         config: TopicConfig,
-        segments: Segments | None = None,
+        segments: LegacySegments | None = None,
     ) -> None:
         self.topic = topic
         self.index = index
@@ -211,7 +211,7 @@ class Partition:
         return base, stamp, start, None if awaited.done() else awaited
 
     def _note_stored(self, appending: Appending, end: int) -> None:
-        """Note that the store has the append that ends at `end`, or will have it. Raises what it has failed with."""
+        """Note that the store has the append that ends at `end`, or will have it. Raises the error of a failed one."""
         if appending.stored.done():
             appending.stored.result()
             self.high_watermark.stored = end

@@ -17,7 +17,7 @@ KEPT = 5  # batches a client may have in flight, and so may repeat
 MOST = 100_000  # producers remembered, where nobody says how many
 _FIELDS: Final = 5  # numbers kept of a batch: those of `BatchMetadata`
 _WRAP = 1 << 31
-_ROOM: Final = 512  # bytes that a table may take for each of its entries: four times what one that only grew takes
+_ROOM: Final = 512  # bytes that a table may take for each entry: four times what it takes without deletions
 _SMALL: Final = 4096  # bytes of a table that are not worth the trouble
 _COUNTABLE = 1 << 30  # half of the numbers: beyond it, before and after cannot be told apart
 
@@ -224,7 +224,7 @@ class ProducerState:
 
     @property
     def is_plain(self) -> bool:
-        """Whether each producer has a batch, as in what earlier versions of this program pack and unpack."""
+        """Whether each producer has a batch: earlier versions of this program can load no other state."""
         return all(known.batches for known in self._known.values())
 
     def pack(self) -> bytes:

@@ -8,8 +8,8 @@ import struct
 
 from korvet_fast import _native
 from korvet_fast.core.partition.leader_epochs import LeaderEpochCache
+from korvet_fast.core.partition.legacy_segments import LegacySegments
 from korvet_fast.core.partition.producer_state import ProducerLimit, ProducerState
-from korvet_fast.core.partition.segments import Segments
 from korvet_fast.errors import StoreError
 from korvet_fast.store.interface import OpenedLog, Store
 from korvet_fast.store.types import ABSENT
@@ -28,7 +28,7 @@ class PartitionSnapshot:
 
     __slots__ = ("_log", "_saved", "epochs", "producers", "saved_end", "segments")
 
-    def __init__(self, log: str, limit: ProducerLimit | None = None, segments: Segments | None = None) -> None:
+    def __init__(self, log: str, limit: ProducerLimit | None = None, segments: LegacySegments | None = None) -> None:
         self._log = log
         self._saved: bytes | None = ABSENT
         self.saved_end = 0
@@ -90,7 +90,7 @@ class PartitionSnapshot:
                 for batch in _native.batch_headers(part, False):
                     self.epochs.add(batch.leader_epoch, batch.base_offset)
                     if self.segments is not None:
-                        self.segments.note(batch.base_offset, batch.last_offset + 1, batch.max_timestamp)
+                        self.segments.replay(batch.base_offset, batch.last_offset + 1, batch.max_timestamp)
                     if batch.producer_sequence is not None:
                         self.producers.add(batch.producer_sequence, batch.base_offset, batch.max_timestamp, seen)
             offset = page.next
@@ -101,13 +101,13 @@ class PartitionSnapshot:
         if await store.save(self.key, packed, self._saved):
             self._saved, self.saved_end = packed, end
         elif store.shared is not None:
-            # Another broker leads by now, and this copy is of no use; or it is our own, whose answer was lost.
+            # Another broker leads by now, and this copy is of no use; or this broker wrote it, and the answer was lost.
             self._saved = await store.load(self.key)
         else:
             raise StoreError(f"{self.key} was changed by another writer")
 
     async def drop(self, store: Store) -> None:
-        """Take the copy out of the registry, whoever wrote it."""
+        """Remove the copy from the registry, even if another broker wrote it."""
         saved = await store.load(self.key)
         if saved is not ABSENT:
             await store.save(self.key, None, saved)

@@ -30,7 +30,7 @@ class SnapshotSaver:
         return self._snapshot.saved_end == self._log.last_record_end
 
     async def save(self) -> None:
-        """Put producers and epochs into the registry, so that the next leader reads only what comes after.
+        """Put producers and epochs into the registry, so that the next leader reads only the batches after them.
 
         Does nothing where this broker does not lead. Raises `StoreError`.
         """

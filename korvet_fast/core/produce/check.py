@@ -57,7 +57,7 @@ def blame_records(error: CodecError) -> KorvetError:
 
 
 def find_light_size(config: TopicConfig, zstd: bool) -> int:
-    """Up to which size a batch is checked at once, whatever its compression, and need not be changed."""
+    """The size up to which a batch, whatever its compression, is checked at once and need not be changed."""
     return min(config.max_message_bytes, HEAVY_COMPRESSED) if config.as_sent and zstd else 0
 
 

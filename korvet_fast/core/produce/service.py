@@ -40,9 +40,9 @@ class Batch(TypedDict):
 def produce_one(
     session: ClientSession, topic: str, batch: Batch, acks: int, timeout_ms: int, zstd: bool = True
 ) -> Outcome | Coroutine[Any, Any, Outcome]:
-    """As `produce` for one batch: the outcome if it is known at once, as it mostly is, or what to await for it.
+    """As `produce` for one batch: returns the outcome, as mostly it is known at once, or a coroutine that gives it.
 
-    Await it right away: only so produces keep their order.
+    Await the coroutine right away: only then do produces keep their order.
     """
     broker = session.broker
     found, index, data = broker.leader_partitions(topic), batch["index"], batch["records"]
@@ -103,7 +103,7 @@ async def produce(
 class _Produce:
     """One request. `turn`: its place among those of its connection, if it cannot append at once.
 
-    `failed`: whether a partition failed at once; of those that did not, `pending` knows.
+    `failed`: whether a partition failed at once. `pending` knows the outcomes of the others.
     """
 
     __slots__ = ("_acks", "_now", "_refuse", "_session", "_zstd", "failed", "pending", "turn")
@@ -116,7 +116,7 @@ class _Produce:
         self._refuse = refuse
         self.failed = False
         self.pending: list[PendingAppend] = []
-        # The batch waits for others that have to be appended first.
+        # Earlier produces of the connection are appended first.
         self.turn = ProduceTurn(session) if session.last_produce is not None else None
 
     async def append_all(self, topics: Sequence[tuple[str, Sequence[Batch]]], results: list[list[Outcome]]) -> None:

@@ -10,7 +10,7 @@ from korvet_fast.core.replication.replica import OutOfRange, Replica
 from korvet_fast.errors import Errors
 
 _LOG_BYTES = 1 << 20  # bytes of one log in an answer, about; more where few logs are asked for
-_ANSWER_BYTES = 8 << 20
+ANSWER_BYTES = 8 << 20  # bytes of records in an answer, about
 
 
 class NotLed(Exception):
@@ -42,7 +42,7 @@ class LeaderSide:
         self._on_fetch = on_fetch
 
     async def fetch(
-        self, follower: int, positions: Sequence[FetchPosition], wait_ms: int, room: int = _ANSWER_BYTES
+        self, follower: int, positions: Sequence[FetchPosition], wait_ms: int, room: int = ANSWER_BYTES
     ) -> list[FetchedLog]:
         """Answer a fetch: at once if there is anything to tell, else when there is. Raises `StoreError`.
 

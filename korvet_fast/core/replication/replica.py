@@ -11,7 +11,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from korvet_fast._native import batch_headers
+from korvet_fast._native import Batch, batch_headers
+from korvet_fast.core.fair_queue import BackgroundPace
 from korvet_fast.core.partition.leader_epochs import EpochOffset, LeaderEpochCache
 from korvet_fast.core.replication.follower import FollowerState
 from korvet_fast.core.replication.leader_progress import LeaderProgress
@@ -23,6 +24,10 @@ from korvet_fast.store.types import LARGE, Appending, OffsetConflict, RecordBatc
 from korvet_fast.types import Buffer
 
 logger = logging.getLogger(__name__)
+
+# Before others may have a turn, so many fetched batches are appended, or so many bytes of them, about.
+_AT_ONCE = 64
+_PART = 512 << 10
 
 PREFIX = "replica/"  # key in this broker's own store: this and the log's name
 
@@ -317,36 +322,51 @@ class Replica:
 
         Returns False where they no longer belong there: the log has changed meanwhile.
         """
+        pace = BackgroundPace()
         batches = batch_headers(records, True)
         if not batches:
             raise StoreError(f"{self.name}: the leader of epoch {epoch} sent no whole batch")
         if batches[0].base_offset < offset and self.start == self.end == offset:
             await self.restart(batches[0].base_offset)  # the leader's log starts within this batch
             offset = batches[0].base_offset
+        data, durable = memoryview(records), None
+        step = max(1, min(_AT_ONCE, _PART * len(batches) // len(data)))
         async with self.changing:
             if self.progress is not None or not self.state.accepts(epoch, offset):
                 return False
-            self._check(epoch, offset, [(each.base_offset, each.last_offset, each.leader_epoch) for each in batches])
-            last = self.epochs.last
-            for each in batches:
-                self.epochs.add(each.leader_epoch, each.base_offset)
-            if self.epochs.last != last:
-                await self._save_epochs()
-            data = memoryview(records)
-            rows = [
-                RecordBatch(
-                    data[each.start : each.start + each.size], each.base_offset, each.last_offset, each.max_timestamp
-                )
-                for each in batches
-            ]
-            durable = self.opened.append(rows, offset, True, 1, self.segment_limits).durable
-            self.end = batches[-1].last_offset + 1
-            for row in rows:
-                self.listener.appended(row.data, row.last + 1)
-            await asyncio.wait([durable])
-            durable.result()
-            self.state.appended(self.end)
+            try:
+                for start in range(0, len(batches), step):
+                    if pace.due():
+                        await pace.turn()
+                        if not self.state.accepts(epoch, offset):
+                            return False
+                    durable = await self._append_copied(epoch, data, batches[start : start + step])
+            finally:
+                if durable is not None:
+                    await asyncio.wait([durable])
+                    durable.result()
+                    self.state.appended(self.end)
             return True
+
+    async def _append_copied(self, epoch: int, data: memoryview, batches: Sequence[Batch]) -> "asyncio.Future[None]":
+        """Append batches of `data`, all or none; the future ends when they are flushed. Raises `StoreError`."""
+        self._check(epoch, self.end, [(each.base_offset, each.last_offset, each.leader_epoch) for each in batches])
+        last = self.epochs.last
+        for each in batches:
+            self.epochs.add(each.leader_epoch, each.base_offset)
+        if self.epochs.last != last:
+            await self._save_epochs()
+        rows = [
+            RecordBatch(
+                data[each.start : each.start + each.size], each.base_offset, each.last_offset, each.max_timestamp
+            )
+            for each in batches
+        ]
+        durable = self.opened.append(rows, self.end, True, 1, self.segment_limits).durable
+        self.end = batches[-1].last_offset + 1
+        for row in rows:
+            self.listener.appended(row.data, row.last + 1)
+        return durable
 
     def _check(self, epoch: int, offset: int, batches: Sequence[tuple[int, int, int]]) -> None:
         """Raises `StoreError` unless these batches (first, last, epoch) belong behind the log."""

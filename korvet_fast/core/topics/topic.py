@@ -96,8 +96,8 @@ def check_name(name: str) -> None:
 
 
 def may_auto_create(settings: Settings, name: str) -> bool:
-    """Whether a topic may come to be because a client asks for it.
+    """Whether this broker creates a topic of this name when a client asks for it.
 
-    Kafka's internal topics may not: whoever looks for one reads it, and would take an empty one for the truth.
+    It never creates Kafka's internal topics: a client that asks for one reads it, and would believe an empty one.
     """
     return settings.flag("auto.create.topics.enable") and name not in _INTERNAL

@@ -15,7 +15,7 @@ LENGTH = 16 << 20  # bytes that a view may have: half of a window; windows begin
 
 
 class Handle:
-    """An open file. It is closed when the last one who uses it lets go, so that a thread may still be reading."""
+    """An open file. It is closed when its last user lets go of it, as a thread may still be reading."""
 
     __slots__ = ("__weakref__", "fd")
 

@@ -13,18 +13,18 @@ _AT_ONCE = 64  # logs that are looked at in one turn of the loop
 
 async def close_idle(
     logs: Mapping[str, Log],
-    cutting: asyncio.Lock,
+    removing: asyncio.Lock,
     reader: Reader,
     files: Files,
     flush: Callable[[Log], object],
 ) -> None:
-    """Close the logs that nobody used since the last call. `cutting` is held while records of a log are removed.
+    """Close the logs that nobody used since the last call. `removing` is held while records of a log are removed.
 
     `flush`: for a log with full segments that were not flushed. They get their indexes, and the next call closes it.
     """
     names = iter(list(logs))
     while some := list(islice(names, _AT_ONCE)):
-        async with cutting:  # a cut keeps segments of its log over waits
+        async with removing:  # removing records keeps segments of the log over waits
             for log in filter(None, map(logs.get, some)):
                 if log.used:
                     log.used = False

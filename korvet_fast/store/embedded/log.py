@@ -83,7 +83,7 @@ class Log:
         self.durable = self.end
         self.failed = ""  # why nothing can be written any more
         self.gone = False  # dropped: nothing can be read any more
-        self.version = 0  # counts the cuts: reads under way begin anew
+        self.version = 0  # counts removals of records: reads under way begin anew
         # The group commit's part (see group_commit.py).
         self.dirty = False  # something was written since the last flush began
         self.fresh = False  # a file was made since then

@@ -8,7 +8,7 @@ _DIRECTORY = re.compile(r"@registry|@registry-0|[A-Za-z0-9._-]{1,249}-\d{1,5}", 
 
 
 def directory_name(log: str) -> str:
-    """The directory of a log. Raises `ValueError` for a name that is none: names must not lead out of the store."""
+    """The directory of a log. Raises `ValueError` for any other name: names must not lead out of the store."""
     if _LOG.fullmatch(log) is None:
         raise ValueError(f"{log!r} is not the name of a log")
     return "-".join(log.rsplit(":", 1))

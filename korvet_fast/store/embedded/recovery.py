@@ -28,7 +28,7 @@ from korvet_fast.store.embedded.segment import Segment
 CHECKPOINT = "checkpoint"
 DAMAGED = ".damaged"  # ends the name of a file that keeps the bytes cut off the registry
 _VERSION = 1
-_MUCH = 128 << 20  # bytes that may take a slow disk a second and more to read: whoever waits is told
+_MUCH = 128 << 20  # bytes that a slow disk may take a second and more to read: the log says so
 _SECTOR = 512  # bytes: no file system has smaller blocks
 
 _logger = logging.getLogger(__name__)
@@ -232,8 +232,8 @@ def _keep_aside(path: Path, position: int) -> None:
 def _is_blank_at_end(segment: Segment) -> bool:
     """Whether the file's last block, not full yet, may be one that was never written: it holds nothing but zeros.
 
-    Such a block can be read, as zeros, and a file system (ext4) whose write of it has failed takes it for written, and
-    loses what is put into its rest.
+    Such a block can be read, as zeros. A file system (ext4) whose write of the block has failed takes the block for
+    written, and loses the bytes that are put into its rest.
     """
     rest = segment.size % _SECTOR
     return rest > 0 and not any(Handle(segment.path).read(rest, segment.size - rest))

@@ -1,7 +1,7 @@
-"""Taking records away: from the front (delete records, retention) and from the back.
+"""Removing records: from the front (delete records, retention) and from the end.
 
-One cut at a time for a log. Appends go on meanwhile, so every step between two awaits leaves the log whole. Flushes go
-on too while the front is cut: segments are taken out of the log first, and removed once no flush has their files.
+One removal at a time. Appends go on meanwhile, so every step between two awaits leaves the log whole. Flushes go on too
+while the front is removed: segments are taken out of the log first, and deleted once no flush has their files.
 """
 
 import asyncio
@@ -93,7 +93,7 @@ class Retention:
         await self._in_thread(_remove, [path for s in removed for path in (s.index_path, s.path)])
 
     async def truncate(self, log: Log, offset: int) -> None:
-        """Let the log end at `offset`, durably; whoever waits for the durability of removed records gets `StoreError`.
+        """Let the log end at `offset`, durably. The futures of removed records that wait for a flush get `StoreError`.
 
         The log's flushes are paused meanwhile.
         """
@@ -105,7 +105,7 @@ class Retention:
             return
         segments, number = log.find(offset)
         last = segments[number]
-        # Nothing below `offset` can change while we look for its place: cuts are one at a time.
+        # Nothing below `offset` can change while we look for its place: records are removed by one call at a time.
         kept = await self._in_thread(_measure, last, offset, log.interval)
         _, number = log.find(offset)
         log.version += 1

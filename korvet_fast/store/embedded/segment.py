@@ -26,7 +26,7 @@ class Segment:
         self.size, self.end, self.first_time, self.max_time = summary or (0, base, -1, -1)
         self.index = index  # kept in memory while the segment grows; None: beside the file
         self._indexed = index.last_position() if index is not None else 0  # where the index's last row points
-        # Its file if that is open already: who appends would look it up by its path each time.
+        # Its file if that is open already: an append would look it up by its path each time.
         self.handle: Callable[[], Handle | None] = _closed
 
     @property
@@ -69,7 +69,7 @@ class Segment:
         """Count in a batch of `size` bytes that stands at the end now; an index row after `interval` bytes."""
         position = self.size
         if position - self._indexed >= interval:
-            assert self.index is not None  # whoever appends has called `grow`
+            assert self.index is not None  # `grow` was called before the first append
             self.index.add(first, position, self.max_time)
             self._indexed = position
         if position == 0:

@@ -88,7 +88,7 @@ class EmbeddedStore:
         self._given = LogCollaborators(self._interval, self._files, self._commit.ask, at_once)
         self._reader = Reader(self._files, self._readers)
         self._retention = Retention(self._files, self._writers, self._commit)
-        self._cutting = asyncio.Lock()
+        self._removing = asyncio.Lock()
         try:
             await self._recover()
             self._ready = True
@@ -108,7 +108,7 @@ class EmbeddedStore:
 
     async def close(self) -> None:
         """See `Store.close`. Raises `StoreError` if a log has failed; the directory is let go of even then."""
-        async with self._cutting:  # the checkpoint must not tell of files that are being removed
+        async with self._removing:  # the checkpoint must not tell of files that are being removed
             await self._registry.close()
             try:
                 logs = await self._flush()
@@ -181,7 +181,7 @@ class EmbeddedStore:
 
     async def truncate(self, log: str, end: int) -> Bounds:
         """See `LogStore.truncate`."""
-        async with self._cutting:
+        async with self._removing:
             state = self._find(log, end)
             if state is None:
                 return _NOTHING
@@ -191,7 +191,7 @@ class EmbeddedStore:
 
     async def delete_records(self, log: str, start: int) -> Bounds:
         """See `LogStore.delete_records`."""
-        async with self._cutting:
+        async with self._removing:
             state = self._find(log, start)
             if state is None:
                 return _NOTHING
@@ -204,7 +204,7 @@ class EmbeddedStore:
         self, log: str, *, older_than: int | None = None, larger_than: int | None = None
     ) -> Bounds:
         """See `LogStore.apply_retention`."""
-        async with self._cutting:
+        async with self._removing:
             state = self._find(log, 0)
             if state is None:
                 return _NOTHING
@@ -214,7 +214,7 @@ class EmbeddedStore:
 
     async def close_idle(self) -> None:
         """See `LogStore.close_idle`."""
-        await close_idle(self._logs, self._cutting, self._reader, self._files, self._commit.ask)
+        await close_idle(self._logs, self._removing, self._reader, self._files, self._commit.ask)
 
     def _find(self, log: str, offset: int) -> Log | None:
         """A log; None if there is none yet. Raises `KorvetError` OFFSET_OUT_OF_RANGE if it then lacks the offset."""
@@ -227,7 +227,7 @@ class EmbeddedStore:
 
     async def drop(self, log: str) -> None:
         """See `LogStore.drop`."""
-        async with self._cutting:
+        async with self._removing:
             state = self._logs.get(log)
             if state is None:
                 return

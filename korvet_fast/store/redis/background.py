@@ -1,4 +1,4 @@
-"""Tasks in the background, whose exceptions are logged: others wait for what a task does, and may wait for ever."""
+"""Tasks in the background. Their exceptions are logged: somebody may wait for ever for a task that has failed."""
 
 import asyncio
 import logging

@@ -3,7 +3,7 @@
 An area is what keys begin with up to their first "/", such as `topics`; keys without one are in the area "".
 
 korvet:@registry:topics               field = key; the field @version counts changes, @lineage is made up with the hash
-{korvet:@registry:topics}:@writers    field = key, value = who set it last: each `save` has a token of its own
+{korvet:@registry:topics}:@writers    field = key, value = the token of the `save` that set it last
                                       (of several keys, under the first)
 
 A save whose outcome is unknown is sent again: the token tells a copy of it that it has been carried out.

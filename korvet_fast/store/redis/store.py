@@ -1,7 +1,7 @@
 """The Redis store: the verbs of `Store` over streams (the layouts: stream/entries.py, stream/batches.py).
 
 korvet:orders:0              the stream of the log `orders:0`
-{korvet:orders:0}:@state     a hash beside it: whose it is, where it ends (stream/scripts.py)
+{korvet:orders:0}:@state     a hash beside it: who acquired it last, where it ends (stream/scripts.py)
 korvet:@registry…            keys and values (registry.py)
 """
 
@@ -81,7 +81,7 @@ class RedisStore:
             raise
 
     async def close(self) -> None:
-        """See `Store.close`: waits for what is under way."""
+        """See `Store.close`: waits for the appends under way."""
         waiting = [
             transaction.durable
             for log in self._logs.values()
@@ -96,7 +96,7 @@ class RedisStore:
         await self._topology.close()
 
     def let_go(self) -> None:
-        """End what is under way: nothing more is sent, nobody waits."""
+        """End every append with an error: nothing more is sent, nobody waits."""
         for log in self._logs.values():
             unpack_log(log)
             self._writer.recovery.break_off(log, "the store is closed")
@@ -111,7 +111,7 @@ class RedisStore:
         for lost in self._listeners:
             lost(sentence)
 
-    # -- whose a log is ------------------------------------------------------------------------------------------
+    # -- acquiring logs ------------------------------------------------------------------------------------------
 
     def declare(self, log: str, log_format: LogFormat) -> None:
         """See `SharedStore.declare`."""
@@ -186,8 +186,9 @@ class RedisStore:
             return await self._reader.find_time(state, ms, start)
 
     async def truncate(self, log: str, end: int) -> Bounds:
-        """See `LogStore.truncate`. Raises `KorvetError` INVALID_REQUEST: Redis gives no id out twice."""
-        raise KorvetError(Errors.INVALID_REQUEST, "what is at the end of a log in Redis cannot be taken away again")
+        """See `LogStore.truncate`. Raises `KorvetError` INVALID_REQUEST."""
+        reason = "Redis gives no id out twice, so the end of a log cannot be taken away"
+        raise KorvetError(Errors.INVALID_REQUEST, reason)
 
     async def delete_records(self, log: str, start: int) -> Bounds:
         """See `LogStore.delete_records`."""
@@ -217,7 +218,7 @@ class RedisStore:
     async def close_idle(self) -> None:
         """See `LogStore.close_idle`: logs are packed.
 
-        What is forgotten of producers leaves Redis, where no append takes it away.
+        Forgotten heads of producers are removed from Redis, if no append does that.
         """
         packed = 0  # bytes in this turn
         for number, log in enumerate(list(self._logs.values())):

@@ -31,7 +31,7 @@ class DelayedJoin:
 
 
 async def wait(session: Session, group_id: str, answer: "asyncio.Future[A]") -> A:
-    """Wait for the answer; if the connection ends first or memory is short, the member is told to join again."""
+    """Wait for the answer. If the connection ends first, or memory is short, the member is told to join again."""
     if answer.done():
         return answer.result()
     delayed = DelayedJoin(session.broker.groups.classic, group_id, answer)

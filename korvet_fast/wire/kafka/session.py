@@ -37,7 +37,7 @@ class Cost(NamedTuple):
 
 
 _NOTHING = Cost(0, 0)
-# Before a request's work starts; None: little.
+# Estimates the cost before a request's work starts; None: it is little.
 CostOf: TypeAlias = "Callable[[Session, Values], Cost | None]"
 
 
@@ -54,7 +54,7 @@ def _decode(message: Message, frame: bytearray, version: int, elements: int) -> 
         return message.request.decode(frame, version, elements)
     except CodecError as error:
         # librdkafka (2.16.1) writes the null list that asks for all topics in four bytes instead of one; Kafka does not
-        # notice, as it never looks at what is left over.
+        # notice, as it never looks at the bytes left over.
         if error.code == "TRAILING_BYTES" and message.name == "Metadata" and frame[-7:-3] == bytes(4):
             return message.request.decode(frame[:-6] + frame[-3:], version, elements)
         raise
@@ -64,9 +64,9 @@ def _decode(message: Message, frame: bytearray, version: int, elements: int) -> 
 class Route:
     """An API as served. `advertised`: the lowest version told to clients, if it is not `lowest`.
 
-    `cost` estimates a request before its work starts; None where that is little whatever it names, or where
-    the handler asks for its share itself (Produce, Fetch). `alone`: what comes behind one that costs more than `QUICK`
-    begins when it has ended, if it pays too: its handler lets others have their turn before all is in order.
+    `cost` estimates a request before its work starts. None: the cost is little whatever the request names, or
+    the handler asks for its share itself (Produce, Fetch). `alone`: if a request costs more than `QUICK`, the requests
+    behind it that have a cost begin when it has ended: its handler may not be overtaken, and gives up its turn.
     """
 
     message: Message
@@ -109,7 +109,7 @@ class Service:
 class Session(ClientSession):
     """One client's connection, as Kafka's protocol sees it.
 
-    `_begun`: done when all requests before that pay have begun, or ended (`Route.alone`); None if they have.
+    `_begun`: done when all earlier requests with a cost have begun, or ended (`Route.alone`); None if they have.
     """
 
     __slots__ = ("_begun", "peer", "service")

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.client_session import Client, ClientSession
 from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.core.fair_lock import ChangeLock, Changer
 from korvet_fast.core.fair_queue import FairQueue
 from korvet_fast.wire.dialect import CloseConnection, Reply
 from korvet_fast.wire.legacy.body import Body, FetchBody, Malformed, OffsetsBody, ProduceBody
@@ -37,19 +39,33 @@ class Service:
     requests: Mapping[int, Request]
     workers: FairExecutor
     queue: FairQueue = field(default_factory=FairQueue)  # the queue of sessions without a connection
+    creating: ChangeLock = field(default_factory=ChangeLock)  # held by who waits for the quota of new topics
 
 
 class Session(ClientSession):
-    """One client's connection, as 0.7's protocol sees it. `order`: of its requests; `peer`: who it is."""
+    """One client's connection, as 0.7's protocol sees it. `order`: of its requests; `peer`: who it is.
 
-    __slots__ = ("_over", "order", "peer", "service")
+    `closed_at`: since when the client sends nothing more, monotonic.
+    """
+
+    __slots__ = ("_creator", "_over", "closed_at", "order", "peer", "service")
 
     def __init__(self, service: Service, peer: str, client: Client | None = None) -> None:
         super().__init__(service.broker, service.workers, client, service.queue)
         self.service = service
         self.peer = peer
         self.order = RequestOrder()
+        self.closed_at = inf
+        self._creator: Changer | None = None
         self._over = False  # the connection closes: nothing behind this is done
+
+    @property
+    def creator(self) -> Changer:
+        """The turn of this client among those that make topics; few connections ever do."""
+        if self._creator is None:
+            address = self.broker if self.client is None else self.client.address
+            self._creator = self.service.creating.open(address)
+        return self._creator
 
     async def handle(self, frame: bytearray) -> Reply:
         """Answer one request. Raises `CloseConnection` where 0.7 closes: it has few errors."""
@@ -79,6 +95,11 @@ class Session(ClientSession):
             if pace.due():
                 await pace.turn()
         return bodies
+
+    def close(self) -> None:
+        """See `ClientSession.close`."""
+        self.closed_at = min(self.closed_at, self.broker.clock.monotonic())
+        super().close()
 
     def refuse(self, why: str) -> CloseConnection:
         """The close that ends the connection behind the answers to earlier requests. `why`: for the log."""

@@ -1,13 +1,10 @@
 """The topics that clients of 0.7 see: those of the format `legacy`, each with this broker's partitions."""
 
-import asyncio
 import re
 from typing import Final
 
 from korvet_fast.core.partition.legacy_partition import LegacyPartition
-from korvet_fast.core.topic_config import LAYOUT, LEGACY
-from korvet_fast.core.topics.topic import Topic, may_auto_create
-from korvet_fast.errors import Errors, KorvetError
+from korvet_fast.core.topics.topic import Topic
 from korvet_fast.wire.legacy.session import Session
 
 _LONGEST: Final = 255  # characters of a name
@@ -36,28 +33,6 @@ def has_partition(session: Session, name: str, topic: Topic | None, index: int) 
     if topic is None:
         return 0 <= index < count_partitions(session, name)
     return topic.config.legacy and 0 <= index < len(topic.partitions)
-
-
-async def create_topic(session: Session, name: str) -> Topic:
-    """A topic that somebody produces to for the first time. Raises `KorvetError`, `StoreError`.
-
-    Clients of 0.7 do not try again: one that makes topics faster than `controller.mutation.rate` waits.
-    """
-    topics = session.broker.topics
-    if not may_auto_create(session.broker.settings, name):
-        why = "auto.create.topics.enable is false, or the name is one of Kafka's internal topics"
-        raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"it does not exist, and is not made: {why}")
-    while True:
-        try:
-            topic = await topics.auto_create(name, session.changer, {LAYOUT: LEGACY}, count_partitions(session, name))
-            break
-        except KorvetError as error:
-            if error.error != Errors.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            await asyncio.sleep(topics.quota.throttle_ms / 1000)  # 0: the last millisecond has passed meanwhile
-    if not topic.config.legacy:
-        raise KorvetError(Errors.INVALID_REQUEST, "it was just made in another format")
-    return topic
 
 
 async def is_led(session: Session, topic: Topic, index: int) -> bool:

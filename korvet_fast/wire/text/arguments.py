@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeAlias
 
 _MOST: Final = (1 << 63) - 1
@@ -16,9 +17,9 @@ class BadArguments(Exception):
 
 def _read_number(name: str, word: str) -> int:
     # `isdecimal` alone would take the digits of all scripts, and `int` alone signs, blanks and underscores.
-    if not (word.isascii() and word.isdecimal() and len(word) <= _DIGITS and int(word) <= _MOST):
-        raise BadArguments(f"{name} is a whole number from 0 to {_MOST}")
-    return int(word)
+    if word.isascii() and word.isdecimal() and len(word) <= _DIGITS and (number := int(word)) <= _MOST:
+        return number
+    raise BadArguments(f"{name} is a whole number from 0 to {_MOST}")
 
 
 _Read: TypeAlias = Callable[[str], str | int]
@@ -27,7 +28,7 @@ _Read: TypeAlias = Callable[[str], str | int]
 def _reader(name: str, rule: str) -> _Read:
     """`rule`: `n` for a number, `one|other` for a choice, anything else for a word."""
     if rule == "n":
-        return lambda word: _read_number(name, word)
+        return partial(_read_number, name)
     if "|" not in rule:
         return str
     choices = rule.split("|")

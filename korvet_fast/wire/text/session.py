@@ -13,6 +13,7 @@ from korvet_fast.errors import KorvetError
 from korvet_fast.wire.dialect import CloseConnection, Reply
 from korvet_fast.wire.protocols import detect_protocol
 from korvet_fast.wire.text.arguments import Arguments, BadArguments, Usage
+from korvet_fast.wire.text.blocks import Blocks
 from korvet_fast.wire.text.errors import BAD_REQUEST, UNAUTHORIZED, UNKNOWN_COMMAND, translate
 from korvet_fast.wire.text.order import CommandOrder
 
@@ -53,7 +54,8 @@ RunHandler: TypeAlias = "Callable[[Session, bytearray], Coroutine[Any, Any, Repl
 class Service:
     """The context that all connections of one listener share.
 
-    `produce` answers runs of PRODUCE lines. `turns`: by topic, where the next record without a key goes.
+    `produce` answers runs of PRODUCE lines. `turns`: by topic, where the next record without a key goes. `blocks`: what
+    CONSUME wrote last.
     """
 
     broker: Broker
@@ -62,6 +64,7 @@ class Service:
     workers: FairExecutor
     value_limit: int  # bytes of a value that a CONSUME gives
     turns: dict[str, int] = field(default_factory=dict)
+    blocks: Blocks = field(default_factory=Blocks)
     queue: FairQueue = field(default_factory=FairQueue)  # the queue of sessions without a connection
 
 
@@ -130,8 +133,9 @@ class Session(ClientSession):
             return [refuse(identity, error.code, error.message)]
         except KorvetError as error:
             return [refuse(identity, *translate(error.error))]
-        head = f"{VERSION}|{identity}|OK".encode()
-        return [head, b"|", *payload, b"\n"] if payload else [head + b"\n"]
+        if not payload:
+            return [f"{VERSION}|{identity}|OK\n".encode()]
+        return [f"{VERSION}|{identity}|OK|".encode(), *payload, b"\n"]
 
     def cost(self, frame: bytearray) -> int:
         """A run's lines are read into places, made into batches, and answered."""

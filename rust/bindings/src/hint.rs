@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use pyo3::inspect::PyStaticExpr;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyMapping};
+use pyo3::types::{PyCapsule, PyDict, PyMapping};
 use pyo3::{Borrowed, PyTypeInfo, type_hint_identifier, type_hint_subscript};
 
 use crate::buffer::{Column, Input};
@@ -89,20 +89,6 @@ impl<'py> FromPyObject<'_, 'py> for Sequences<'py> {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         Ok(Self(object.cast::<PyMapping>()?.to_owned()))
-    }
-}
-
-/// A list of anything, which stays the caller's.
-pub(crate) struct AnyList(pub(crate) Py<PyList>);
-
-impl<'py> FromPyObject<'_, 'py> for AnyList {
-    type Error = PyErr;
-
-    const INPUT_TYPE: PyStaticExpr =
-        type_hint_subscript!(PyList::TYPE_HINT, type_hint_identifier!("typing", "Any"));
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        Ok(Self(object.cast::<PyList>()?.to_owned().unbind()))
     }
 }
 

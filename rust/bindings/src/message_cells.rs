@@ -3,27 +3,42 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use korvet_codec::batch::Origin;
-use korvet_codec::columns::RECORD_MOST;
-use pyo3::exceptions::PyIndexError;
+use korvet_codec::columns::{self, RECORD_MOST};
+use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyTuple, PyType};
 
-use crate::batch::read_kind;
-use crate::buffer::{Column, Input};
+use crate::batch::{read_kind, run};
+use crate::buffer::Column;
 use crate::error::OrRaise;
-use crate::hint::AnyList;
-use crate::rows::{Built, build_lists};
+use crate::rows::{Built, ColumnRows, hand_over};
 
-/// Values, keys, headers and times of a run of messages, in the lists given, while more may join.
+/// The headers of one message.
+struct Headers {
+    /// The message's place.
+    place: usize,
+    object: Py<PyAny>,
+    /// What they take in a batch, at most.
+    bytes: usize,
+}
+
+type Cell = Option<Py<PyBytes>>;
+
+/// Keys, values, headers and times of a run of messages, while more may join.
 ///
 /// `room`: bytes of memory that are left for them; `most`: messages there may be.
 #[pyclass(module = "korvet_fast._native")]
 pub(crate) struct MessageCells {
-    values: Py<PyList>,
-    keys: Py<PyList>,
-    headers: Py<PyList>,
+    values: Vec<Cell>,
+    /// Empty while no message has one.
+    keys: Vec<Cell>,
+    /// Of those that have some, in order.
+    headers: Vec<Headers>,
     times: Vec<i64>,
+    /// Bytes of their records in a batch, at most.
+    #[pyo3(get)]
+    size: usize,
     #[pyo3(get, set)]
     room: i64,
     #[pyo3(get, set)]
@@ -32,17 +47,27 @@ pub(crate) struct MessageCells {
 
 #[pymethods]
 impl MessageCells {
-    /// `times`: q[n], in ms, one for each value that is there.
+    /// A run of one message, without room for others. `header_bytes`, `timestamp`: as in `add`.
+    ///
+    /// Raises `TypeError` for a value or key that is neither bytes nor None.
     #[new]
-    fn new(py: Python<'_>, values: AnyList, keys: AnyList, headers: AnyList, times: Input) -> Self {
-        let (items, _) = times.as_slice().as_chunks();
-        let times = items.iter().map(|item| i64::from_ne_bytes(*item)).collect();
-        for cells in [values.0.bind(py), keys.0.bind(py)] {
-            if cells.iter().all(|cell| cell_bytes(&cell).is_some()) {
-                untrack(cells); // bytes refer to nothing, and `add` takes nothing else
-            }
-        }
-        Self { values: values.0, keys: keys.0, headers: headers.0, times, room: 0, most: 1 }
+    fn new(
+        value: &Bound<'_, PyAny>,
+        key: &Bound<'_, PyAny>,
+        headers: &Bound<'_, PyAny>,
+        header_bytes: usize,
+        timestamp: i64,
+    ) -> PyResult<Self> {
+        let (value, key, headers) = (cell(value)?, cell(key)?, some(headers, header_bytes)?);
+        let bytes = record_bytes(value, key, headers.as_ref());
+        let mut run = Self::empty();
+        run.append(value, key, headers, bytes, timestamp);
+        Ok(run)
+    }
+
+    /// How many messages.
+    fn __len__(&self) -> usize {
+        self.times.len()
     }
 
     /// Take one more message; its index, or -1 without room for it, and for a value or key that is neither bytes nor None.
@@ -51,27 +76,14 @@ impl MessageCells {
     #[pyo3(signature = (value, key, headers, header_bytes = 0, timestamp = None))]
     fn add(
         &mut self,
-        py: Python<'_>,
         value: &Bound<'_, PyAny>,
         key: &Bound<'_, PyAny>,
         headers: &Bound<'_, PyAny>,
-        header_bytes: i64,
+        header_bytes: usize,
         timestamp: Option<i64>,
     ) -> PyResult<isize> {
-        let (Some(value_bytes), Some(key_bytes)) = (cell_bytes(value), cell_bytes(key)) else {
-            return Ok(-1);
-        };
-        let room = self.room - (RECORD_MOST + value_bytes + key_bytes) as i64 - header_bytes;
-        let index = self.times.len();
-        if room < 0 || index >= self.most {
-            return Ok(-1);
-        }
-        self.values.bind(py).append(value)?;
-        self.keys.bind(py).append(key)?;
-        self.headers.bind(py).append(headers)?;
-        self.times.push(timestamp.unwrap_or_else(present));
-        self.room = room;
-        Ok(index as isize)
+        let headers = some(headers, header_bytes)?;
+        Ok(self.join_one(value, key, headers, timestamp).map_or(-1, |index| index as isize))
     }
 
     /// As `add`, for a message without headers that is sent now: `place(run, index)`, or None where `add` gives -1.
@@ -85,24 +97,82 @@ impl MessageCells {
         value: &Bound<'py, PyAny>,
         key: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let py = run.py();
-        let index = self.add(py, value, key, &PyTuple::empty(py), 0, None)?;
-        if index < 0 {
+        let Some(index) = self.join_one(value, key, None, None) else {
             return Ok(None);
-        }
+        };
         let place = place.call1((run, index))?;
         untrack(&place);
         Ok(Some(place))
     }
 
+    /// There is memory for `room` bytes more, and for `most` messages in all.
+    fn grant(&mut self, room: i64, most: usize) {
+        self.room += room;
+        self.most = most;
+        let least = RECORD_MOST as i64; // bytes of a message: so there is no memory for more of them
+        let more = most.saturating_sub(self.times.len()).min((self.room / least).max(0) as usize);
+        self.values.reserve(more);
+        if !self.keys.is_empty() {
+            self.keys.reserve(more);
+        }
+        self.times.reserve(more);
+    }
+
+    /// The value of each message.
+    fn values(&self) -> Vec<Option<&Py<PyBytes>>> {
+        self.values.iter().map(Option::as_ref).collect()
+    }
+
+    /// The key of each message.
+    fn keys(&self) -> Vec<Option<&Py<PyBytes>>> {
+        (0..self.values.len()).map(|place| self.key_at(place)).collect()
+    }
+
+    /// The headers of each message, () for none.
+    fn headers<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyAny>> {
+        let mut all = vec![PyTuple::empty(py).into_any(); self.values.len()];
+        for headers in &self.headers {
+            all[headers.place] = headers.object.bind(py).clone();
+        }
+        all
+    }
+
+    /// The key of the message at a place.
+    fn key(&self, place: usize) -> PyResult<Option<&Py<PyBytes>>> {
+        self.check(place)?;
+        Ok(self.key_at(place))
+    }
+
     /// The time of the message at a place, in ms.
     fn time(&self, place: usize) -> PyResult<i64> {
-        self.times.get(place).copied().ok_or_else(|| PyIndexError::new_err("no message is there"))
+        self.times.get(place).copied().ok_or_else(no_message)
     }
 
     /// All times, q[n].
     fn times(&self) -> Column {
         self.times.clone().into()
+    }
+
+    /// Keys and values.
+    fn columns(&self, py: Python<'_>) -> ColumnRows {
+        let keys = (0..self.values.len()).map(|place| copy(py, self.key_at(place)));
+        ColumnRows::of_cells(py, keys, self.values.iter().map(|value| copy(py, value.as_ref())))
+    }
+
+    /// The messages at these places as a run of their own, without room for others.
+    fn part(&self, py: Python<'_>, places: Vec<usize>) -> PyResult<Self> {
+        let mut own = Self::empty();
+        own.values.reserve(places.len());
+        own.times.reserve(places.len());
+        for place in places {
+            self.check(place)?;
+            let headers = self.headers_at(place).map(|found| (found.object.clone_ref(py), found.bytes));
+            let (value, key) = (self.values[place].as_ref(), self.key_at(place));
+            let (value, key) = (value.map(|value| value.bind(py)), key.map(|key| key.bind(py)));
+            let bytes = record_bytes(value, key, headers.as_ref());
+            own.append(value, key, headers, bytes, self.times[place]);
+        }
+        Ok(own)
     }
 
     /// The messages as one version 2 batch: as `RowRun.build`, each with its time. None: some of them have headers.
@@ -116,14 +186,17 @@ impl MessageCells {
         producer_epoch: i16,
         base_sequence: i32,
     ) -> PyResult<Option<Built<'py>>> {
-        for headers in self.headers.bind(py) {
-            if headers.len()? > 0 {
-                return Ok(None);
-            }
+        if !self.headers.is_empty() {
+            return Ok(None);
         }
         let (compression, transactional) = read_kind(compression).or_raise(py)?;
         let origin = Origin { producer_id, producer_epoch, base_sequence, transactional };
-        build_lists(py, self.values.bind(py), self.keys.bind(py), &self.times, compression, origin).map(Some)
+        let row = |place: usize| {
+            (self.times[place], bytes(py, self.key_at(place)), bytes(py, self.values[place].as_ref()))
+        };
+        let rows: Vec<_> = (0..self.values.len()).map(row).collect();
+        let work = || columns::build_rows(rows.into_iter(), self.size, compression, origin);
+        hand_over(py, run(py, self.size, work).or_raise(py)?).map(Some)
     }
 
     /// All messages have this time.
@@ -131,12 +204,118 @@ impl MessageCells {
         self.times.fill(timestamp);
     }
 
-    /// The message at a place was taken out of the lists: its time goes too.
-    fn forget_time(&mut self, place: usize) -> PyResult<()> {
-        self.time(place)?;
+    /// The message at a place leaves the run.
+    fn remove(&mut self, py: Python<'_>, place: usize) -> PyResult<()> {
+        self.check(place)?;
+        let headers = self.headers_at(place).map_or(0, |headers| headers.bytes);
+        self.size -=
+            RECORD_MOST + length(py, self.key_at(place)) + length(py, self.values[place].as_ref()) + headers;
+        self.values.remove(place);
         self.times.remove(place);
+        if !self.keys.is_empty() {
+            self.keys.remove(place);
+        }
+        self.headers.retain(|headers| headers.place != place);
+        for headers in self.headers.iter_mut().filter(|headers| headers.place > place) {
+            headers.place -= 1;
+        }
         Ok(())
     }
+
+    /// Drop keys, values and headers; the times stay. Nothing but these may be asked for any more.
+    fn forget(&mut self) {
+        (self.values, self.keys, self.headers) = (Vec::new(), Vec::new(), Vec::new());
+    }
+}
+
+impl MessageCells {
+    fn empty() -> Self {
+        Self {
+            values: Vec::new(),
+            keys: Vec::new(),
+            headers: Vec::new(),
+            times: Vec::new(),
+            size: 0,
+            room: 0,
+            most: 0,
+        }
+    }
+
+    fn check(&self, place: usize) -> PyResult<()> {
+        if place < self.values.len() { Ok(()) } else { Err(no_message()) }
+    }
+
+    fn key_at(&self, place: usize) -> Option<&Py<PyBytes>> {
+        self.keys.get(place)?.as_ref()
+    }
+
+    fn headers_at(&self, place: usize) -> Option<&Headers> {
+        let at = self.headers.binary_search_by_key(&place, |headers| headers.place).ok()?;
+        Some(&self.headers[at])
+    }
+
+    /// Add a message if there is room for it: its place.
+    #[inline]
+    fn join_one(
+        &mut self,
+        value: &Bound<'_, PyAny>,
+        key: &Bound<'_, PyAny>,
+        headers: Option<(Py<PyAny>, usize)>,
+        timestamp: Option<i64>,
+    ) -> Option<usize> {
+        let (value, key) = (exact(value).ok()?, exact(key).ok()?);
+        let bytes = record_bytes(value, key, headers.as_ref());
+        let room = self.room - bytes as i64;
+        let place = self.times.len();
+        if room < 0 || place >= self.most {
+            return None;
+        }
+        let most = self.most;
+        self.append(value, key, headers, bytes, timestamp.unwrap_or_else(present));
+        (self.room, self.most) = (room, most);
+        Some(place)
+    }
+
+    /// Add a message of so many `bytes`, for which there need be no room.
+    #[inline]
+    fn append(
+        &mut self,
+        value: Option<&Bound<'_, PyBytes>>,
+        key: Option<&Bound<'_, PyBytes>>,
+        headers: Option<(Py<PyAny>, usize)>,
+        bytes: usize,
+        timestamp: i64,
+    ) {
+        let place = self.times.len();
+        self.size += bytes;
+        self.values.push(value.map(|value| value.clone().unbind()));
+        self.times.push(timestamp);
+        if key.is_some() || !self.keys.is_empty() {
+            if self.keys.len() < place {
+                self.keys.reserve(self.values.capacity());
+                self.keys.resize_with(place, || None);
+            }
+            self.keys.push(key.map(|key| key.clone().unbind()));
+        }
+        if let Some((object, bytes)) = headers {
+            self.headers.push(Headers { place, object, bytes });
+        }
+        self.most = place + 1;
+    }
+}
+
+/// Bytes of a record in a batch, at most.
+fn record_bytes(
+    value: Option<&Bound<'_, PyBytes>>,
+    key: Option<&Bound<'_, PyBytes>>,
+    headers: Option<&(Py<PyAny>, usize)>,
+) -> usize {
+    let length = |cell: Option<&Bound<'_, PyBytes>>| cell.map_or(0, |cell| cell.as_bytes().len());
+    RECORD_MOST + length(value) + length(key) + headers.map_or(0, |(_, bytes)| *bytes)
+}
+
+fn no_message() -> PyErr {
+    PyIndexError::new_err("no message is there")
 }
 
 /// The garbage collector does not look at the object any more, which is of a class with garbage collection.
@@ -146,12 +325,39 @@ fn untrack<T>(object: &Bound<'_, T>) {
     unsafe { ffi::PyObject_GC_UnTrack(object.as_ptr().cast()) };
 }
 
-/// Bytes of a key or value, 0 for None; nothing for what is neither.
-fn cell_bytes(cell: &Bound<'_, PyAny>) -> Option<usize> {
+/// A key or value: bytes of no subclass, or None; an error for what is neither.
+#[inline]
+fn exact<'a, 'py>(cell: &'a Bound<'py, PyAny>) -> Result<Option<&'a Bound<'py, PyBytes>>, ()> {
     match cell.cast_exact::<PyBytes>() {
-        Ok(bytes) => Some(bytes.as_bytes().len()),
-        Err(_) => cell.is_none().then_some(0),
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(_) if cell.is_none() => Ok(None),
+        Err(_) => Err(()),
     }
+}
+
+fn cell<'a, 'py>(cell: &'a Bound<'py, PyAny>) -> PyResult<Option<&'a Bound<'py, PyBytes>>> {
+    match cell.cast::<PyBytes>() {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(_) if cell.is_none() => Ok(None),
+        Err(_) => Err(PyTypeError::new_err("a message's key and value are bytes or None")),
+    }
+}
+
+/// Headers with their bytes, if there are any.
+fn some(headers: &Bound<'_, PyAny>, bytes: usize) -> PyResult<Option<(Py<PyAny>, usize)>> {
+    Ok((headers.len()? > 0).then(|| (headers.clone().unbind(), bytes)))
+}
+
+fn copy(py: Python<'_>, cell: Option<&Py<PyBytes>>) -> Cell {
+    cell.map(|cell| cell.clone_ref(py))
+}
+
+fn bytes<'a>(py: Python<'_>, cell: Option<&'a Py<PyBytes>>) -> Option<&'a [u8]> {
+    cell.map(|cell| cell.as_bytes(py))
+}
+
+fn length(py: Python<'_>, cell: Option<&Py<PyBytes>>) -> usize {
+    bytes(py, cell).map_or(0, <[u8]>::len)
 }
 
 /// ms since 1970.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use korvet_codec::arrow::partition_for;
 use korvet_codec::batch::Origin;
 use korvet_codec::columns;
-use korvet_codec::compression::Compression;
 use korvet_codec::{Code, Error};
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyTypeError;
@@ -54,6 +53,16 @@ impl Cells {
             objects.push(object.unbind());
         }
         Ok(Self { cells, _owner: Owner::Objects(objects) })
+    }
+
+    fn of_objects(py: Python<'_>, given: impl Iterator<Item = Option<Py<PyBytes>>>) -> Self {
+        let (mut cells, mut objects) = (Vec::new(), Vec::new());
+        for cell in given {
+            // SAFETY: bytes do not change or move, and `objects` keeps these.
+            cells.push(cell.as_ref().map(|object| unsafe { lasting(object.as_bytes(py)) }));
+            objects.extend(cell);
+        }
+        Self { cells, _owner: Owner::Objects(objects) }
     }
 
     fn of_array(name: &str, column: &Bound<'_, PyAny>) -> PyResult<Self> {
@@ -149,6 +158,18 @@ impl ColumnRows {
         };
         let runs = run(py, self.__len__() * size_of::<usize>(), work).or_raise(py)?;
         Ok(runs.into_iter().map(|run| RowRun { columns: Arc::clone(&self.0), run }).collect())
+    }
+}
+
+impl ColumnRows {
+    /// Keys and values, the same number of both.
+    pub(crate) fn of_cells(
+        py: Python<'_>,
+        keys: impl Iterator<Item = Option<Py<PyBytes>>>,
+        values: impl Iterator<Item = Option<Py<PyBytes>>>,
+    ) -> Self {
+        let (keys, values) = (Some(Cells::of_objects(py, keys)), Cells::of_objects(py, values));
+        Self(Arc::new(Columns { values, keys }))
     }
 }
 
@@ -264,39 +285,10 @@ pub(crate) fn build_rows<'py>(
     if times.len() != columns.values.cells.len() || !rest.is_empty() {
         return Err(raise(py, &Error::new(Code::BadColumns, "there is not one time for each value")));
     }
-    build_all(py, &columns, |row| i64::from_ne_bytes(times[row]), compression, origin)
-}
-
-/// One version 2 batch of values and keys in lists of the same length.
-pub(crate) fn build_lists<'py>(
-    py: Python<'py>,
-    values: &Bound<'py, PyList>,
-    keys: &Bound<'py, PyList>,
-    times: &[i64],
-    compression: Compression,
-    origin: Origin,
-) -> PyResult<Built<'py>> {
-    let (values, keys) = (Cells::of_list("values", values)?, Cells::of_list("keys", keys)?);
-    if keys.cells.len() != values.cells.len() || times.len() != values.cells.len() {
-        return Err(raise(
-            py,
-            &Error::new(Code::BadColumns, "there is not one key and one time for each value"),
-        ));
-    }
-    build_all(py, &Columns { values, keys: Some(keys) }, |row| times[row], compression, origin)
-}
-
-fn build_all<'py>(
-    py: Python<'py>,
-    columns: &Columns,
-    time: impl Fn(usize) -> i64 + Send + Sync,
-    compression: Compression,
-    origin: Origin,
-) -> PyResult<Built<'py>> {
     let count = columns.values.cells.len();
     let size = (0..count).map(|row| columns.size(row) + columns::RECORD_MOST).sum();
     let work = || {
-        let row = |row: usize| (time(row), columns.key(row), columns.values.cells[row]);
+        let row = |row: usize| (i64::from_ne_bytes(times[row]), columns.key(row), columns.values.cells[row]);
         columns::build_rows((0..count).map(row), size, compression, origin)
     };
     hand_over(py, run(py, size, work).or_raise(py)?)
@@ -312,7 +304,7 @@ pub(crate) enum Built<'py> {
 /// Bytes of a batch up to which a copy takes less than a view.
 const SMALL: usize = 4096;
 
-fn hand_over(py: Python<'_>, batch: Vec<u8>) -> PyResult<Built<'_>> {
+pub(crate) fn hand_over(py: Python<'_>, batch: Vec<u8>) -> PyResult<Built<'_>> {
     if batch.len() <= SMALL {
         return Ok(Built::Copy(PyBytes::new(py, &batch)));
     }

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming import StreamingQuery, StreamingQueryListener
+from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
 
 from broker_process import BrokerProcess
 from compat.spark import topics
@@ -68,13 +70,35 @@ def test_limited_and_continued(
     assert lag(broker, topic) == 0
 
 
+class Listener(StreamingQueryListener):
+    """What `source_metrics` says of each progress that a listener hears of."""
+
+    def __init__(self) -> None:
+        self.metrics: list[list[dict[str, str]]] = []
+        self.ended = threading.Event()
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        pass
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        self.metrics.append(source_metrics(event.progress))
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        self.ended.set()
+
+
 def test_progress_tells_offsets_lag_and_rates(
     spark: SparkSession, broker: BrokerProcess, topic: str, put: Put, tmp_path: Path
 ) -> None:
     put(range(60), 0)
     put(range(60, 100), 1)
+    heard = Listener()
+    spark.streams.addListener(heard)
     progress = run(load(spark, broker, subscribe=topic, maxOffsetsPerTrigger="50"), tmp_path)[:2]
+    assert heard.ended.wait(60)
+    spark.streams.removeListener(heard)
     (first,), (last,) = map(source_metrics, progress)
+    assert heard.metrics[:2] == [[first], [last]], "Spark's JSON and its Python objects say the same"
     row, end = (each["sources"][0] for each in progress)
     ends = row["endOffset"][topic]
     behind = [60 - ends["0"], 40 - ends["1"]]

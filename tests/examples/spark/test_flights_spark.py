@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from examples import flights_spark
+from examples.flights import spark as flights_spark
 from flight_lines import write_flights
 from requirement import require
 

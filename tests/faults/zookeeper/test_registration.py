@@ -4,7 +4,7 @@ import asyncio
 import logging
 import shutil
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from korvet_fast.zookeeper.connect_string import ConnectString, read_connect_str
 from korvet_fast.zookeeper.nodes import broker_value
 from korvet_fast.zookeeper.registration import IdTaken, ZooKeeperRegistration
 from korvet_fast.zookeeper.session import Node, ZooKeeperSession
+from redis_server import free_port
 from zookeeper_server import WITHIN, ZooKeeperServer, connect, until
 
 SESSION = 400  # ms: short, so that what a dead broker left behind goes soon
@@ -158,6 +159,32 @@ def session_of(eyes: KazooClient, path: str) -> int:
     return found.ephemeralOwner if found is not None else 0
 
 
+async def test_a_session_goes_on_at_another_of_several_servers(
+    shared_zookeeper: ZooKeeperServer, eyes: KazooClient
+) -> None:
+    """Two ways to one ZooKeeper, and a third address where nobody listens; the way that is used ends."""
+    async with AsyncExitStack() as ways:
+        proxies, stacks = [], []
+        for _ in range(2):
+            stack = await ways.enter_async_context(AsyncExitStack())
+            proxy = await stack.enter_async_context(start_proxy(shared_zookeeper.port, lambda _: Fault()))
+            proxies.append(proxy)
+            stacks.append(stack)
+        hosts = ",".join(f"127.0.0.1:{port}" for port in (free_port(), *(proxy.port for proxy in proxies)))
+        topics = {"a": 1}
+        async with registered(read_connect_string(f"{hosts}/several"), topics) as registration:
+            session = session_of(eyes, "/several/brokers/ids/0")
+            used = 0 if proxies[0].accepted else 1
+            assert session and not proxies[1 - used].accepted
+            await stacks[used].aclose()
+            await until(lambda: proxies[1 - used].accepted and registration.registered)
+            topics["b"] = 2
+            registration.refresh()
+            await until(lambda: session_of(eyes, "/several/brokers/topics/b/0"))
+            for path in ("ids/0", "topics/a/0", "topics/b/0"):
+                assert session_of(eyes, f"/several/brokers/{path}") == session
+
+
 async def test_a_broker_goes_on_while_zookeeper_is_away_and_says_so_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -202,6 +229,32 @@ async def test_nodes_that_somebody_deleted_are_made_again_and_that_is_told_once(
         await until(lambda: eyes.get(f"{where.chroot}/brokers/topics/b/0")[0] == b"2")
     told = [one.getMessage() for one in caplog.records if "/brokers/ids/0; it is" in one.getMessage()]
     assert told == [f"ZooKeeper {where}: somebody deleted or changed /brokers/ids/0; it is made again"]
+
+
+async def test_a_change_is_seen_that_is_told_before_the_answer_to_the_question_for_it(
+    where: ConnectString, eyes: KazooClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kazoo hands out answers in one thread, and changes in another."""
+    path = f"{where.chroot}/brokers/topics/b/0"
+    watch, changed = ZooKeeperSession.watch, []
+
+    async def answer_late(self: ZooKeeperSession, node: str, notice: Callable[[], None]) -> Node | None:
+        told = asyncio.Event()
+
+        def tell() -> None:
+            notice()
+            told.set()
+
+        found = await watch(self, node, tell)
+        if node == path and not changed:
+            changed.append(await asyncio.to_thread(eyes.set, path, b"7"))
+            await told.wait()
+        return found
+
+    monkeypatch.setattr(ZooKeeperSession, "watch", answer_late)
+    async with registered(where, {"b": 2}):
+        await until(lambda: eyes.get(path)[0] == b"2")
+        assert changed
 
 
 async def test_a_zookeeper_that_lost_its_data_is_told_everything_again(tmp_path: Path) -> None:

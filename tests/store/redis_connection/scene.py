@@ -25,6 +25,10 @@ class Scene:
         (raw,) = await self.topology.pipeline(key).send(encode_commands([command]))
         return parse_reply(raw)
 
+    async def call(self, *command: bytes | str | int, key: str = "") -> Any:
+        """One slow command to the master of a key, over a connection of its own."""
+        return await self.topology.call(self.topology.master(key), *command)
+
     async def insist(self, key: str, *command: bytes | str | int) -> Any:
         """As `ask`, again and again while the error is one that passes."""
         while isinstance(answer := await self.ask(key, *command), ReplyError) and is_retriable(answer.message):

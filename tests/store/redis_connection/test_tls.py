@@ -54,7 +54,7 @@ async def test_the_server_is_known_by_its_ca(start_tls: Callable[..., TlsServer]
         async with scene(server.tls_url(host=host)) as there:
             assert await there.ask(KEY, "SET", KEY, bytes(3_000_000)) == "OK"
             assert await there.ask(KEY, "GET", KEY) == bytes(3_000_000)
-            assert await there.topology.call("STRLEN", KEY) == 3_000_000
+            assert await there.call("STRLEN", KEY) == 3_000_000
 
 
 async def test_a_server_that_nobody_vouches_for(start_tls: Callable[..., TlsServer]) -> None:
@@ -63,7 +63,7 @@ async def test_a_server_that_nobody_vouches_for(start_tls: Callable[..., TlsServ
     assert "no TLS connection: CERTIFICATE_VERIFY_FAILED" in await refused(url)
     async with scene(url + "?ssl_cert_reqs=none") as there:
         assert await there.ask(KEY, "PING") == "PONG"
-        assert await there.topology.call("PING") == b"PONG"
+        assert await there.call("PING") == b"PONG"
 
 
 async def test_a_server_of_another_name(start_tls: Callable[..., TlsServer]) -> None:
@@ -71,7 +71,7 @@ async def test_a_server_of_another_name(start_tls: Callable[..., TlsServer]) -> 
     assert "no TLS connection: CERTIFICATE_VERIFY_FAILED" in await refused(server.tls_url())
     async with scene(server.tls_url(ssl_check_hostname="false")) as there:
         assert await there.ask(KEY, "PING") == "PONG"
-        assert await there.topology.call("PING") == b"PONG"
+        assert await there.call("PING") == b"PONG"
 
 
 async def test_a_server_that_wants_to_know_its_clients(start_tls: Callable[..., TlsServer], certificates: Path) -> None:
@@ -80,7 +80,7 @@ async def test_a_server_that_wants_to_know_its_clients(start_tls: Callable[..., 
     mine = {"ssl_certfile": str(certificates / "client.pem"), "ssl_keyfile": str(certificates / "client.key")}
     async with scene(server.tls_url(**mine)) as there:
         assert await there.ask(KEY, "PING") == "PONG"
-        assert await there.topology.call("PING") == b"PONG"
+        assert await there.call("PING") == b"PONG"
 
 
 async def test_files_that_cannot_be_used(

@@ -20,9 +20,9 @@ from store.redis_connection.scene import scene
 async def test_a_server_is_used(redis_server: RedisServer) -> None:
     async with scene(redis_server.url) as there:
         assert await there.ask("k", "INCR", "n") == 1
-        assert await there.topology.call("GET", "n") == b"1"
+        assert await there.call("GET", "n") == b"1"
         with pytest.raises(CommandError, match="refuses INCR"):
-            await there.topology.call("INCR", "k", "k")
+            await there.call("INCR", "k", "k")
         assert [str(master) for master in there.topology.masters()] == [f"127.0.0.1:{redis_server.port}"]
         assert there.told == []
     with pytest.raises(PipelineDown, match="is not connected"):
@@ -188,7 +188,7 @@ async def test_a_cluster_has_a_pipeline_for_every_node(redis_cluster: Cluster) -
         for number in range(30):
             key = f"korvet:orders:{number}"
             assert await there.ask(f"{{{key}}}:@state", "SET", key, number) == "OK"
-            assert await there.topology.call("GET", key, key=key) == b"%d" % number
+            assert await there.call("GET", key, key=key) == b"%d" % number
 
 
 async def test_a_slot_that_moves_is_followed(redis_cluster: Cluster) -> None:

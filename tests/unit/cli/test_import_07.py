@@ -122,6 +122,30 @@ def test_a_torn_tail_is_cut_with_a_message_and_a_second_run_goes_on(store: str, 
         assert client.offsets("t", 0, most=10) == [74, 30]
 
 
+@pytest.mark.parametrize("tail", [b"\0", b"\0\0\0", WORLD[:4], WORLD[:-1], WORLD[:-1] + b"X"], ids=bytes.hex)
+def test_what_is_exported_again_ends_where_the_torn_tail_began(store: str, tmp_path: Path, tail: bytes) -> None:
+    lay(tmp_path / "old" / "t-0", (FAR, WORLD), (FAR + 15, HELLO + OLD + tail))
+    output = call("import-07", str(tmp_path / "old"), "--store", store)
+    assert f"t-0: the last {len(tail)} bytes of" in output
+    call("export-07", str(tmp_path / "new"), "--store", store)
+    (file,) = (tmp_path / "new" / "t-0").iterdir()
+    assert (file.name, file.read_bytes()) == (f"{FAR:020d}.kafka", WORLD + HELLO + OLD)
+
+
+def test_the_file_of_kafkas_own_tests(store: str, tmp_path: Path) -> None:
+    """The end of section 12: 100 entries of 109 bytes."""
+    entry = encode_message(b"x" * 100, magic=0)
+    assert entry.startswith(bytes.fromhex("00000069 00 5e0e5d8f 7878"))
+    data = entry * 100
+    assert len(data) == 10900
+    lay(tmp_path / "old" / "test-0", (0, data))
+    call("import-07", str(tmp_path / "old"), "--store", store)
+    with Served(store) as served, served.client() as client:
+        assert client.fetch("test", 0, 0) == data
+        assert client.fetch("test", 0, 99 * 109) == entry
+        assert client.offsets("test", 0, most=10) == [10900, 0]
+
+
 def has_something(store: str) -> bool:
     """Whether the log of t-0 has a batch."""
     if store.startswith("file:"):

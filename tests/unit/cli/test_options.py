@@ -230,6 +230,12 @@ def test_a_store_in_the_environment_is_refused_by_its_name(store: str, words: st
     [
         (["clustr", "list"], "has no command 'clustr'; did you mean 'cluster'?"),
         (["topic", "lst"], "topic has no command 'lst'; did you mean 'list'?"),
+        (["start"], "has no command 'start'; did you mean 'serve'?"),
+        (["run"], "has no command 'run'; did you mean 'serve'?"),
+        (["server"], "has no command 'server'; did you mean 'serve'?"),
+        (["stop"], "has no command 'stop'; there are serve, topic, "),
+        (["topic", "new"], "topic has no command 'new'; did you mean 'create'?"),
+        (["topic", "start"], "topic has no command 'start'; there are alter, create, "),
         (["topic", "create", "t", "--partitions", "0"], "0 is not in the range"),
         (["topic", "create", "t", "--set", "retention.ms"], "is not NAME=VALUE, such as retention.ms=86400000"),
         (["topic", "alter", "t"], "nothing to alter"),

@@ -1,6 +1,9 @@
 """The lag of a stream, out of its progress."""
 
+import json
+
 import pytest
+from pyspark.sql.streaming.listener import SourceProgress
 
 from korvet_fast.spark import source_metrics
 from korvet_fast.spark.stream import BEGINNING
@@ -19,7 +22,17 @@ def test_offsets_behind() -> None:
     assert source_metrics({"sources": [source]}) == [lag]
 
 
-@pytest.mark.parametrize("latest", [None, "0", {}])
+def test_a_progress_as_python_has_it() -> None:
+    """There Spark has offsets as text, and "None" where there are none."""
+    told = dict.fromkeys(("description", "startOffset", "numInputRows", "inputRowsPerSecond", "processedRowsPerSecond"))
+    source = SourceProgress.fromJson(told | {"endOffset": END, "latestOffset": json.dumps({"t": {"0": 90, "1": 10}})})
+    assert isinstance(source["endOffset"], str)
+    assert source_metrics({"sources": [source]})[0]["maxOffsetsBehindLatest"] == "60"
+    source["latestOffset"] = "None"
+    assert source_metrics({"sources": [source]}) == [{}]
+
+
+@pytest.mark.parametrize("latest", [None, "0", {}, "None", "null"])
 def test_a_source_that_tells_nothing(latest: object) -> None:
     assert source_metrics({"sources": [{"endOffset": END, "latestOffset": latest}]}) == [{}]
 

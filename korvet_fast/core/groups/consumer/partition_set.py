@@ -34,7 +34,7 @@ class NamedPartitions(Set[TopicIdPartition]):
 
 
 class Partitions(Set[TopicIdPartition]):
-    """Partitions that there are, never changed. `masks`: by topic id, a number whose bit n stands for partition n.
+    """Partitions that exist; never changed. `masks`: by topic id, a number whose bit n stands for partition n.
 
     As a frozenset of 20,000 partitions, each step of a group would take milliseconds; numbers take microseconds.
     """
@@ -152,7 +152,7 @@ class Partitions(Set[TopicIdPartition]):
 
 
 def make_mask(indexes: Sequence[int]) -> int:
-    """The number whose bits these are; none of them is negative, and their numbers take as many bits of memory."""
+    """The number in which these bits are set. No index is negative; the number takes as many bits as the largest."""
     if not indexes:
         return 0
     flags = bytearray(max(indexes) + 1)

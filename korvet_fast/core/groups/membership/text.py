@@ -1,4 +1,4 @@
-"""The text protocol: JOIN, SYNC, HEARTBEAT and LEAVE, and whether a COMMIT is one of its groups."""
+"""The text protocol: JOIN, SYNC, HEARTBEAT and LEAVE, and the check of a COMMIT."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ _OTHER_PROTOCOL = TextResult(
 
 
 class TextMembership:
-    """Errors are names of `korvet_fast.errors`, "" for none."""
+    """Answers the requests of members of text groups."""
 
     def __init__(self, clock: Clock, config: TextConfig, partitions: CoordinatorPartitions, topics: Topics) -> None:
         self._clock = clock
@@ -26,7 +26,7 @@ class TextMembership:
         self._topics = topics
 
     async def join(self, group_id: str, request: TextJoin) -> TextResult:
-        """The answer when the generation that it tells of is stored."""
+        """Let a client become a member, or stay one. The answer comes when the member's generation is stored."""
         error = self._partitions.refuse(group_id)
         if not error and max(len(group_id), len(request.member_id)) > LONGEST:
             error = Errors.INVALID_GROUP_ID
@@ -46,7 +46,7 @@ class TextMembership:
         return await answer
 
     async def leave(self, group_id: str, topic: str, member_id: str, generation: int) -> TextResult:
-        """The answer when the group without this member is stored."""
+        """Remove a member. The answer comes when the group without the member is stored."""
         group, refused = self._find(group_id)
         if group is None:
             return refused
@@ -55,20 +55,20 @@ class TextMembership:
         self._settle(group_id)
         return await answer
 
-    def hear(self, group_id: str, topic: str, member_id: str, generation: int) -> TextResult:
-        """A member lives; its assignment."""
+    def heartbeat(self, group_id: str, topic: str, member_id: str, generation: int) -> TextResult:
+        """Renew the session of a member; its assignment."""
         group, refused = self._find(group_id)
         if group is None:
             return refused
         known = self._topics.get(topic)
         partitions = group.partitions if known is None else len(known.partitions)
-        result = group.hear(member_id, topic, generation, partitions, self._clock.monotonic())
+        result = group.heartbeat(member_id, topic, generation, partitions, self._clock.monotonic())
         if group.changed:
             self._settle(group_id)
         return result
 
     def check(self, group_id: str) -> TextResult:
-        """Whether this is a text group, of which this broker may answer."""
+        """Check that this is a text group, and that this broker coordinates it; the answer has the error."""
         return self._find(group_id)[1]
 
     def _find(self, group_id: str) -> tuple[TextGroup | None, TextResult]:

@@ -2,7 +2,7 @@
 
 Pure, like `classic.group`: the caller of a method takes the `answers`, and if the group has `changed`, stores it before
 the answers go out. The group reads one topic. Whenever members or partitions change, a new generation begins, and the
-partitions are dealt out anew; a member learns of it as its next request is refused, and joins again.
+partitions are dealt out anew. The next request of each member is refused, so the member joins again.
 """
 
 import math
@@ -17,7 +17,7 @@ from korvet_fast.core.groups.text.assignors import ASSIGNORS, DEFAULT
 from korvet_fast.core.groups.waiter import Waiter
 from korvet_fast.errors import NONE, Errors
 
-_LEFT_OUT: Final = 1000  # generations, where nobody knows which the last one was
+_LEFT_OUT: Final = 1000  # generations, when the last generation is not known
 
 
 class TextMember:
@@ -33,7 +33,7 @@ class TextMember:
 
 
 class TextJoin(NamedTuple):
-    """A member's wish to join. `partitions`: how many the topic has. `assignor` None: whichever the group has."""
+    """A JOIN request. `partitions`: how many the topic has. `assignor` None: the one that the group has."""
 
     member_id: str
     topic: str
@@ -137,8 +137,8 @@ class TextGroup:
             self._rebalance()
         self.answers.append((waiter, result))
 
-    def hear(self, member_id: str, topic: str, generation: int, partitions: int, now: float) -> TextResult:
-        """A member lives; its assignment. `partitions`: how many the topic has by now."""
+    def heartbeat(self, member_id: str, topic: str, generation: int, partitions: int, now: float) -> TextResult:
+        """Renew the session of a member; its assignment. `partitions`: how many the topic has by now."""
         result = self._check(member_id, topic, generation)
         if result.error:
             return result
@@ -179,13 +179,13 @@ class TextGroup:
         self.deadline.bring_forward(member.expires)
 
     def _rebalance(self) -> None:
-        """Begin a new generation; members come in the order of their ids, so that the same ones get the same."""
+        """Begin a new generation."""
         self.generation += 1
         self.changed = True
         self.deal()
 
     def deal(self) -> None:
-        """Deal out the partitions, and count the memory that members take."""
+        """Deal out the partitions by the order of member ids, and count the memory that members take."""
         ordered = sorted(self.members.values(), key=lambda member: member.id)
         if ordered:
             shares = ASSIGNORS[self.assignor](len(ordered), self.partitions)
@@ -212,18 +212,18 @@ class TextGroup:
         self.deadline.set(min((member.expires for member in self.members.values()), default=math.inf))
 
     def extend_deadlines(self, seconds: float) -> None:
-        """No member could be heard for so long: that is not held against any."""
+        """Add so many seconds to all sessions: the broker heard no member in that time."""
         self.deadline.extend(seconds)
         for member in self.members.values():
             member.expires += seconds
 
     def bump_generation(self) -> None:
-        """The store's history broke, and may have lost generations that members were told: none may come twice."""
+        """Skip generations that the store may have lost when its history broke: no generation is given out twice."""
         self.generation += _LEFT_OUT
         self.changed = True
 
     def resume(self, now: float) -> None:
-        """The group was read from the store: members have a full session."""
+        """Begin again after the group was read from the store: members have full sessions."""
         for member in self.members.values():
             self._renew(member, now)
 

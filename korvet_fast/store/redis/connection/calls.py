@@ -31,7 +31,7 @@ class IdempotentCalls:
     ) -> list[Buffer]:
         """The replies as they came. Raises `StoreError` for an error among them, or if there is none in `within` s.
 
-        `again` makes what is sent in place of `packed` once the connection was lost with it.
+        `again` makes the commands that take the place of `packed` after the connection was lost.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within

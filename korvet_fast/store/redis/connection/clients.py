@@ -1,4 +1,4 @@
-"""redis-py clients for what is not hot: asking Sentinels and Cluster nodes, INFO, CONFIG GET, other slow commands."""
+"""redis-py clients for slow commands: those to Sentinels and to nodes of a Cluster, INFO, CONFIG GET."""
 
 import asyncio
 from typing import Any
@@ -23,7 +23,7 @@ class NoPermission(CommandError):
 
 
 class _Credentials(CredentialProvider):
-    """Who we are on a server, asked for with each connection: the file of a password may have changed."""
+    """User and password, read for each connection: the password's file may have changed."""
 
     def __init__(self, url: RedisUrl, sentinel: bool) -> None:
         self._url = url

@@ -1,4 +1,4 @@
-"""Making a pipeline: the socket, TLS, who we are, which database."""
+"""Making a pipeline: the socket, TLS, user and password, database."""
 
 import asyncio
 import ssl
@@ -68,9 +68,10 @@ async def _connect(url: RedisUrl, endpoint: RedisAddress, context: ssl.SSLContex
         raise PipelineDown(error.detail + hint) from None
     for command, reply in zip(commands, replies, strict=True):
         if bytes(reply[:1]) == b"-":
-            error_reply = bytes(reply[1:]).decode(errors="replace").strip()
+            error_reply = bytes(reply[1:]).decode(errors="replace").strip().removesuffix(".")
             pipeline.close(error_reply)
-            raise PipelineDown(f"{endpoint} refuses {command[0]!s}: {error_reply}{_advise(error_reply, url, unread)}")
+            advice = _advise(error_reply, url, unread)
+            raise PipelineDown(f"Redis at {endpoint} refuses {command[0]!s}: {error_reply}{advice}")
     return pipeline
 
 

@@ -1,4 +1,4 @@
-"""Who is the master of what: asked of the server itself, of Sentinels, or of the nodes of a Cluster."""
+"""Finding the masters: by asking the server itself, Sentinels, or the nodes of a Cluster."""
 
 import asyncio
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ async def find_masters(url: RedisUrl, clients: Clients, known: Iterable[RedisAdd
 
 
 async def _ask_sentinels(url: RedisUrl, clients: Clients) -> RedisAddress:
-    """The master by the newest word: a Sentinel cut off from the others still names the one before."""
+    """The master of the last failover: a Sentinel cut off from the others still names the one before."""
     answers = await asyncio.gather(*(_ask_sentinel(url, clients, node) for node in url.nodes))
     told = [answer for answer in answers if not isinstance(answer, str)]
     if not told:

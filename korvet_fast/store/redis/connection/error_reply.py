@@ -1,4 +1,4 @@
-"""Error replies in words for whoever reads the log: without Redis's script numbers, and with what to do."""
+"""Error replies in words for an operator: without Redis's script numbers, and with the remedy."""
 
 import re
 from typing import Final
@@ -11,7 +11,7 @@ _ADVICE: Final = {
 
 
 def explain_error(error: str) -> str:
-    """An error reply, as sent but for its leading `-` -> what to tell a person; its first word stays the first."""
+    """Turn an error reply, without its leading `-`, into words for a person; its first word stays the first."""
     text = _SCRIPT.sub("", error)
     advice = _ADVICE.get(text.partition(" ")[0])
     return f"{text.rstrip('.')}; {advice}" if advice else text

@@ -151,14 +151,14 @@ class Pipeline(asyncio.BufferedProtocol):
         self._gathered = []
         self._size = 0
         for number, call in enumerate(calls):
-            # In a turn of its own: whoever closes the pipeline finishes first.
+            # In the loop's next turn: the caller of `close` finishes first.
             self._loop.call_soon(call.ended, [], PipelineLost(why) if number < written else PipelineDown(why))
 
     # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(0)  # else what is written waits for the turn's end
+        self._transport.set_write_buffer_limits(0)  # else uvloop holds writes back until the turn's end
 
     def get_buffer(self, _: int) -> memoryview:
         return self._window
@@ -199,9 +199,9 @@ def _end(future: "asyncio.Future[list[Buffer]]", replies: list[Buffer], error: S
 
 
 class Asking:
-    """A pipeline to the node that a slot of a Cluster is moving to; it answers only those who ask.
+    """A pipeline to the node that a slot of a Cluster is moving to.
 
-    Each command or transaction needs an ASKING before it, so they are sent one by one.
+    The node serves that slot only behind an ASKING, so commands and transactions are sent one by one.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:

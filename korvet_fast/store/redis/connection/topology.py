@@ -1,6 +1,6 @@
 """The connections to all masters: which one has a key, made again when lost, and watched for a change of history.
 
-A task looks once a second whether every master is still the one it was. Whoever meets an error asks for `repair`.
+A task looks once a second whether every master is still the one it was. A caller that meets an error calls `repair`.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ def is_retriable(error: str) -> bool:
 
 
 class Topology:
-    """All masters of a Redis. `generation` rises whenever what was written may be gone."""
+    """All masters of a Redis. `generation` rises whenever written data may be gone."""
 
     def __init__(self, url: RedisUrl) -> None:
         self.url = url
@@ -58,7 +58,7 @@ class Topology:
         self._pipelines: dict[RedisAddress, Pipeline] = {}
         self._known: dict[RedisAddress, ReplicationHistory] = {}
         self._asking: dict[str, RedisAddress] = {}  # keys that have moved to a node that does not own their slot yet
-        self._hint: RedisAddress | None = None  # who is said to know more than others about a slot
+        self._hint: RedisAddress | None = None  # the node that a redirection named: it is asked first
         self._faults: dict[RedisAddress, str] = {}  # why a master has no pipeline
         self._closed = False
         self._refreshing: asyncio.Task[str] | None = None
@@ -138,15 +138,11 @@ class Topology:
         """Another connection to a master, which the caller closes. `patience` as `connect.connect`. `PipelineDown`."""
         return await connect(self.url, master, self._context, patience)
 
-    async def call(self, *command: bytes | str | int, key: str = "") -> Any:
+    async def call(self, master: RedisAddress, *command: bytes | str | int) -> Any:
         """A slow command, over a connection of its own, sent once. The reply as RESP2 has it: bytes, int, list, None.
 
-        `key` says which server of a Cluster. Raises `StoreError`; `CommandError`, which is one, for an error reply.
+        Raises `StoreError`; `CommandError`, which is one, for an error reply.
         """
-        return await self._clients.call(self.master(key), *command)
-
-    async def call_at(self, master: RedisAddress, *command: bytes | str | int) -> Any:
-        """As `call`, of a given server."""
         return await self._clients.call(master, *command)
 
     async def repair(self, key: str, error: str, within: float = REPAIR) -> None:
@@ -211,9 +207,9 @@ class Topology:
             told = why
 
     async def _refresh(self, within: float | None) -> str | None:
-        """Look for the masters, all who ask at a time together.
+        """Look for the masters; calls that come meanwhile share one search.
 
-        Why they were not found, "" if they were; None if that is not known yet after so many seconds.
+        Returns why they were not found, "" if they were; None if that is not known after `within` seconds.
         """
         running = self._refreshing
         if running is not None and not running.done():
@@ -231,7 +227,7 @@ class Topology:
         return looking.result() if done and not looking.cancelled() else None
 
     async def _discover(self) -> str:
-        """Find the masters, connect to new ones, compare their histories. Why not found, "" if found."""
+        """Find the masters, connect to new ones, compare their histories. Returns why that failed, or ""."""
         first = [] if self._hint is None else [self._hint]
         failure = ""
         try:
@@ -250,7 +246,7 @@ class Topology:
         return failure
 
     async def _examine(self, endpoint: RedisAddress) -> tuple[Pipeline, ReplicationHistory] | str:
-        """A master's pipeline, made if there is none, and its history. Why not, if there can be none."""
+        """A master's pipeline, made if there is none, and its history; or why it cannot be used."""
         for pipeline in (self._pipelines.get(endpoint), None):
             if pipeline is not None and not pipeline.up:
                 continue
@@ -276,7 +272,7 @@ class Topology:
     def _adopt(
         self, shards: list[Shard], found: dict[RedisAddress, "tuple[Pipeline, ReplicationHistory] | str"]
     ) -> None:
-        """Use what was found. Listeners hear of a new history before anybody can use a new connection."""
+        """Use the masters that were found. Listeners hear of a new history before a new connection can be used."""
         masters = {shard.master for shard in shards}
         pipelines = {place: each[0] for place, each in found.items() if not isinstance(each, str)}
         now = {place: each[1] for place, each in found.items() if not isinstance(each, str) and place in masters}

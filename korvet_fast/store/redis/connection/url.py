@@ -75,7 +75,7 @@ class RedisUrl:
     user: str = ""
     password: str = field(default="", repr=False)
     password_file: str = ""  # where the password was read
-    password_in_url: bool = field(default=False, compare=False, repr=False)  # whoever sees the URL knows a password
+    password_in_url: bool = field(default=False, compare=False, repr=False)  # the URL as given holds a password
     sentinel_user: str = ""
     sentinel_password: str = field(default="", repr=False)
     tls: Tls | None = None
@@ -162,7 +162,7 @@ def parse_url(text: str) -> RedisUrl:
 
 
 def _read_password(file: str) -> str:
-    """The first line of a file. Raises `SettingError`, without anything of what is in the file."""
+    """The first line of a file. Raises `SettingError`, whose text quotes nothing of the file."""
     try:
         with Path(file).open("rb") as opened:
             line = opened.readline(_LONGEST_PASSWORD + 1).rstrip(b"\r\n")

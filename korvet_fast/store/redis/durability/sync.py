@@ -1,9 +1,8 @@
-"""Waiting until the masters keep what they promised: WAITAOF and WAIT, one round for all who wait at a time.
+"""Waiting until the masters keep records as promised: WAITAOF and WAIT, one round for all that wait at a time.
 
 Both count from the last write of their own connection, so a round writes something small first (it renews the time to
 live of a key, which Redis takes even when its memory is full) and covers all that the server answered before. A
-round speaks for one history of the data: if the server has died or was replaced meanwhile, nobody is told that all is
-well.
+round speaks for one history of the data: if the server has died or was replaced meanwhile, the round fails.
 """
 
 import asyncio
@@ -48,7 +47,7 @@ async def read_servers(topology: Topology) -> dict[RedisAddress, Server]:
     """The durability level that every master can keep. Raises `StoreError`."""
     servers = {}
     for master in topology.masters():
-        call = partial(topology.call_at, master)
+        call = partial(topology.call, master)
         missing = await find_missing(call, topology.url.namespace, cluster=topology.url.cluster)
         needed = explain([right for right in missing if right != WAITAOF], topology.url.namespace)
         servers[master] = (await probe(call))._replace(missing=needed, may_wait=WAITAOF not in missing)
@@ -79,7 +78,7 @@ class Durability:
         self._probing = begin(self._keep_refreshing())
 
     async def close(self) -> None:
-        """Who still waits gets `StoreError`."""
+        """End all waits with `StoreError`."""
         self._closed = True
         queues, self._queues = self._queues, {}
         for queue in queues.values():
@@ -99,7 +98,7 @@ class Durability:
         ]
 
     def durability_error(self, key: str | None, sync: bool, copies: int) -> str:
-        """Why what is written now to the master of `key` (None: to any) cannot be kept so, in a sentence; "" if it can.
+        """Why the master of `key` (None: any) cannot keep a write as asked now, in a sentence; "" if it can.
 
         `sync`: flushed. `copies`: servers that must have it, the master included.
         """
@@ -125,10 +124,10 @@ class Durability:
         check(server, master)
 
     def wait(self, key: str, sync: bool, copies: int) -> "asyncio.Future[None] | None":
-        """A future that ends when all that the master of `key` has answered by now is kept so; None: it is already.
+        """A future that ends when all that the master of `key` has answered so far is kept so; None: it is already.
 
-        It is shared by those who wait at a time, and not to be cancelled. Ends with `StoreError` where it was not
-        kept in time, or nobody can know. Raises `StoreError` if it cannot be kept at all.
+        Others share the future: never cancel it. It ends with `StoreError` if the writes were not kept in time, or if
+        that cannot be known. Raises `StoreError` if they cannot be kept so at all.
         """
         if why := self.durability_error(key, sync, copies):
             raise StoreError(why)
@@ -147,7 +146,7 @@ class Durability:
         self._due.set()
 
     def _refresh_soon(self, _: str) -> None:
-        self._servers.clear()  # who takes over may keep less
+        self._servers.clear()  # a server that takes over may keep less
         self._due.set()
 
     async def _keep_refreshing(self) -> None:
@@ -170,7 +169,7 @@ class Durability:
                     self._tell()
 
     def _tell(self) -> None:
-        """The log, what is not as it was at the start; once."""
+        """Log the masters that must not be used any more, or may be used again; each once."""
         told = self.unfit
         self.unfit = {master: why for master, server in self._servers.items() if (why := unfit(server))}
         for master, why in self.unfit.items():
@@ -181,7 +180,7 @@ class Durability:
         self._tell_promise()
 
     def _tell_promise(self) -> None:
-        """The log, if a server was set to keep less, or one that keeps less took over."""
+        """Log a change of the lowest level: a server was configured anew, or another one took over."""
         master, server = min(self._servers.items(), key=lambda row: level(row[1], False, 1))
         reached, before = level(server, False, 1), self._level
         self._level = reached
@@ -202,7 +201,7 @@ class _Queue:
         self._wanted = wanted
         self._next: asyncio.Future[None] | None = None  # the round that has not begun
         self._key = ""
-        self._history: ReplicationHistory | None = None  # in which those who wait for it were answered
+        self._history: ReplicationHistory | None = None  # in which the writes that wait for it were answered
         self._pipeline: Pipeline | None = None
         self._run_id = ""  # the run id of the server at the pipeline's other end
         self._working: asyncio.Task[None] | None = None
@@ -221,7 +220,7 @@ class _Queue:
         return self._next
 
     async def close(self) -> None:
-        """End the round under way; who waits gets `StoreError`."""
+        """End the round under way; its waiters get `StoreError`."""
         if self._pipeline is not None:
             self._pipeline.close("the store is closed")
         if self._working is not None:
@@ -230,7 +229,7 @@ class _Queue:
     async def _work(self) -> None:
         while (future := self._next) is not None:
             self._next = None
-            # Any error goes to those who wait, also that of an answer which nobody foresaw.
+            # Any error goes to the waiters, also that of an answer of an unexpected form.
             (failure,) = await asyncio.gather(self._round(self._key, self._history), return_exceptions=True)
             if failure is None:
                 future.set_result(None)
@@ -264,7 +263,7 @@ class _Queue:
         return ["WAIT", self._wanted.replicas, within]
 
     def _judge(self, here: int, replicas: int) -> None:
-        """Both commands answer when their time is up, with what was reached by then."""
+        """Raise `StoreError` for too low counts: both commands answer with them when their time is up."""
         if here < self._wanted.here:
             raise StoreError(f"{self._master} did not flush its append-only file within {PATIENCE:g} s")
         if replicas < self._wanted.replicas:

@@ -83,9 +83,9 @@ class AppendRecovery:
         self._resume(log, failure, find_end(last_id_end, log.log_format.bits), deadline)
 
     def _resume(self, log: Log, failure: AppendFailure, last_id_end: int, deadline: float) -> None:
-        """Send again what is not in the log, or fail it. `last_id_end`: the offset after the stream's last id."""
+        """Send again the appends that are not in the log, or fail them. `last_id_end`: behind the stream's last id."""
         remaining = next((transaction for transaction in log.transactions if transaction.batches), None)
-        if is_denial(failure.why):  # whoever takes the log over again is refused until we may do all that it needs
+        if is_denial(failure.why):  # the log can be acquired again once the right is there
             self.fail(log, StoreError(f"{log.name}: the Redis server refused the append: {explain_error(failure.why)}"))
             return
         if remaining is not None:
@@ -120,13 +120,13 @@ class AppendRecovery:
         self._give_up(log)
 
     def fail(self, log: Log, error: StoreError) -> None:
-        """End everything under way with an error; the log is not acquired any more."""
+        """End every append whose outcome is open with an error; the log is not acquired any more."""
         for transaction in log.transactions:
             _end(transaction, error)
         self._give_up(log)
 
     def _lose(self, log: Log, why: str) -> None:
-        """As `fail`, where nobody knows what became of what was sent."""
+        """As `fail`, but the outcome of the appends that were sent is unknown."""
         for transaction in log.transactions:
             unknown = transaction.sent and not transaction.refused
             if unknown and transaction.batches:
@@ -136,7 +136,7 @@ class AppendRecovery:
         self._give_up(log)
 
     def break_off(self, log: Log, why: str) -> None:
-        """End everything under way; what is stored will not become durable either. The log is not acquired any more."""
+        """As `fail` with the outcome unknown, also for appends that are stored but not durable."""
         self._lose(log, why)
         awaiting_durable = list(log.awaiting_durable)
         log.awaiting_durable.clear()

@@ -1,4 +1,4 @@
-"""Heads of idempotent producers' batches: what is known of them, and how those go that are kept no longer."""
+"""Heads of idempotent producers' batches: looking them up, and removing those that are kept no longer."""
 
 import sys
 from collections import OrderedDict
@@ -11,7 +11,7 @@ from korvet_fast.store.redis.log.packed_log import unpack_log
 from korvet_fast.store.redis.stream.scripts import FORGET
 
 _AT_ONCE = 1000  # fields that one command removes: others wait for Redis meanwhile
-_ROOM = 1024  # bytes that a table may take for each of its entries: several times what one that only grew takes
+_ROOM = 1024  # bytes that a table may take for each entry: several times what it takes without deletions
 _SMALL = 4096  # bytes of a table that are not worth the trouble
 
 
@@ -62,7 +62,7 @@ def take_forgotten(log: Log) -> list[str]:
 
 
 async def remove_forgotten(calls: IdempotentCalls, log: Log) -> None:
-    """Remove what is forgotten from the state of a log that nobody appends to. Raises `StoreError`.
+    """Remove forgotten heads from the state of a log that nobody appends to. Raises `StoreError`.
 
     Redis compares the fencing token and the end: nothing is removed that an append, or another program, has set since.
     """

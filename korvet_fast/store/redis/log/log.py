@@ -29,7 +29,7 @@ class AppendFailure(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """An append of which nobody knows what became."""
+    """An append whose outcome nobody knows."""
 
     ids: list[str]  # ids of the entries
     producers: list[str]  # fields of the state that it may have set
@@ -118,8 +118,8 @@ class Log:
         self.first: bytes | None = None  # the first entry's id, as last seen
         self.foreign = 0  # entries that others have put in, as last seen
         self.average = 0.0  # bytes of an entry, in all of the log; 0 if not known
-        self.density = 0.0  # in what was read last; 0 before the first time
-        self.densest = 0.0  # where it was most
+        self.density = 0.0  # the same in the last reply read; 0 before the first one
+        self.densest = 0.0  # the largest of these
         self.warned = False  # whether a warning was logged that the log holds entries that are no records
         self.packed = b""  # all of the above that is in small objects, while nobody uses the log
         # End and density when somebody last looked whether it is idle.
@@ -127,7 +127,7 @@ class Log:
         self.users = 0  # calls under way for which it must not be packed
 
     def lay_out(self, log_format: LogFormat) -> None:
-        """How it is laid out, from now on. Whether its ids have bits, the log's state says where it has been read."""
+        """Lay the log out so from now on. Whether ids have bits in `batches`, only the log's state in Redis tells."""
         self.log_format = log_format if log_format.entries_layout else log_format._replace(bits=0)
         self.layout: Layout = Entries() if log_format.entries_layout else Batches()
 
@@ -137,7 +137,7 @@ class Log:
         return bool(self.fencing_token or self.packed)
 
     def find_epoch(self, offset: int) -> tuple[int, int]:
-        """Under which epoch an offset was written (-1: that is not known), and below which offset that holds."""
+        """The epoch under which an offset was written (-1: not known), and the offset at which the next one begins."""
         at = bisect_right(self.epochs, offset, key=itemgetter(1))
         epoch = self.epochs[at - 1][0] if at else -1
         return epoch, self.epochs[at][1] if at < len(self.epochs) else LAST + 1

@@ -90,7 +90,7 @@ class Mirror:
 
     async def _write_offset(self, log: Log, group: str, offset: int) -> None:
         if not log.log_format.entries_layout and not log.is_led:
-            await read_bounds(self._calls, log)  # who leads it knows whether its ids have bits
+            await read_bounds(self._calls, log)  # whether its ids have bits, only its leader knows already
         position = at = pack_id(offset - 1, log.log_format.bits) if offset else "0-0"
         counted, most = 0, _COUNTED[log.log_format.entries_layout]
         for step in range(_STEPS):

@@ -1,11 +1,11 @@
-"""A log that nobody uses, packed: what is known of it as one block of bytes, without small objects.
+"""A log that nobody uses, packed: its state in memory is one block of bytes, without small objects.
 
 Python gives back a MiB of small objects when the last of them has gone. A log that was used while memory was full left
 its numbers, segments and heads among the objects of requests, a few in each MiB, and so kept all of these. The block is
 larger than what Python takes for small: the C library has it, and gives back every page around it.
 
-A packed log looks as if it were not led here, and as if nothing were known of its entries: so whoever appends or reads
-asks for it to be unpacked, and no other append or read has anything to ask.
+A packed log looks like one that is not acquired, and of whose entries nothing is known. Appends and reads of such a log
+have it unpacked, if it is packed; those of any other log need not ask.
 """
 
 import struct
@@ -20,11 +20,11 @@ from korvet_fast.store.redis.stream.state import NOTHING_YET, Totals
 _NUMBERS: Final = struct.Struct("<8q3d3qq")
 _LARGE: Final = 512  # bytes: Python has smaller blocks among the small objects
 _MOST: Final = 4096  # heads of a log that is packed: more would hold up others
-_ABSENT: Final = -1  # in place of the length of what is None
+_ABSENT: Final = -1  # in place of a length: the value is None
 
 
 def pack_if_idle(log: Log) -> int:
-    """Pack a log that nobody used since the last call; how many bytes it takes then, 0 if it is not packed now."""
+    """Pack a log that nobody used since the last call. Returns the bytes that it takes, 0 if it was not packed."""
     if not _is_packable(log):
         log.seen_idle_at = None
         return 0
@@ -33,7 +33,7 @@ def pack_if_idle(log: Log) -> int:
 
 
 def unpack_log(log: Log) -> bool:
-    """Undo that, of what is packed: whether it is."""
+    """Unpack a log, if it is packed; returns whether it was."""
     if not log.packed:
         return False
     packed, log.packed = log.packed, b""
@@ -54,7 +54,7 @@ def unpack_log(log: Log) -> bool:
 
 @contextmanager
 def unpacked(log: Log) -> Iterator[None]:
-    """The log is not packed while this lasts; it is again afterwards, if it was before and nobody uses it."""
+    """Keep the log unpacked inside the context; then pack it again, if it was packed and nobody uses it."""
     was_packed = unpack_log(log)
     log.users += 1
     try:

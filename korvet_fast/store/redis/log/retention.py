@@ -1,4 +1,4 @@
-"""Taking records away from the front of a log: delete-records, and retention by time and by size.
+"""Removing records from the front of a log: delete-records, and retention by time and by size.
 
 Entries go by XTRIM MINID. Where the log starts inside of a batch, the state says so. Nothing is taken from the end:
 Redis never lets a stream's last id go back, so offsets could not be given out again.

@@ -96,7 +96,7 @@ class _MasterListener:
         self._timer: asyncio.TimerHandle | None = None
         self._working: asyncio.Task[None] | None = None
         self._idle: asyncio.TimerHandle | None = None  # ends the connection
-        self._sorted = self._loop.time()  # when those who want nothing any more were last let go
+        self._sorted = self._loop.time()  # when unwanted subscriptions were dropped last
 
     def add(self, subscription: _Subscription) -> None:
         """Listen for entries of this stream too, from the next XREAD on."""
@@ -143,7 +143,7 @@ class _MasterListener:
         self._timer = self._idle = None
 
     def _interrupt(self) -> None:
-        """Let the XREAD under way return, so that it is sent anew with all there is to wait for."""
+        """Let the XREAD under way return, so that it is sent anew for all streams with subscriptions."""
         self._timer = None
         if not self._armed:
             return
@@ -192,7 +192,7 @@ class _MasterListener:
     async def _wait_for_entries(self, armed: dict[str, int]) -> Any:
         """The answer to an XREAD of these streams: None if there was nothing. Raises `StoreError`."""
         key = next(iter(armed))
-        # Before anything is waited for: meanwhile those who watch may lose interest.
+        # Before the first wait: subscriptions may end meanwhile.
         ids = self._pack_ids(armed, armed)
         pipeline = self._pipeline
         if pipeline is None or not pipeline.up:
@@ -219,7 +219,7 @@ class _MasterListener:
 
 
 def _begin(subscription: _Subscription) -> int:
-    """From where on something is news: what is below our own end is ours, or is read with what is ours."""
+    """The offset from which on entries are new: this broker appended those below its own end, or has read them."""
     subscription.end = max(subscription.end, subscription.log.end if subscription.log.fencing_token else 0)
     return subscription.end
 

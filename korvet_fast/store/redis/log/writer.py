@@ -6,7 +6,7 @@ appends that are awaited have come; all of them, where they are small.
 
 A transaction is MULTI, a guard, XADDs, CLOSE, EXEC (scripts.py): all of it or nothing, and nothing unless this broker
 has the log, and the log ends where this broker takes it to end. Appends end in the order of the log. `AppendRecovery`
-(append_recovery.py) finds the outcome of all that is not a plain success.
+(append_recovery.py) finds the outcome of every transaction whose answer is not a plain success.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._due: list[Log] = []  # with something to send at the end of this turn
         self._fresh = 0  # appends in this turn
-        self._in_flight = self._bytes = 0  # appends sent and not answered, and what they hold
+        self._in_flight = self._bytes = 0  # appends sent and not answered, and their bytes
         self._enough = 1  # so many in a turn are sent before it ends
         self.recovery = AppendRecovery(topology, calls, fencing_tokens, self._settle, self._send)
 
@@ -234,7 +234,7 @@ class Writer:
         self._tell_durable(log)
 
     def _tell_durable(self, log: Log) -> None:
-        """In the order of the log."""
+        """End the `durable` futures of transactions that are kept, in the order of the log."""
         while log.awaiting_durable and log.awaiting_durable[0].kept:
             transaction = log.awaiting_durable.pop(0)
             if transaction.durable.done():

@@ -16,7 +16,7 @@ class DecodedReply(NamedTuple):
     """The records of a reply to XRANGE."""
 
     data: list[Buffer]  # record batches
-    next: int  # the offset after what was looked at
+    next: int  # the offset after the entries that were looked at
     seen: int  # entries of the reply that were looked at; all, unless there were too many bytes
     skipped: int  # entries among these that are no records of ours
 

@@ -149,13 +149,13 @@ if h[1] ~= ARGV[1] or h[2] ~= ARGV[2] then return 0 end
 return redis.call('HDEL', KEYS[2], unpack(ARGV, 3))
 """
 
-# Keep away what was sent before a break and is not there. Arguments: fence; how many producers, and their fields; ids.
+# Keep lost appends, sent before a break, from coming back. Arguments: fence; how many producers, and their fields; ids.
 #
 # A Redis that dies while it writes its append-only file leaves the beginning of a transaction there. As it starts it
 # does not carry that out, and leaves it in the file (`aof-load-truncated`); the next start carries it out with whatever
-# transaction comes behind it. What we do here is behind it, so that start will take those entries away again, and set
-# right what the transaction may have set. Here and now it changes nothing: an entry is put in, so that there is one to
-# delete and the command is kept; it goes with the others.
+# transaction comes behind it. This script stands behind it, so that start will delete those entries again, and set the
+# fields right that the transaction may have set. Here and now it changes nothing: an entry is added, so that there is
+# one to delete and the command is kept; it goes with the others.
 KEEP_AWAY = f"""
 if redis.call('HGET', KEYS[2], 'fence') ~= ARGV[1] then return 0 end
 local absent, at = {{}}, 3 + ARGV[2]
@@ -189,8 +189,8 @@ for i = 3, at - 1 do renew(ARGV[i]) end
 return 1
 """
 
-# Keep a log that was ours all the time, with another token: what was sent under the one before is refused.
-# Arguments: our token, the new one, then ids. Tells which of them are there. Carried out again, it does the same.
+# Give a log that this program has had all the time another token: appends under the former token are refused.
+# Arguments: the present token, the new one, then ids. Answers which of them exist. Carried out again, it does the same.
 REPLACE_FENCE = """
 local h = redis.call('HMGET', KEYS[2], 'fence', 'end')
 if h[1] ~= ARGV[1] and h[1] ~= ARGV[2] then return {0, h[2]} end

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 
 class Segment:
-    """Offsets from `first` up to `end`: all that is there is known."""
+    """A summary of all entries from offset `first` up to `end`."""
 
     __slots__ = ("began", "count", "end", "first", "latest", "size", "timed")
 
@@ -41,7 +41,7 @@ NOTHING = array("q")  # for all that have no numbers; never changed
 
 
 def read_segment(numbers: "array[int]", at: int) -> Segment:
-    """The segment of which the numbers begin there."""
+    """The segment whose numbers begin at `at`."""
     *fields, timed = numbers[at : at + FIELDS]
     return Segment(*fields, timed=bool(timed))
 
@@ -112,7 +112,7 @@ class SegmentTable:
         self.load(self.numbers)
 
     def load(self, numbers: "array[int]") -> None:
-        """Be the segments with these numbers, and keep the array."""
+        """Replace all segments by those with these numbers; keeps the array."""
         self.numbers, self.last = numbers, None
         if numbers:
             self.last = read_segment(numbers, len(numbers) - FIELDS)

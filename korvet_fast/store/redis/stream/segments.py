@@ -18,14 +18,14 @@ _NUMBER = 8  # bytes
 
 
 class Segments:
-    """The segments known of one log, rising. Between two of them may lie what is not known."""
+    """The segments known of one log, rising. Between two of them may be offsets of which nothing is known."""
 
     __slots__ = ("_last", "_sure", "rows")
 
     def __init__(self) -> None:
         self.rows = SegmentTable()
         self._sure = 0  # entries appended above may have others' entries between them
-        self._last = NOTHING  # the numbers of the last row, as it was when that was said
+        self._last = NOTHING  # the numbers of the last row, as it was at the last `trust`
 
     def grow(self, row: Segment, limit: tuple[int, int]) -> None:
         """Add entries that this broker appended last. `limit`: bytes and ms of record time that a segment may have."""
@@ -43,7 +43,7 @@ class Segments:
                 self._join()
 
     def note(self, row: Segment) -> None:
-        """A part that was read."""
+        """Add a part of the log that was read."""
         place = self.rows.find_place(row.first)
         if not (place and self.rows[place - 1].end > row.first):  # else somebody else has read it meanwhile
             self.rows.insert(place, row)
@@ -64,12 +64,12 @@ class Segments:
         return None
 
     def trust(self, end: int) -> None:
-        """Up to `end`, nobody has put anything in between."""
+        """Note that no other program has added entries between the segments below `end`."""
         self._sure = end
         self._last = self.rows.last.list_numbers() if self.rows.last is not None else NOTHING
 
     def distrust(self) -> None:
-        """Somebody has, since `trust`: forget what was appended since."""
+        """Another program has added entries since `trust`: forget the segments appended since."""
         rows = self.rows
         while rows.last is not None and rows.last.first >= self._sure:
             rows.pop()
@@ -80,7 +80,7 @@ class Segments:
                 rows.append(read_segment(self._last, 0))
 
     def trim(self, start: int) -> None:
-        """Forget what ends at or below `start`."""
+        """Forget the segments that end at or below `start`."""
         self.rows.trim(start)
 
     def clear(self) -> None:
@@ -95,7 +95,7 @@ class Segments:
         return _COUNTS.pack(self._sure, len(numbers), len(self._last)) + (numbers + self._last).tobytes()
 
     def unpack(self, packed: bytes, start: int) -> int:
-        """Know what `pack` gave, which begins at `start`; returns where it ends."""
+        """Load what `pack` gave, from position `start` of these bytes; returns the position behind it."""
         self._sure, many, last = _COUNTS.unpack_from(packed, start)
         start += _COUNTS.size
         end: int = start + (many + last) * _NUMBER

@@ -35,11 +35,11 @@ class StreamState(NamedTuple):
     removed: int
     length: int  # entries in the stream
     gone: int  # entries taken out of the stream, ever
-    known_gone: int  # as far as the state says
+    known_gone: int  # as far as the field `gone` says
     totals: Totals
     removed_bytes: int
     foreign: int  # entries that others have put in; below 0: the stream is gone, or another one
-    known_foreign: int  # when that was last told
+    known_foreign: int  # by the field `foreign`
     used: int  # bytes that the stream takes in Redis
     epochs: list[tuple[int, int]]  # see `LeadershipGrant.epochs`
 
@@ -50,7 +50,7 @@ class StreamState(NamedTuple):
 
 
 def read_state(reply: list[Any], log_format: LogFormat) -> StreamState:
-    """From the reply of a script that looks."""
+    """Read the reply of a script that answers with the state."""
     name, epoch, fencing_token, end_field, jump, claimed, start, removed, known_gone, *more = reply[:_FIELDS]
     size, count, time, removed_bytes, epochs, known_foreign = more
     last, added, length, first, last_head, used = reply[_FIELDS:] or _NOTHING
@@ -90,7 +90,7 @@ def read_state(reply: list[Any], log_format: LogFormat) -> StreamState:
 
 
 def name_layout(log_format: LogFormat) -> str:
-    """As the state has it."""
+    """The name of a layout in the field `form`."""
     return f"{ENTRIES if log_format.entries_layout else BATCHES}:{log_format.bits}"
 
 
@@ -104,13 +104,13 @@ def _read_bits(name: bytes | None) -> int:
 
 
 def read_epochs(field: bytes) -> list[tuple[int, int]]:
-    """The field `epochs` of the state."""
+    """The epochs in the field `epochs`."""
     pairs = (pair.split(b":") for pair in field.split())
     return [(int(epoch), int(first)) for epoch, first in pairs]
 
 
 def write_epochs(epochs: list[tuple[int, int]]) -> str:
-    """As `read_epochs` reads them."""
+    """The field `epochs`, as `read_epochs` reads it."""
     return " ".join(f"{epoch}:{first}" for epoch, first in epochs)
 
 

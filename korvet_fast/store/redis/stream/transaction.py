@@ -13,7 +13,7 @@ from korvet_fast.types import Buffer
 
 
 class AppendTransaction:
-    """All of its appends are carried out, or none. Without any: what is in the log already is to become durable."""
+    """All of its appends are carried out, or none. One without appends makes the present entries durable."""
 
     __slots__ = (
         "appending",

@@ -1,7 +1,7 @@
 """DescribeClientQuotas (key 48), versions 0-1: no client has a quota here, so whatever is asked for, none is found.
 
-0; 1 flexible. Who takes much waits for others all the same (ARCHITECTURE.md, "Who has to wait for whom"); that is no
-number that could be set for a client.
+0; 1 flexible. A client that takes much waits for others all the same (ARCHITECTURE.md, "Who has to wait for whom"), but
+no number can be set for it.
 """
 
 from korvet_fast.wire.kafka.session import Session, Values

@@ -1,7 +1,7 @@
 """DescribeCluster (key 60), versions 0-2: the brokers that are there.
 
 0 brokers, controller and operations; 1 whether brokers or controllers are asked for: controllers have no listener here;
-2 whether brokers are to be told that are fenced: a broker that does not live is none here.
+2 whether fenced brokers are wanted too: here a broker that does not live is not listed.
 """
 
 from typing import Final

@@ -1,6 +1,6 @@
 """DescribeUserScramCredentials (key 50), version 0: there are no users here.
 
-Whoever is named is not found; without names, the list of all users is empty.
+A user that is named is not found; without names, the list of all users is empty.
 """
 
 from korvet_fast.wire.kafka.errors import RESOURCE_NOT_FOUND, shorten

@@ -1,4 +1,4 @@
-"""ListConfigResources (key 74), versions 0-1: the names of what has settings.
+"""ListConfigResources (key 74), versions 0-1: the names of resources that have settings.
 
 0 client metrics only, which are not collected here; 1 the kinds that are asked for, or all. Groups are listed where
 they have settings of their own, and none has: those of `group.consumer.*` hold for all.

@@ -24,7 +24,7 @@ from korvet_fast.wire.kafka.session import Session, Values
 _EARLIEST_LOCAL: Final = -4
 _LATEST_TIERED: Final = -5
 _DEBUGGING: Final = -2  # a replica_id
-_FRESH: Final = 0.1  # seconds: who asks right behind another program's XADD shall find its record
+_FRESH: Final = 0.1  # seconds: a client that asks right after another program's XADD must find the record
 _SINCE: Final = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9}  # version
 
 

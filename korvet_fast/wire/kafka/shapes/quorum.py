@@ -1,4 +1,4 @@
-"""Who keeps the cluster's metadata, and who is held back: DescribeClientQuotas (48), DescribeQuorum (55)."""
+"""The metadata quorum, and quotas: DescribeClientQuotas (48), DescribeQuorum (55)."""
 
 from korvet_fast.wire.kafka.shapes.field import Field
 from korvet_fast.wire.kafka.shapes.message import message

@@ -4,51 +4,76 @@ An answer of MULTIFETCH has no more bytes than there is memory for: positions na
 """
 
 from collections.abc import Callable
+from functools import partial
 from struct import Struct
 from typing import Final
 
+from korvet_fast.core.fair_queue import Pace
 from korvet_fast.errors import KorvetError
 from korvet_fast.types import Buffer
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.legacy.body import FetchBody
 from korvet_fast.wire.legacy.session import Session
-from korvet_fast.wire.legacy.topics import find_topic, has_partition, is_led, is_legal, led_partition
+from korvet_fast.wire.legacy.topics import has_partition, is_led, is_legal, led_partition
 
 NONE, OFFSET_OUT_OF_RANGE, WRONG_PARTITION, INVALID_FETCH_SIZE, UNKNOWN = 0, 1, 3, 4, -1
 HEAD: Final = Struct(">ih")  # size, of what follows it; error
 _LITTLE: Final = 64 * 1024  # bytes of an answer that nobody has to wait for
+_SHORT: Final = 4 * 1024  # bytes of an answer that is copied to those before it
 
 
 async def fetch(session: Session, bodies: list[FetchBody], _: Callable[[], None]) -> Reply:
     (body,) = bodies
-    room = await _reserve(session, bodies)
+    unknown = await _learn(session, bodies)
+    room = await _reserve(session, bodies, session.pace())
     try:
-        return await _answer(session, body, room)
+        return await _answer(session, body, room, unknown)
     finally:
         _release(session, room)
 
 
 async def multi_fetch(session: Session, bodies: list[FetchBody], _: Callable[[], None]) -> Reply:
-    left = room = await _reserve(session, bodies)
     pace = session.pace()
+    unknown = await _learn(session, bodies)
+    left = room = await _reserve(session, bodies, pace)
     parts: Reply = []
+    short = bytearray()  # answers that follow each other, in one piece: 30,000 pieces would hold the loop for long
     try:
         for body in bodies:
-            answer = await _answer(session, body, left)
-            left -= sum(map(len, answer)) - HEAD.size
-            parts += answer
+            answer = await _answer(session, body, left, unknown)
+            size = sum(map(len, answer))
+            left -= size - HEAD.size
+            if size <= _SHORT:
+                for part in answer:
+                    short += part
+            else:
+                parts += [short, *answer]
+                short = bytearray()
             if pace.due():
                 await pace.turn()
     finally:
         _release(session, room)
+    parts.append(short)
     return [HEAD.pack(HEAD.size - 4 + sum(map(len, parts)), NONE), *parts]
 
 
-async def _reserve(session: Session, bodies: list[FetchBody]) -> int:
+async def _learn(session: Session, bodies: list[FetchBody]) -> KorvetError | None:
+    """Learn of topics that another broker has just made; the error, if that fails, of topics that are not known."""
+    topics = session.broker.topics
+    if all(topics.get(body.topic) is not None for body in bodies):
+        return None
+    try:
+        await topics.refresh(session.changer)
+    except KorvetError as error:
+        return error
+    return None
+
+
+async def _reserve(session: Session, bodies: list[FetchBody], pace: Pace) -> int:
     """How many bytes of messages the answer may have; they are held until `_release`."""
     await session.order.wait_durable()
     most = session.broker.settings.number
-    wanted = sum(_count_available(session, body) for body in bodies)
+    wanted = sum(await pace.map(partial(_count_available, session), bodies))
     room = min(wanted, most("fetch.max.bytes"), most("queued.max.request.bytes") // 4)
     if room > _LITTLE and session.client is not None and (granted := session.client.reserve(room)) is not None:
         await granted
@@ -69,22 +94,24 @@ def _release(session: Session, room: int) -> None:
         session.client.release(room)
 
 
-async def _answer(session: Session, body: FetchBody, room: int) -> Reply:
+async def _answer(session: Session, body: FetchBody, room: int, unknown: KorvetError | None) -> Reply:
     """A whole answer to one position."""
     try:
-        error, data = await _read(session, body, room)
+        error, data = await _read(session, body, room, unknown)
     except KorvetError as failure:
         session.broker.log.warn("fetch", f"a FETCH of {session.peer} from {body.topic!r} failed: {failure.detail}")
         error, data = UNKNOWN, []
     return [HEAD.pack(HEAD.size - 4 + sum(map(len, data)), error), *data]
 
 
-async def _read(session: Session, body: FetchBody, room: int) -> tuple[int, list[Buffer]]:
+async def _read(session: Session, body: FetchBody, room: int, unknown: KorvetError | None) -> tuple[int, list[Buffer]]:
     """The error, and the bytes. Raises `KorvetError`."""
     name, index, offset, size = body
     if not is_legal(name):
         return UNKNOWN, []
-    topic = await find_topic(session, name)
+    topic = session.broker.topics.get(name)
+    if topic is None and unknown is not None:
+        raise unknown
     if not has_partition(session, name, topic, index):
         return WRONG_PARTITION, []
     if size < 0:

@@ -6,17 +6,18 @@ closes the connection. Sets before it in the same request stay stored.
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
+from korvet_fast.core.partition.legacy_partition import TOGETHER
 from korvet_fast.core.produce.messages import check_messages
 from korvet_fast.errors import CodecError, KorvetError
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.legacy.body import Malformed, ProduceBody
+from korvet_fast.wire.legacy.creation import create_topic
 from korvet_fast.wire.legacy.session import Session
 from korvet_fast.wire.legacy.topics import (
     count_partitions,
-    create_topic,
     find_topic,
     has_partition,
     is_led,
@@ -25,32 +26,43 @@ from korvet_fast.wire.legacy.topics import (
 )
 
 _ANY: Final = -1  # a partition
+_MOST: Final = 1000  # appends of a request that are waited for at a time: to wait for 30,000 holds the loop
 
 
 async def produce(session: Session, bodies: list[ProduceBody], let_next: Callable[[], None]) -> Reply:
     """Append the sets, then let the next request begin; ends when they are durable."""
-    futures: list[asyncio.Future[Any]] = []
-    refusal = None
+    waiting: dict[asyncio.Future[Any], None] = {}  # one flush, and so one future, answers many appends
+    refusal = failure = None
     pace = session.pace()
     try:
         for body in bodies:
-            futures += await _append(session, body)
+            waiting |= dict.fromkeys(await _append(session, body))
+            if len(waiting) >= _MOST:
+                failure = await _settle(waiting)
+                if failure is not None:
+                    break
+                waiting = {}
             if pace.due():
                 await pace.turn()
     except Malformed as error:
         refusal = session.refuse(str(error))
     except KorvetError as error:
         refusal = session.refuse(f"messages for {body.topic!r} were not stored: {error.detail}")
-    session.order.note(futures)
+    session.order.note(waiting)
     let_next()
-    if futures:
-        await asyncio.wait(futures)
-    failure = next(filter(None, (one.exception() for one in futures)), None)
+    failure = failure or await _settle(waiting)
     if refusal is None and failure is not None:
         refusal = session.refuse(f"messages were not stored: {failure}")
     if refusal is not None:
         raise refusal
     return []
+
+
+async def _settle(appended: Collection["asyncio.Future[Any]"]) -> BaseException | None:
+    """Wait until all of these are durable, or have failed: with this, the first of them."""
+    if appended:
+        await asyncio.wait(appended)
+    return next(filter(None, (one.exception() for one in appended)), None)
 
 
 async def _append(session: Session, body: ProduceBody) -> list["asyncio.Future[Any]"]:
@@ -65,7 +77,7 @@ async def _append(session: Session, body: ProduceBody) -> list["asyncio.Future[A
     if not has_partition(session, name, topic, index):
         raise Malformed(f"there is no partition {index} of topic {name!r} in the format of 0.7")
     if topic is None:
-        topic = await create_topic(session, name)
+        topic = await create_topic(session, name, count_partitions(session, name))
     try:
         batches = await check_messages(session, messages, topic.config.max_message_bytes)
     except CodecError as error:
@@ -76,4 +88,7 @@ async def _append(session: Session, body: ProduceBody) -> list["asyncio.Future[A
     if not batches:
         return []
     await is_led(session, topic, index)
-    return led_partition(session, name, index).append_messages(batches, session.broker.now())
+    partition, now = led_partition(session, name, index), session.broker.now()
+    if len(batches) > TOGETHER:
+        return await partition.append_large_set(batches, now, session.pace())
+    return partition.append_messages(batches, now)

@@ -3,6 +3,7 @@
 A follower that is refused learns from `current_leader` who leads by now.
 """
 
+from korvet_fast.core.replication.leading import ANSWER_BYTES
 from korvet_fast.core.replication.peers import FetchedLog, FetchPosition
 from korvet_fast.wire.kafka.errors import number
 from korvet_fast.wire.replica.session import Session, Values
@@ -15,7 +16,8 @@ async def fetch(session: Session, request: Values, version: int) -> Values:
         for topic in request["topics"]
         for row in topic["partitions"]
     ]
-    answers = await session.replication.leading.fetch(session.follower, positions, request["max_wait_ms"])
+    leading, room = session.replication.leading, min(request["max_bytes"], ANSWER_BYTES)
+    answers = await leading.fetch(session.follower, positions, request["max_wait_ms"], room)
     topics: dict[str, list[Values]] = {}
     for answer in answers:
         topic, _, index = answer.log.rpartition(":")

@@ -1,7 +1,8 @@
 """CONSUME: messages from an offset on, up to the high watermark, written natively; a follower does it too.
 
 What was removed by retention is passed over: the first message tells where the log begins. A read takes no more than is
-likely to be needed; where messages are missing, another one follows.
+likely to be needed; where messages are missing, another one follows. What was written last is kept for who asks for
+the same (`blocks.py`).
 """
 
 from typing import Final
@@ -14,6 +15,7 @@ from korvet_fast.errors import CodecError, Errors, KorvetError
 from korvet_fast.types import INLINE_EXPANDED, UNPACKS_TO_MUCH, Buffer
 from korvet_fast.wire.text.api.topics import find_topic
 from korvet_fast.wire.text.arguments import Arguments
+from korvet_fast.wire.text.blocks import ENOUGH, BlockKey
 from korvet_fast.wire.text.costs import DEFAULT_MAX, MOST_BYTES
 from korvet_fast.wire.text.errors import BAD_REQUEST
 from korvet_fast.wire.text.session import Payload, RequestError, Session
@@ -25,10 +27,11 @@ Written = tuple[bytearray, int, int, bool]  # see `write_messages`
 
 
 async def consume(session: Session, arguments: Arguments) -> Payload:
-    topic, index = str(arguments["topic"]), int(arguments["partition"])
-    if session.broker.topics.get(topic) is None:  # a coroutine less where it is known
-        await find_topic(session, topic)
-    partition = session.broker.local_replica(topic, index)
+    name, index = str(arguments["topic"]), int(arguments["partition"])
+    topic = session.broker.topics.get(name)
+    if topic is None:  # a coroutine less where it is known
+        topic = await find_topic(session, name)
+    partition = session.broker.local_replica(name, index)
     log = partition.log
     offset = max(int(arguments["offset"]), log.removed)
     if log.entries_layout and offset >= log.end:
@@ -36,14 +39,25 @@ async def consume(session: Session, arguments: Arguments) -> Payload:
     limit = partition.high_watermark.offset
     encoding = ENCODINGS.index(str(arguments.get("encoding", ENCODINGS[0])))
     most = int(arguments.get("max", DEFAULT_MAX))
-    parts = await _read(session, partition, offset, limit, encoding, most) if most and offset < limit else []
+    parts: list[Buffer] | None = None
+    if not most or offset >= limit:
+        parts = []
+    elif isinstance(partition, FollowerPartition) or (log.is_shared and session.broker.replication is None):
+        parts, _ = await _read(session, partition, offset, limit, encoding, most)
+    else:
+        key = BlockKey(topic.id, index, partition.leadership.epoch, offset, encoding, most)
+        parts = session.service.blocks.find(key, limit)
+        if parts is None:
+            parts, end = await _read(session, partition, offset, limit, encoding, most)
+            if end is not None and partition.leadership.epoch == key.epoch:
+                session.service.blocks.keep(key, parts, end)
     return [b"messages=", *parts, b" hw=%d" % limit]
 
 
 async def _read(
     session: Session, partition: Partition | FollowerPartition, offset: int, limit: int, encoding: int, most: int
-) -> list[Buffer]:
-    """The text of at most so many messages, in parts."""
+) -> tuple[list[Buffer], int | None]:
+    """The text of at most so many messages, in parts; and what ended it: `ENOUGH`, `limit`, None for lack of room."""
     room = min(MOST_BYTES, session.answer_room())
     parts: list[Buffer] = []
     while most > 0 and offset < limit:
@@ -62,7 +76,7 @@ async def _read(
         if full or room <= 0:
             break
         offset = max(after, page.next)
-    return parts
+    return parts, ENOUGH if most == 0 else limit if offset >= limit else None
 
 
 async def _write(

@@ -39,7 +39,7 @@ def check(result: TextResult) -> None:
 
 def _hear(session: Session, arguments: Arguments) -> TextResult:
     group, topic, consumer = _read_names(arguments)
-    return session.broker.groups.text.hear(group, topic, consumer, int(arguments["generation"]))
+    return session.broker.groups.text.heartbeat(group, topic, consumer, int(arguments["generation"]))
 
 
 def _read_names(arguments: Arguments) -> tuple[str, str, str]:

@@ -108,12 +108,25 @@ fn plain(value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// Whether a byte stands for itself in the percent encoding.
+#[inline]
+const fn is_unreserved(byte: u8) -> bool {
+    matches!(byte, b'!'..=b'$' | b'&'..=b'+' | b'-'..=b'~')
+}
+
 fn percent(value: &[u8], out: &mut Vec<u8>) {
-    for &byte in value {
-        if byte.is_ascii_graphic() && byte != b'%' && byte != b',' {
-            out.push(byte);
-        } else {
+    if value.iter().fold(true, |all, &byte| all & is_unreserved(byte)) {
+        out.extend_from_slice(value);
+        return;
+    }
+    let mut rest = value;
+    while !rest.is_empty() {
+        let run = rest.iter().position(|&byte| !is_unreserved(byte)).unwrap_or(rest.len());
+        out.extend_from_slice(&rest[..run]);
+        rest = &rest[run..];
+        if let Some((&byte, behind)) = rest.split_first() {
             out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+            rest = behind;
         }
     }
 }

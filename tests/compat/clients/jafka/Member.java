@@ -10,13 +10,21 @@ import com.sohu.jafka.producer.serializer.StringEncoder;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.ThreadLocalRandom;
+import org.apache.log4j.BasicConfigurator;
+import org.apache.log4j.ConsoleAppender;
+import org.apache.log4j.Level;
+import org.apache.log4j.Logger;
+import org.apache.log4j.PatternLayout;
 
 /**
  * `consume ZOOKEEPER GROUP TOPIC [ID]` prints what it gets, as the member GROUP_ID; `produce BROKERS CODEC TOPIC TEXT...`
- * sends one set.
+ * sends one set. Its log goes to stderr.
  */
 final class Member {
     public static void main(String[] given) throws Exception {
+        BasicConfigurator.configure(new ConsoleAppender(new PatternLayout("%d %p %c{1}: %m%n"), "System.err"));
+        Logger.getRootLogger().setLevel(Level.INFO);
         if (given[0].equals("consume")) {
             consume(given[1], given[2], given[3], given.length > 4 ? given[4] : null);
         } else {
@@ -29,7 +37,9 @@ final class Member {
         if (id != null) {
             settings.put("consumerid", id);
         }
-        settings.put("rebalance.retries.max", "100"); // on a busy machine others take long to let go
+        // On a busy machine others take long to let go; and two that get into each other's way would do so again.
+        settings.put("rebalance.retries.max", "1000");
+        settings.put("rebalance.backoff.ms", String.valueOf(200 + ThreadLocalRandom.current().nextInt(300)));
         settings.put("zk.connect", zookeeper);
         settings.put("groupid", group);
         settings.put("zk.sessiontimeout.ms", "3000");

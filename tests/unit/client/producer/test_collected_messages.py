@@ -73,6 +73,20 @@ def test_one_of_them_is_withdrawn_and_the_others_are_sent(known: bool) -> None:
     assert world.pipeline.ledger.memory.empty
 
 
+@pytest.mark.parametrize("known", [False, True], ids=["before the partitions are known", "afterwards"])
+def test_the_one_that_is_left_of_two_goes_where_its_own_key_says(known: bool) -> None:
+    world = ProducerWorld(partitioner="murmur2", linger_ms=100)
+    if known:
+        send(world, "first", b"first")
+        world.run(1)
+    keys = [b"a", next(key for key in (b"b", b"c", b"d") if murmur2_hash(key, 3) != murmur2_hash(b"a", 3))]
+    gone, left = (send(world, f"{number}", key) for number, key in enumerate(keys))
+    assert gone.delivery.cancel()
+    world.run(1)
+    assert left.delivery.result().partition == murmur2_hash(keys[1], PARTITIONS)
+    world.messages.check(PARTITIONS)
+
+
 def test_a_partition_that_was_stopped_refuses_them_at_send() -> None:
     world = ProducerWorld(partitioner="murmur2", on_failure="stop")
     send(world, "first", b"first")

@@ -1,7 +1,7 @@
 """A partition that keeps messages of Kafka 0.7: what it gives to clients of 0.7, and to those of today."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -9,15 +9,17 @@ import pytest
 
 from core_world import read_all, run_broker
 from korvet_fast._native import up_convert
-from korvet_fast.core.partition.legacy_partition import LegacyPartition
+from korvet_fast.core.fair_queue import Pace
+from korvet_fast.core.partition.legacy_partition import TOGETHER, LegacyPartition
 from korvet_fast.core.partition.log import PartitionLog
 from korvet_reference.legacy_client import encode_message
 
 
 @asynccontextmanager
-async def run_partition(data: Path) -> AsyncIterator[LegacyPartition]:
+async def run_partition(data: Path, **configs: str) -> AsyncIterator[LegacyPartition]:
+    own = {name.replace("_", "."): value for name, value in configs.items()}
     async with run_broker(data) as world:
-        topic = await world.broker.topics.create("t", 1, {"storage.layout": "legacy"})
+        topic = await world.broker.topics.create("t", 1, {"storage.layout": "legacy", **own})
         partition = topic.partitions[0]
         assert isinstance(partition, LegacyPartition)
         yield partition
@@ -52,6 +54,40 @@ async def test_positions_that_no_message_was_put_at_are_passed_over(
         await send(partition, encode_message(b"hello"))
         assert await read_all(partition) == [b"hello"]
         assert (await partition.read(0, 1)).next == partition.log.end
+
+
+class Interrupted(Pace):
+    """Others always go first, and do this."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._work = work
+
+    def due(self) -> bool:
+        return True
+
+    async def turn(self) -> None:
+        self._work()
+
+
+async def test_others_append_between_the_batches_of_a_large_set_and_no_segment_divides_it(tmp_path: Path) -> None:
+    small = encode_message(b"of somebody else")
+    large = encode_message(b"x" * 1000) * 4000
+    batches = up_convert(large, 1 << 20, 1 << 20, 64 << 10)
+    others: list[asyncio.Future[None]] = []
+    async with run_partition(tmp_path, segment_bytes="2048") as partition:
+
+        def append_small() -> None:
+            others.extend(partition.append_messages(up_convert(small, 1 << 20, 1 << 20, 1 << 10), 0))
+
+        await asyncio.gather(*await partition.append_large_set(batches, 0, Interrupted(append_small)), *others)
+        assert len(others) == -(-len(batches) // TOGETHER)
+        end = partition.log.end
+        assert end == len(large) + len(others) * len(small)
+        assert partition.segments.find_offsets(-1, 10, 0, end, 1) == [end, 0]
+        data = b"".join(await partition.read_messages(0, end))
+        assert data.replace(small, b"") == large
+        await send(partition, small)
+        assert partition.segments.find_edge(0) == end
 
 
 async def _die(log: PartitionLog, offset: int) -> None:

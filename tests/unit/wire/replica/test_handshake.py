@@ -1,5 +1,6 @@
 """Who connects to a replica listener proves to be a peer before anything else is answered."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.core.replication.leading import ANSWER_BYTES
+from korvet_fast.core.replication.peers import FetchedLog, FetchPosition
 from korvet_fast.core.replication.replication import Replication
 from korvet_fast.core.replication.secret import Secret, make_nonce
 from korvet_fast.core.replication.static_peers import StaticPeers, read_static_peers
@@ -122,6 +125,20 @@ async def test_a_peer_that_claims_another_id_is_cut_off(scene: PeerScene) -> Non
     await scene.enter()
     with pytest.raises(CloseConnection, match="broker 2 says to be broker 3"):
         await scene.ask(FETCH, 12, **fetch_values(replica_id=3))
+
+
+async def test_a_fetch_gets_no_more_than_it_asks_for(scene: PeerScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    rooms: list[int] = []
+
+    async def fetch(follower: int, positions: Sequence[FetchPosition], wait_ms: int, room: int) -> list[FetchedLog]:
+        rooms.append(room)
+        return []
+
+    monkeypatch.setattr(scene.session.replication.leading, "fetch", fetch)
+    await scene.enter()
+    for asked in (1 << 20, 1 << 30):
+        await scene.ask(FETCH, 12, **fetch_values(replica_id=PEER, max_bytes=asked))
+    assert rooms == [1 << 20, ANSWER_BYTES]
 
 
 async def test_requests_are_small_until_it_is_known_who_sends_them(scene: PeerScene) -> None:

@@ -7,7 +7,8 @@ from korvet_fast.core.groups.classic.admission import PENDING
 from korvet_fast.core.groups.classic.group import ClassicGroup
 from korvet_fast.core.groups.classic.machine import ClassicGroupState
 from korvet_fast.core.groups.classic.requests import JoinRequest, SyncRequest
-from korvet_fast.core.groups.documents import pack_group, unpack_group
+from korvet_fast.core.groups.documents import unpack_group
+from packed_group import pack_group
 
 
 def test_many_who_join_at_once_form_one_generation() -> None:

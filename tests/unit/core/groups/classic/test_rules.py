@@ -11,7 +11,8 @@ from korvet_fast.core.groups.classic.machine import TABLE, Act, ClassicGroupStat
 from korvet_fast.core.groups.classic.members import ClassicMember, ClassicMembers
 from korvet_fast.core.groups.classic.requests import JoinRequest, SyncRequest
 from korvet_fast.core.groups.diagram import draw
-from korvet_fast.core.groups.documents import pack_group, unpack_group
+from korvet_fast.core.groups.documents import unpack_group
+from packed_group import pack_group
 
 
 def test_the_diagram_in_the_docs_is_that_of_the_table() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from group_model import BOTH, STICKY, Client, gather, people
 from korvet_fast.core.groups.classic.machine import ClassicGroupState
-from korvet_fast.core.groups.documents import pack_group
+from packed_group import pack_group
 
 
 def test_a_static_member_that_restarts_is_not_noticed() -> None:

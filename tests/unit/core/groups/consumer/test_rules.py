@@ -8,7 +8,8 @@ from korvet_fast.core.groups.config import ConsumerConfig
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.consumer.machine import TABLE, ConsumerGroupState, MemberState, ReconcileCase
 from korvet_fast.core.groups.consumer.members import LEAVES, PAUSES, HeartbeatRequest, HeartbeatResult, TopicIdPartition
-from korvet_fast.core.groups.documents import is_newer, pack_group, unpack_group
+from korvet_fast.core.groups.documents import is_newer, unpack_group
+from packed_group import pack_group
 
 
 def scene(*clients: Client, partitions: int = 4) -> World:

@@ -62,7 +62,7 @@ def test_heartbeats_write_nothing(tmp_path: Path) -> None:
             await join(world, "g")
             seen = count_writes(world)
             for _ in range(100):
-                assert not world.broker.groups.text.hear("g", "t", "c", 1).error
+                assert not world.broker.groups.text.heartbeat("g", "t", "c", 1).error
                 await join(world, "g")  # who asks again for what it has changes nothing
             assert not seen
 

@@ -38,7 +38,7 @@ def test_a_silent_member_is_removed_when_its_time_is_over() -> None:
     group.tick(10.0)
     assert set(group.members) == {"b"}
     assert (group.generation, group.deadline.next()) == (3, 15.0)
-    assert group.hear("b", "t", 2, 4, 11.0).error == "ILLEGAL_GENERATION"
+    assert group.heartbeat("b", "t", 2, 4, 11.0).error == "ILLEGAL_GENERATION"
     assert list(join(group, "b", now=11.0).assigned) == [0, 1, 2, 3]
     group.tick(21.0)
     assert group.is_empty
@@ -48,7 +48,7 @@ def test_a_silent_member_is_removed_when_its_time_is_over() -> None:
 def test_every_request_of_a_member_keeps_it_alive() -> None:
     group = TextGroup(CONFIG)
     join(group, "a", now=0.0)
-    assert not group.hear("a", "t", 1, 4, 9.0).error
+    assert not group.heartbeat("a", "t", 1, 4, 9.0).error
     group.tick(18.0)
     assert not group.commit("a", 1, [("t", 0)], 18.0)
     group.tick(27.0)
@@ -64,8 +64,8 @@ def test_a_stale_member_does_not_stay_for_its_heartbeats() -> None:
     group = TextGroup(CONFIG)
     join(group, "a", now=0.0)
     join(group, "b", now=0.0)
-    assert group.hear("a", "t", 1, 4, 9.0).error == "ILLEGAL_GENERATION"
-    group.hear("b", "t", 2, 4, 9.0)
+    assert group.heartbeat("a", "t", 1, 4, 9.0).error == "ILLEGAL_GENERATION"
+    group.heartbeat("b", "t", 2, 4, 9.0)
     group.tick(10.0)
     assert set(group.members) == {"b"}
 
@@ -73,7 +73,7 @@ def test_a_stale_member_does_not_stay_for_its_heartbeats() -> None:
 def test_more_partitions_begin_a_new_generation() -> None:
     group = TextGroup(CONFIG)
     join(group, "a")
-    assert group.hear("a", "t", 1, 6, 1.0).error == "ILLEGAL_GENERATION"
+    assert group.heartbeat("a", "t", 1, 6, 1.0).error == "ILLEGAL_GENERATION"
     result = join(group, "a", partitions=6)
     assert (result.generation, list(result.assigned)) == (2, [0, 1, 2, 3, 4, 5])
 

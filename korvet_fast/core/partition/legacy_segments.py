@@ -5,27 +5,33 @@ larger than `segment.bytes` or older than `segment.ms`, and behind a gap. What r
 """
 
 import struct
+from bisect import bisect_right
 from itertools import pairwise
+from operator import itemgetter
 from typing import Final
 
-from korvet_fast.store.types import SegmentLimits
+from korvet_fast.store.types import LARGE, SegmentLimits
+from korvet_fast.types import EARLIEST, LATEST
 
 _HEAD: Final = struct.Struct("<qi")  # the end, how many segments
 _FIELDS: Final = 3
-_LATEST: Final = -1  # times of OFFSETS
-_EARLIEST: Final = -2
+_START: Final = itemgetter(0)
 
 Edge = tuple[int, int]  # an offset, and the time in ms that it counts with
 
 
-class Segments:
-    """Each with its start, the time of its first append and that of its last, in ms. `end`: the end of the last one."""
+class LegacySegments:
+    """For each segment its start, and the times of its first and its last append, in ms. `end`: of the last one.
 
-    __slots__ = ("_rows", "end")
+    `limits`: when a segment is full, for `replay`.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_rows", "end", "limits")
+
+    def __init__(self, limits: SegmentLimits = LARGE) -> None:
         self._rows: list[tuple[int, int, int]] = []
         self.end = 0
+        self.limits = limits
 
     def is_full(self, now: int, limits: SegmentLimits) -> bool:
         """Whether the next append begins a new one."""
@@ -50,9 +56,21 @@ class Segments:
             rows[-1] = start, first, time
         self.end = end
 
+    def replay(self, base: int, end: int, time: int) -> None:
+        """There was an append of this batch, which nobody noted: the broker was killed before the segments were saved.
+
+        All batches of a set have one time, so none begins a segment in the middle of it. Where several sets have the
+        same time, a segment begins behind them that may have begun between them.
+        """
+        rows = self._rows
+        begins = bool(rows) and rows[-1][2] != time and self.is_full(time, self.limits)
+        self.note(base, end, time, begins=begins)
+
     def find_edge(self, offset: int) -> int | None:
         """The start of the segment after the one that holds `offset`; None if that is the last one."""
-        return next((start for start, _, _ in self._rows if start > offset), None)
+        rows = self._rows
+        place = bisect_right(rows, offset, key=_START)
+        return rows[place][0] if place < len(rows) else None
 
     def find_offsets(self, time: int, most: int, start: int, visible: int, now: int) -> list[int]:
         """The answer to OFFSETS, highest first, for a log that starts at `start` and is seen up to `visible`.
@@ -62,9 +80,9 @@ class Segments:
         entries = self._list(start, visible)
         if visible > entries[-1][0]:
             entries.append((visible, now))
-        if time == _LATEST:
+        if time == LATEST:
             chosen = len(entries)
-        elif time == _EARLIEST:
+        elif time == EARLIEST:
             chosen = 1
         else:
             chosen = max((place + 1 for place, entry in enumerate(entries) if entry[1] <= time), default=0)

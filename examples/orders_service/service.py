@@ -1,7 +1,7 @@
 """A web service that keeps its data in a topic: orders come in by HTTP, totals are read from the topic.
 
     korvet-fast serve
-    KAFKA=127.0.0.1:9092 uvicorn examples.orders_service:app
+    KAFKA=127.0.0.1:9092 uvicorn examples.orders_service.service:app
 
 `POST /orders` produces an order, and answers when the broker has stored it. `GET /customers/{name}` consumes the orders
 that were stored since the last time, and answers what this customer's orders add up to. The service itself stores

@@ -21,11 +21,11 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's guides call it so)
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from examples.flights import BROKER, PARTITIONS, ROWS, TOPIC, console, flights, serving
+from examples.flights.demo import BROKER, PARTITIONS, ROWS, TOPIC, console, flights, serving
 from korvet_fast.spark import configure
 
 AT_ONCE = 60_000  # records in one trigger, so that there are some
-PICTURE = Path(__file__).parent.parent / "build" / "demo-spark.png"
+PICTURE = Path(__file__).parents[2] / "build" / "demo-spark.png"
 FIELDS = "carrier STRING, dep_delay DOUBLE, arr_delay DOUBLE"
 COLUMNS = ("flights", "departure", "arrival")
 

@@ -2,16 +2,16 @@
 
 import pytest
 
-from korvet_fast.core.partition.segments import Segments
+from korvet_fast.core.partition.legacy_segments import LegacySegments
 from korvet_fast.store.types import SegmentLimits
 
 NOW = 10_000
 LIMITS = SegmentLimits(100, 1 << 40)
 
 
-def rolled(size: int, many: int, limit: int) -> Segments:
+def rolled(size: int, many: int, limit: int) -> LegacySegments:
     """Appends of `size` bytes, each a second after the other, to segments that are full above `limit`."""
-    segments = Segments()
+    segments = LegacySegments()
     for number in range(many):
         time = number * 1000
         begins = segments.is_full(time, SegmentLimits(limit, 1 << 40))
@@ -62,7 +62,7 @@ def test_what_is_not_durable_or_was_taken_away_is_not_told() -> None:
 
 
 def test_an_old_segment_is_full() -> None:
-    segments = Segments()
+    segments = LegacySegments()
     assert not segments.is_full(NOW, LIMITS)
     segments.note(0, 10, 0)
     assert not segments.is_full(5, SegmentLimits(100, 5))
@@ -78,8 +78,23 @@ def test_a_gap_begins_a_segment_and_a_loss_ends_one() -> None:
 
 
 def test_they_are_packed_and_loaded() -> None:
-    segments, other = rolled(100, 10, 300), Segments()
+    segments, other = rolled(100, 10, 300), LegacySegments()
     assert other.load(memoryview(segments.pack() + b"rest")) == b"rest"
     assert (other.pack(), other.end) == (segments.pack(), 1000)
     other.clear()
     assert other.find_offsets(-1, 10, 0, 0, NOW) == [0]
+
+
+def test_what_was_appended_before_a_kill_is_cut_as_it_was() -> None:
+    told, replayed = rolled(100, 10, 300), LegacySegments(SegmentLimits(300, 1 << 40))
+    for number in range(10):
+        replayed.replay(number * 100, (number + 1) * 100, number * 1000)
+    assert replayed.pack() == told.pack()
+
+
+def test_a_set_of_several_batches_is_not_divided_where_it_is_replayed() -> None:
+    segments = LegacySegments(SegmentLimits(300, 1 << 40))
+    for number in range(10):
+        segments.replay(number * 100, (number + 1) * 100, 1000)  # one set: all have the time of its append
+    segments.replay(1000, 1100, 2000)
+    assert segments.find_offsets(-1, 10, 0, 1100, NOW) == [1100, 1000, 0]

@@ -1,0 +1,38 @@
+"""How much a follower asks for at a time."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from korvet_fast.client.replica_peers import ReplicaPeers
+from korvet_fast.core.replication.peers import FetchPosition
+from korvet_fast.core.replication.secret import Secret
+from korvet_fast.core.replication.static_peers import StaticPeers
+from korvet_fast.endpoint import Address
+from korvet_fast.wire.kafka.shapes.message import Message
+
+ADDRESSES = {1: Address("127.0.0.1", 1), 2: Address("127.0.0.1", 2)}
+
+
+@pytest.mark.parametrize(("catching_up", "room"), [(False, 8 << 20), (True, 2 << 20)])
+async def test_logs_that_catch_up_take_little_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, catching_up: bool, room: int
+) -> None:
+    asked: list[Mapping[str, Any]] = []
+
+    def request(
+        broker: int, purpose: str, message: Message, values: Mapping[str, Any]
+    ) -> "asyncio.Future[dict[str, Any]]":
+        asked.append(values)
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        answer.set_result({"responses": []})
+        return answer
+
+    peers = ReplicaPeers(StaticPeers(1, ADDRESSES, Secret(b"what all of them know")))
+    monkeypatch.setattr(peers, "_request", request)
+    assert await peers.fetch(2, [FetchPosition("orders:0", 0, 7)], 0, catching_up=catching_up) == []
+    (values,) = asked
+    rows = [row for topic in values["topics"] for row in topic["partitions"]]
+    assert [values["max_bytes"], *(row["partition_max_bytes"] for row in rows)] == [room, room]
