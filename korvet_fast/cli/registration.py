@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from korvet_fast.zookeeper.registration import ZooKeeperRegistration
 
 LAYOUT = "legacy"
-NOBODY = -1  # the leader of a partition that has none just now
 
 
 class BrokerInZooKeeper:
@@ -56,8 +55,9 @@ def find_topics(broker: Broker, told: Mapping[str, int]) -> Mapping[str, int]:
         if all(partition.leadership.leads for partition in partitions):
             found[topic.name] = len(partitions)
             continue
-        leaders = {broker.find_leader(topic, partition.index)[0] for partition in partitions}
-        if leaders <= {NOBODY, broker.node_id}:
+        found_leaders = (broker.find_leader(topic, partition.index)[0] for partition in partitions)
+        leaders = {leader for leader in found_leaders if leader >= 0}
+        if leaders <= {broker.node_id}:
             if topic.name in told:
                 found[topic.name] = told[topic.name]
         elif broker.node_id in leaders:

@@ -221,7 +221,7 @@ class AsyncProducer(TransactionCalls):
 
     def _intercept(self, message: Message) -> Message:
         self._check_transaction()
-        sent = check_message(self._interceptors.send(message) if self.config.interceptors else message)
+        sent = check_message(self._interceptors.send(message) if self._interceptors else message)
         if self._check_dialect is not None:
             self._check_dialect(sent)
         return sent

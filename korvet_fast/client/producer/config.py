@@ -1,9 +1,9 @@
 """The producer's settings as values, and the rules between them."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any, Final
 
 from korvet_fast.client.producer.dialects import KAFKA, Dialect
@@ -13,13 +13,11 @@ from korvet_fast.errors import SettingError
 TRANSACTIONAL: Final = 1 << 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ProducerConfig:
     """The settings as values; times in seconds, sizes in bytes. `SETTINGS` says what each means.
 
-    `dialect`: of the address. What follows from the settings: `batch_kind` tells the native codec of compression and
-    transactions; `batch_limit`: bytes of one batch before compression; `full_bytes`, `full_messages`: a queue with so
-    many waits for no more; `window`: batches of one partition on their way.
+    `dialect`: of the address. What follows from the settings is worked out once: it is asked for with each batch.
     """
 
     dialect: Dialect
@@ -54,23 +52,31 @@ class ProducerConfig:
     transaction_timeout: float
     answer_bytes: int
     interceptors: Sequence[Any]
-    batch_kind: int = dataclasses.field(init=False)
-    batch_limit: int = dataclasses.field(init=False)
-    full_bytes: float = dataclasses.field(init=False)
-    full_messages: float = dataclasses.field(init=False)
-    window: int = dataclasses.field(init=False)
 
-    def __post_init__(self) -> None:
-        batch_limit = min(self.batch_bytes, self.message_bytes)
-        derived: dict[str, float] = {
-            "batch_kind": self.compression | (TRANSACTIONAL if self.transactional_id is not None else 0),
-            "batch_limit": batch_limit,
-            "full_bytes": _least(batch_limit, self.flush_bytes),
-            "full_messages": _least(self.batch_messages, self.flush_messages),
-            "window": self.in_flight if self.idempotent else 1,  # a broker remembers 5 of an idempotent one (KIP-98)
-        }
-        for name, value in derived.items():
-            object.__setattr__(self, name, value)  # frozen for all others
+    @cached_property
+    def batch_kind(self) -> int:
+        """How the native codec is told of compression and transactions."""
+        return self.compression | (TRANSACTIONAL if self.transactional_id is not None else 0)
+
+    @cached_property
+    def batch_limit(self) -> int:
+        """Bytes of one batch before compression."""
+        return min(self.batch_bytes, self.message_bytes)
+
+    @cached_property
+    def full_bytes(self) -> float:
+        """A queue with so many bytes waits for no more messages."""
+        return _least(self.batch_limit, self.flush_bytes)
+
+    @cached_property
+    def full_messages(self) -> float:
+        """A queue with so many messages waits for no more."""
+        return _least(self.batch_messages, self.flush_messages)
+
+    @cached_property
+    def window(self) -> int:
+        """Batches of one partition on their way: a broker remembers 5 of an idempotent producer (KIP-98)."""
+        return self.in_flight if self.idempotent else 1
 
 
 def _least(*limits: int) -> float:

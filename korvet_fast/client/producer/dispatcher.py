@@ -221,8 +221,7 @@ class Dispatcher:
         self._ledger.finish(records, Outcome.NOT_WRITTEN, error)
 
     def _choose(self, records: QueuedRecords) -> PartitionProducer | None:
-        topic = self.topics.get(records.topic) or self.topic(records.topic)
-        return topic.choose(records)
+        return self.topic(records.topic).choose(records)
 
     def _accept(self, records: QueuedRecords, partition: PartitionProducer | None, now: float) -> None:
         records.deadline = now + self._config.delivery_timeout

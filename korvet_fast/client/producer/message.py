@@ -128,7 +128,10 @@ class QueuedRecords:
         self.partition = partition
         self.timestamp = timestamp
         self.count = len(values)
-        self.size = records_size(values, keys, headers) if size is None else size
+        if size is None:
+            records = zip(values, keys or [None] * len(values), strict=True)
+            size = sum(message_size(value, key, headers) for value, key in records)
+        self.size = size
         self.charge = COPIES * self.size + OVERHEAD
         self.deadline = 0.0
         self.number = 0  # rises with every message of the producer
@@ -204,14 +207,6 @@ class RecordState(StrEnum):
 RECORD_MOST: Final = 1 + 5 + 10 + 5 + 5 + 5 + 5  # attributes, then varints: length, time, offset, key, value, headers
 BATCH_HEADER: Final = 61
 _HEADER_MOST: Final = 10  # bytes of the two lengths of a header
-
-
-def records_size(values: Sequence[bytes | None], keys: Sequence[bytes | None] | None, headers: Headers) -> int:
-    """Bytes that records take in a batch, at most. `headers` are the same for each."""
-    size = len(values) * RECORD_MOST + sum(map(len, filter(None, values)))
-    if keys is not None:
-        size += sum(map(len, filter(None, keys)))
-    return size + (headers_size(headers) * len(values) if headers else 0)
 
 
 def message_size(value: bytes | None, key: bytes | None, headers: Headers) -> int:

@@ -145,8 +145,7 @@ class MessageLedger:
     def release(self, records: QueuedRecords) -> None:
         """Give back the bytes of a message that was charged."""
         self.memory.give_back(records.destination, records.charge)
-        self.freed = True
-        self.releases += 1
+        self.note_room()
 
     def note_room(self) -> None:
         """Messages that wait for memory may get some now."""

@@ -13,7 +13,7 @@ from random import Random
 from korvet_fast.client.producer.config import ProducerConfig
 from korvet_fast.client.producer.message import ANY_PARTITION, DeliveryFailed, Expired, Outcome, QueuedRecords
 from korvet_fast.client.producer.producer_identity import PartitionSequence, ProducerIdentity
-from korvet_fast.client.producer.record_batch import ProducerBatch, Stages
+from korvet_fast.client.producer.record_batch import ProducerBatch, Stages, count_messages
 from korvet_fast.client.producer.record_queue import RecordQueue
 from korvet_fast.client.producer.retry_handler import Answer, Backoff, Verdict
 from korvet_fast.client.producer.transaction_state import Transaction
@@ -194,15 +194,15 @@ class PartitionProducer:
     def _seal(self) -> ProducerBatch:
         """Make a batch of the first messages of the queue. From here on its bytes do not change."""
         records = self.queue.take(self._config.batch_limit, self._config.batch_messages)
-        count = records[0].count if len(records) == 1 else sum(each.count for each in records)
-        batch = self._encode(records, self._sequence.take(count))
+        count = count_messages(records)
+        batch = self._encode(records, count, self._sequence.take(count))
         self.batches.append(batch)
         return batch
 
-    def _encode(self, records: Sequence[QueuedRecords], sequence: int) -> ProducerBatch:
+    def _encode(self, records: Sequence[QueuedRecords], count: int, sequence: int) -> ProducerBatch:
         config = self._config
         data = config.dialect.encode(records, config.acks, config.batch_kind, self._sequence.identity, sequence)
-        return ProducerBatch(records, data, sequence)
+        return ProducerBatch(records, count, data, sequence)
 
     def _end_stored(self, now: float) -> None:
         while self.batches and self.batches[0].stored:
@@ -246,9 +246,10 @@ class PartitionProducer:
             records = batch.records[0].halves()
             self._stages.divide(batch.records[0], records)
         half = len(records) // 2
-        first = self._encode(records[:half], batch.sequence)
-        following = self._sequence.advance(batch.sequence, first.count)
-        self.batches.extendleft((self._encode(records[half:], following), first))
+        count = count_messages(records[:half])
+        first = self._encode(records[:half], count, batch.sequence)
+        following = self._sequence.advance(batch.sequence, count)
+        self.batches.extendleft((self._encode(records[half:], batch.count - count, following), first))
 
     def _fail(self, error: DeliveryFailed, now: float, *, lost: bool = False) -> None:
         """End the first batch, or the first message of the queue, and by `on.failure` those behind it.

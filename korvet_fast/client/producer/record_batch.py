@@ -29,8 +29,8 @@ class Stages(Protocol):
 class ProducerBatch:
     """Records of one partition with their bytes (Java's ProducerBatch).
 
-    `sequence`: of the first record, -1 without idempotence. `attempts`: how often it was handed to a connection.
-    `uncertain`: an attempt ended without an answer that says whether the batch was stored.
+    `count`: of its messages. `sequence`: of the first record, -1 without idempotence. `attempts`: how often it was
+    handed to a connection. `uncertain`: an attempt ended without an answer that says whether the batch was stored.
     """
 
     __slots__ = (
@@ -47,11 +47,11 @@ class ProducerBatch:
         "uncertain",
     )
 
-    def __init__(self, records: Sequence[QueuedRecords], data: bytes | memoryview, sequence: int) -> None:
+    def __init__(self, records: Sequence[QueuedRecords], count: int, data: bytes | memoryview, sequence: int) -> None:
         self.records = records
+        self.count = count
         self.data = data
         self.sequence = sequence
-        self.count = records[0].count if len(records) == 1 else sum(each.count for each in records)
         self.attempts = 0
         self.failures = 0  # failures of its own, not because an earlier batch failed
         self.in_flight = False
@@ -103,6 +103,11 @@ class ProducerBatch:
                 outcome = Outcome.UNKNOWN if first.uncertain else Outcome.NOT_WRITTEN
                 sentence = f"topic {each.topic!r}: {first.error}"
                 stages.finish(part, outcome, DeliveryFailed(sentence, cause=first.error))
+
+
+def count_messages(records: Sequence[QueuedRecords]) -> int:
+    """How many messages these are; rows count each."""
+    return records[0].count if len(records) == 1 else sum(each.count for each in records)
 
 
 def _group(rows: Sequence[RowAnswer]) -> list[tuple[RowAnswer, list[int]]]:

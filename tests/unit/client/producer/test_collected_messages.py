@@ -1,5 +1,7 @@
 """Messages with a key that were sent in one turn of the loop: their partitions are chosen together, natively."""
 
+from typing import Any
+
 import pytest
 
 from korvet_fast.client.producer import Cancelled, DeliveryFailed
@@ -17,16 +19,22 @@ def send(world: ProducerWorld, value: str, key: bytes | None = None, partition: 
     return sent
 
 
+def open_world(*, known: bool = True, **settings: Any) -> ProducerWorld:
+    """A world. `known`: a first message was sent, so the partitions of its topic are known."""
+    world = ProducerWorld(partitioner="murmur2", **settings)
+    if known:
+        send(world, "first", b"first")
+        world.run(1)
+    return world
+
+
 def logs(world: ProducerWorld) -> list[list[bytes]]:
     return [world.log("t", index) for index in range(PARTITIONS)]
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["before the partitions are known", "afterwards"])
 def test_they_go_where_javas_client_sends_them_in_one_batch_each(known: bool) -> None:
-    world = ProducerWorld(partitioner="murmur2")
-    if known:
-        send(world, "first", b"first")
-        world.run(1)
+    world = open_world(known=known)
     before = len(world.requests)
     sent = [send(world, f"{number}", b"key-%d" % (number % 20)) for number in range(200)]
     world.run(1)
@@ -42,9 +50,7 @@ def test_they_go_where_javas_client_sends_them_in_one_batch_each(known: bool) ->
 
 
 def test_they_keep_their_order_with_those_that_name_a_partition_or_have_no_key() -> None:
-    world = ProducerWorld(partitioner="murmur2")
-    send(world, "first", b"first")
-    world.run(1)
+    world = open_world()
     keys = (None, b"a", b"b", b"c")
     for number in range(400):
         kind = world.random.randrange(6)
@@ -59,10 +65,7 @@ def test_they_keep_their_order_with_those_that_name_a_partition_or_have_no_key()
 
 @pytest.mark.parametrize("known", [False, True], ids=["before the partitions are known", "afterwards"])
 def test_one_of_them_is_withdrawn_and_the_others_are_sent(known: bool) -> None:
-    world = ProducerWorld(partitioner="murmur2", linger_ms=100)
-    if known:
-        send(world, "first", b"first")
-        world.run(1)
+    world = open_world(known=known, linger_ms=100)
     sent = [send(world, f"{number}", b"key-%d" % number) for number in range(30)]
     assert [sent[at].delivery.cancel() for at in (4, 0, 29)] == [True] * 3
     world.run(5)
@@ -75,10 +78,7 @@ def test_one_of_them_is_withdrawn_and_the_others_are_sent(known: bool) -> None:
 
 @pytest.mark.parametrize("known", [False, True], ids=["before the partitions are known", "afterwards"])
 def test_the_one_that_is_left_of_two_goes_where_its_own_key_says(known: bool) -> None:
-    world = ProducerWorld(partitioner="murmur2", linger_ms=100)
-    if known:
-        send(world, "first", b"first")
-        world.run(1)
+    world = open_world(known=known, linger_ms=100)
     keys = [b"a", next(key for key in (b"b", b"c", b"d") if murmur2_hash(key, 3) != murmur2_hash(b"a", 3))]
     gone, left = (send(world, f"{number}", key) for number, key in enumerate(keys))
     assert gone.delivery.cancel()
@@ -88,9 +88,7 @@ def test_the_one_that_is_left_of_two_goes_where_its_own_key_says(known: bool) ->
 
 
 def test_a_partition_that_was_stopped_refuses_them_at_send() -> None:
-    world = ProducerWorld(partitioner="murmur2", on_failure="stop")
-    send(world, "first", b"first")
-    world.run(1)
+    world = open_world(on_failure="stop")
     topic = world.pipeline.dispatcher.topics["t"]
     topic.stopped[murmur2_hash(b"key", PARTITIONS)] = DeliveryFailed("it failed")
     with pytest.raises(DeliveryFailed, match="takes no messages since one failed: it failed"):
@@ -99,9 +97,7 @@ def test_a_partition_that_was_stopped_refuses_them_at_send() -> None:
 
 def test_they_are_counted_at_their_brokers_and_none_has_all_memory() -> None:
     """Where little is left, each is charged to its broker when it is sent."""
-    world = ProducerWorld(partitioner="murmur2", buffer_memory=1 << 20, max_request_size=10_000)
-    send(world, "first", b"first")
-    world.run(1)
+    world = open_world(buffer_memory=1 << 20, max_request_size=10_000)
     world.down.update({0, 1, 2})
     for node in range(3):
         world.cut(node)
