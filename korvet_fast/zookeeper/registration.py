@@ -93,7 +93,6 @@ class ZooKeeperRegistration:
         self._watched = set()  # as above; what happened meanwhile is not told
         if not self._session.connected:
             self.registered = False
-            self._watched = set()  # kazoo forgets what was to be told when a connection is lost
         self._wake.set()
 
     def _look_again(self, watched: set[str], path: str) -> None:
