@@ -141,9 +141,10 @@ class ReplicatedScene:
         """Lead a log; returns the epoch."""
         return (await self.stores[identity].acquire(log, WHOLE, epoch=0, floor=0)).epoch
 
-    async def appoint(self, log: str, identity: int, *, unclean: bool = False) -> str:
+    async def appoint(self, log: str, identity: int, *, unclean: bool = False, patience: float = PATIENCE) -> str:
         """Have this broker lead; why not, or ""."""
-        why = await self.brokers[identity].replicas.appoint(log, identity, unclean=unclean)
+        until = asyncio.get_running_loop().time() + patience
+        why = await self.brokers[identity].replicas.appoint(log, identity, unclean=unclean, until=until)
         if not why:
             await self.until(lambda: self.brokers[identity].replicas.find_leader(log) == identity)
             await self.acquire(log, identity)

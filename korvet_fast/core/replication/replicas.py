@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 _TOPICS = "topics/"
 _AGAIN = 0.2  # seconds after a failure
+_SOON = 0.02  # seconds between two looks at a copy that was just made
 
 
 class Replicas:
@@ -291,10 +292,11 @@ class Replicas:
                 logger.debug("%s: the in-sync replicas cannot be changed yet: %s", replica.name, error.detail)
                 await self._clock.sleep(_AGAIN)
 
-    async def appoint(self, log: str, broker: int, *, unclean: bool) -> str:
+    async def appoint(self, log: str, broker: int, *, unclean: bool, until: float) -> str:
         """Have this broker lead a partition from now on; returns why not, or "". Raises `StoreError`.
 
-        `unclean`: also if it is not in sync; records that it does not have are lost.
+        `unclean`: also if it is not in sync; records that it does not have are lost. `until`: when, in monotonic
+        seconds, this broker no longer waits for the first fetch of a copy that it has just made.
         """
         while True:
             document = await self._registry.load(PREFIX + log)
@@ -306,7 +308,17 @@ class Replicas:
                 return f"broker {broker} is not in sync, and would lose records; brokers {isr} are"
             if broker == state.leader:
                 return ""
+            if broker == self._own and state.epoch >= 0 and not await self._await_copy(log, until):
+                return f"broker {broker} has copied nothing of {log} yet, or its copy is gone; name another one"
             isr_then = state.isr if broker in state.isr else (broker,)
             changed = state._replace(version=state.version + 1, leader=broker, isr=isr_then)
             if await self._registry.save(PREFIX + log, changed.pack(), document):
                 return ""
+
+    async def _await_copy(self, log: str, until: float) -> bool:
+        """Whether this broker has what it may lead."""
+        while (replica := self.logs.get(log)) is None or replica.is_new:
+            if self._clock.monotonic() > until:
+                return False
+            await self._clock.sleep(_SOON)
+        return True

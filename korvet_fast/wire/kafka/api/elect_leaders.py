@@ -13,10 +13,12 @@ from korvet_fast.wire.kafka.errors import translate
 from korvet_fast.wire.kafka.session import Session, Values
 
 _UNCLEAN = 1
+_PATIENCE = 5.0  # seconds for the first fetches of copies that were just made
 
 
 async def elect_leaders(session: Session, request: Values, version: int) -> Values:
     unclean = request["election_type"] == _UNCLEAN
+    until = session.broker.clock.monotonic() + min(_PATIENCE, request["timeout_ms"] / 1000)
     pace = session.pace()
     topics = []
     for topic, indexes in _list_partitions(session, request["topic_partitions"]):
@@ -25,7 +27,7 @@ async def elect_leaders(session: Session, request: Values, version: int) -> Valu
             row: Values = {"partition_id": index}
             rows.append(row)
             try:
-                await _elect(session, topic, index, unclean=unclean)
+                await _elect(session, topic, index, unclean=unclean, until=until)
             except KorvetError as error:
                 row["error_code"], row["error_message"] = translate(error)
             if pace.due():
@@ -40,7 +42,7 @@ def _list_partitions(session: Session, asked: list[Values] | None) -> Iterable[t
     return [(row["topic"], row["partitions"]) for row in asked]
 
 
-async def _elect(session: Session, topic: str, index: int, *, unclean: bool) -> None:
+async def _elect(session: Session, topic: str, index: int, *, unclean: bool, until: float) -> None:
     """Raises `KorvetError`."""
     broker, log = session.broker, f"{topic}:{index}"
     replication, found = broker.replication, broker.topics.get(topic)
@@ -51,6 +53,6 @@ async def _elect(session: Session, topic: str, index: int, *, unclean: bool) -> 
     elif replication is None or replication.replicas.find_leader(log) == found.replicas[index][0]:
         raise KorvetError(Errors.ELECTION_NOT_NEEDED)
     else:
-        why = await replication.replicas.appoint(log, found.replicas[index][0], unclean=unclean)
+        why = await replication.replicas.appoint(log, found.replicas[index][0], unclean=unclean, until=until)
     if why:
         raise KorvetError(Errors.PREFERRED_LEADER_NOT_AVAILABLE, why)

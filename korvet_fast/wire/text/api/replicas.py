@@ -105,7 +105,7 @@ async def set_role(session: Session, arguments: Arguments) -> Payload:
         order = _count_replicas(replication, log)
         if replication.own not in order:
             raise RequestError(NOT_LEADER, "this broker has no copy of the partition")
-        why = await _appoint(replication, log, order, leads=leads)
+        why = await _appoint(replication, log, order, session.broker.clock.monotonic() + _PATIENCE, leads=leads)
         replica = replication.replicas.logs[log]
     if why:
         raise RequestError(STORAGE_ERROR, why)
@@ -114,16 +114,18 @@ async def set_role(session: Session, arguments: Arguments) -> Payload:
     return [f"topic={topic} partition={index} role={role} hw={replica.high_watermark}".encode()]
 
 
-async def _appoint(replication: Replication, log: str, order: Sequence[int], *, leads: bool) -> str:
+async def _appoint(replication: Replication, log: str, order: Sequence[int], until: float, *, leads: bool) -> str:
     """Have this broker lead, or the next one in sync; returns why not, or ""."""
     replicas = replication.replicas
     if leads:
-        return await replicas.appoint(log, replication.own, unclean=False)
+        return await replicas.appoint(log, replication.own, unclean=False, until=until)
     state = replicas.find_state(log)
     if state is None or state.leader != replication.own:
         return ""
     heir = next((broker for broker in order if broker != replication.own and broker in state.isr), None)
-    return "no other broker is in sync" if heir is None else await replicas.appoint(log, heir, unclean=False)
+    if heir is None:
+        return "no other broker is in sync"
+    return await replicas.appoint(log, heir, unclean=False, until=until)
 
 
 async def _await_leadership(session: Session, replica: Replica) -> None:

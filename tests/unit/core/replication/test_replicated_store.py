@@ -96,6 +96,22 @@ async def test_who_is_not_in_sync_is_named_only_uncleanly(tmp_path: Path) -> Non
             assert await scene.read(log, identity) == [0]
 
 
+async def test_who_has_fetched_nothing_yet_is_named_when_he_has(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        scene.mute = {(2, "orders:0")}
+        log = await scene.create(min_insync_replicas=1)
+        await scene.acquire(log, 1)
+        why = await scene.appoint(log, 2, patience=0.05)
+        assert why == "broker 2 has copied nothing of orders:0 yet, or its copy is gone; name another one"
+        assert scene.replica(log, 1).progress is not None
+        appointed = asyncio.ensure_future(scene.appoint(log, 2))
+        await asyncio.sleep(0.1)
+        assert not appointed.done()
+        scene.mute.clear()
+        assert await appointed == ""
+        await scene.append(log, 2, 3)
+
+
 async def test_a_broker_whose_disk_is_gone_does_not_become_the_leader(tmp_path: Path) -> None:
     async with ReplicatedScene(tmp_path) as scene:
         log = await scene.create(min_insync_replicas=2)
