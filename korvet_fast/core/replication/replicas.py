@@ -292,7 +292,7 @@ class Replicas:
                 logger.debug("%s: the in-sync replicas cannot be changed yet: %s", replica.name, error.detail)
                 await self._clock.sleep(_AGAIN)
 
-    async def appoint(self, log: str, broker: int, *, unclean: bool, until: float) -> str:
+    async def appoint(self, log: str, broker: int, *, unclean: bool, until: float = 0.0) -> str:
         """Have this broker lead a partition from now on; returns why not, or "". Raises `StoreError`.
 
         `unclean`: also if it is not in sync; records that it does not have are lost. `until`: when, in monotonic

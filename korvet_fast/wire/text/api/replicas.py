@@ -115,7 +115,7 @@ async def set_role(session: Session, arguments: Arguments) -> Payload:
 
 
 async def _appoint(replication: Replication, log: str, order: Sequence[int], until: float, *, leads: bool) -> str:
-    """Have this broker lead, or the next one in sync; returns why not, or ""."""
+    """Have this broker lead (`until`: see `Replicas.appoint`), or the next one in sync; returns why not, or ""."""
     replicas = replication.replicas
     if leads:
         return await replicas.appoint(log, replication.own, unclean=False, until=until)
@@ -123,9 +123,7 @@ async def _appoint(replication: Replication, log: str, order: Sequence[int], unt
     if state is None or state.leader != replication.own:
         return ""
     heir = next((broker for broker in order if broker != replication.own and broker in state.isr), None)
-    if heir is None:
-        return "no other broker is in sync"
-    return await replicas.appoint(log, heir, unclean=False, until=until)
+    return "no other broker is in sync" if heir is None else await replicas.appoint(log, heir, unclean=False)
 
 
 async def _await_leadership(session: Session, replica: Replica) -> None:
