@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 from korvet_fast.config import Settings
 from korvet_fast.core.background import BackgroundTasks
@@ -256,14 +257,16 @@ class Broker:
         return await self._producer_ids.next(), 0
 
     async def _repeat(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
-        """Call `work` every so many seconds, until the broker stops."""
+        """Call `work` every so many seconds, until the broker stops; what it raises is logged."""
         while True:
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._stop.wait()
                 return
-            except TimeoutError:
+            try:
                 await work()
+            except Exception as error:  # noqa: BLE001  the next time may go well
+                self.log.error("background", f"background work failed, and is done again: {error}", error)
 
     async def _clean(self) -> None:
         silence = self.settings.number("producer.id.expiration.ms") / 1000
@@ -334,3 +337,5 @@ class Broker:
                     await partition.log.apply_retention()
                 except StoreError as error:
                     self.log.fail("retention", f"{partition.name}: retention failed: {error}")
+                except KorvetError:
+                    continue  # another broker was named meanwhile, or the topic was deleted

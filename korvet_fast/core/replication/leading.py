@@ -7,7 +7,8 @@ from korvet_fast.core.clock import Clock
 from korvet_fast.core.partition.leader_epochs import epoch_error
 from korvet_fast.core.replication.peers import EpochEnd, EpochRequest, FetchedLog, FetchPosition
 from korvet_fast.core.replication.replica import OutOfRange, Replica
-from korvet_fast.errors import Errors
+from korvet_fast.errors import Errors, StoreError
+from korvet_fast.rate_limited_log import RateLimitedLog
 
 _LOG_BYTES = 1 << 20  # bytes of one log in an answer, about; more where few logs are asked for
 ANSWER_BYTES = 8 << 20  # bytes of records in an answer, about
@@ -40,6 +41,7 @@ class LeaderSide:
         self._clock = clock
         self._find_leader = find_leader
         self._on_fetch = on_fetch
+        self._log = RateLimitedLog(clock.monotonic)
 
     async def fetch(
         self, follower: int, positions: Sequence[FetchPosition], wait_ms: int, room: int = ANSWER_BYTES
@@ -123,7 +125,11 @@ class LeaderSide:
             return FetchedLog(position.log, error.error, leader=error.leader, epoch=error.epoch)
         records: Sequence[bytes | bytearray | memoryview] = ()
         if room > 0 and position.offset < replica.end:
-            records = (await replica.opened.read(position.offset, room, replica.end)).data
+            try:
+                records = (await replica.opened.read(position.offset, room, replica.end)).data
+            except StoreError as error:  # the other logs can be read
+                self._log.fail("read", f"{position.log} cannot be copied: {error.detail}")
+                return FetchedLog(position.log, Errors.KAFKA_STORAGE_ERROR)
         if replica.tells_watermark:
             replica.told[follower] = replica.high_watermark
         return FetchedLog(replica.name, high_watermark=replica.high_watermark, start=replica.start, records=records)

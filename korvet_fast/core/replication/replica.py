@@ -289,9 +289,16 @@ class Replica:
         async with self.changing:
             if self.progress is not None:
                 return
-            end = self.state.find_divergence(epoch, asked, answer)
-            if end is not None:
+            state, epochs, high_watermark = self.state, list(self.epochs.entries), self.state.high_watermark
+            end = state.find_divergence(epoch, asked, answer)
+            if end is None:
+                return
+            try:
                 await self._truncate(max(end, self.start))
+            except StoreError:  # the log is as it was: the leader is asked again
+                self.epochs.replace(epochs)
+                state.end, state.high_watermark, state.asking = self.end, high_watermark, asked
+                raise
 
     async def _truncate(self, end: int) -> None:
         state, before = self.state, self.end

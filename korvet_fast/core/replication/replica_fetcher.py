@@ -48,6 +48,8 @@ class ReplicaFetcher:
         self._copied = 0  # bytes
         self._changed = asyncio.Event()
         self._complaint = ""
+        self._failure: StoreError | None = None
+        self._followed = False
 
     def change(self) -> None:
         """There may be other logs to copy."""
@@ -76,7 +78,7 @@ class ReplicaFetcher:
                 await self._clock.sleep(max(0.0, began + self._copied / self._rate - self._clock.monotonic()))
 
     async def fetch(self, broker: int, replicas: Sequence[Replica]) -> bool:
-        """Copy once. Returns whether the broker leads any of these logs. Raises `StoreError`."""
+        """Copy once. Returns whether any of these logs was followed. Raises `StoreError`, after all had their turn."""
         asking = [one for one in replicas if one.state.asking is not None]
         if asking:
             await self._settle(broker, asking)
@@ -91,8 +93,11 @@ class ReplicaFetcher:
             for replica, position in zip(ready, positions, strict=True)
             if replica.name in by_name
         ]
+        self._failure, self._followed = None, False
         await gather_bounded(rows, self._take)
-        return any(answer.error is NONE for _, _, answer in rows)
+        if self._failure is not None:
+            raise self._failure
+        return self._followed
 
     async def _settle(self, broker: int, replicas: Sequence[Replica]) -> None:
         """Truncate the records that the leader does not have."""
@@ -110,7 +115,13 @@ class ReplicaFetcher:
                 await replica.settle_divergence(request.leader_epoch, request.epoch, answer.end)
 
     async def _take(self, row: tuple[Replica, FetchPosition, FetchedLog]) -> None:
-        replica, position, answer = row
+        """Take one log's answer; a failure is kept, as it must not keep the others from theirs."""
+        try:
+            await self._follow(*row)
+        except StoreError as error:
+            self._failure = error
+
+    async def _follow(self, replica: Replica, position: FetchPosition, answer: FetchedLog) -> None:
         if replica.progress is not None or (replica.state.epoch, replica.end) != (position.epoch, position.offset):
             return  # another leadership has begun meanwhile, or the other fetcher of this broker has the log now
         if answer.error == Errors.OFFSET_OUT_OF_RANGE:
@@ -128,3 +139,4 @@ class ReplicaFetcher:
                     return
                 self._copied += len(records)
             await replica.follow_leader_log(answer.start, answer.high_watermark)
+            self._followed = True

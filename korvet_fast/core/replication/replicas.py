@@ -156,6 +156,8 @@ class Replicas:
                 except StoreError as error:
                     logger.error("topic %s cannot be copied yet: %s", topic, error.detail)
                     self._uncopied[topic] = None
+                except Exception:
+                    logger.exception("topic %s cannot be copied", topic)  # the others can
             await self._remove_leftovers()
             for replica in list(self.logs.values()):
                 self.change_isr(replica)
@@ -180,6 +182,8 @@ class Replicas:
                 replica.tells_watermark = self._tells_watermark
                 await replica.open()
                 self.logs[log] = replica
+                if self._topics.get(topic) is not document:
+                    return  # it was changed or deleted meanwhile, and its turn comes again
             if log in self.logs:
                 self.logs[log].segment_limits = self._configure(log).segment_limits
                 self._follow_state(log)
@@ -236,6 +240,8 @@ class Replicas:
             packed = taken.pack()
             if await self._registry.save(PREFIX + log, packed, document):
                 break
+        if not self.find_replicas(log):
+            raise NotLeader(f"{log} was deleted")
         now, minimum = self._clock.monotonic(), self._find_minimum(log)
         self._taken[log] = taken.version
         await replica.begin_leading(

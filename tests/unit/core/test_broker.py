@@ -10,7 +10,7 @@ from core_world import copy_as_crashed, put, read_all, run_broker, settle
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fetch.delayed_fetch import DelayedFetch
-from korvet_fast.errors import StoreError
+from korvet_fast.errors import Errors, KorvetError, StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
 
 
@@ -106,6 +106,30 @@ def test_retention_that_fails_everywhere_is_told_once_in_a_while(
             world.clock.seconds += 11
             await world.broker.apply_retention(0.0)
             assert "29 more like it" in caplog.text
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("error", [KorvetError(Errors.NOT_LEADER_OR_FOLLOWER), RuntimeError("unforeseen")])
+def test_retention_that_failed_once_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    async def run() -> None:
+        async with run_broker(tmp_path, "log.retention.check.interval.ms=1") as world:
+            log = (await world.broker.topics.create("t", 1, {})).partitions[0].log
+            calls = 0
+
+            async def fail() -> None:
+                nonlocal calls
+                calls += 1
+                raise error
+
+            monkeypatch.setattr(type(log), "apply_retention", staticmethod(fail))
+            async with asyncio.timeout(60):
+                while calls < 3:
+                    await asyncio.sleep(0.001)
+            assert ("is done again: unforeseen" in caplog.text) is isinstance(error, RuntimeError)
+            assert "retention failed" not in caplog.text
 
     asyncio.run(run())
 

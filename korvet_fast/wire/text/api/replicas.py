@@ -60,9 +60,16 @@ async def fetch(session: Session, arguments: Arguments) -> Payload:
         raise RequestError(BAD_REQUEST, f"the leader's log begins at {found.start}, and does not reach that offset")
     if found.error is not NONE:
         raise RequestError(*translate(found.error))
-    replica = replication.replicas.logs[log]
+    replica = _find_replica(replication, log)
     text = f"replica={number} {_describe_progress(replica, follower, order)}".encode()
     return [text, *_write_batches(session, found.records)] if "max_bytes" in arguments else [text]
+
+
+def _find_replica(replication: Replication, log: str) -> Replica:
+    replica = replication.replicas.logs.get(log)
+    if replica is None:
+        raise RequestError(NOT_LEADER, "this broker has no copy of the partition")
+    return replica
 
 
 def _find_epoch(replication: Replication, log: str) -> int:
@@ -106,7 +113,7 @@ async def set_role(session: Session, arguments: Arguments) -> Payload:
         if replication.own not in order:
             raise RequestError(NOT_LEADER, "this broker has no copy of the partition")
         why = await _appoint(replication, log, order, session.broker.clock.monotonic() + _PATIENCE, leads=leads)
-        replica = replication.replicas.logs[log]
+        replica = _find_replica(replication, log)
     if why:
         raise RequestError(STORAGE_ERROR, why)
     if leads:

@@ -1,0 +1,93 @@
+"""What fails for one log, or once, stops no other log, and is tried again."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from korvet_fast.core.replication.replica import Replica
+from korvet_fast.core.topics.topic import Document
+from korvet_fast.errors import StoreError
+from korvet_fast.store.embedded.store import EmbeddedStore
+from replicated_scene import ReplicatedScene
+
+
+def fail(failures: int, work: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """`work`, which raises so often before it is done."""
+    left = [failures]
+
+    async def failing(*arguments: Any) -> Any:
+        if left[0] > 0:
+            left[0] -= 1
+            raise StoreError("the disk does not answer")
+        return await work(*arguments)
+
+    return failing
+
+
+async def test_a_log_that_cannot_be_read_keeps_no_other_from_being_copied(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        broken, whole = await scene.create("broken"), await scene.create("whole")
+        for log in (broken, whole):
+            await scene.acquire(log, 1)
+            await scene.append(log, 1)
+        opened = scene.replica(broken, 1).opened
+
+        class Unreadable:
+            append = staticmethod(opened.append)
+            read = staticmethod(fail(1_000_000, opened.read))
+
+        scene.replica(broken, 1).opened = Unreadable()  # type: ignore[assignment]
+        scene.append(broken, 1)
+        await scene.append(whole, 1, 3)
+        await scene.isr(whole, 1, 1, 2, 3)
+        await scene.isr(broken, 1, 1)
+    assert "broken:0 cannot be copied: the disk does not answer" in caplog.text
+
+
+async def test_a_truncation_that_failed_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create(min_insync_replicas=2)
+        await scene.acquire(log, 1)
+        await scene.append(log, 1, 2)
+        await scene.appoint_metadata(2)
+        scene.isolate(1)
+        lost = scene.append(log, 1, 5)
+        assert await scene.appoint(log, 2) == ""
+        await scene.append(log, 2, 3)
+        monkeypatch.setattr(EmbeddedStore, "truncate", fail(2, _truncate))
+        scene.cut.clear()
+        await scene.isr(log, 2, 1, 2, 3)
+        assert lost.exception() is not None
+        for identity in scene.ids:
+            assert await scene.read(log, identity) == [0, 1, 2, 3, 4]
+
+
+_truncate = EmbeddedStore.truncate
+
+
+async def test_a_topic_that_is_deleted_while_its_copies_are_made_keeps_no_other_from_being_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opening, opened = Replica.open, []
+    async with ReplicatedScene(tmp_path) as scene:
+
+        async def open_and_delete(replica: Replica) -> None:
+            await opening(replica)
+            opened.append(replica)
+            for broker in scene.brokers.values():
+                broker.replicas.note_change("topics/gone", None)
+
+        monkeypatch.setattr(Replica, "open", open_and_delete)
+        document = Document(b"gone".ljust(16, b"\0"), 2, {}, replicas=[[1, 2, 3], [1, 2, 3]])
+        assert await scene.stores[1].save("topics/gone", document.pack(), None)
+        await scene.until(lambda: opened)
+        await scene.until(lambda: not any("gone:0" in broker.replicas.logs for broker in scene.brokers.values()))
+        monkeypatch.setattr(Replica, "open", opening)
+        log = await scene.create("stays")
+        await scene.acquire(log, 1)
+        await scene.append(log, 1)
+        await scene.isr(log, 1, 1, 2, 3)
