@@ -3,6 +3,7 @@ import gc
 import sys
 import weakref
 from pathlib import Path
+from time import thread_time
 
 import psutil
 import pytest
@@ -34,6 +35,57 @@ def test_no_full_collection_falls_into_a_request() -> None:
     asyncio.run(scenario())
     assert not full
     assert (gc.get_threshold(), gc.get_freeze_count()) == before
+
+
+def test_young_objects_do_not_pile_up_where_as_many_go_as_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter counts those that come less those that go: it would visit all of them at once."""
+    monkeypatch.setattr(module, "YOUNG_COLLECTION", 0.001)
+    young, generations = [0], set[int]()
+
+    async def scenario() -> None:
+        kept: list[list[int]] = [[] for _ in range(100_000)]
+        memory = Memory()
+        memory.start()
+        gc.callbacks.append(lambda _, info: generations.add(info["generation"]))
+        try:
+            for start in range(0, 100_000, 1000):
+                for index in range(start, start + 1000):
+                    kept[index] = []
+                young.append(len(gc.get_objects(0)))
+                await asyncio.sleep(0.002)
+        finally:
+            gc.callbacks.pop()
+            memory.stop()
+
+    asyncio.run(scenario())
+    assert max(young) < 50_000
+    assert generations == {0}
+
+
+def test_a_busy_loop_keeps_freed_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "KEPT", -1)
+    monkeypatch.setattr(module, "GIVE_BACK", 3600.0)
+    given: list[int] = []
+
+    async def scenario() -> None:
+        memory = Memory()
+        memory.start()
+        monkeypatch.setattr(memory, "_trim", given.append)
+        try:
+            memory._is_quiet()
+            until = thread_time() + 0.1
+            while thread_time() < until:
+                pass
+            memory._give_back()
+            busy = len(given)
+            await asyncio.sleep(0.2)
+            memory._give_back()
+            await asyncio.sleep(0.1)
+            assert (busy, len(given)) == (0, 1)
+        finally:
+            memory.stop()
+
+    asyncio.run(scenario())
 
 
 def test_full_collections_come_in_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
