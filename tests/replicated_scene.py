@@ -27,7 +27,7 @@ from korvet_fast.core.topics.topic import Document
 from korvet_fast.endpoint import Address
 from korvet_fast.errors import OutcomeUnknown
 from korvet_fast.store.embedded.store import EmbeddedStore
-from korvet_fast.store.types import WHOLE
+from korvet_fast.store.types import LARGE, WHOLE, SegmentLimits
 from store.record_batches import make_record_batch, read_all
 
 T = TypeVar("T")
@@ -161,13 +161,16 @@ class ReplicatedScene:
         """Wait until all brokers have the whole metadata log: after that any of them can lead it."""
         await self.until(lambda: len({broker.election.position for broker in self.brokers.values()}) == 1)
 
-    def append(self, log: str, identity: int, count: int = 1) -> "asyncio.Future[None]":
+    def append(
+        self, log: str, identity: int, count: int = 1, *, limits: SegmentLimits = LARGE
+    ) -> "asyncio.Future[None]":
         """Append a batch; the future ends when it is safe."""
         replica = self.replica(log, identity)
         assert replica.progress is not None
         batch = make_record_batch(replica.end, count)
         batch.data[12:16] = replica.progress.epoch.to_bytes(4, "big")
-        return self.stores[identity].open_log(log).append([batch], replica.end, sync=True).durable
+        opened = self.stores[identity].open_log(log)
+        return opened.append([batch], replica.end, sync=True, segment_limits=limits).durable
 
     def replica(self, log: str, identity: int) -> Replica:
         return self.brokers[identity].replicas.logs[log]

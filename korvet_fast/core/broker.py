@@ -84,7 +84,7 @@ class Broker:
         self.recovery_queue = self._collaborators.recovery_queue
         self._directory = LeaderDirectory(store, metadata)
         find_leader = replication.replicas.find_leader if replication is not None else None
-        self._leaders = LeaderReconciler(self.cluster, self._directory, find_leader)
+        self._leaders = LeaderReconciler(self.cluster, self._directory, log, find_leader)
         placement = Placement(replication.brokers, settings) if replication is not None else None
         self.topics = Topics(self._collaborators, settings, self._leaders.reconcile, self.cluster.forget, placement)
         self.replica_selector = make_selector(settings, replication, self.cluster)

@@ -1,7 +1,6 @@
 """Taking over the partitions that fall to this broker, and giving up those that fall to another one."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from korvet_fast.core.cluster.cluster import Cluster
@@ -10,10 +9,10 @@ from korvet_fast.core.cluster.lease import Lease
 from korvet_fast.core.eager import gather_bounded
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.topics.topic import Topic
-
-logger = logging.getLogger(__name__)
+from korvet_fast.rate_limited_log import RateLimitedLog
 
 _NAMED = 5  # partitions in a line of the log
+_TAKEN_FOR_GONE = "the other brokers took this one for gone"
 
 
 class LeaderReconciler:
@@ -24,11 +23,16 @@ class LeaderReconciler:
     """
 
     def __init__(
-        self, cluster: Cluster, directory: LeaderDirectory, find_leader: Callable[[str], int] | None = None
+        self,
+        cluster: Cluster,
+        directory: LeaderDirectory,
+        log: RateLimitedLog,
+        find_leader: Callable[[str], int] | None = None,
     ) -> None:
         """`find_leader`: the id of the broker that is to lead a log, where an operator names it."""
         self._cluster = cluster
         self._directory = directory
+        self._log = log
         self._find_leader = find_leader
         self._lease = Lease(cluster)
         self._reconciling = asyncio.Lock()
@@ -48,7 +52,9 @@ class LeaderReconciler:
         led = [one for topic in topics for one in topic.partitions if one.leadership.leads]
         for partition in led:
             partition.leader.resign("the other brokers took this one for gone")
-        _tell("the other brokers took this one for gone, so it no longer leads", [partition.name for partition in led])
+        self._tell(
+            "the other brokers took this one for gone, so it no longer leads", [partition.name for partition in led]
+        )
         return True
 
     async def reconcile(self, topics: Iterable[Topic]) -> None:
@@ -61,8 +67,8 @@ class LeaderReconciler:
                 before += [partition.name for partition in led if not partition.leadership.leads]
             await gather_bounded(missing, lambda partition: partition.leader.become_leader())
             if self._cluster.is_shared:  # alone, a broker leads everything always
-                _tell("leads", [partition.name for partition in missing if partition.leadership.leads])
-                _tell("no longer leads", before)
+                self._tell("leads", [partition.name for partition in missing if partition.leadership.leads])
+                self._tell("no longer leads", before)
 
     def _compare(self, topic: Topic) -> list[Partition]:
         """Resign from what others lead; returns the partitions to acquire."""
@@ -94,10 +100,9 @@ class LeaderReconciler:
                 partition.leader.resign(f"{partition.name} is led by broker {leader} now")
         return missing
 
-
-def _tell(what: str, partitions: Sequence[str]) -> None:
-    """Log partitions whose leader changed, all in one line."""
-    if partitions:
-        more = f" and {len(partitions) - _NAMED:,} more" if len(partitions) > _NAMED else ""
-        noun = "partition" if len(partitions) == 1 else "partitions"
-        logger.info("%s %d %s: %s%s", what, len(partitions), noun, ", ".join(partitions[:_NAMED]), more)
+    def _tell(self, what: str, partitions: Sequence[str]) -> None:
+        """Log partitions whose leader changed, all in one line."""
+        if partitions:
+            more = f" and {len(partitions) - _NAMED:,} more" if len(partitions) > _NAMED else ""
+            noun = "partition" if len(partitions) == 1 else "partitions"
+            self._log.tell(what, f"{what} {len(partitions)} {noun}: {', '.join(partitions[:_NAMED])}{more}")

@@ -248,7 +248,8 @@ class PartitionLog:
         if (start := self.start) < offset:
             try:
                 self._take(await self._store.delete_records(self.name, offset))
-                logger.info("%s: a client deleted records, from offset %d to below %d", self.name, start, self.start)
+                text = f"{self.name}: a client deleted records, from offset {start} to below {self.start}"
+                self._report.tell("records deleted", text)
             except StoreError:
                 self._take(await self._store.bounds(self.name))  # some of them may be gone
                 raise

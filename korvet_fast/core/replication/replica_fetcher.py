@@ -117,11 +117,11 @@ class ReplicaFetcher:
     async def _take(self, row: tuple[Replica, FetchPosition, FetchedLog]) -> None:
         """Take one log's answer; a failure is kept, as it must not keep the others from theirs."""
         try:
-            await self._follow(*row)
+            await self._apply(*row)
         except StoreError as error:
             self._failure = error
 
-    async def _follow(self, replica: Replica, position: FetchPosition, answer: FetchedLog) -> None:
+    async def _apply(self, replica: Replica, position: FetchPosition, answer: FetchedLog) -> None:
         if replica.progress is not None or (replica.state.epoch, replica.end) != (position.epoch, position.offset):
             return  # another leadership has begun meanwhile, or the other fetcher of this broker has the log now
         if answer.error == Errors.OFFSET_OUT_OF_RANGE:

@@ -102,11 +102,11 @@ class ReplicatedStore:
     async def apply_retention(
         self, log: str, *, older_than: int | None = None, larger_than: int | None = None
     ) -> Bounds:
-        """See `LogStore.apply_retention`; nothing goes while it is not on the disks of all in sync."""
+        """See `LogStore.apply_retention`; only segments below the high watermark go, as in Kafka (UnifiedLog)."""
         replica = self._find_leader_replica(log)
-        if replica.high_watermark < replica.end:
-            return await self.bounds(log)
-        bounds = await self._local.apply_retention(log, older_than=older_than, larger_than=larger_than)
+        bounds = await self._local.apply_retention(
+            log, older_than=older_than, larger_than=larger_than, below=replica.high_watermark
+        )
         return await self._take_start(replica, bounds)
 
     async def _take_start(self, replica: Replica, bounds: Bounds) -> Bounds:

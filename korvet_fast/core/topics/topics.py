@@ -4,7 +4,6 @@ Where the store is shared, other brokers change them as well: `refresh` follows 
 """
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -23,8 +22,6 @@ from korvet_fast.core.topics.registry import TopicRegistry
 from korvet_fast.core.topics.topic import Document, Topic, check_name
 from korvet_fast.errors import Errors, KorvetError, StoreError
 from korvet_fast.store.types import ABSENT
-
-logger = logging.getLogger(__name__)
 
 
 class Placement(Protocol):
@@ -251,7 +248,7 @@ class Topics(TopicIndex):
                 topic.grow(self._given, min(end, total))
                 await asyncio.sleep(0)
             self._add(topic)
-            logger.info("topic %s: created, %s%s", name, _count(total), _show(overrides))
+            self._given.log.tell("created", f"topic {name}: created, {_count(total)}{_show(overrides)}")
             await self._reconcile([topic])
         return topic
 
@@ -286,7 +283,7 @@ class Topics(TopicIndex):
                 document = topic.describe()._replace(partitions=total, replicas=replicas)
                 await self._rewrite(topic, document, total - have)
                 topic.replicas = replicas
-                logger.info("topic %s: %s, %d before", topic.name, _count(total), have)
+                self._given.log.tell("grown", f"topic {topic.name}: {_count(total)}, {have} before")
                 for end in range(have + _STEP, total + _STEP, _STEP):
                     self._add_partitions(topic, min(end, total))
                     await asyncio.sleep(0)
@@ -327,7 +324,8 @@ class Topics(TopicIndex):
             config = TopicConfig(self._settings, own, topic.config.fixed, syncs=self._given.store.syncs)
             if not validate_only:
                 await self._rewrite(topic, topic.describe()._replace(configs=config.overrides))
-                logger.info("topic %s: settings of its own%s", topic.name, _show(config.overrides) or " are none now")
+                own_now = _show(config.overrides) or " are none now"
+                self._given.log.tell("altered", f"topic {topic.name}: settings of its own{own_now}")
                 topic.configure(config)
 
     async def delete(self, topic: Topic, changer: Changer | None = None) -> None:
@@ -339,7 +337,8 @@ class Topics(TopicIndex):
             await self._refresh()
             # The point of no return: if this broker crashes now, its next start deletes the topic.
             await self._rewrite(topic, topic.describe()._replace(deleting=True), len(topic.partitions))
-            logger.info("topic %s: deleted, %s with all records", topic.name, _count(len(topic.partitions)))
+            partitions = _count(len(topic.partitions))
+            self._given.log.tell("deleted", f"topic {topic.name}: deleted, {partitions} with all records")
             self._remove(topic)
             self._forget(topic.id)
             await self._drop(topic)

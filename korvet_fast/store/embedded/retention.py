@@ -57,13 +57,15 @@ class Retention:
         except OSError as error:
             raise StoreError(f"{place}: {error.strerror}") from error
 
-    async def apply_retention(self, log: Log, older_than: int | None, larger_than: int | None) -> None:
-        """Remove whole segments from the front, those that `LogStore.apply_retention` names. Raises `StoreError`."""
+    async def apply_retention(
+        self, log: Log, older_than: int | None, larger_than: int | None, below: int | None
+    ) -> None:
+        """Remove whole segments from the front, those that `CopyStore.apply_retention` names. Raises `StoreError`."""
         segments = log.view_segments()
         size = sum(segment.size for segment in segments)
-        count = 0
+        count, safe = 0, log.durable if below is None else min(below, log.durable)
         for segment in segments:
-            if not segment.size or segment.end > log.durable:
+            if not segment.size or segment.end > safe:
                 break
             try:
                 old = older_than is not None and segment.largest_timestamp() < older_than

@@ -201,15 +201,15 @@ class EmbeddedStore:
             return state.bounds
 
     async def apply_retention(
-        self, log: str, *, older_than: int | None = None, larger_than: int | None = None
+        self, log: str, *, older_than: int | None = None, larger_than: int | None = None, below: int | None = None
     ) -> Bounds:
-        """See `LogStore.apply_retention`."""
+        """See `CopyStore.apply_retention`."""
         async with self._removing:
             state = self._find(log, 0)
             if state is None:
                 return _NOTHING
             if older_than is not None or larger_than is not None:
-                await self._retention.apply_retention(state, older_than, larger_than)
+                await self._retention.apply_retention(state, older_than, larger_than, below)
             return state.bounds
 
     async def close_idle(self) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from korvet_fast.net.connection import Connection
 from korvet_fast.net.limits import Limits, ServerLimits
 from korvet_fast.net.quota import ConnectionRateLimiter
-from korvet_fast.rate_limited_log import LONGEST, RateLimitedLog, printable
+from korvet_fast.rate_limited_log import LONGEST, SEVERAL, RateLimitedLog, printable
 from net_scene import run, scene
 from toy_dialect import frame
 
@@ -231,6 +231,24 @@ def test_provoked_lines_are_few_and_counted(caplog: pytest.LogCaptureFixture) ->
         "a line",
         "another line",
         "a line (and 4 more like it since the last line)",
+    ]
+
+
+def test_changes_of_data_have_a_line_each_unless_they_are_many(caplog: pytest.LogCaptureFixture) -> None:
+    now = [0.0]
+    quiet = RateLimitedLog(lambda: now[0], interval=10.0)
+    with caplog.at_level(logging.INFO, "korvet_fast"):
+        for number in range(SEVERAL + 7):
+            quiet.tell("created", f"topic {number}: created")
+        quiet.tell("deleted", "topic 0: deleted")
+        now[0] = 10.0
+        quiet.tell("created", "topic last: created")
+        quiet.tell("created", "topic x: created")
+    assert [record.getMessage() for record in caplog.records] == [
+        *(f"topic {number}: created" for number in range(SEVERAL)),
+        "topic 0: deleted",
+        "topic last: created (and 7 more like it since the last line)",
+        "topic x: created",
     ]
 
 

@@ -9,6 +9,7 @@ from korvet_fast.core.replication.peers import EpochRequest, FetchPosition
 from korvet_fast.errors import KorvetError, StoreError
 from korvet_fast.store.types import NotLeader, OffsetConflict
 from replicated_scene import PATIENCE, ReplicatedScene
+from store.record_batches import make_record_batch, up_to
 
 
 async def test_what_is_acknowledged_is_on_every_disk_in_sync(tmp_path: Path) -> None:
@@ -141,6 +142,27 @@ async def test_retention_of_the_leader_is_followed(tmp_path: Path) -> None:
         await scene.until(lambda: scene.replica(log, 2).start == scene.replica(log, 3).start == 10)
         with pytest.raises(KorvetError, match="OFFSET_OUT_OF_RANGE"):
             await scene.stores[1].delete_records(log, 1000)
+
+
+async def test_retention_goes_on_while_records_are_on_their_way_to_the_followers(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create(min_insync_replicas=2)
+        await scene.acquire(log, 1)
+        size = len(make_record_batch(0).data)
+        limits = up_to(size)
+        for _ in range(4):
+            await scene.append(log, 1, limits=limits)
+        scene.isolate(1)
+        on_their_way = [scene.append(log, 1, limits=limits) for _ in range(3)]
+        leader = scene.replica(log, 1)
+        assert (leader.high_watermark, leader.end) == (4, 7)
+        assert (await scene.stores[1].apply_retention(log, larger_than=5 * size)).start == 2
+        await scene.until(lambda: leader.progress is None or leader.progress.end == 7)  # on this broker's disk
+        assert (await scene.stores[1].apply_retention(log, larger_than=0, older_than=1 << 50)).start == 4
+        assert await scene.read(log, 1) == [4, 5, 6]
+        scene.cut.clear()
+        await asyncio.gather(*on_their_way)
+        assert (await scene.stores[1].apply_retention(log, larger_than=0)).start == 7
 
 
 async def test_a_follower_too_far_behind_begins_where_the_leader_does(tmp_path: Path) -> None:
