@@ -25,6 +25,7 @@ from korvet_fast.wire.dialect import Dialect
 
 WINDOW = 256 * 1024  # bytes read at a time, into one buffer shared by all connections of a loop
 MOST = 64  # frames cut at a time, so that other connections have their turn
+COPIED = 5e-10  # seconds that the kernel takes to copy a byte, about
 LIVELY = 0.01  # seconds between two reads of a peer that works request by request
 DETECTED = 16  # first bytes, by which another protocol is detected
 
@@ -54,7 +55,7 @@ class Connection(asyncio.BufferedProtocol):
         self._out = Send(context.pool, account)
         self._requests = RequestQueue(self, context, client, self._session, self._out)
         self._rest: memoryview | None = None  # the rest of a large frame, which the socket is read into
-        self._spoken = self.greeted = self._ending = self._half_closed = False
+        self._spoken = self.greeted = self._ending = self._half_closed = self._resting = False
         self._active = monotonic()
         self._receive = Receive(context.pool, account, self._regulate, self._active)
 
@@ -67,7 +68,7 @@ class Connection(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         self._rest = self._frames.rest() if self._receive.unfinished else None
         if self._rest is not None:
-            return self._rest
+            return self._rest if self._queue.spent <= TURN else self._rest[:SMALL]
         pool = self._pool
         return self._window if pool.used <= pool.limit else self._window[:SMALL]
 
@@ -75,6 +76,8 @@ class Connection(asyncio.BufferedProtocol):
         requests, receive = self._requests, self._receive
         if requests.closing:
             return None
+        if size >= SMALL:
+            self._note_large_read(size)
         now = monotonic()
         before, self._active = self._active, now
         if not self._spoken:
@@ -271,6 +274,21 @@ class Connection(asyncio.BufferedProtocol):
         frame = self._frames.advance(size)
         return [] if frame is None else [frame]
 
+    def _note_large_read(self, size: int) -> None:
+        """Count a large read. In a turn of the loop that was long already, the peer's other bytes wait for the next.
+
+        Hundreds of uploads that had to wait for memory have a megabyte each in the kernel when they may go on.
+        """
+        self._queue.count(size * COPIED)
+        if self._queue.spent > TURN and not self._resting:
+            self._resting = True
+            self._turns.put_off(self._read_on)
+            self._regulate()
+
+    def _read_on(self) -> None:
+        self._resting = False
+        self._regulate()
+
     def _note_first(self, frames: list[bytearray]) -> bool:
         """Check the first request, whole or in part. False: it is too long, and the connection closes."""
         cut, limit = self._frames, self._first_request.size
@@ -290,6 +308,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         pause = (
             self._ending
+            or self._resting
             or requests.more
             or self._out.paused_since is not None
             or self._receive.waiting

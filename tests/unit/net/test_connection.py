@@ -13,6 +13,7 @@ from hashlib import sha256
 import pytest
 
 from korvet_fast.net.limits import Limits, ServerLimits
+from korvet_fast.net.pool import SMALL
 from net_scene import run, scene
 from raw_connection import reset
 from receive_queue import ReceiveQueue
@@ -265,5 +266,29 @@ def test_finding_2_11_of_a_long_turn_only_small_requests_get_more() -> None:
                 connection.buffer_updated(len(data))
             assert here.dialect.started == [b"echo small"]
             await here.until(lambda: len(here.dialect.started) == 3)
+
+    run(scenario)
+
+
+def test_finding_2_11_of_a_long_turn_large_frames_get_one_more_read() -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            peer = await here.connect()
+            assert await peer.ask(b"echo here") == b"echo here"
+            data = frame(b"digest " + bytes(MIB))
+            peer.writer.write(data[: MIB // 2])
+            (connection,) = here.server.connections
+            await here.until(lambda: connection._frames.pending == MIB // 2)
+            here.server._context.queue.count(1.0)  # what others used of this turn of the loop
+            place = connection.get_buffer(-1)
+            size = len(place)
+            assert size == SMALL
+            place[:] = bytes(size)
+            del place
+            connection.buffer_updated(size)
+            assert connection._requests.paused
+            peer.writer.write(data[MIB // 2 + size :])
+            assert await peer.reply() == sha256(bytes(MIB)).digest()
+            assert not connection._requests.paused
 
     run(scenario)
