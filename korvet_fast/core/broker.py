@@ -139,6 +139,7 @@ class Broker:
             raise
         self.tasks.start(self._repeat(self.settings.number("log.retention.check.interval.ms") / 1000, self._clean))
         self.tasks.start(self._repeat(_IDLE_INTERVAL, self._close_idle))
+        self.tasks.start(self._repeat(_RETRY_INTERVAL, self.topics.end_deletions))
         if self._store.shared is not None:
             self.tasks.start(self._repeat(_RETRY_INTERVAL, self._retry_failed))
 

@@ -64,6 +64,7 @@ class Topics(TopicIndex):
         self._registry = TopicRegistry(given.store, given.generation)
         self.changing = ChangeLock()  # reading never waits
         self._own = self.changing.open(self)  # for the broker's own work
+        self._deleting: dict[bytes, Topic] = {}  # by id: topics that are deleted, of which the store may keep something
 
     @property
     def version(self) -> int:
@@ -98,6 +99,8 @@ class Topics(TopicIndex):
             return Topic(self._given, name, packed, self._settings)
         except KorvetError as error:
             raise StoreError(f"topic {name!r} was made by a broker of other settings: {error.detail}") from error
+        except (ValueError, KeyError) as error:
+            raise StoreError(f"the document of topic {name!r} is damaged: {error!r}") from error
 
     def _all(self) -> Iterator[Partition]:
         return (partition for topic in self for partition in topic.partitions)
@@ -127,12 +130,22 @@ class Topics(TopicIndex):
                 self._apply_change(topic, packed)
                 changed.append(topic)
         for name, packed in documents.by_name.items():
-            if name not in self._by_name and not Document.unpack(packed).deleting:
-                topic = self._read(name, packed)
-                self._add(topic)
-                changed.append(topic)
+            if name not in self._by_name and (made := self._take_over(name, packed)) is not None:
+                changed.append(made)
         self._registry.mark_seen(documents)
         await self._reconcile([topic for topic in changed if self._by_id.get(topic.id) is topic])
+
+    def _take_over(self, name: str, packed: bytes) -> Topic | None:
+        """A topic that another broker made. None: it is being deleted, or its document cannot be read."""
+        try:
+            topic = self._read(name, packed)
+        except StoreError as error:  # the other topics can be read
+            self._given.log.fail("unreadable", f"left out until it changes: {error.detail}")
+            return None
+        if Document.unpack(packed).deleting:
+            return None
+        self._add(topic)
+        return topic
 
     def _apply_change(self, topic: Topic, packed: bytes | None) -> None:
         """Another broker changed the topic's document, or took it out."""
@@ -341,7 +354,15 @@ class Topics(TopicIndex):
             self._given.log.tell("deleted", f"topic {topic.name}: deleted, {partitions} with all records")
             self._remove(topic)
             self._forget(topic.id)
+            self._deleting[topic.id] = topic
             await self._drop(topic)
+
+    async def end_deletions(self) -> None:
+        """Delete the rest of topics whose deletion failed: until then their names are taken. Raises `StoreError`."""
+        if self._deleting:
+            async with self._own.turn():
+                for topic in list(self._deleting.values()):
+                    await self._drop(topic)
 
     def _check_total(self, total: int, more: int) -> None:
         if total < 1:
@@ -369,6 +390,7 @@ class Topics(TopicIndex):
     async def _drop(self, topic: Topic) -> None:
         await gather_bounded(topic.partitions, lambda partition: partition.leader.drop())
         await self._registry.save(topic.name, None, topic.packed)
+        self._deleting.pop(topic.id, None)
 
 
 def _count(partitions: int) -> str:

@@ -57,6 +57,23 @@ def test_changes_are_followed() -> None:
     over(body)
 
 
+@pytest.mark.parametrize("document", [b"{torn", b"{}", b'{"id": "00", "partitions": 1, "configs": {"x": "y"}}'])
+def test_a_document_that_cannot_be_read_keeps_no_other_topic_away(
+    document: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body(one: SharedWorld, other: SharedWorld) -> None:
+        assert await one.store.save("topics/a", document, None)
+        await one.broker.topics.create("b", 2, {})
+        found = await other.broker.topics.find("b")
+        assert found is not None
+        assert len(found.partitions) == 2
+        assert await other.broker.topics.find("a") is None
+        assert "left out until it changes" in caplog.text
+        assert "topic 'a'" in caplog.text
+
+    over(body)
+
+
 def test_nothing_is_read_while_nothing_changes() -> None:
     async def body(one: SharedWorld, other: SharedWorld) -> None:
         await one.broker.topics.create("t", 1, {})

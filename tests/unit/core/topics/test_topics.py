@@ -290,6 +290,35 @@ def test_a_deletion_cut_short_by_a_crash_is_ended_at_the_next_start(tmp_path: Pa
     over(image, look)
 
 
+def test_a_deletion_that_failed_is_ended_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name was taken until the broker started again."""
+
+    async def body(world: World) -> None:
+        topics = world.broker.topics
+        topic = await topics.create("t", 3, {})
+        await settle(put(topic.partitions[1], make_batch(), acks=-1))
+        drop, refused = world.store.drop, list[str]()
+
+        async def refuse_one(log: str) -> None:
+            if log == "t:1" and len(refused) < 2:
+                refused.append(log)
+                raise StoreError("the disk is on fire")
+            await drop(log)
+
+        monkeypatch.setattr(world.store, "drop", refuse_one, raising=False)
+        with pytest.raises(StoreError, match="on fire"):
+            await topics.delete(topic)
+        assert await refuse(topics.create("t", 1, {})) == "TOPIC_ALREADY_EXISTS"
+        async with asyncio.timeout(60):
+            while await world.store.scan("topics/"):
+                await asyncio.sleep(0.01)
+        assert len(refused) == 2
+        made = await topics.create("t", 3, {})
+        assert await settle(put(made.partitions[1], make_batch(), acks=-1)) == 0
+
+    over(tmp_path, body)
+
+
 def count_segments(data: Path, partition: str) -> int:
     return len(list((data / partition).glob("*.log")))
 
