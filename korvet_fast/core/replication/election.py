@@ -77,8 +77,11 @@ class Election:
 
     async def _save(self) -> None:
         packed = json.dumps({"epoch": self._voter.epoch, "leader": self._voter.leader}).encode()
-        if packed != self._saved and await self._store.save(_KEY, packed, self._saved):
-            self._saved = packed
+        if packed == self._saved:
+            return
+        if not await self._store.save(_KEY, packed, self._saved):
+            raise StoreError("another program changed what this broker promised: no two may use one data directory")
+        self._saved = packed
 
     async def vote(self, request: VoteRequest) -> Vote:
         """Answer a candidate; the promise is on disk. Raises `NotCarriedOut` and other `StoreError`s."""

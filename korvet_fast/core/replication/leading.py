@@ -42,6 +42,7 @@ class LeaderSide:
         self._find_leader = find_leader
         self._on_fetch = on_fetch
         self._log = RateLimitedLog(clock.monotonic)
+        self._first: dict[int, str] = {}  # by follower: the log that its next answer begins with
 
     async def fetch(
         self, follower: int, positions: Sequence[FetchPosition], wait_ms: int, room: int = ANSWER_BYTES
@@ -69,11 +70,19 @@ class LeaderSide:
         ):
             await self._await_more([replica for replica, _ in led], until)
         answers, share = list(refused.values()), max(_LOG_BYTES, room // max(1, len(led)))
-        for replica, position in led:
+        for replica, position in self._rotate(follower, led):
+            if room <= 0:
+                self._first.setdefault(follower, position.log)
             answer = await self._read(follower, replica, position, min(room, share))
             room -= sum(len(records) for records in answer.records)
             answers.append(answer)
         return answers
+
+    def _rotate(self, follower: int, led: list[tuple[Replica, FetchPosition]]) -> list[tuple[Replica, FetchPosition]]:
+        """Begin with the first log that had no room in the answer before, as Kafka's fetch sessions do."""
+        first = self._first.pop(follower, None)
+        at = next((at for at, (_, position) in enumerate(led) if position.log == first), 0)
+        return led[at:] + led[:at]
 
     def _note(self, follower: int, position: FetchPosition) -> Replica:
         """Note how far a follower is. Raises `NotLed` and `OutOfRange`."""

@@ -216,6 +216,20 @@ async def test_a_peer_that_lies_harms_nobody(tmp_path: Path) -> None:
         assert end.error == "FENCED_LEADER_EPOCH"
 
 
+async def test_the_logs_of_a_fetch_take_turns_where_there_is_room_for_one(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        logs = [await scene.create(f"topic{number}") for number in range(3)]
+        epochs = [await scene.acquire(log, 1) for log in logs]
+        for log in logs:
+            await scene.append(log, 1)
+        positions = [FetchPosition(log, epoch, 0) for log, epoch in zip(logs, epochs, strict=True)]
+        served: list[str] = []
+        for _ in range(6):
+            answers = await scene.brokers[1].leading.fetch(2, positions, 0, 1)
+            served += [answer.log for answer in answers if answer.records]
+        assert served == logs * 2
+
+
 async def test_all_survives_a_restart_of_everybody(tmp_path: Path) -> None:
     async with ReplicatedScene(tmp_path) as scene:
         log = await scene.create(min_insync_replicas=2)
