@@ -84,10 +84,14 @@ class Server:
                 await asyncio.sleep(0.1 if error.errno in OUT_OF_RESOURCES else 0)
                 continue
             ip = str(peer[0])
-            if self._may_enter(ip):
-                await self._serve(newcomer, ip, dialect)
-            else:
+            try:
+                if self._may_enter(ip):
+                    await self._serve(newcomer, ip, dialect)
+                else:
+                    newcomer.close()
+            except Exception as error:  # noqa: BLE001  a bug of ours must not keep every later client out
                 newcomer.close()
+                self._log.error("accept", f"cannot serve a connection of {ip}: {error}", error)
 
     def _may_enter(self, ip: str) -> bool:
         """Whether there is room for another connection; if not, a silent or an idle one is closed to make room."""
@@ -173,7 +177,7 @@ class Server:
         self._loop.call_later(RELIEF, self._find_relief)
 
     def _sweep(self) -> None:
+        self._timer = self._loop.call_later(self._every, self._sweep)  # first: it goes on if a check fails
         now = self._loop.time()
         for connection in list(self.connections):
             connection.check(now)
-        self._timer = self._loop.call_later(self._every, self._sweep)

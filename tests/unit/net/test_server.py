@@ -86,6 +86,29 @@ def test_without_descriptors_old_connections_live_and_new_ones_wait() -> None:
     run(scenario)
 
 
+def test_a_bug_met_by_one_newcomer_keeps_no_later_one_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            refusal, asked = here.server._quota.refusal, list[str]()
+
+            def fail_once(address: str) -> object:
+                asked.append(address)
+                if len(asked) == 1:
+                    raise RuntimeError("a bug")
+                return refusal(address)
+
+            monkeypatch.setattr(here.server._quota, "refusal", fail_once)
+            first = await here.connect()
+            assert await first.ended() == b""
+            second = await here.connect()
+            assert await second.ask(b"echo 2") == b"echo 2"
+
+    run(scenario)
+    assert "cannot serve a connection of 127.0.0.1: a bug" in caplog.text
+
+
 def test_the_drain_closes_a_newcomer_that_waits_to_be_let_in() -> None:
     async def scenario() -> None:
         async with scene(ServerLimits(rate=1)) as here:
