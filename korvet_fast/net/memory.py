@@ -25,7 +25,9 @@ from typing import Final
 from korvet_fast._native import give_back_small_objects
 
 FULL_COLLECTION: Final = 3600.0  # seconds between two full collections
-GIVE_BACK: Final = 10.0  # seconds between two times at which free memory goes back, and the cache of attributes is cleared
+GIVE_BACK: Final = (
+    10.0  # seconds between two times at which free memory goes back, and the cache of attributes is cleared
+)
 KEPT: Final = 8 << 20  # bytes that may stay free; a call that frees nothing takes 0.2 ms, on another thread
 _NEVER: Final = 1 << 30
 # Python 3.13 has the newer name.

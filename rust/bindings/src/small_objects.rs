@@ -131,8 +131,8 @@ fn same(one: &PyMemAllocatorEx, other: &PyMemAllocatorEx) -> bool {
 
 /// Allocate the interpreter's objects of up to 512 bytes from pools that `give_back_small_objects` can give back.
 ///
-/// False, and nothing changes, if the interpreter's allocator is not the one it has by default (PYTHONMALLOC, tracemalloc), or if
-/// this process may not reserve addresses (`ulimit -v`).
+/// False, and nothing changes, if somebody chose another allocator than the interpreter's (PYTHONMALLOC, tracemalloc),
+/// if this process may not take 16 GiB of addresses (`ulimit -v`), or if the system's pages are larger than 16 KiB.
 #[pyfunction]
 pub(crate) fn allocate_small_objects(_py: Python<'_>) -> bool {
     let (raw, mem, obj) = (allocator_of(RAW), allocator_of(MEM), allocator_of(OBJ));
