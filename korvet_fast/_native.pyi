@@ -29,6 +29,7 @@ __all__ = [
     "ReplyError",
     "RowRun",
     "Schema",
+    "allocate_small_objects",
     "assign_offsets",
     "batch_headers",
     "build_batch",
@@ -40,6 +41,7 @@ __all__ = [
     "encode_command_parts",
     "encode_commands",
     "find_time",
+    "give_back_small_objects",
     "match_names",
     "parse_replies",
     "parse_reply",
@@ -560,6 +562,14 @@ class Schema:
     def name(self, /) -> str:
         """The name that the schema was made with; begins every error message."""
 
+def allocate_small_objects() -> bool:
+    """
+    Allocate the interpreter's objects of up to 512 bytes from pools that `give_back_small_objects` can give back.
+
+    False, and nothing changes, if somebody chose another allocator than the interpreter's (PYTHONMALLOC, tracemalloc),
+    if this process may not take 16 GiB of addresses (`ulimit -v`), or if the system's pages are larger than 16 KiB.
+    """
+
 def assign_offsets(
     batch: Buffer,
     base_offset: SupportsIndex,
@@ -710,6 +720,9 @@ def find_time(
     one found are not looked at, and decompressed at most a piece of about 1 MiB with it. Raises `TRUNCATED`, `BAD_MAGIC`,
     `BAD_LENGTH`, `TRAILING_BYTES`, `BAD_COUNT`, `BAD_RECORD`, `BAD_OFFSET` and the codes of decompression.
     """
+
+def give_back_small_objects() -> int:
+    """Give the memory of all empty pools back to the system; how many bytes that was. Others run meanwhile."""
 
 def match_names(pattern: str, names: SupportsGetItem[int, str]) -> list[str]:
     """

@@ -6,6 +6,7 @@ import logging
 import click
 import uvloop
 
+from korvet_fast._native import allocate_small_objects
 from korvet_fast.cli.broker_options import BrokerOptions, broker_options
 from korvet_fast.cli.exposure import find_exposures
 from korvet_fast.cli.log import start_log
@@ -44,6 +45,7 @@ def command(options: BrokerOptions) -> None:
     settings = options.settings
     start_log(settings.text("log.level"))
     keep_freed()
+    allocate_small_objects()
     exposures = list(find_exposures(options))
     listeners = list(map(Listener, options.listeners, options.advertised))
 

@@ -10,11 +10,14 @@ starts young collections, too. No collection of the middle generation is made: i
 The C library keeps freed memory between blocks that are still in use. After a flood, most of its memory is free.
 While it gives 100 MB back, for some 60 ms, no other thread gets memory: a loop that is busy would stand still.
 The interpreter keeps freed tuples, lists, dicts and floats for the next ones of their size, up to 2,000 of each. After
-a flood they lie in every MiB of small objects, and none of these goes back. A full collection empties these lists.
+a flood they lie in pools all over the memory, and none of these goes back. A full collection empties these lists.
+
+A broker that `korvet-fast serve` has started takes small objects from an allocator of ours (`rust/pools`), whose empty
+pools of 16 KiB go back one by one. The interpreter's own gives back a MiB when nothing is left in it.
 
 The interpreter's cache of attributes (CPython's `type_cache`) keeps the 4,096 names that were looked up last. A name
 that C code makes for one call, as asyncio does for the result of a future, takes an entry each time; after a flood
-such names lie in every MiB, too.
+such names lie all over the memory, too.
 """
 
 import asyncio
@@ -25,9 +28,11 @@ from collections.abc import Callable
 from time import thread_time
 from typing import Final
 
+from korvet_fast._native import give_back_small_objects
+
 FULL_COLLECTION: Final = 3600.0  # seconds between two full collections
 YOUNG_COLLECTION: Final = 0.1  # seconds between two young collections; a busy loop makes some 20,000 objects meanwhile
-GIVE_BACK: Final = 10.0  # seconds between two checks of the free memory, and between two cleared caches of attributes
+GIVE_BACK: Final = 10.0  # seconds until freed memory goes back, and the cache of attributes is cleared, once more
 KEPT: Final = 8 << 20  # bytes that may stay free; a call that frees nothing takes 0.2 ms, on another thread
 QUIET: Final = 0.5  # of the loop's time since the check before: memory goes back while less of it is used
 _NEVER: Final = 1 << 30
@@ -77,6 +82,7 @@ class Memory:
         self._every(YOUNG_COLLECTION, _collect_young)
         self._every(FULL_COLLECTION, self._collect)
         self._every(GIVE_BACK, _clear_attribute_cache)
+        self._every(GIVE_BACK, self._give_back_small_objects)
         if self._mallinfo is not None and self._trim is not None:
             self._loop.run_in_executor(None, self._trim, ctypes.c_size_t(0))  # its thread begins now, and stays
             self._every(GIVE_BACK, self._give_back)
@@ -101,6 +107,9 @@ class Memory:
         gc.collect()
         if self._exempted:
             gc.freeze()
+
+    def _give_back_small_objects(self) -> None:
+        self._loop.run_in_executor(None, give_back_small_objects)  # it takes milliseconds after a flood
 
     def _give_back(self) -> None:
         assert self._mallinfo is not None

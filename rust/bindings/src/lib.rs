@@ -19,6 +19,7 @@ mod names;
 mod resp;
 mod rows;
 mod schema;
+mod small_objects;
 mod stream;
 mod text;
 
@@ -60,6 +61,8 @@ mod _native {
     use crate::rows::{ColumnRows, RowRun, build_rows, row_places};
     #[pymodule_export]
     use crate::schema::Schema;
+    #[pymodule_export]
+    use crate::small_objects::{allocate_small_objects, give_back_small_objects};
     #[pymodule_export]
     use crate::stream::{decode_batches, decode_records, encode_append};
     #[pymodule_export]
