@@ -272,7 +272,7 @@ class CopyStore(Store, Protocol):
         A crash in between may leave no log of that name.
         """
 
-    async def apply_retention(
-        self, log: str, *, older_than: int | None = None, larger_than: int | None = None, below: int | None = None
+    async def apply_retention_below(
+        self, log: str, below: int | None, *, older_than: int | None = None, larger_than: int | None = None
     ) -> Bounds:
         """As `LogStore.apply_retention`, but only segments that end at `below` (an offset) or before it are removed."""

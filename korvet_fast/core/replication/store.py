@@ -104,8 +104,8 @@ class ReplicatedStore:
     ) -> Bounds:
         """See `LogStore.apply_retention`; only segments below the high watermark go, as in Kafka (UnifiedLog)."""
         replica = self._find_leader_replica(log)
-        bounds = await self._local.apply_retention(
-            log, older_than=older_than, larger_than=larger_than, below=replica.high_watermark
+        bounds = await self._local.apply_retention_below(
+            log, replica.high_watermark, older_than=older_than, larger_than=larger_than
         )
         return await self._take_start(replica, bounds)
 

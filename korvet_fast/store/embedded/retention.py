@@ -60,7 +60,7 @@ class Retention:
     async def apply_retention(
         self, log: Log, older_than: int | None, larger_than: int | None, below: int | None
     ) -> None:
-        """Remove whole segments from the front, those that `CopyStore.apply_retention` names. Raises `StoreError`."""
+        """Remove whole segments from the front: see `CopyStore.apply_retention_below`. Raises `StoreError`."""
         segments = log.view_segments()
         size = sum(segment.size for segment in segments)
         count, safe = 0, log.durable if below is None else min(below, log.durable)

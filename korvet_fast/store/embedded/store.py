@@ -201,9 +201,15 @@ class EmbeddedStore:
             return state.bounds
 
     async def apply_retention(
-        self, log: str, *, older_than: int | None = None, larger_than: int | None = None, below: int | None = None
+        self, log: str, *, older_than: int | None = None, larger_than: int | None = None
     ) -> Bounds:
-        """See `CopyStore.apply_retention`."""
+        """See `LogStore.apply_retention`."""
+        return await self.apply_retention_below(log, None, older_than=older_than, larger_than=larger_than)
+
+    async def apply_retention_below(
+        self, log: str, below: int | None, *, older_than: int | None = None, larger_than: int | None = None
+    ) -> Bounds:
+        """See `CopyStore.apply_retention_below`."""
         async with self._removing:
             state = self._find(log, 0)
             if state is None:
