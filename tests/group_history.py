@@ -62,11 +62,11 @@ def check(answers: Iterable[Answer], takings: Mapping[str, int]) -> None:
     for group, rows in groups.items():
         if (ownerships := count_ownerships(rows)) > takings[group]:
             broken.append(f"{group}: {ownerships} ownerships, and it was taken {takings[group]} times")
-        broken += [*_stale(rows), *_named_twice(rows), *_misread(rows), *_gone_back(rows)]
+        broken += [*find_stale(rows), *_named_twice(rows), *_misread(rows), *_gone_back(rows)]
     assert not broken, f"{len(broken)} rules broken:\n" + "\n".join(broken[:20])
 
 
-def _stale(rows: list[Answer]) -> Iterable[str]:
+def find_stale(rows: list[Answer]) -> Iterable[str]:
     """Generations that were told do not go back."""
     newest: dict[str, Answer] = {}  # by member: the largest generation that was told so far
     told = [each for each in rows if not each.error and each.generation >= 0]

@@ -23,7 +23,8 @@ def check_histories(port: int, file: Path, topics: dict[str, str]) -> int:
             acknowledged = histories[name].acknowledged
             assert acknowledged, f"nothing was acknowledged of {topic}"
             # Below the start is what an attacker deleted with DeleteRecords, as anybody may.
-            gone = {place for place in acknowledged.values() if place[1] < start}
+            known = [*acknowledged.values(), *(place for place, _ in histories[name].read[name])]
+            gone = {place for place in known if place[1] < start}
             histories[name].check({0: log}, may_lose=gone)
             newest = max(offset for _, offset in acknowledged.values())
             seen = [place[1] for place, _ in histories[name].read[name]]

@@ -146,6 +146,7 @@ class Reader(threading.Thread):
         super().__init__(name="reader", daemon=True)
         self.load = load
         self.last: dict[int, int] = {}  # partition -> offset
+        self.high: dict[int, int] = {}  # partition -> high watermark
         self.errors: list[str] = []
         self.enough = threading.Event()
 
@@ -169,7 +170,16 @@ class Reader(threading.Thread):
                     continue
                 self.load.history.note_read(self.name, (message.partition(), message.offset()), message.value())
                 self.last[message.partition()] = message.offset()
+            self._note_high_watermarks(consumer)
         consumer.close()
+
+    def _note_high_watermarks(self, consumer: Consumer) -> None:
+        """Those of the newest answers; none before the first."""
+        for index in range(self.load.partitions):
+            _, high = consumer.get_watermark_offsets(TopicPartition(self.load.topic, index), cached=True)
+            if high >= 0 and high != self.high.get(index):
+                self.high[index] = high
+                self.load.history.note_high_watermark(self.name, index, high)
 
     def wait_until(self, last: dict[int, int], within: float = 240.0) -> None:
         """Until it has seen so much of each partition, or met an error."""
@@ -240,13 +250,16 @@ class Load:
                 self.reader.enough.set()
                 self.reader.join(120)
 
-    def check(self, port: int, may_lose: Callable[[], Iterable[PartitionOffset]] = tuple) -> set[Sent]:
+    def check(
+        self, port: int, may_lose: Callable[[], Iterable[PartitionOffset]] = tuple, *, may_return: bool = False
+    ) -> set[Sent]:
         """The history against what the broker on this port has; nothing was refused. Returns what was lost.
 
         `may_lose`: places that it has told to be lost; asked when all is read, as it tells before it answers.
+        `may_return`: as in `History.check`.
         """
         assert not self.history.refused, list(self.history.refused.items())[:3]
         log = read_log(port, self.topic)
-        lost = self.history.check(log, may_lose=may_lose())
+        lost = self.history.check(log, may_lose=may_lose(), may_return=may_return)
         assert not self.reader.errors, self.reader.errors[:3]
         return lost

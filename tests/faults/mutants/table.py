@@ -1,0 +1,101 @@
+"""What each patch breaks, and the tests that have to notice: `make mutants` sees to it."""
+
+from typing import NamedTuple
+
+
+class Mutant(NamedTuple):
+    """`broken`: what the product does then. `tests`: as pytest takes them; one of them has to fail."""
+
+    broken: str
+    tests: tuple[str, ...]
+
+
+MUTANTS: dict[str, Mutant] = {
+    "no-fsync": Mutant(
+        "acks=all does not wait for the disk",
+        ("tests/faults/test_failing_flush.py::test_a_failed_flush_acknowledges_nothing",),
+    ),
+    "failed-flush-forgotten": Mutant(
+        "a log goes on after a flush that failed",
+        ("tests/faults/test_failing_flush.py::test_a_failed_flush_acknowledges_nothing",),
+    ),
+    "torn-tail-kept": Mutant(
+        "recovery does not look at checksums",
+        ("tests/faults/test_torn_tail.py",),
+    ),
+    "directory-not-locked": Mutant(
+        "two processes may open one directory",
+        ("tests/store/test_crash.py::test_lock_of_another_process",),
+    ),
+    "retention-eager": Mutant(
+        "retention takes segments whose newest record is young",
+        ("tests/store/test_contract_cuts.py::test_retention_by_span_of_time",),
+    ),
+    "retention-eager-redis": Mutant(
+        "retention over Redis takes records that are young",
+        ("tests/store/test_contract_cuts.py::test_retention_by_span_of_time",),
+    ),
+    "watermark-too-early": Mutant(
+        "records are shown before they are durable",
+        ("tests/faults/test_failing_flush.py::test_a_failed_flush_acknowledges_nothing",),
+    ),
+    "watermark-from-start": Mutant(
+        "after a restart the end is told before it is known",
+        ("tests/faults/redis/test_high_watermark.py",),
+    ),
+    "sequence-not-checked": Mutant(
+        "a gap in a producer's sequence is taken",
+        ("tests/faults/redis/test_refused_producer.py",),
+    ),
+    "repetition-stored-again": Mutant(
+        "a batch that is sent again is stored again",
+        (
+            "tests/faults/test_network.py::test_a_request_that_arrives_before_the_reset_is_stored_once",
+            "tests/faults/test_network.py::test_an_answer_that_comes_after_the_retry_says_the_same",
+        ),
+    ),
+    "producer-epoch-not-checked": Mutant(
+        "a producer that was fenced goes on",
+        ("tests/unit/core/partition/test_producer_state.py",),
+    ),
+    "producer-state-not-read": Mutant(
+        "a start after kill -9 does not read the producers of the last records",
+        ("tests/faults/test_failing_flush.py::test_a_failed_flush_acknowledges_nothing",),
+    ),
+    "stale-producer-state-believed": Mutant(
+        "a saved state below the log's start counts",
+        ("tests/faults/test_trimmed_producers.py",),
+    ),
+    "fence-not-checked": Mutant(
+        "who lost a log may append to it",
+        ("tests/store/redis_log/test_fencing.py",),
+    ),
+    "epoch-not-bumped": Mutant(
+        "who takes a log over goes on in the same epoch",
+        ("tests/faults/redis/test_failover.py::test_a_sentinel_failover_under_load",),
+    ),
+    "loss-not-reported": Mutant(
+        "what a failover lost is not told",
+        ("tests/faults/redis/test_failover.py::test_one_copy_is_lost_and_told",),
+    ),
+    "too-much-reported": Mutant(
+        "more is told to be lost than is",
+        ("tests/faults/redis/test_failover.py::test_one_copy_is_lost_and_told",),
+    ),
+    "copies-not-waited-for": Mutant(
+        "min.insync.replicas is not waited for",
+        ("tests/faults/redis/test_too_few_copies.py",),
+    ),
+    "outcome-guessed": Mutant(
+        "an append without an answer is called stored",
+        ("tests/faults/redis/test_wire.py::test_a_pipeline_cut_anywhere_answers_each_append_with_its_own_outcome",),
+    ),
+    "eviction-allowed": Mutant(
+        "a server that may evict logs is used",
+        ("tests/unit/store/redis/durability/test_durability.py",),
+    ),
+    "isr-not-waited-for": Mutant(
+        "the leader's own disk moves the high watermark",
+        ("tests/unit/core/replication/test_replicated_store.py",),
+    ),
+}
