@@ -42,11 +42,10 @@ def command(options: BrokerOptions) -> None:
 
     Settings have Kafka's names. A flag wins over the environment, that over the file, that over the default.
     """
-    settings = options.settings
+    settings, exposures = options.settings, list(find_exposures(options))
     start_log(settings.text("log.level"))
     keep_freed()
     allocate_small_objects()
-    exposures = list(find_exposures(options))
     listeners = list(map(Listener, options.listeners, options.advertised))
 
     def ready(endpoints: list[Endpoint]) -> None:
