@@ -14,7 +14,14 @@ import korvet_reference as reference
 STUB = Path(korvet_fast.__file__).with_name("_native.pyi")
 DUNDERS = {"__len__", "__init__", "__new__"}
 # Threads, files, and memory as it is: nothing to compare. Python's own regular expressions are of another language.
-UNPAIRED = {"FileMapping", "Flusher", "reserve", "match_names"}
+UNPAIRED = {
+    "FileMapping",
+    "Flusher",
+    "allocate_small_objects",
+    "give_back_small_objects",
+    "match_names",
+    "reserve",
+}
 
 
 def contract() -> dict[str, ast.stmt]:

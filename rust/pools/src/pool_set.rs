@@ -1,7 +1,7 @@
 //! A set of pools.
 
-use crate::range::POOLS;
-
+/// How many pools there can be.
+pub(crate) const POOLS: usize = 1 << 20;
 const BITS: usize = u64::BITS as usize;
 
 /// Numbers of pools; the smallest one is found first. All zeros are an empty set.

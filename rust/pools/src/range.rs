@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 
-use crate::pool_set::PoolSet;
+use crate::pool_set::{POOLS, PoolSet};
 
 /// Bytes of the largest block.
 pub const LARGEST: usize = 512;
@@ -11,8 +11,7 @@ const STEP_BITS: usize = 4; // blocks have multiples of 16 bytes, and are aligne
 const SIZES: usize = LARGEST >> STEP_BITS;
 const POOL_BITS: usize = 14;
 const POOL: usize = 1 << POOL_BITS;
-const RANGE: usize = 16 << 30; // addresses, no memory: pages that nobody wrote to cost nothing
-pub(crate) const POOLS: usize = RANGE >> POOL_BITS;
+const RANGE: usize = POOLS << POOL_BITS; // 16 GiB of addresses, no memory: pages that nobody wrote to cost nothing
 const NO_POOL: u32 = 0; // the range begins with this table, so its first pool is never used
 
 /// The head of a pool.
