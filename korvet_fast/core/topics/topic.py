@@ -11,7 +11,7 @@ from korvet_fast.core.partition.entries_partition import EntriesPartition
 from korvet_fast.core.partition.legacy_partition import LegacyPartition
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.topic_config import ONLY, TopicConfig
-from korvet_fast.errors import Errors, KorvetError
+from korvet_fast.errors import Errors, KorvetError, StoreError
 
 # The topics that Kafka's brokers keep for themselves (Topic.java).
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -37,12 +37,16 @@ class Document(NamedTuple):
 
     @classmethod
     def unpack(cls, data: bytes) -> "Document":
-        values: dict[str, Any] = json.loads(data)
-        identity = bytes.fromhex(values["id"])
+        """Raises `StoreError` if it is damaged."""
+        try:
+            values: dict[str, Any] = json.loads(data)
+            identity, partitions, configs = bytes.fromhex(values["id"]), values["partitions"], values["configs"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"its document is damaged: {error!r}") from error
         # Documents of before there was a choice have no fixed settings.
         fixed, version = values.get("fixed", ONLY), values.get("version", 0)
         deleting, replicas = values.get("deleting", False), values.get("replicas", ())
-        return cls(identity, values["partitions"], values["configs"], fixed, deleting, version, replicas)
+        return cls(identity, partitions, configs, fixed, deleting, version, replicas)
 
 
 class Topic:

@@ -6,6 +6,7 @@ Where the store is shared, other brokers change them as well: `refresh` follows 
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Protocol
 
@@ -97,10 +98,10 @@ class Topics(TopicIndex):
     def _read(self, name: str, packed: bytes) -> Topic:
         try:
             return Topic(self._given, name, packed, self._settings)
+        except StoreError as error:
+            raise StoreError(f"topic {name!r}: {error.detail}") from error
         except KorvetError as error:
             raise StoreError(f"topic {name!r} was made by a broker of other settings: {error.detail}") from error
-        except (ValueError, KeyError) as error:
-            raise StoreError(f"the document of topic {name!r} is damaged: {error!r}") from error
 
     def _all(self) -> Iterator[Partition]:
         return (partition for topic in self for partition in topic.partitions)
@@ -127,25 +128,28 @@ class Topics(TopicIndex):
         for topic in list(self):
             packed = documents.by_name.get(topic.name)
             if packed != topic.packed:
-                self._apply_change(topic, packed)
-                changed.append(topic)
+                with self._leave_out(topic.name):
+                    self._apply_change(topic, packed)
+                    changed.append(topic)
         for name, packed in documents.by_name.items():
-            if name not in self._by_name and (made := self._take_over(name, packed)) is not None:
-                changed.append(made)
+            if name not in self._by_name:
+                with self._leave_out(name):
+                    if not Document.unpack(packed).deleting:
+                        topic = self._read(name, packed)
+                        self._add(topic)
+                        changed.append(topic)
         self._registry.mark_seen(documents)
         await self._reconcile([topic for topic in changed if self._by_id.get(topic.id) is topic])
 
-    def _take_over(self, name: str, packed: bytes) -> Topic | None:
-        """A topic that another broker made. None: it is being deleted, or its document cannot be read."""
+    @contextmanager
+    def _leave_out(self, name: str) -> Iterator[None]:
+        """Go on with the other topics if the document that another broker wrote of this one cannot be read."""
         try:
-            topic = self._read(name, packed)
-        except StoreError as error:  # the other topics can be read
-            self._given.log.fail("unreadable", f"left out until it changes: {error.detail}")
-            return None
-        if Document.unpack(packed).deleting:
-            return None
-        self._add(topic)
-        return topic
+            yield
+        except KorvetError as error:
+            self._given.log.fail(
+                "unreadable", f"the document of topic {name!r} is left out until it changes: {error.detail}"
+            )
 
     def _apply_change(self, topic: Topic, packed: bytes | None) -> None:
         """Another broker changed the topic's document, or took it out."""
@@ -156,9 +160,10 @@ class Topics(TopicIndex):
             for partition in topic.partitions:
                 partition.leader.delete()
             return
-        topic.packed, topic.version, topic.replicas = packed, document.version, document.replicas
         syncs = self._given.store.syncs
-        topic.configure(TopicConfig(self._settings, document.configs, topic.config.fixed, syncs=syncs))
+        config = TopicConfig(self._settings, document.configs, topic.config.fixed, syncs=syncs)
+        topic.packed, topic.version, topic.replicas = packed, document.version, document.replicas
+        topic.configure(config)
         self._add_partitions(topic, document.partitions)
         self._given.metadata.advance()
 

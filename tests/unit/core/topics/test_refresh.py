@@ -74,6 +74,21 @@ def test_a_document_that_cannot_be_read_keeps_no_other_topic_away(
     over(body)
 
 
+def test_a_known_topic_whose_document_is_damaged_stays_as_it_was(caplog: pytest.LogCaptureFixture) -> None:
+    async def body(one: SharedWorld, other: SharedWorld) -> None:
+        made = await one.broker.topics.create("a", 1, {"retention.ms": "5"})
+        found = await other.broker.topics.find("a")
+        assert found is not None
+        assert await one.store.save("topics/a", b"{torn", made.packed)
+        await one.broker.topics.create("b", 2, {})
+        assert await other.broker.topics.find("b") is not None
+        assert other.broker.topics.get("a") is found
+        assert found.config.retention_ms == 5
+        assert "left out until it changes" in caplog.text
+
+    over(body)
+
+
 def test_nothing_is_read_while_nothing_changes() -> None:
     async def body(one: SharedWorld, other: SharedWorld) -> None:
         await one.broker.topics.create("t", 1, {})
