@@ -172,6 +172,19 @@ class ReplicatedScene:
         opened = self.stores[identity].open_log(log)
         return opened.append([batch], replica.end, sync=True, segment_limits=limits).durable
 
+    async def diverge(self, log: str) -> "asyncio.Future[None]":
+        """The leader 1 appends 2 records, is cut off, and appends 5 that nobody else has; 2 leads, and appends 3.
+
+        Returns the future of the five.
+        """
+        await self.append(log, 1, 2)
+        await self.appoint_metadata(2)
+        self.isolate(1)
+        lost = self.append(log, 1, 5)
+        assert await self.appoint(log, 2) == ""
+        await self.append(log, 2, 3)
+        return lost
+
     def replica(self, log: str, identity: int) -> Replica:
         return self.brokers[identity].replicas.logs[log]
 

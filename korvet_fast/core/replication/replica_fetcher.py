@@ -48,8 +48,6 @@ class ReplicaFetcher:
         self._copied = 0  # bytes
         self._changed = asyncio.Event()
         self._complaint = ""
-        self._failure: StoreError | None = None
-        self._followed = False
 
     def change(self) -> None:
         """There may be other logs to copy."""
@@ -79,28 +77,18 @@ class ReplicaFetcher:
 
     async def fetch(self, broker: int, replicas: Sequence[Replica]) -> bool:
         """Copy once. Returns whether any of these logs was followed. Raises `StoreError`, after all had their turn."""
+        failures: list[StoreError] = []
         asking = [one for one in replicas if one.state.asking is not None]
         if asking:
-            await self._settle(broker, asking)
+            await self._settle(broker, asking, failures)
         ready = [one for one in replicas if one.state.asking is None and one.state.leader == broker]
-        if not ready:
-            return False
-        positions = [FetchPosition(one.name, one.state.epoch, one.state.end) for one in ready]
-        answers = await self._peers.fetch(broker, positions, self._wait_ms, catching_up=self._rate is not None)
-        by_name = {one.log: one for one in answers}
-        rows = [
-            (replica, position, by_name[replica.name])
-            for replica, position in zip(ready, positions, strict=True)
-            if replica.name in by_name
-        ]
-        self._failure, self._followed = None, False
-        await gather_bounded(rows, self._take)
-        if self._failure is not None:
-            raise self._failure
-        return self._followed
+        followed = bool(ready) and await self._copy(broker, ready, failures)
+        if failures:
+            raise failures[0]
+        return followed
 
-    async def _settle(self, broker: int, replicas: Sequence[Replica]) -> None:
-        """Truncate the records that the leader does not have."""
+    async def _settle(self, broker: int, replicas: Sequence[Replica], failures: list[StoreError]) -> None:
+        """Truncate the records that the leader does not have; failures are kept, for the other logs' sake."""
         asked = [
             EpochRequest(one.name, one.state.epoch, one.state.asking)
             for one in replicas
@@ -112,18 +100,36 @@ class ReplicaFetcher:
         for replica, request in zip(replicas, asked, strict=True):
             answer = answers.get(request.log)
             if answer is not None and answer.error is NONE:
-                await replica.settle_divergence(request.leader_epoch, request.epoch, answer.end)
+                try:
+                    await replica.settle_divergence(request.leader_epoch, request.epoch, answer.end)
+                except StoreError as error:
+                    failures.append(error)
 
-    async def _take(self, row: tuple[Replica, FetchPosition, FetchedLog]) -> None:
-        """Take one log's answer; a failure is kept, as it must not keep the others from theirs."""
-        try:
-            await self._apply(*row)
-        except StoreError as error:
-            self._failure = error
+    async def _copy(self, broker: int, ready: Sequence[Replica], failures: list[StoreError]) -> bool:
+        """Copy these logs; failures are kept, for the other logs' sake. Returns whether any was followed."""
+        positions = [FetchPosition(one.name, one.state.epoch, one.state.end) for one in ready]
+        answers = await self._peers.fetch(broker, positions, self._wait_ms, catching_up=self._rate is not None)
+        by_name = {one.log: one for one in answers}
+        rows = [
+            (replica, position, by_name[replica.name])
+            for replica, position in zip(ready, positions, strict=True)
+            if replica.name in by_name
+        ]
+        applied: list[bool] = []
 
-    async def _apply(self, replica: Replica, position: FetchPosition, answer: FetchedLog) -> None:
+        async def take(row: tuple[Replica, FetchPosition, FetchedLog]) -> None:
+            try:
+                applied.append(await self._apply(*row))
+            except StoreError as error:
+                failures.append(error)
+
+        await gather_bounded(rows, take)
+        return any(applied)
+
+    async def _apply(self, replica: Replica, position: FetchPosition, answer: FetchedLog) -> bool:
+        """Take what the leader said of one log. Returns whether the log was followed."""
         if replica.progress is not None or (replica.state.epoch, replica.end) != (position.epoch, position.offset):
-            return  # another leadership has begun meanwhile, or the other fetcher of this broker has the log now
+            return False  # another leadership has begun meanwhile, or the other fetcher of this broker has the log now
         if answer.error == Errors.OFFSET_OUT_OF_RANGE:
             if answer.start > position.offset:
                 await replica.restart(answer.start)
@@ -136,7 +142,8 @@ class ReplicaFetcher:
         else:
             for records in answer.records:
                 if not await replica.copy(position.epoch, replica.state.end, records):
-                    return
+                    return False
                 self._copied += len(records)
             await replica.follow_leader_log(answer.start, answer.high_watermark)
-            self._followed = True
+            return True
+        return False

@@ -52,12 +52,7 @@ async def test_a_truncation_that_failed_is_done_again(tmp_path: Path, monkeypatc
     async with ReplicatedScene(tmp_path) as scene:
         log = await scene.create(min_insync_replicas=2)
         await scene.acquire(log, 1)
-        await scene.append(log, 1, 2)
-        await scene.appoint_metadata(2)
-        scene.isolate(1)
-        lost = scene.append(log, 1, 5)
-        assert await scene.appoint(log, 2) == ""
-        await scene.append(log, 2, 3)
+        lost = await scene.diverge(log)
         monkeypatch.setattr(EmbeddedStore, "truncate", fail(2, _truncate))
         scene.cut.clear()
         await scene.isr(log, 2, 1, 2, 3)
@@ -67,6 +62,23 @@ async def test_a_truncation_that_failed_is_done_again(tmp_path: Path, monkeypatc
 
 
 _truncate = EmbeddedStore.truncate
+
+
+async def test_a_log_that_cannot_be_truncated_keeps_no_other_from_being_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log, whole = await scene.create(min_insync_replicas=2), await scene.create("whole", (2, 1, 3))
+        await scene.acquire(log, 1)
+        await scene.acquire(whole, 2)
+        lost = await scene.diverge(log)
+        monkeypatch.setattr(EmbeddedStore, "truncate", fail(1_000_000, _truncate))
+        scene.cut.clear()
+        scene.append(whole, 2, 3)
+        await scene.until(lambda: scene.replica(whole, 1).end == 3)
+        assert scene.replica(log, 1).end == 7
+        await scene.until(lost.done)
+        assert lost.exception() is not None
 
 
 async def test_a_topic_that_is_deleted_while_its_copies_are_made_keeps_no_other_from_being_copied(
