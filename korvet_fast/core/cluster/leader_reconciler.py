@@ -51,10 +51,8 @@ class LeaderReconciler:
             return False
         led = [one for topic in topics for one in topic.partitions if one.leadership.leads]
         for partition in led:
-            partition.leader.resign("the other brokers took this one for gone")
-        self._tell(
-            "the other brokers took this one for gone, so it no longer leads", [partition.name for partition in led]
-        )
+            partition.leader.resign(_TAKEN_FOR_GONE)
+        self._tell(f"{_TAKEN_FOR_GONE}, so it no longer leads", [partition.name for partition in led])
         return True
 
     async def reconcile(self, topics: Iterable[Topic]) -> None:

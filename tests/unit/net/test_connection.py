@@ -12,14 +12,25 @@ from hashlib import sha256
 
 import pytest
 
+from korvet_fast.net.connection import Connection
 from korvet_fast.net.limits import Limits, ServerLimits
 from korvet_fast.net.pool import SMALL
-from net_scene import run, scene
+from net_scene import Peer, Scene, run, scene
 from raw_connection import reset
 from receive_queue import ReceiveQueue
 from toy_dialect import frame
 
 MIB = 1 << 20
+
+
+async def begin_large_frame(here: Scene) -> tuple[Peer, bytes, Connection]:
+    """A greeted peer that has sent half of a frame of a MiB: the peer, the whole frame and the server's connection."""
+    peer = await here.connect()
+    assert await peer.ask(b"echo here") == b"echo here"
+    data = frame(b"digest " + bytes(MIB))
+    peer.writer.write(data[: MIB // 2])
+    (connection,) = here.server.connections
+    return peer, data, connection
 
 
 def test_replies_keep_the_order_of_requests() -> None:
@@ -99,11 +110,7 @@ def test_large_frames_arrive_whole_however_they_are_cut() -> None:
 def test_a_large_frame_is_read_into_its_place() -> None:
     async def scenario() -> None:
         async with scene() as here:
-            peer = await here.connect()
-            assert await peer.ask(b"echo here") == b"echo here"
-            data = frame(b"digest " + bytes(MIB))
-            peer.writer.write(data[: MIB // 2])
-            (connection,) = here.server.connections
+            peer, data, connection = await begin_large_frame(here)
             window = connection.get_buffer(-1)
             await here.until(lambda: here.server.pool.used == len(data) - 4)  # room for all of it is reserved
             await here.until(lambda: connection._frames.pending == MIB // 2)
@@ -273,11 +280,7 @@ def test_finding_2_11_of_a_long_turn_only_small_requests_get_more() -> None:
 def test_finding_2_11_of_a_long_turn_large_frames_get_one_more_read() -> None:
     async def scenario() -> None:
         async with scene() as here:
-            peer = await here.connect()
-            assert await peer.ask(b"echo here") == b"echo here"
-            data = frame(b"digest " + bytes(MIB))
-            peer.writer.write(data[: MIB // 2])
-            (connection,) = here.server.connections
+            peer, data, connection = await begin_large_frame(here)
             await here.until(lambda: connection._frames.pending == MIB // 2)
             here.server._context.queue.count(1.0)  # what others used of this turn of the loop
             place = connection.get_buffer(-1)
