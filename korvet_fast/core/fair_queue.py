@@ -33,6 +33,7 @@ class FairQueue:
         self._heavy: deque[Turns] = deque()
         self._running = self._counting = False
         self._preemptions = 0
+        self._expected = 0.0  # seconds that works of this turn said they cause after it
         self.spent = 0.0  # seconds of this turn of the loop that were counted
 
     def was_preempted(self) -> bool:
@@ -46,6 +47,11 @@ class FairQueue:
         if not self._running and not self._counting:
             self._counting = True
             asyncio.get_running_loop().call_soon(self._next_turn)
+
+    def expect(self, seconds: float) -> None:
+        """A work of this turn causes so much more work of the loop, after the turn: fewer others run in it."""
+        self._expected += seconds
+        self.count(seconds)
 
     def enter(self, client: "Turns") -> None:
         """`client` has works now, and had none."""
@@ -61,13 +67,15 @@ class FairQueue:
         self.spent = 0.0
 
     def _run(self) -> None:
-        self.spent = 0.0
+        self.spent = self._expected = 0.0
         now = monotonic()
         until = now + TURN
         light = False
         first, second = self._heavy, self._light  # a heavy one first, or they might never have a turn
         # And a light one after it, however long that took.
-        while (first or second) and (now < until or (first is self._light and not light and self._light)):
+        while (first or second) and (
+            now + self._expected < until or (first is self._light and not light and self._light)
+        ):
             light = first is self._light
             client = (first or second).popleft()
             try:

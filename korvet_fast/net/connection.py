@@ -26,6 +26,7 @@ from korvet_fast.wire.dialect import Dialect
 WINDOW = 256 * 1024  # bytes read at a time, into one buffer shared by all connections of a loop
 MOST = 64  # frames cut at a time, so that other connections have their turn
 COPIED = 5e-10  # seconds that the kernel takes to copy a byte, about
+FILLED = 1e-4  # seconds that a read of 64 KiB takes into memory that was not touched yet, about
 LIVELY = 0.01  # seconds between two reads of a peer that works request by request
 DETECTED = 16  # first bytes, by which another protocol is detected
 
@@ -57,7 +58,7 @@ class Connection(asyncio.BufferedProtocol):
         self._rest: memoryview | None = None  # the rest of a large frame, which the socket is read into
         self._spoken = self.greeted = self._ending = self._half_closed = self._resting = False
         self._active = monotonic()
-        self._receive = Receive(context.pool, account, self._regulate, self._active)
+        self._receive = Receive(context.pool, account, self._rest_a_turn, self._active)
 
     # Called by asyncio
 
@@ -77,7 +78,9 @@ class Connection(asyncio.BufferedProtocol):
         if requests.closing:
             return None
         if size >= SMALL:
-            self._note_large_read(size)
+            self._queue.count(size * COPIED)
+            if self._queue.spent > TURN:
+                self._rest_a_turn()
         now = monotonic()
         before, self._active = self._active, now
         if not self._spoken:
@@ -274,20 +277,21 @@ class Connection(asyncio.BufferedProtocol):
         frame = self._frames.advance(size)
         return [] if frame is None else [frame]
 
-    def _note_large_read(self, size: int) -> None:
-        """Count a large read. In a turn of the loop that was long already, the peer's other bytes wait for the next.
+    def _rest_a_turn(self) -> None:
+        """Read on when this connection has its turn: of those that wait for one, few read in each turn of the loop.
 
         Hundreds of uploads that had to wait for memory have a megabyte each in the kernel when they may go on.
         """
-        self._queue.count(size * COPIED)
-        if self._queue.spent > TURN and not self._resting:
+        if not self._resting:
             self._resting = True
             self._turns.put_off(self._read_on)
             self._regulate()
 
     def _read_on(self) -> None:
         self._resting = False
-        self._regulate()
+        if not self._requests.closing:
+            self._queue.expect(FILLED)
+            self._regulate()
 
     def _note_first(self, frames: list[bytearray]) -> bool:
         """Check the first request, whole or in part. False: it is too long, and the connection closes."""

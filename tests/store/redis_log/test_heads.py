@@ -78,7 +78,7 @@ async def test_not_of_appends_that_were_refused(entries: RedisNamespace) -> None
 
 async def test_bounded(entries: RedisNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who was silent longest is forgotten."""
-    monkeypatch.setattr("korvet_fast.store.redis.log.writer.PRODUCERS", 3)
+    monkeypatch.setattr("korvet_fast.store.redis.log.settlement.PRODUCERS", 3)
     async with entries.scene() as scene:
         await scene.acquire(LOG)
         for number in range(6):

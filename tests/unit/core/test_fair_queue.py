@@ -274,3 +274,28 @@ def test_what_is_asked_of_the_threads_after_their_end_is_cancelled() -> None:
             await executor.run_for("a", int, "7")
 
     asyncio.run(scenario())
+
+
+def test_works_that_cause_more_work_are_few_in_a_turn() -> None:
+    async def scenario() -> None:
+        queue = FairQueue()
+        turns: Counter[int] = Counter()
+        turn = 0
+
+        def pass_turn() -> None:
+            nonlocal turn
+            turn += 1
+            asyncio.get_running_loop().call_soon(pass_turn)
+
+        def cause() -> None:
+            turns[turn] += 1
+            queue.expect(TURN / 10)
+
+        for _ in range(100):
+            Turns(queue).put_off(cause)
+        pass_turn()
+        while turns.total() < 100:
+            await asyncio.sleep(0)
+        assert max(turns.values()) <= 11
+
+    asyncio.run(scenario())

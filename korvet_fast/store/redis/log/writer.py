@@ -10,12 +10,13 @@ has the log, and the log ends where this broker takes it to end. Appends end in 
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
 from typing import cast
 
 from korvet_fast._native import ReplyError, parse_replies
-from korvet_fast.errors import OutcomeUnknown, StoreError, TooFewCopies
+from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.connection.calls import IdempotentCalls
 from korvet_fast.store.redis.connection.pipeline import PipelineDown, Word
 from korvet_fast.store.redis.connection.topology import Topology
@@ -25,6 +26,8 @@ from korvet_fast.store.redis.log.append_recovery import AppendRecovery
 from korvet_fast.store.redis.log.heads import take_forgotten
 from korvet_fast.store.redis.log.log import HEAD, HEADS, AppendFailure, FencingTokens, Log
 from korvet_fast.store.redis.log.packed_log import unpack_log
+from korvet_fast.store.redis.log.settlement import Settlement
+from korvet_fast.store.redis.log.window import Window
 from korvet_fast.store.redis.stream.scripts import CLOSE
 from korvet_fast.store.redis.stream.transaction import AppendTransaction
 from korvet_fast.store.types import LARGE, Appending, NotLeader, OffsetConflict, RecordBatch, SegmentLimits
@@ -34,7 +37,6 @@ DEPTH = 4  # transactions of one log that are sent before the first is answered;
 LARGEST = 128 << 10  # bytes of a transaction, and
 MOST = 500  # appends in it; further ones go into the next
 LITTLE = 32 << 10  # bytes on their way that are not worth two transactions
-PRODUCERS = 20_000  # producers of one log whose heads are kept
 
 _TAKEN = "ERR The ID specified in XADD is equal or smaller"
 _DONE = b"\r\n:1\r\n"  # the answer of CLOSE, last of all
@@ -53,7 +55,9 @@ class Writer:
         self._fresh = 0  # appends in this turn
         self._in_flight = self._bytes = 0  # appends sent and not answered, and their bytes
         self._enough = 1  # so many in a turn are sent before it ends
-        self.recovery = AppendRecovery(topology, calls, fencing_tokens, self._settle, self._send)
+        self._windows: defaultdict[str, Window] = defaultdict(Window)  # by the server's name
+        self._settlement = Settlement(durability)
+        self.recovery = AppendRecovery(topology, calls, fencing_tokens, self._settlement.settle, self._send)
 
     def append(
         self,
@@ -114,7 +118,7 @@ class Writer:
             log.transactions.append(transaction)
             log.open = None
         else:
-            self._settle(log, transaction)
+            self._settlement.settle(log, transaction)
         return transaction.appending
 
     def _end_turn(self) -> None:
@@ -135,14 +139,9 @@ class Writer:
         for transaction in log.transactions:
             if transaction.sent or not transaction.batches:
                 continue
-            if transaction.fencing_token != log.fencing_token:
-                _open(log, transaction)
-                log.layout.renew(transaction, log.key, log.log_format)
-            if transaction is log.open:
-                log.open = None
             try:
-                parts, commands = log.layout.pack(transaction, _close(log, transaction))
-                self._topology.pipeline(log.key).post(parts, commands, partial(self._arrive, log, transaction))
+                if not self._post(log, transaction):
+                    return
             except StoreError as error:
                 self.recovery.note_failure(log, AppendFailure(error.detail, lost=True))
                 return
@@ -153,10 +152,39 @@ class Writer:
             if log.in_flight >= DEPTH:
                 return
 
-    def _arrive(self, log: Log, transaction: AppendTransaction, answer: list[Buffer], error: StoreError | None) -> None:
+    def _post(self, log: Log, transaction: AppendTransaction) -> bool:
+        """Send a transaction; returns whether the server has room for it. Raises `StoreError`."""
+        pipeline = self._topology.pipeline(log.key)
+        window = self._windows[pipeline.name]
+        if not window.begin(log, transaction.size):
+            return False
+        if transaction.fencing_token != log.fencing_token:
+            _open(log, transaction)
+            log.layout.renew(transaction, log.key, log.log_format)
+        if transaction is log.open:
+            log.open = None
+        try:
+            parts, commands = log.layout.pack(transaction, _close(log, transaction))
+            pipeline.post(parts, commands, partial(self._arrive, window, log, transaction))
+        except StoreError:
+            window.end(transaction.size)
+            raise
+        return True
+
+    def _arrive(
+        self, window: Window, log: Log, transaction: AppendTransaction, answer: list[Buffer], error: StoreError | None
+    ) -> None:
         """A transaction was answered, or lost."""
         self._in_flight -= len(transaction.batches)
         self._bytes -= transaction.size
+        window.end(transaction.size)
+        self._end_append(log, transaction, answer, error)
+        while (waiting := window.take()) is not None:
+            self._send(waiting)
+
+    def _end_append(
+        self, log: Log, transaction: AppendTransaction, answer: list[Buffer], error: StoreError | None
+    ) -> None:
         if transaction.stored.done():  # the server's history broke meanwhile
             return
         log.in_flight -= 1
@@ -171,7 +199,7 @@ class Writer:
                     self.recovery.note_failure(log, AppendFailure(""))
                     return
                 log.transactions.pop(0)
-                self._settle(log, transaction)
+                self._settlement.settle(log, transaction)
                 self._send(log)
                 return
         else:
@@ -182,68 +210,6 @@ class Writer:
                 self.recovery.note_failure(log, AppendFailure(why))
                 return
         self.recovery.recover_soon(log)
-
-    # -- settling ------------------------------------------------------------------------------------------------
-
-    def _settle(self, log: Log, transaction: AppendTransaction) -> None:
-        """Settle a transaction that is in the log: the first of those whose outcome is open."""
-        if transaction.batches:
-            log.end_field = transaction.end_field
-            log.totals = transaction.totals
-            log.deadline = 0.0
-            for row in transaction.rows:
-                log.segments.grow(row, transaction.limit)
-            if transaction.heads:
-                self._keep_heads(log, transaction)
-        transaction.stored.set_result(None)
-        if transaction.durable is transaction.stored:
-            if transaction.end > log.durable:
-                log.durable = transaction.end
-        else:
-            self._make_durable(log, transaction)
-        while log.transactions and not log.transactions[0].batches:
-            self._settle(log, log.transactions.pop(0))
-
-    def _keep_heads(self, log: Log, transaction: AppendTransaction) -> None:
-        for producer, heads in transaction.heads.items():
-            log.heads[producer] = heads
-            log.heads.move_to_end(producer)
-        while len(log.heads) > PRODUCERS:
-            log.forgotten[log.heads.popitem(last=False)[0]] = None
-
-    def _make_durable(self, log: Log, transaction: AppendTransaction) -> None:
-        log.awaiting_durable.append(transaction)
-        round_ = None
-        if transaction.waits:
-            try:
-                round_ = self._durability.wait(log.key, *transaction.need)
-            except StoreError as error:
-                transaction.durability_error = TooFewCopies(error.detail)  # the transaction is stored
-        if round_ is None:
-            transaction.kept = True
-            self._tell_durable(log)
-        else:
-            round_.add_done_callback(partial(self._end_round, log, transaction))
-
-    def _end_round(self, log: Log, transaction: AppendTransaction, round_: "asyncio.Future[None]") -> None:
-        error = round_.exception()
-        transaction.kept = True
-        if error is not None:
-            why = error.detail if isinstance(error, StoreError) else repr(error)
-            transaction.durability_error = error if isinstance(error, OutcomeUnknown) else OutcomeUnknown(why)
-        self._tell_durable(log)
-
-    def _tell_durable(self, log: Log) -> None:
-        """End the `durable` futures of transactions that are kept, in the order of the log."""
-        while log.awaiting_durable and log.awaiting_durable[0].kept:
-            transaction = log.awaiting_durable.pop(0)
-            if transaction.durable.done():
-                continue
-            if transaction.durability_error is not None:
-                transaction.durable.fail(transaction.durability_error)
-            else:
-                log.durable = max(log.durable, transaction.end)
-                transaction.durable.set_result(None)
 
 
 def _open(log: Log, transaction: AppendTransaction) -> None:

@@ -1,0 +1,78 @@
+"""Settling appends: who waits is told what is in the log, then what is durable, in the order of the log."""
+
+import asyncio
+from functools import partial
+
+from korvet_fast.errors import OutcomeUnknown, StoreError, TooFewCopies
+from korvet_fast.store.redis.durability.sync import Durability
+from korvet_fast.store.redis.log.log import Log
+from korvet_fast.store.redis.stream.transaction import AppendTransaction
+
+PRODUCERS = 20_000  # producers of one log whose heads are kept
+
+
+class Settlement:
+    """Ends the futures of appends that Redis has carried out."""
+
+    def __init__(self, durability: Durability) -> None:
+        self._durability = durability
+
+    def settle(self, log: Log, transaction: AppendTransaction) -> None:
+        """Settle a transaction that is in the log: the first of those whose outcome is open."""
+        if transaction.batches:
+            log.end_field = transaction.end_field
+            log.totals = transaction.totals
+            log.deadline = 0.0
+            for row in transaction.rows:
+                log.segments.grow(row, transaction.limit)
+            if transaction.heads:
+                self._keep_heads(log, transaction)
+        transaction.stored.set_result(None)
+        if transaction.durable is transaction.stored:
+            if transaction.end > log.durable:
+                log.durable = transaction.end
+        else:
+            self._make_durable(log, transaction)
+        while log.transactions and not log.transactions[0].batches:
+            self.settle(log, log.transactions.pop(0))
+
+    def _keep_heads(self, log: Log, transaction: AppendTransaction) -> None:
+        for producer, heads in transaction.heads.items():
+            log.heads[producer] = heads
+            log.heads.move_to_end(producer)
+        while len(log.heads) > PRODUCERS:
+            log.forgotten[log.heads.popitem(last=False)[0]] = None
+
+    def _make_durable(self, log: Log, transaction: AppendTransaction) -> None:
+        log.awaiting_durable.append(transaction)
+        round_ = None
+        if transaction.waits:
+            try:
+                round_ = self._durability.wait(log.key, *transaction.need)
+            except StoreError as error:
+                transaction.durability_error = TooFewCopies(error.detail)  # the transaction is stored
+        if round_ is None:
+            transaction.kept = True
+            self._tell_durable(log)
+        else:
+            round_.add_done_callback(partial(self._end_round, log, transaction))
+
+    def _end_round(self, log: Log, transaction: AppendTransaction, round_: "asyncio.Future[None]") -> None:
+        error = round_.exception()
+        transaction.kept = True
+        if error is not None:
+            why = error.detail if isinstance(error, StoreError) else repr(error)
+            transaction.durability_error = error if isinstance(error, OutcomeUnknown) else OutcomeUnknown(why)
+        self._tell_durable(log)
+
+    def _tell_durable(self, log: Log) -> None:
+        """End the `durable` futures of transactions that are kept, in the order of the log."""
+        while log.awaiting_durable and log.awaiting_durable[0].kept:
+            transaction = log.awaiting_durable.pop(0)
+            if transaction.durable.done():
+                continue
+            if transaction.durability_error is not None:
+                transaction.durable.fail(transaction.durability_error)
+            else:
+                log.durable = max(log.durable, transaction.end)
+                transaction.durable.set_result(None)

@@ -1,0 +1,69 @@
+"""Large appends wait while much is on its way to a server; small ones pass them, each log keeps its order."""
+
+import asyncio
+
+from faults.redis.proxy import RedisProxy
+from korvet_fast.store.redis.log import window
+from store.redis_log.redis_namespace import LOG, RedisNamespace
+
+LARGE = 1_000_000
+MANY = [f"large:{number}" for number in range(24)]
+
+
+async def test_a_small_append_is_answered_before_most_large_ones(own_place: RedisNamespace) -> None:
+    async with own_place.scene() as scene:
+        for name in (LOG, *MANY):
+            await scene.acquire(name)
+        large = [scene.append(name, at, 1, size=LARGE).stored for name in MANY for at in range(2)]
+        await asyncio.sleep(0)
+        small = scene.append(LOG, 0, 1).stored
+        await small
+        before = sum(future.done() for future in large)
+        assert before <= 2 * (window.FULL // LARGE + 1)
+        for future in large:
+            await future
+        for name in MANY:
+            assert await scene.read_all(name, max_bytes=4 * LARGE) == [0, 1]
+
+
+async def test_logs_take_turns(own_place: RedisNamespace) -> None:
+    """Who sends much to one log does not keep the large appends of another waiting until all is written."""
+    async with own_place.scene() as scene:
+        await scene.acquire(LOG)
+        await scene.acquire(MANY[0])
+        greedy = [scene.append(MANY[0], at, 1, size=LARGE).stored for at in range(40)]
+        await asyncio.sleep(0)
+        await scene.append(LOG, 0, 1, size=LARGE).stored
+        assert sum(future.done() for future in greedy) <= 2 * (window.FULL // LARGE + 1)
+        for future in greedy:
+            await future
+
+
+async def test_a_small_append_stays_behind_a_large_one_of_its_log(own_place: RedisNamespace) -> None:
+    async with own_place.scene() as scene:
+        for name in MANY:
+            await scene.acquire(name)
+        for name in MANY:
+            scene.append(name, 0, 1, size=LARGE)
+        await asyncio.sleep(0)
+        last = [scene.append(name, 1, 1).stored for name in MANY]
+        for future in last:
+            await future
+        for name in MANY:
+            assert await scene.read_all(name, max_bytes=4 * LARGE) == [0, 1]
+
+
+async def test_what_waits_is_sent_on_the_next_connection(own_place: RedisNamespace, proxy: RedisProxy) -> None:
+    """The connection is lost while appends wait: each of them comes into its log once, in order."""
+    async with own_place.scene(proxy.url) as scene:
+        for name in MANY:
+            await scene.acquire(name)
+        proxy.hold()
+        appendings = [scene.append(name, at, 1, size=LARGE).stored for name in MANY for at in range(2)]
+        await asyncio.sleep(0.05)
+        proxy.reset_all()
+        proxy.release()
+        for future in appendings:
+            await future
+        for name in MANY:
+            assert await scene.read_all(name, max_bytes=4 * LARGE) == [0, 1]
