@@ -154,13 +154,13 @@ def find_skipped(evidence: Evidence) -> Broken:
     for reader, claims in evidence.run.read.items():
         for partition, rows in evidence.final.items():
             seen = {offset for (where, offset), _ in claims if where == partition}
+            if not seen:
+                continue
+            first, last = min(seen), max(seen)
             skipped = [
                 value
                 for offset, value in rows
-                if seen
-                and min(seen) <= offset <= max(seen)
-                and offset not in seen
-                and (partition, offset) not in evidence.told
+                if first <= offset <= last and offset not in seen and (partition, offset) not in evidence.told
             ]
             if skipped:
                 yield f"{reader} did not see {skipped[:3]} ({len(skipped)}) of partition {partition}"
