@@ -70,6 +70,11 @@ class MessageCells:
         index = self.add(value, key, ())
         return None if index < 0 else place(run, index)
 
+    @staticmethod
+    def place(place: type, run: Any, index: int) -> Any:
+        """`place(run, index)` for a message that is there, as `join` makes it."""
+        return place(run, index)
+
     def grant(self, room: int, most: int) -> None:
         """There is memory for `room` bytes more, and for `most` messages in all."""
         self.room += room

@@ -69,6 +69,7 @@ def test_a_place_is_given_in_a_run_until_it_is_full(impl: ModuleType) -> None:
     before = time.time_ns() // 1_000_000
     run = impl.MessageCells(b"first", None, (), 0, before)
     run.grant(1000, 3)
+    assert run.place(Cells, "run", 0) == ("run", 0)
     assert run.join(Cells, "run", b"a", None) == ("run", 1)
     assert run.join(Cells, "run", "not bytes", None) is None
     assert run.join(Cells, "run", None, b"k") == ("run", 2)

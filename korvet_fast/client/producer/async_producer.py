@@ -209,7 +209,8 @@ class AsyncProducer(TransactionCalls):
             self._driver.break_off(error)  # the message may be at a stage, or at none
             raise
         self._driver.schedule()
-        return Delivery(run, index)
+        delivery: Delivery = run.cells.place(Delivery, run, index)
+        return delivery
 
     async def _enqueue_when_room(self, run: MessageRun) -> None:
         try:

@@ -100,22 +100,32 @@ impl MessageCells {
         let Some(index) = self.join_one(value, key, None, None) else {
             return Ok(None);
         };
-        let place = place.call1((run, index))?;
-        untrack(&place);
-        Ok(Some(place))
+        new_place(place, run, index).map(Some)
+    }
+
+    /// `place(run, index)` for a message that is there, as `join` makes it.
+    #[staticmethod]
+    fn place<'py>(
+        place: &Bound<'py, PyType>,
+        run: &Bound<'py, PyAny>,
+        index: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        new_place(place, run, index)
     }
 
     /// There is memory for `room` bytes more, and for `most` messages in all.
-    fn grant(&mut self, room: i64, most: usize) {
-        self.room += room;
-        self.most = most;
+    fn grant(slf: &Bound<'_, Self>, room: i64, most: usize) {
+        untrack(slf); // it finds nothing in here, and would look at thousands of runs with many messages each
+        let mut run = slf.borrow_mut();
+        run.room += room;
+        run.most = most;
         let least = RECORD_MOST as i64; // bytes of a message: so there is no memory for more of them
-        let more = most.saturating_sub(self.times.len()).min((self.room / least).max(0) as usize);
-        self.values.reserve(more);
-        if !self.keys.is_empty() {
-            self.keys.reserve(more);
+        let more = most.saturating_sub(run.times.len()).min((run.room / least).max(0) as usize);
+        run.values.reserve(more);
+        if !run.keys.is_empty() {
+            run.keys.reserve(more);
         }
-        self.times.reserve(more);
+        run.times.reserve(more);
     }
 
     /// The value of each message.
@@ -316,6 +326,16 @@ fn record_bytes(
 
 fn no_message() -> PyErr {
     PyIndexError::new_err("no message is there")
+}
+
+fn new_place<'py>(
+    place: &Bound<'py, PyType>,
+    run: &Bound<'py, PyAny>,
+    index: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let place = place.call1((run, index))?;
+    untrack(&place);
+    Ok(place)
 }
 
 /// The garbage collector does not look at the object any more, which is of a class with garbage collection.

@@ -301,8 +301,8 @@ pub(crate) enum Built<'py> {
     View(Bound<'py, PyMemoryView>),
 }
 
-/// Bytes of a batch up to which a copy takes less than a view.
-const SMALL: usize = 4096;
+/// Bytes of a batch up to which a copy takes less than a view, which is three objects for the garbage collector.
+const SMALL: usize = 16 * 1024;
 
 pub(crate) fn hand_over(py: Python<'_>, batch: Vec<u8>) -> PyResult<Built<'_>> {
     if batch.len() <= SMALL {
