@@ -67,7 +67,7 @@ def first_bytes(first: tuple[Any, Any, int, int]) -> int:
 
 def test_a_place_is_given_in_a_run_until_it_is_full(impl: ModuleType) -> None:
     before = time.time_ns() // 1_000_000
-    run = impl.MessageCells(b"first", None, (), 0, before)
+    run = impl.MessageCells(b"first", None, (), 0, None)
     run.grant(1000, 3)
     assert run.place(Cells, "run", 0) == ("run", 0)
     assert run.join(Cells, "run", b"a", None) == ("run", 1)

@@ -51,17 +51,18 @@ impl MessageCells {
     ///
     /// Raises `TypeError` for a value or key that is neither bytes nor None.
     #[new]
+    #[pyo3(signature = (value, key, headers, header_bytes, timestamp))]
     fn new(
         value: &Bound<'_, PyAny>,
         key: &Bound<'_, PyAny>,
         headers: &Bound<'_, PyAny>,
         header_bytes: usize,
-        timestamp: i64,
+        timestamp: Option<i64>,
     ) -> PyResult<Self> {
         let (value, key, headers) = (cell(value)?, cell(key)?, some(headers, header_bytes)?);
         let bytes = record_bytes(value, key, headers.as_ref());
         let mut run = Self::empty();
-        run.append(value, key, headers, bytes, timestamp);
+        run.append(value, key, headers, bytes, timestamp.unwrap_or_else(present));
         Ok(run)
     }
 
