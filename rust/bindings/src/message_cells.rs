@@ -23,6 +23,15 @@ struct Headers {
     bytes: usize,
 }
 
+const AHEAD: usize = 12;
+
+fn prefetch(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+}
+
 type Cell = Option<Py<PyBytes>>;
 
 /// Keys, values, headers and times of a run of messages, while more may join.
@@ -203,6 +212,11 @@ impl MessageCells {
         let (compression, transactional) = read_kind(compression).or_raise(py)?;
         let origin = Origin { producer_id, producer_epoch, base_sequence, transactional };
         let row = |place: usize| {
+            if let Some(Some(ahead)) = self.values.get(place + AHEAD) {
+                prefetch(ahead.as_ptr().cast::<u8>());
+                prefetch(ahead.as_ptr().cast::<u8>().wrapping_add(64));
+                prefetch(ahead.as_ptr().cast::<u8>().wrapping_add(128));
+            }
             (self.times[place], bytes(py, self.key_at(place)), bytes(py, self.values[place].as_ref()))
         };
         let rows: Vec<_> = (0..self.values.len()).map(row).collect();
