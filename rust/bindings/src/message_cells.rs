@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyTuple, PyType};
 use crate::batch::{read_kind, run};
 use crate::buffer::Column;
 use crate::error::OrRaise;
-use crate::rows::{Built, ColumnRows, hand_over};
+use crate::rows::{Built, ColumnRows, SMALL, build_small, hand_over};
 
 /// The headers of one message.
 struct Headers {
@@ -23,14 +23,23 @@ struct Headers {
     bytes: usize,
 }
 
+/// So many values ahead of the one that is encoded, the processor begins to read the next one: values of one partition,
+/// which other partitions' lie between, take longer to come from memory than to encode.
 const AHEAD: usize = 12;
 
-fn prefetch(at: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+/// Have the processor read the beginning of a value.
+#[cfg(target_arch = "x86_64")]
+fn fetch_ahead(value: &Py<PyBytes>) {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    for line in 0..3 {
+        // SAFETY: a hint, which reads nothing that the program could see, and may point anywhere.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(value.as_ptr().cast::<i8>().wrapping_add(64 * line)) };
     }
 }
+
+/// Elsewhere it finds out by itself.
+#[cfg(not(target_arch = "x86_64"))]
+fn fetch_ahead(_: &Py<PyBytes>) {}
 
 type Cell = Option<Py<PyBytes>>;
 
@@ -213,14 +222,17 @@ impl MessageCells {
         let origin = Origin { producer_id, producer_epoch, base_sequence, transactional };
         let row = |place: usize| {
             if let Some(Some(ahead)) = self.values.get(place + AHEAD) {
-                prefetch(ahead.as_ptr().cast::<u8>());
-                prefetch(ahead.as_ptr().cast::<u8>().wrapping_add(64));
-                prefetch(ahead.as_ptr().cast::<u8>().wrapping_add(128));
+                fetch_ahead(ahead);
             }
             (self.times[place], bytes(py, self.key_at(place)), bytes(py, self.values[place].as_ref()))
         };
-        let rows: Vec<_> = (0..self.values.len()).map(row).collect();
-        let work = || columns::build_rows(rows.into_iter(), self.size, compression, origin);
+        let rows = (0..self.values.len()).map(row);
+        if self.size <= SMALL {
+            let work = |out| columns::build_rows(rows, out, self.size, compression, origin);
+            return build_small(py, work).map(Some);
+        }
+        let rows: Vec<_> = rows.collect();
+        let work = || columns::build_rows(rows.into_iter(), Vec::new(), self.size, compression, origin);
         hand_over(py, run(py, self.size, work).or_raise(py)?).map(Some)
     }
 
