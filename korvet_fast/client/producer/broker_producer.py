@@ -33,7 +33,7 @@ class ProduceRequest:
 
     def values(self, config: ProducerConfig) -> dict[str, Any]:
         """The values of the Produce request. Their bytes are those of the batches, and are never changed."""
-        rows = [((partition.topic, partition.index), batch.data) for partition, batch in self.batches]
+        rows = (((partition.topic, partition.index), batch.data) for partition, batch in self.batches)
         values = produce_request(rows, config.acks, min(config.acks_timeout, config.request_timeout))
         return values | {"transactional_id": config.transactional_id}
 

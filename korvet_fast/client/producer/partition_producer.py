@@ -91,14 +91,15 @@ class PartitionProducer:
             return None
         if self.in_flight and (self._careful or self.sent_to != self.broker or self.in_flight >= self._config.window):
             return None
+        soonest = now if now > self.backoff.until else self.backoff.until
         if self._next_unsent() is not None:
-            return max(now, self.backoff.until)
+            return soonest
         if not self.queue.messages:
             return None
         if self._is_full():
-            return max(now, self.backoff.until)
+            return soonest
         accepted = self.queue.records[0].deadline - self._config.delivery_timeout
-        return max(now, self.backoff.until, accepted + self._config.linger)
+        return max(soonest, accepted + self._config.linger)
 
     def take(self, room: float) -> ProducerBatch | None:
         """The next batch, to be handed to the broker's connection now; None if it has, about, more than `room` bytes.
@@ -123,10 +124,11 @@ class PartitionProducer:
         batch.in_flight = False
         batch.uncertain |= answer.uncertain
         self.in_flight -= 1
+        rows = answer.rows
         if answer.verdict in _STORED:
-            batch.stored, batch.rows = (answer.offset, answer.timestamp), answer.rows
+            batch.stored, batch.rows = (answer.offset, answer.timestamp), rows
             self._end_stored(now)
-            failure = next((row.error for row in answer.rows if row.error is not None), None) if answer.rows else None
+            failure = next((row.error for row in rows if row.error is not None), None) if rows else None
             if failure is not None and self._config.on_failure != "continue":  # it failed for good; so do those behind
                 self._fail(DeliveryFailed(f"{self}: {failure}", cause=failure), now)
         else:
