@@ -26,7 +26,7 @@ class MessageSender:
         self._withdraw = withdraw
 
     def begin(self, topic: str, value: bytes, key: bytes | None, partition: int, now: float) -> MessageRun | None:
-        """The run of a message that is sent now, if it begins one in the short way of most messages. None: `send` it."""
+        """The run that a message begins in the short way, with the present as its time. None: it goes by `send`."""
         run = MessageRun(topic, MessageCells(value, key, (), 0, None), partition, self._withdraw)
         fits = run.size + BATCH_HEADER <= self._config.message_bytes
         return run if fits and self._dispatcher.begin(run, now) else None

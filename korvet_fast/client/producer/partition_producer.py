@@ -6,7 +6,6 @@ and the others follow once it is stored. So no chaser and no retry levels are ne
 another, not even at a broker that has forgotten the producer and would accept any first sequence number.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from random import Random
 
@@ -47,7 +46,7 @@ class PartitionProducer:
         self.sent_to: Address | None = None
         self.in_flight = 0
         self.queue = RecordQueue()
-        self.batches: deque[ProducerBatch] = deque()
+        self.batches: list[ProducerBatch] = []
         self.progress = 0.0  # when the partition last ended a batch, or got its first message
         self.is_reachable = True  # as the pipeline saw it last
         self.backoff = Backoff(config.backoff, config.backoff_max, random)
@@ -156,7 +155,7 @@ class PartitionProducer:
     def abandon(self, error: DeliveryFailed) -> None:
         """End everything here at once, answers or not; no more answers may be given to this stage."""
         while self.batches:
-            self.batches.popleft().end(self._stages, error)
+            self.batches.pop(0).end(self._stages, error)
         self._end_queue(error)
 
     def expire(self, now: float) -> float | None:
@@ -208,7 +207,7 @@ class PartitionProducer:
 
     def _end_stored(self, now: float) -> None:
         while self.batches and self.batches[0].stored:
-            batch = self.batches.popleft()
+            batch = self.batches.pop(0)
             batch.end(self._stages, None)
             self.progress = now
             if self.backoff.failures:
@@ -242,7 +241,7 @@ class PartitionProducer:
 
     def _split(self, batch: ProducerBatch) -> None:
         """Two batches with half of the records each, and the same sequence numbers (Java's split)."""
-        self.batches.popleft()
+        self.batches.pop(0)
         records = batch.records
         if len(records) == 1:
             records = batch.records[0].halves()
@@ -251,7 +250,7 @@ class PartitionProducer:
         count = count_messages(records[:half])
         first = self._encode(records[:half], count, batch.sequence)
         following = self._sequence.advance(batch.sequence, count)
-        self.batches.extendleft((self._encode(records[half:], batch.count - count, following), first))
+        self.batches[:0] = first, self._encode(records[half:], batch.count - count, following)
 
     def _fail(self, error: DeliveryFailed, now: float, *, lost: bool = False) -> None:
         """End the first batch, or the first message of the queue, and by `on.failure` those behind it.
