@@ -90,8 +90,8 @@ class Dispatcher:
             self.send_now()
 
     def begin(self, run: MessageRun, now: float) -> bool:
-        """Take a message that names its partition in the short way: this is known and takes messages, and nobody waits for
-        memory. False: one of these is not so, or memory is short; nothing was done but that the run has room for others.
+        """Take a message that names its partition in the short way: this is known and takes messages, nobody waits for
+        memory, and there is some. False: one of these is not so; then the run may have room for others all the same.
         """
         topic = self.topics.get(run.topic)
         partition = topic.partitions.get(run.partition) if topic is not None else None

@@ -60,12 +60,13 @@ class OpenRuns:
         return True
 
     def begin(self, run: MessageRun, partition: PartitionProducer, now: float) -> bool:
-        """Take a run of one message at its partition, which takes messages; others may join. Memory is charged at once
-        for as many as the last run had. False: there is not so much, and nothing was done.
+        """Take a run of one message at its partition, which takes messages; others may join. Memory for as many as the last
+        run had is charged at once. False: there is not so much, and the run was not taken.
         """
         topic = self._topics[run.topic]
         size, count = topic.usual_run
-        run.grant(max(size, run.size), max(count, 1))
+        if count > 1:
+            run.grant(max(size, run.size), count)
         if not self._ledger.charge(run, destination_of(run, partition)):
             return False
         self._ledger.add(run)
