@@ -60,8 +60,8 @@ class OpenRuns:
         return True
 
     def begin(self, run: MessageRun, partition: PartitionProducer, now: float) -> bool:
-        """Take a run of one message at its partition, which takes messages; others may join. Memory for as many as the last
-        run had is charged at once. False: there is not so much, and the run was not taken.
+        """Take a run of one message at its partition, which takes messages; others may join. Memory for as many as the
+        last run had is charged at once. False: there is not so much, and the run was not taken.
         """
         topic = self._topics[run.topic]
         size, count = topic.usual_run
