@@ -1,5 +1,6 @@
 """Messages that name their partition begin a run there in a short way; where it is closed they go the long one."""
 
+import gc
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -102,7 +103,7 @@ def test_what_takes_no_messages_takes_none_in_the_short_way(closed: bool) -> Non
 def test_what_is_no_message_is_refused_as_ever(run: Run, broker: BrokerProcess) -> None:
     async def work() -> None:
         async with AsyncProducer(broker.bootstrap, max_request_size=1000) as p:
-            await p.send("begun", b"first", partition=0)
+            await p.send("refused", b"first", partition=0)
             wrong: list[tuple[Any, Any, Any]] = [
                 ("text", None, 0),
                 (b"", "key", 0),
@@ -111,18 +112,32 @@ def test_what_is_no_message_is_refused_as_ever(run: Run, broker: BrokerProcess) 
             ]
             for value, key, partition in wrong:
                 with pytest.raises(TypeError, match=r"not bytes; encode it first|partition is (bool|float), not int"):
-                    p.send("begun", value, key=key, partition=partition)
+                    p.send("refused", value, key=key, partition=partition)
             with pytest.raises(ValueError, match="partition -1 is not from 0"):
-                p.send("begun", b"", partition=-1)
+                p.send("refused", b"", partition=-1)
             with pytest.raises(DeliveryFailed, match="has no partition 99"):
-                p.send("begun", b"", partition=99)
+                p.send("refused", b"", partition=99)
             with pytest.raises(DeliveryFailed, match=r"above max\.request\.size=1,000"):
-                p.send("begun", b"x" * 1000, partition=0)
+                p.send("refused", b"x" * 1000, partition=0)
             sent = [
-                p.send("begun", value, key=key, partition=0) for value, key in ((b"x", b"k"), (None, b"k"), (b"", None))
+                p.send("refused", value, key=key, partition=0)
+                for value, key in ((b"x", b"k"), (None, b"k"), (b"", None))
             ]
             assert [(await each).offset for each in sent] == [1, 2, 3]
         assert p.metrics().buffer_bytes == 0
+
+    run(work)
+
+
+def test_the_garbage_collector_looks_at_no_message(run: Run, broker: BrokerProcess) -> None:
+    async def work() -> None:
+        async with AsyncProducer(broker.bootstrap) as p:
+            await p.send("collected", b"first", partition=0)
+            for _ in range(2):  # the second run begins with room for others
+                sent = [p.send("collected", b"%d" % number, partition=0) for number in range(5)]
+                assert not any(map(gc.is_tracked, sent))
+                await p.flush()
+            assert [each.result().offset for each in sent] == [6, 7, 8, 9, 10]
 
     run(work)
 
@@ -135,13 +150,13 @@ def test_a_defect_in_the_short_way_ends_the_message_too(
 
     async def work() -> None:
         p = AsyncProducer(broker.bootstrap)
-        await p.send("begun", b"first", partition=0)
+        await p.send("broken-run", b"first", partition=0)
         with monkeypatch.context() as patch:
             patch.setattr(MessageSender, "begin", fail)
             with pytest.raises(KeyError, match="a defect"):
-                p.send("begun", b"second", partition=0)
+                p.send("broken-run", b"second", partition=0)
         with pytest.raises(ProducerBroken, match="KeyError: 'a defect'"):
-            p.send("begun", b"third", partition=0)
+            p.send("broken-run", b"third", partition=0)
         await p.close()
 
     run(work)
