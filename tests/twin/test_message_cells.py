@@ -156,3 +156,8 @@ def test_there_is_nothing_where_no_message_is(impl: ModuleType) -> None:
     for ask in (run.time, run.key, run.remove, lambda place: run.part([place])):
         with pytest.raises(IndexError):
             ask(1)
+
+
+@pytest.mark.parametrize("less", range(0, 130, 7))
+def test_a_batch_is_copied_up_to_16_kib(less: int) -> None:
+    agree(lambda impl: impl.MessageCells(bytes(16 * 1024 - less), None, (), 0, 5).build(0, 7, 1, 3))

@@ -310,12 +310,15 @@ thread_local! {
     static SMALL_BATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// A batch that is small, built by `work` in the memory it is given.
+/// A batch that is small, or about so, built by `work` in the memory it is given.
 pub(crate) fn build_small(
     py: Python<'_>,
     work: impl FnOnce(Vec<u8>) -> korvet_codec::Result<Vec<u8>>,
 ) -> PyResult<Built<'_>> {
     let batch = work(SMALL_BATCH.take()).or_raise(py)?;
+    if batch.len() > SMALL {
+        return hand_over(py, batch);
+    }
     let built = Built::Copy(PyBytes::new(py, &batch));
     SMALL_BATCH.set(batch);
     Ok(built)
