@@ -331,7 +331,7 @@ class MessageCells:
     def __len__(self, /) -> int:
         """How many messages."""
     def __new__(
-        cls, /, value: Any, key: Any, headers: Any, header_bytes: SupportsIndex, timestamp: SupportsIndex
+        cls, /, value: Any, key: Any, headers: Any, header_bytes: SupportsIndex, timestamp: SupportsIndex | None
     ) -> MessageCells:
         """
         A run of one message, without room for others. `header_bytes`, `timestamp`: as in `add`.
@@ -390,6 +390,9 @@ class MessageCells:
     def most(self, /, value: SupportsIndex) -> None: ...
     def part(self, /, places: SupportsGetItem[int, SupportsIndex]) -> MessageCells:
         """The messages at these places as a run of their own, without room for others."""
+    @staticmethod
+    def place(place: type, run: Any, index: SupportsIndex) -> Any:
+        """`place(run, index)` for a message that is there, as `join` makes it."""
     def remove(self, /, place: SupportsIndex) -> None:
         """The message at a place leaves the run."""
     @property

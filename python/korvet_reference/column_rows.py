@@ -16,7 +16,7 @@ RECORD_MOST = 36  # bytes of a record beside key and value: attributes, time, of
 
 Cells = Sequence[bytes | None]
 
-SMALL = 4096  # bytes of a batch that is handed over as a copy
+SMALL = 16 * 1024  # bytes of a batch that is handed over as a copy
 
 
 @final
@@ -121,7 +121,7 @@ def build_rows(
     producer_epoch: int,
     base_sequence: int,
 ) -> bytes | memoryview:
-    """One batch of columns; a view of it beyond 4096 bytes.
+    """One batch of columns; a view of it beyond `SMALL` bytes.
 
     Raises UNKNOWN_COMPRESSION, BAD_COLUMNS (times), BAD_COUNT, OUT_OF_RANGE, OVERSIZE."""
     (run,) = ColumnRows(keys, values).runs(None, 1 << 62, 1 << 62) or [RowRun([], [], [], -1)]

@@ -19,7 +19,7 @@ class MessageCells:
     __slots__ = ("_header_bytes", "_headers", "_keys", "_times", "_values", "most", "room")
 
     def __init__(
-        self, value: bytes | None, key: bytes | None, headers: Sequence[Any], header_bytes: int, timestamp: int
+        self, value: bytes | None, key: bytes | None, headers: Sequence[Any], header_bytes: int, timestamp: int | None
     ) -> None:
         """A run of one message, without room for others. `header_bytes`, `timestamp`: as in `add`.
 
@@ -29,7 +29,7 @@ class MessageCells:
             raise TypeError("a message's key and value are bytes or None")
         self._values, self._keys, self._headers = [value], [key], [headers or ()]
         self._header_bytes = [header_bytes if headers else 0]
-        self._times = array("q", [timestamp])
+        self._times = array("q", [time.time_ns() // 1_000_000 if timestamp is None else timestamp])
         self.room = 0
         self.most = 1
 
@@ -69,6 +69,11 @@ class MessageCells:
         """As `add`, for a message without headers that is sent now: `place(run, index)`; None where `add` gives -1."""
         index = self.add(value, key, ())
         return None if index < 0 else place(run, index)
+
+    @staticmethod
+    def place(place: type, run: Any, index: int) -> Any:
+        """`place(run, index)` for a message that is there, as `join` makes it."""
+        return place(run, index)
 
     def grant(self, room: int, most: int) -> None:
         """There is memory for `room` bytes more, and for `most` messages in all."""

@@ -67,8 +67,9 @@ def first_bytes(first: tuple[Any, Any, int, int]) -> int:
 
 def test_a_place_is_given_in_a_run_until_it_is_full(impl: ModuleType) -> None:
     before = time.time_ns() // 1_000_000
-    run = impl.MessageCells(b"first", None, (), 0, before)
+    run = impl.MessageCells(b"first", None, (), 0, None)
     run.grant(1000, 3)
+    assert run.place(Cells, "run", 0) == ("run", 0)
     assert run.join(Cells, "run", b"a", None) == ("run", 1)
     assert run.join(Cells, "run", "not bytes", None) is None
     assert run.join(Cells, "run", None, b"k") == ("run", 2)
@@ -155,3 +156,8 @@ def test_there_is_nothing_where_no_message_is(impl: ModuleType) -> None:
     for ask in (run.time, run.key, run.remove, lambda place: run.part([place])):
         with pytest.raises(IndexError):
             ask(1)
+
+
+@pytest.mark.parametrize("less", range(0, 130, 7))
+def test_a_batch_is_copied_up_to_16_kib(less: int) -> None:
+    agree(lambda impl: impl.MessageCells(bytes(16 * 1024 - less), None, (), 0, 5).build(0, 7, 1, 3))

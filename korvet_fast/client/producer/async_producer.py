@@ -106,7 +106,10 @@ class AsyncProducer(TransactionCalls):
         plain = not headers and timestamp is None and (partition is None or type(partition) is int)  # no True for 1
         if found is not None and plain:
             run = found.open_run(key, partition)
-            delivery: Delivery | None = run.cells.join(Delivery, run, value, key) if run is not None else None
+            if run is not None:
+                delivery: Delivery | None = run.cells.join(Delivery, run, value, key)
+            else:
+                delivery = self._begin(topic, value, key, partition)
             if delivery is not None:
                 return delivery
         return self._send(Message(topic, value, key, headers, partition, timestamp), wait=True)
@@ -198,6 +201,18 @@ class AsyncProducer(TransactionCalls):
         run.message, run.returns = message, (self.config.return_successes, self.config.return_errors)
         await self._enqueue_when_room(run)
 
+    def _begin(self, topic: str, value: bytes | None, key: bytes | None, partition: int | None) -> Delivery | None:
+        """Begin a run with a message that is bytes and names its partition; None if it has to go the long way."""
+        if partition is None or type(value) is not bytes or not (key is None or type(key) is bytes):
+            return None
+        try:
+            run = self._sender.begin(topic, value, key, partition, self._driver.now())
+        except Exception as error:
+            self._driver.break_off(error)  # the message may be at a stage, or at none
+            raise
+        self._driver.schedule()
+        return run.cells.place(Delivery, run, 0) if run is not None else None
+
     def _send(self, message: Message, wait: bool) -> Delivery:
         sent = self._intercept(message)
         try:
@@ -209,7 +224,8 @@ class AsyncProducer(TransactionCalls):
             self._driver.break_off(error)  # the message may be at a stage, or at none
             raise
         self._driver.schedule()
-        return Delivery(run, index)
+        delivery: Delivery = run.cells.place(Delivery, run, index)
+        return delivery
 
     async def _enqueue_when_room(self, run: MessageRun) -> None:
         try:

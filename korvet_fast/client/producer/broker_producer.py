@@ -126,7 +126,7 @@ class BrokerProducer:
                 error = ClientError(f"{self.address} named the partition {named[place]} times in its answer")
                 answer = Answer(Verdict.RETRY, uncertain=True, error=error)
             else:
-                answer = _judge(batch, row)
+                answer = judge(batch.count, row)
             ended.append((partition, batch, answer))
         return ended
 
@@ -179,9 +179,3 @@ class BrokerProducer:
         request = ProduceRequest(batches)
         self.in_flight[request] = None
         return request
-
-
-def _judge(batch: ProducerBatch, row: Mapping[str, Any]) -> Answer:
-    code = row["error_code"]
-    subject = f"{batch.count:,} message{'s' * (batch.count > 1)}" if code else ""
-    return judge(subject, code, max(row["base_offset"], -1), row["log_append_time_ms"], row["error_message"])

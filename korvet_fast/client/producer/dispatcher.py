@@ -89,6 +89,16 @@ class Dispatcher:
         if self._ledger.waiting == 1:
             self.send_now()
 
+    def begin(self, run: MessageRun, now: float) -> bool:
+        """Take a message that names its partition in the short way: this is known and takes messages, nobody waits for
+        memory, and there is some. False: one of these is not so; then the run may have room for others all the same.
+        """
+        topic = self.topics.get(run.topic)
+        partition = topic.partitions.get(run.partition) if topic is not None else None
+        if topic is None or partition is None or topic.stopped or topic.unplaced is not None:
+            return False
+        return not (self._ledger.closing or len(self._line)) and self.runs.begin(run, partition, now)
+
     def collect(self, run: MessageRun, now: float) -> bool:
         """Take a message with a key, which gets its partition later. False: not in this way. Raises as `enqueue`."""
         self._ledger.refuse()

@@ -26,9 +26,17 @@ class MemoryBudget:
         self.peak = 0
         self._by_destination: defaultdict[Destination, int] = defaultdict(int)
 
-    def take(self, destination: Destination, size: int) -> bool:
+    def take(self, destination: Destination, size: int, share: float = SHARE) -> bool:
         """Count a message's bytes; False if there is no room. A message alone is taken whatever its share is."""
-        return self._take(destination, size, SHARE)
+        free = self.total - self.used
+        held = self._by_destination.get(destination, 0)
+        if size > free or (held and held + size > share * (free - size)):
+            return False
+        self.used += size
+        if self.used > self.peak:
+            self.peak = self.used
+        self._by_destination[destination] = held + size
+        return True
 
     def has_spare(self, size: int) -> bool:
         """Whether so many bytes more leave what is counted within the share of one destination, whichever it is."""
@@ -42,7 +50,7 @@ class MemoryBudget:
 
     def take_line(self, topic: str, size: int) -> bool:
         """Count the bytes of a message that waits for room; False if there is none even for waiting."""
-        return self._take(_line(topic), size, LINE_SHARE)
+        return self.take(_line(topic), size, LINE_SHARE)
 
     def give_back(self, destination: Destination, size: int) -> None:
         """The message has ended."""
@@ -70,16 +78,6 @@ class MemoryBudget:
     def empty(self) -> bool:
         """Whether nothing is counted at all."""
         return self.used == 0 and not self._by_destination
-
-    def _take(self, destination: Destination, size: int, share: float) -> bool:
-        free = self.total - self.used
-        held = self._by_destination.get(destination, 0)
-        if size > free or (held and held + size > share * (free - size)):
-            return False
-        self.used += size
-        self.peak = max(self.peak, self.used)
-        self._by_destination[destination] = held + size
-        return True
 
 
 def _line(topic: str) -> tuple[str, str]:

@@ -25,6 +25,12 @@ class MessageSender:
         self._config = config
         self._withdraw = withdraw
 
+    def begin(self, topic: str, value: bytes, key: bytes | None, partition: int, now: float) -> MessageRun | None:
+        """The run that a message begins in the short way, with the present as its time. None: it goes by `send`."""
+        run = MessageRun(topic, MessageCells(value, key, (), 0, None), partition, self._withdraw)
+        fits = run.size + BATCH_HEADER <= self._config.message_bytes
+        return run if fits and self._dispatcher.begin(run, now) else None
+
     def send(self, message: Message, now: float, wait: bool) -> tuple[MessageRun, int]:
         """The run that the message is in now, and its index there.
 
@@ -37,6 +43,10 @@ class MessageSender:
             return joined
         run = self.make(MessageRun, message)
         self.check_size(run)
+        if message.partition is not None:
+            if self._dispatcher.begin(run, now):
+                return run, 0
+            run.shut()
         if message.key is not None and run.partition < 0:
             if self._dispatcher.collect(run, now):
                 return run, 0

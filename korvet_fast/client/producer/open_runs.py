@@ -59,6 +59,23 @@ class OpenRuns:
         self._open[run] = None
         return True
 
+    def begin(self, run: MessageRun, partition: PartitionProducer, now: float) -> bool:
+        """Take a run of one message at its partition, which takes messages; others may join. Memory for as many as the
+        last run had is charged at once. False: there is not so much, and the run was not taken.
+        """
+        topic = self._topics[run.topic]
+        size, count = topic.usual_run
+        if count > 1:
+            run.grant(max(size, run.size), count)
+        if not self._ledger.charge(run, destination_of(run, partition)):
+            return False
+        self._ledger.add(run)
+        run.deadline = now + self._config.delivery_timeout
+        self._enqueue(run, partition, now)
+        topic.open(run, chosen=False)
+        self._open[run] = None
+        return True
+
     def open(self, run: MessageRun, chosen: bool) -> None:
         """A run that was taken: if it is at its partition, messages join it until `shut_all`."""
         if run.state is _QUEUED:

@@ -6,7 +6,6 @@ and the others follow once it is stored. So no chaser and no retry levels are ne
 another, not even at a broker that has forgotten the producer and would accept any first sequence number.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from random import Random
 
@@ -47,7 +46,7 @@ class PartitionProducer:
         self.sent_to: Address | None = None
         self.in_flight = 0
         self.queue = RecordQueue()
-        self.batches: deque[ProducerBatch] = deque()
+        self.batches: list[ProducerBatch] = []
         self.progress = 0.0  # when the partition last ended a batch, or got its first message
         self.is_reachable = True  # as the pipeline saw it last
         self.backoff = Backoff(config.backoff, config.backoff_max, random)
@@ -91,14 +90,15 @@ class PartitionProducer:
             return None
         if self.in_flight and (self._careful or self.sent_to != self.broker or self.in_flight >= self._config.window):
             return None
+        soonest = now if now > self.backoff.until else self.backoff.until
         if self._next_unsent() is not None:
-            return max(now, self.backoff.until)
+            return soonest
         if not self.queue.messages:
             return None
         if self._is_full():
-            return max(now, self.backoff.until)
+            return soonest
         accepted = self.queue.records[0].deadline - self._config.delivery_timeout
-        return max(now, self.backoff.until, accepted + self._config.linger)
+        return max(soonest, accepted + self._config.linger)
 
     def take(self, room: float) -> ProducerBatch | None:
         """The next batch, to be handed to the broker's connection now; None if it has, about, more than `room` bytes.
@@ -123,10 +123,11 @@ class PartitionProducer:
         batch.in_flight = False
         batch.uncertain |= answer.uncertain
         self.in_flight -= 1
+        rows = answer.rows
         if answer.verdict in _STORED:
-            batch.stored, batch.rows = (answer.offset, answer.timestamp), answer.rows
+            batch.stored, batch.rows = (answer.offset, answer.timestamp), rows
             self._end_stored(now)
-            failure = next((row.error for row in answer.rows if row.error is not None), None) if answer.rows else None
+            failure = next((row.error for row in rows if row.error is not None), None) if rows else None
             if failure is not None and self._config.on_failure != "continue":  # it failed for good; so do those behind
                 self._fail(DeliveryFailed(f"{self}: {failure}", cause=failure), now)
         else:
@@ -154,7 +155,7 @@ class PartitionProducer:
     def abandon(self, error: DeliveryFailed) -> None:
         """End everything here at once, answers or not; no more answers may be given to this stage."""
         while self.batches:
-            self.batches.popleft().end(self._stages, error)
+            self.batches.pop(0).end(self._stages, error)
         self._end_queue(error)
 
     def expire(self, now: float) -> float | None:
@@ -206,7 +207,7 @@ class PartitionProducer:
 
     def _end_stored(self, now: float) -> None:
         while self.batches and self.batches[0].stored:
-            batch = self.batches.popleft()
+            batch = self.batches.pop(0)
             batch.end(self._stages, None)
             self.progress = now
             if self.backoff.failures:
@@ -240,7 +241,7 @@ class PartitionProducer:
 
     def _split(self, batch: ProducerBatch) -> None:
         """Two batches with half of the records each, and the same sequence numbers (Java's split)."""
-        self.batches.popleft()
+        self.batches.pop(0)
         records = batch.records
         if len(records) == 1:
             records = batch.records[0].halves()
@@ -249,7 +250,7 @@ class PartitionProducer:
         count = count_messages(records[:half])
         first = self._encode(records[:half], count, batch.sequence)
         following = self._sequence.advance(batch.sequence, count)
-        self.batches.extendleft((self._encode(records[half:], batch.count - count, following), first))
+        self.batches[:0] = first, self._encode(records[half:], batch.count - count, following)
 
     def _fail(self, error: DeliveryFailed, now: float, *, lost: bool = False) -> None:
         """End the first batch, or the first message of the queue, and by `on.failure` those behind it.

@@ -231,7 +231,8 @@ class Pipeline:
             if answer.error is not None and asks_for_metadata(answer):
                 self._refresh.want()
             partition.answer(batch, answer, now)
-            self.dispatcher.dirty[partition] = None
+            if answer.error is not None or answer.rows or not (partition.idle and partition.is_reachable):
+                self.dispatcher.dirty[partition] = None  # of most, all is stored, and nothing follows from that
 
     def _update(self, partition: PartitionProducer, now: float) -> None:
         """Put a partition where it belongs now: at its broker, or asleep until something is due."""
@@ -243,13 +244,12 @@ class Pipeline:
                 broker.ready.pop(partition, None)
             return
         ready = partition.ready_at(now)
-        if broker is not None:
-            if ready is not None and ready <= now:
-                broker.ready.setdefault(partition)
-            else:
-                broker.ready.pop(partition, None)
         if broker is None:
             self._refresh.want()
+        elif ready is not None and ready <= now:
+            broker.ready.setdefault(partition)
+        else:
+            broker.ready.pop(partition, None)
         if ready is None and partition.lacks_identity:
             self._identity_request.want(partition)
         wake = NEVER

@@ -1,9 +1,9 @@
 """Judges answers for batches, and none at all; sets the wait before the next attempt (Sarama's retryHandler)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from random import Random
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from korvet_fast.client.protocol.errors import BrokerError, ClientError, broker_error
 from korvet_fast.errors import Errors
@@ -64,11 +64,14 @@ _LOST_PRODUCER: Final = frozenset({
 _AUTHORIZATION: Final = frozenset({TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED})
 
 
-def judge(subject: str, code: int, offset: int, timestamp: int, detail: str | None) -> Answer:
-    """The meaning of a partition's row of a Produce answer. `subject`: the batch, for the error's sentence."""
+def judge(count: int, row: Mapping[str, Any]) -> Answer:
+    """The meaning of a partition's row of a Produce answer to a batch of `count` messages."""
+    code = row["error_code"]
     if code == NONE:
-        return Answer(_STORED, False, offset, timestamp)
-    error = broker_error(subject, code, detail)
+        offset = row["base_offset"]
+        cells = _STORED, False, offset if offset >= 0 else -1, row["log_append_time_ms"], None, ()
+        return tuple.__new__(Answer, cells)  # in half the time of a call
+    error = broker_error(f"{count:,} message{'s' * (count > 1)}", code, row["error_message"])
     if error.error == Errors.DUPLICATE_SEQUENCE_NUMBER:
         return Answer(Verdict.STORED)  # and the offset stays -1: Sarama says 0, which is another message's
     if error.error in _LOST_PRODUCER:

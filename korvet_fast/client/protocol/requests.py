@@ -86,9 +86,11 @@ def produce_request(
     batches: Iterable[tuple[TopicPartition, bytes | bytearray | memoryview]], acks: int, timeout: float
 ) -> dict[str, Any]:
     """Produce for partitions of one leader, one batch each. `acks`: 1, or -1 for all; `timeout`: seconds."""
-    rows = ((topic, {"index": partition, "records": data}) for (topic, partition), data in batches)
-    topics = [{"name": name, "partition_data": partitions} for name, partitions in _by_topic(rows)]
-    return {"acks": acks, "timeout_ms": int(timeout * 1000), "topic_data": topics}
+    topics: dict[str, list[tuple[int, bytes | bytearray | memoryview]]] = {}
+    for (topic, partition), data in batches:
+        topics.setdefault(topic, []).append((partition, data))  # the first fields of a row
+    rows = [{"name": name, "partition_data": partitions} for name, partitions in topics.items()]
+    return {"acks": acks, "timeout_ms": int(timeout * 1000), "topic_data": rows}
 
 
 def read_produce(answer: Mapping[str, Any]) -> dict[TopicPartition, dict[str, Any]]:

@@ -1,5 +1,6 @@
 //! Columns of a producer: read once, cut into runs of one partition each, built into batches from where they lie.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use korvet_codec::arrow::partition_for;
@@ -13,7 +14,7 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView};
 
 use crate::arrow::import::Lent;
 use crate::batch::{read_kind, run};
-use crate::buffer::{Column, Input};
+use crate::buffer::{Column, DETACH_ABOVE, Input};
 use crate::error::{OrRaise, bad_value, raise};
 
 /// A column's cells, and whom they belong to.
@@ -244,7 +245,7 @@ impl RowRun {
                 .rows
                 .iter()
                 .map(|row| (timestamp, self.columns.key(*row), self.columns.values.cells[*row]));
-            columns::build_rows(cells, self.run.size, compression, origin)
+            columns::build_rows(cells, Vec::new(), self.run.size, compression, origin)
         };
         hand_over(py, run(py, self.run.size, work).or_raise(py)?)
     }
@@ -289,7 +290,7 @@ pub(crate) fn build_rows<'py>(
     let size = (0..count).map(|row| columns.size(row) + columns::RECORD_MOST).sum();
     let work = || {
         let row = |row: usize| (i64::from_ne_bytes(times[row]), columns.key(row), columns.values.cells[row]);
-        columns::build_rows((0..count).map(row), size, compression, origin)
+        columns::build_rows((0..count).map(row), Vec::new(), size, compression, origin)
     };
     hand_over(py, run(py, size, work).or_raise(py)?)
 }
@@ -301,8 +302,27 @@ pub(crate) enum Built<'py> {
     View(Bound<'py, PyMemoryView>),
 }
 
-/// Bytes of a batch up to which a copy takes less than a view.
-const SMALL: usize = 4096;
+/// Bytes of a batch up to which a copy takes less than a view, which is three objects for the garbage collector.
+pub(crate) const SMALL: usize = DETACH_ABOVE;
+
+thread_local! {
+    /// Memory in which small batches are built, one after the other.
+    static SMALL_BATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// A batch that is small, or about so, built by `work` in the memory it is given.
+pub(crate) fn build_small(
+    py: Python<'_>,
+    work: impl FnOnce(Vec<u8>) -> korvet_codec::Result<Vec<u8>>,
+) -> PyResult<Built<'_>> {
+    let batch = work(SMALL_BATCH.take()).or_raise(py)?;
+    if batch.len() > SMALL {
+        return hand_over(py, batch);
+    }
+    let built = Built::Copy(PyBytes::new(py, &batch));
+    SMALL_BATCH.set(batch);
+    Ok(built)
+}
 
 pub(crate) fn hand_over(py: Python<'_>, batch: Vec<u8>) -> PyResult<Built<'_>> {
     if batch.len() <= SMALL {

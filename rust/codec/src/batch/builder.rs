@@ -40,7 +40,13 @@ pub(crate) struct Builder {
 impl Builder {
     /// An empty batch; `room` is a guess at the bytes of its records.
     pub(crate) fn new(room: usize) -> Self {
-        let mut out = Vec::with_capacity(HEADER_SIZE + room);
+        Self::within(Vec::new(), room)
+    }
+
+    /// An empty batch in memory that is there already, and holds nothing that is needed.
+    pub(crate) fn within(mut out: Vec<u8>, room: usize) -> Self {
+        out.clear();
+        out.reserve(HEADER_SIZE + room);
         out.resize(HEADER_SIZE, 0);
         Self { out, count: 0, last_offset_delta: -1, first_timestamp: 0, max_timestamp: i64::MIN }
     }

@@ -54,15 +54,16 @@ pub fn group_rows(
     Ok(runs)
 }
 
-/// One batch of these times, keys and values; `room`: bytes of their records, at most. `BAD_COUNT` for none,
-/// `OUT_OF_RANGE` for times too far apart, `OVERSIZE` beyond 2 GiB.
+/// One batch of these times, keys and values; `out`: memory for it, whatever it holds; `room`: bytes of their records, at
+/// most. `BAD_COUNT` for none, `OUT_OF_RANGE` for times too far apart, `OVERSIZE` beyond 2 GiB.
 pub fn build_rows<'a>(
     rows: impl Iterator<Item = (i64, Option<&'a [u8]>, Option<&'a [u8]>)>,
+    out: Vec<u8>,
     room: usize,
     compression: Compression,
     origin: Origin,
 ) -> Result<Vec<u8>> {
-    let mut builder = Builder::new(room);
+    let mut builder = Builder::within(out, room);
     for (place, (timestamp, key, value)) in rows.enumerate() {
         let Ok(place) = i32::try_from(place) else {
             return Error::fail(Code::Oversize, "a batch cannot have more than 2^31 records");
@@ -98,7 +99,7 @@ mod tests {
         let rows =
             [(9, None, Some(&b"one"[..])), (7, Some(&b"key"[..]), None), (9, Some(&b""[..]), Some(&b""[..]))];
         let origin = Origin { producer_id: 7, producer_epoch: 1, base_sequence: 5, transactional: false };
-        let built = build_rows(rows.into_iter(), 200, Compression::None, origin).unwrap();
+        let built = build_rows(rows.into_iter(), vec![9; 500], 200, Compression::None, origin).unwrap();
         let ends = |lengths: [i32; 3]| {
             let mut end = 0;
             [0].into_iter()
@@ -118,6 +119,6 @@ mod tests {
             ("value_valid", &[1, 0, 1]),
         ];
         assert_eq!(built, super::super::build_batch(&columns, Compression::None, 0, origin).unwrap());
-        assert!(build_rows([].into_iter(), 0, Compression::None, origin).is_err());
+        assert!(build_rows([].into_iter(), Vec::new(), 0, Compression::None, origin).is_err());
     }
 }
