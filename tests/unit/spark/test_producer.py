@@ -161,7 +161,7 @@ def produce(
         found = Forgetful(endpoints, delivery.patience, forgets)
         try:
             with Producer(found, delivery) as started:
-                started.learn(["t"])
+                started.fetch_metadata(["t"])
                 for page in pages:
                     given = []
                     following = list(started.sequences["t"])
@@ -250,13 +250,13 @@ def test_a_failed_task_leaves_no_answers_to_the_next() -> None:
     with serving(brokers) as endpoints:
         found = BlockingCluster(endpoints, 5.0)
         with pytest.raises(BrokerError), Producer(found, DELIVERY) as first:
-            first.learn(["t"])
+            first.fetch_metadata(["t"])
             for sequence in (0, 1, 2, 3):
                 first.send([("t", 0, 1, make_batch([b"%d" % sequence], producer=(7, 0, sequence)))])
             first.flush()
         assert found.partitions(["t"]) == {"t": PARTITIONS}
         with Producer(found, DELIVERY._replace(idempotent=False)) as second:
-            second.learn(["t"])
+            second.fetch_metadata(["t"])
             second.send([("t", 0, 1, make_batch([b"x"]))])
             second.flush()
             assert second.records == 1
