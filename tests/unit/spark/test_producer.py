@@ -12,7 +12,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from batches import make_batch, read_values
-from korvet_fast import _native
 from korvet_fast.client.protocol.errors import BrokerError, ClientError
 from korvet_fast.core.partition.producer_state import ProducerState
 from korvet_fast.endpoint import Address
@@ -23,6 +22,7 @@ from korvet_fast.spark.connection import BlockingConnection
 from korvet_fast.spark.producer import Delivery, Producer
 from korvet_fast.wire.kafka.errors import CODES
 from korvet_fast.wire.kafka.shapes.catalog import CATALOG
+from korvet_reference.batch import validate_batches
 
 PARTITIONS = 3
 PRODUCE, METADATA, API_VERSIONS, INIT_PRODUCER_ID = 0, 3, 18, 22
@@ -94,7 +94,7 @@ class Brokers:
     def store(self, node: int, partition: int, records: memoryview) -> str:
         if self.leaders[partition] != node:
             return "NOT_LEADER_OR_FOLLOWER"
-        (batch,) = _native.validate_batches(records, 1 << 20)  # a broker takes one batch for each partition
+        (batch,) = validate_batches(records, 1 << 20)  # a broker takes one batch for each partition
         log, known = self.logs[partition], self.producers[partition]
         if batch.producer_sequence is not None:
             try:
