@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from kafka_messages import CATALOG
 from korvet_fast.errors import CodecError
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 from korvet_fast.wire.kafka.shapes.message import Shape
 from twin.implementations import IMPLEMENTATIONS, agree
 from vectors.vector import Vector, load

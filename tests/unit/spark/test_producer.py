@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from batches import make_batch, read_values
+from kafka_messages import CATALOG
 from korvet_fast.client.protocol.errors import BrokerError, ClientError
 from korvet_fast.core.partition.producer_state import ProducerState
 from korvet_fast.endpoint import Address
@@ -21,7 +22,6 @@ from korvet_fast.spark.cluster import BlockingCluster
 from korvet_fast.spark.connection import BlockingConnection
 from korvet_fast.spark.producer import Delivery, Producer
 from korvet_fast.wire.kafka.errors import CODES
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 from korvet_reference.batch import validate_batches
 
 PARTITIONS = 3
