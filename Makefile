@@ -73,7 +73,7 @@ test-tools: develop tools  ## Connect, MirrorMaker 2, Streams, Faust, Quix Strea
 	@PYTHONPATH=.:tests $(PY) -m compat.drivers programs
 	$(PY) -m pytest -p no:benchmark -n 2 --dist worksteal $(TOOLS_TESTS) $(if $(STORE),-k $(STORE))
 
-lint: develop  ## ruff, mypy, import-linter, stubtest, rustfmt, clippy: all must be clean
+lint: develop  ## ruff, mypy, import-linter, sizes, stubtest, rustfmt, clippy: all must be clean
 	@$(MAKE) --no-print-directory checks
 
 checks:
@@ -81,6 +81,7 @@ checks:
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(PY) -m pytest -q -p no:benchmark tests/unit/test_sizes.py
 	$(PY) -m mypy.stubtest korvet_fast._native
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings

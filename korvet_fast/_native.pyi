@@ -55,7 +55,6 @@ __all__ = [
     "to_values",
     "up_convert",
     "validate_batch",
-    "validate_batches",
     "whole_messages",
     "write_messages",
 ]
@@ -158,7 +157,7 @@ class Batch:
         """All records have the time of append."""
     @property
     def max_timestamp(self, /) -> int:
-        """Largest time, in ms, as written in the header (`validate_batches` computes it from the records)."""
+        """Largest time, in ms, as written in the header (`validate_batch` computes it from the records)."""
     @property
     def producer_epoch(self, /) -> int:
         """Its epoch, or -1."""
@@ -868,26 +867,19 @@ def validate_batch(
     records: Buffer, limit: SupportsIndex
 ) -> tuple[int, int, int, int, tuple[int, int, int, int] | None]:
     """
-    As `validate_batches`, of data that must be one batch. The result is what an append needs to know: (size, count,
-    largest time in ms, flags, `producer_sequence` as of a `Batch`).
+    Validate a version 2 batch as a producer sends it. All of the data must be that batch. Verified are length, magic,
+    checksum, attributes, count, offsets, and the structure of every record. The result is what an append needs to know:
+    (size, count, largest time in ms, flags, `producer_sequence` as of a `Batch`).
 
-    `flags`: the attributes that only brokers and transactions set: 8 time of append, 16 transactional, 32 control; 0 for
-    most batches. `DECOMPRESSION_LIMIT` is raised after no more work than `limit` bytes are, so that a caller may
-    try with little and leave the rest to a thread. Raises, after everything else: `BAD_COUNT` for no batch,
-    `TRAILING_BYTES` for several.
-    """
-
-def validate_batches(records: Buffer, limit: SupportsIndex) -> list[Batch]:
-    """
-    Validate version 2 batches as a producer sends them. All of the data must be batches. Verified are length, magic,
-    checksum, attributes, count, offsets, and the structure of every record.
-
-    Compressed records are decompressed to be verified, a piece of about 1 MiB at a time; `limit` bounds the bytes that
-    all of them may become. `max_timestamp` of a result is the true one, computed from the records. Raises, in this
-    order for each batch: `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRUNCATED`, `BAD_OFFSET`, `BAD_CRC`, `BAD_ATTRIBUTES`
-    (what only a broker sets, or nobody; transactional without a producer id), `UNKNOWN_COMPRESSION`, `BAD_COUNT`,
-    `BAD_VALUE` (a producer id without epoch or sequence), `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and for each
-    record `BAD_RECORD`, `BAD_OFFSET`. No data gives an empty list.
+    The largest time is the true one, computed from the records. `flags`: the attributes that only brokers and
+    transactions set: 8 time of append, 16 transactional, 32 control; 0 for most batches. Compressed records are
+    decompressed to be verified, a piece of about 1 MiB at a time; `limit` bounds the bytes that they may become.
+    `DECOMPRESSION_LIMIT` is raised after no more work than `limit` bytes are, so that a caller may try with little and
+    leave the rest to a thread. Raises, in this order: `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRUNCATED`, `BAD_OFFSET`,
+    `BAD_CRC`, `BAD_ATTRIBUTES` (what only a broker sets, or nobody; transactional without a producer id),
+    `UNKNOWN_COMPRESSION`, `BAD_COUNT`, `BAD_VALUE` (a producer id without epoch or sequence), `CORRUPT_COMPRESSION`,
+    `DECOMPRESSION_LIMIT`, and for each record `BAD_RECORD`, `BAD_OFFSET`. Several batches are verified one after the
+    other, within one `limit`, and then refused: `TRAILING_BYTES`; no data is `BAD_COUNT`.
     """
 
 def whole_messages(messages: Buffer) -> int:

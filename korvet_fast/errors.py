@@ -6,7 +6,39 @@ codes once, in its `errors.py`. Any other exception is a bug of ours: it is logg
 """
 
 from enum import StrEnum
-from typing import Final, Self, TypeVar
+from typing import Final, Literal, Self, TypeAlias, TypeVar
+
+# Every code of the codec, as rust/codec/src/error.rs has them and explains them: mypy knows a typing error from a code.
+CodecCode: TypeAlias = Literal[
+    "TRUNCATED",
+    "OVERSIZE",
+    "NEGATIVE_LENGTH",
+    "VARINT_OVERFLOW",
+    "BAD_UTF8",
+    "UNEXPECTED_NULL",
+    "COUNT_EXCEEDS_INPUT",
+    "TRAILING_BYTES",
+    "TOO_MANY_ELEMENTS",
+    "OUT_OF_RANGE",
+    "UNSUPPORTED_VERSION",
+    "BAD_VALUE",
+    "BAD_SCHEMA",
+    "DUPLICATE_TAG",
+    "BAD_MAGIC",
+    "BAD_CRC",
+    "BAD_LENGTH",
+    "BAD_COUNT",
+    "BAD_OFFSET",
+    "BAD_ATTRIBUTES",
+    "BAD_RECORD",
+    "BAD_COLUMNS",
+    "UNKNOWN_COMPRESSION",
+    "CORRUPT_COMPRESSION",
+    "DECOMPRESSION_LIMIT",
+    "NESTED_COMPRESSION",
+    "BAD_RESP",
+    "BAD_PATTERN",
+]
 
 
 class CodecError(Exception):
@@ -15,9 +47,9 @@ class CodecError(Exception):
     `code` is stable and the same in the native codec and in `korvet_reference`; `message` says where and what.
     """
 
-    def __init__(self, code: str, message: str = "") -> None:
+    def __init__(self, code: CodecCode, message: str = "") -> None:
         super().__init__(code, message)
-        self.code = code
+        self.code: CodecCode = code
         self.message = message
 
     def __str__(self) -> str:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from kafka_messages import CATALOG
 from kafka_server import PRODUCE, make_batch
 from korvet_fast.wire.kafka.routes import ROUTES
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 from korvet_fast.wire.kafka.shapes.field import Field
 
 EVERY = [(key, version) for key, route in ROUTES.items() for version in range(route.lowest, route.highest + 1)]

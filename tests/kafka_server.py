@@ -12,6 +12,7 @@ from typing import Any
 import uvloop
 
 import batches
+from kafka_messages import CATALOG
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.clock import Clock
@@ -25,7 +26,6 @@ from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.interface import Store
 from korvet_fast.wire.kafka.dialect import KafkaDialect
 from korvet_fast.wire.kafka.errors import CODES
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 
 ELEMENTS = 1_000_000
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS = 0, 1, 2, 3, 18, 19, 20

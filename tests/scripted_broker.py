@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from kafka_messages import CATALOG
 from korvet_fast.endpoint import Address
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS
 
 SPOKEN = [{"api_key": 18, "min_version": 0, "max_version": 4}, {"api_key": 3, "min_version": 0, "max_version": 12}]

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from broker_process import BrokerProcess
+from kafka_messages import CATALOG
 from kafka_server import RawClient, frame
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 from raw_connection import connect
 
 BOUND = 0.1  # seconds that the second client may wait

@@ -19,6 +19,8 @@ class ToyDialect:
     """Counts what was started; `gates` are what `wait NAME` waits for."""
 
     farewell = b""
+    first_bytes = None
+    listener_name = "a toy listener"
 
     def __init__(self) -> None:
         self.started: list[bytes] = []
@@ -35,9 +37,6 @@ class ToyDialect:
     def session(self, peer: str, client: object = None) -> "ToySession":
         self.sessions.append(ToySession(self))
         return self.sessions[-1]
-
-    def detect_protocol(self, first: bytes) -> str | None:
-        return "an HTTP request" if first.startswith(b"GET ") else None
 
 
 class ToySession:

@@ -37,7 +37,7 @@ def count(side: Path, words: Sequence[str] = (), harness: Path = ROOT) -> dict[s
     """Instructions of every call and request by name, of the package in `side`, a directory that holds `korvet_fast`.
 
     `words`: only those whose names hold one of them. `harness`: the directory whose `benchmarks` is run. Native calls
-    are named `validate_batches, 100` with the number of records. Raises `Uncounted`.
+    are named `validate_batch, 100` with the number of records. Raises `Uncounted`.
     """
     valgrind = shutil.which("valgrind")
     if valgrind is None:

@@ -6,7 +6,6 @@ from typing import Final
 
 RENAMED: Final = {
     "admit": "validate_batch",
-    "check": "validate_batches",
     "restamp": "assign_offsets",
     "lift": "up_convert",
     "lower": "down_convert",

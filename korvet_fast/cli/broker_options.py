@@ -13,7 +13,7 @@ from korvet_fast.config import Settings, read_settings, variable
 from korvet_fast.endpoint import Endpoint, read_endpoint
 from korvet_fast.errors import SettingError
 from korvet_fast.store.redis.connection.url import RedisUrl, parse_url
-from korvet_fast.wire.dialects import DIALECTS
+from korvet_fast.wire.dialects import DIALECTS, IN_ZOOKEEPER
 from korvet_fast.zookeeper.connect_string import ConnectString, read_connect_string
 
 DEFAULT_STORE = "file:./korvet-data"
@@ -144,7 +144,7 @@ def _zookeeper(given: str | None, listeners: tuple[Endpoint, ...]) -> ConnectStr
         where = read_connect_string(given)
     except ValueError as error:
         raise click.UsageError(f"--zookeeper: {error}") from None
-    if all(listener.scheme != "legacy" for listener in listeners):
+    if all(listener.scheme not in IN_ZOOKEEPER for listener in listeners):
         raise click.UsageError(
             f"--zookeeper {where} is where clients of Kafka 0.7 find this broker, but it has no listener for them: add "
             "--listen legacy://127.0.0.1:6667, or leave --zookeeper out"

@@ -89,13 +89,13 @@ async def _create(cluster: Cluster) -> None:
 async def _await_copies(cluster: Cluster) -> int:
     """Wait until all brokers are in sync; returns who leads."""
 
-    async def look() -> int:
+    async def find_leader() -> int:
         found = await find_partition(cluster, TOPIC, 0)
         if found["leader_id"] < 0 or len(found["isr_nodes"]) < len(BROKERS):
             raise ClientError(f"in sync are the brokers {found['isr_nodes']}, and broker {found['leader_id']} leads")
         return int(found["leader_id"])
 
-    return await _insist(look)
+    return await _insist(find_leader)
 
 
 async def _replace(cluster: Cluster, gone: int) -> None:

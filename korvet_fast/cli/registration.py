@@ -9,13 +9,12 @@ import click
 from korvet_fast.core.broker import Broker
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import SettingError
+from korvet_fast.wire.dialects import IN_ZOOKEEPER
 from korvet_fast.zookeeper.connect_string import ConnectString
 from korvet_fast.zookeeper.nodes import UnfitHost, broker_value
 
 if TYPE_CHECKING:
     from korvet_fast.zookeeper.registration import ZooKeeperRegistration
-
-LAYOUT = "legacy"
 
 
 class BrokerInZooKeeper:
@@ -28,7 +27,7 @@ class BrokerInZooKeeper:
 
     async def open(self, advertised: Sequence[Endpoint]) -> None:
         """Register. Raises `SettingError` if the id is taken, or for a host that clients could not read."""
-        (endpoint, *_) = [endpoint for endpoint in advertised if endpoint.scheme == LAYOUT]
+        (endpoint, *_) = [endpoint for endpoint in advertised if endpoint.scheme in IN_ZOOKEEPER]
         try:
             value = broker_value(endpoint.address, self._now())
         except UnfitHost as error:

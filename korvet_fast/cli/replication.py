@@ -7,7 +7,7 @@ from korvet_fast.cli.store import make_files
 from korvet_fast.core.replication.replication import Replication
 from korvet_fast.core.replication.static_peers import StaticPeers, read_static_peers
 from korvet_fast.errors import SettingError
-from korvet_fast.wire.dialects import PEERS
+from korvet_fast.wire.dialects import OF_PEERS
 
 
 def make_replication(options: BrokerOptions) -> Replication | None:
@@ -28,11 +28,11 @@ def make_replication(options: BrokerOptions) -> Replication | None:
 
 def _check_listeners(options: BrokerOptions, static: StaticPeers | None) -> None:
     """Raises `SettingError` where the listeners and replication.peers do not belong together."""
-    peers = [endpoint for endpoint in options.listeners if endpoint.scheme == PEERS]
+    peers = [endpoint for endpoint in options.listeners if endpoint.scheme in OF_PEERS]
     if static is None:
         if peers:
             raise SettingError(f"--listen {peers[0]} is for replication.peers, and none are set")
     elif len(peers) != 1:
         raise SettingError(
-            f"replication.peers is set, so the other brokers need a listener: --listen {PEERS}://{static.addresses[static.own]}"
+            f"replication.peers is set, so the other brokers need a listener: --listen replica://{static.addresses[static.own]}"
         )

@@ -22,6 +22,7 @@ from korvet_fast.net.request_queue import LIGHT, RequestQueue
 from korvet_fast.net.send import Send, Slot
 from korvet_fast.net.server_context import ServerContext
 from korvet_fast.wire.dialect import Dialect
+from korvet_fast.wire.dialects import detect_protocol
 
 WINDOW = 256 * 1024  # bytes read at a time, into one buffer shared by all connections of a loop
 MOST = 64  # frames cut at a time, so that other connections have their turn
@@ -85,7 +86,7 @@ class Connection(asyncio.BufferedProtocol):
         before, self._active = self._active, now
         if not self._spoken:
             self._spoken = True
-            foreign = self._dialect.detect_protocol(bytes(self._window[: min(size, DETECTED)]))
+            foreign = detect_protocol(bytes(self._window[: min(size, DETECTED)]), self._dialect)
             if foreign is not None:
                 if self._dialect.farewell:
                     self._transport.write(self._dialect.farewell)

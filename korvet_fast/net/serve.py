@@ -17,7 +17,7 @@ from korvet_fast.net.limits import leave_room, read_limits
 from korvet_fast.net.listeners import BoundListeners, Listener
 from korvet_fast.net.memory import Memory
 from korvet_fast.net.server import Server
-from korvet_fast.wire.dialects import DIALECTS, PEERS
+from korvet_fast.wire.dialects import DIALECTS, OF_PEERS
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ async def _serve_peers(broker: Broker, bound: BoundListeners) -> AsyncIterator[N
 def _listen(server: Server, broker: Broker, bound: BoundListeners, workers: FairExecutor, *, of_peers: bool) -> None:
     """Accept connections of clients, or those of other brokers."""
     for number, (listening, endpoint) in enumerate(zip(bound.sockets, bound.endpoints, strict=True)):
-        if (endpoint.scheme == PEERS) is of_peers:
+        if (endpoint.scheme in OF_PEERS) is of_peers:
             server.listen(listening, DIALECTS[endpoint.scheme](broker, number, workers))
 
 

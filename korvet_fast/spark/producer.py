@@ -95,7 +95,7 @@ class Producer:
         if self._in_flight:  # the next task would take these answers for its own
             self._cluster.forget()
 
-    def learn(self, topics: Iterable[str]) -> None:
+    def fetch_metadata(self, topics: Iterable[str]) -> None:
         """Ask how many partitions topics have; a missing topic is created if the broker's settings allow it."""
         new = [topic for topic in topics if topic not in self.sequences]
         if not new:

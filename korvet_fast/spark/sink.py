@@ -63,7 +63,7 @@ class Sink:
         with Producer(cluster(options.bootstrap, options.patience), delivery(options)) as producer:
             for batch in iterator:
                 records = ArrowRecords(batch, options.topic)
-                producer.learn(records.topics())
+                producer.fetch_metadata(records.topics())
                 batches = make_batches(records, producer, keyless, options)
                 keyless += len(batches)
                 producer.send(batches)

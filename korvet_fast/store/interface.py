@@ -7,7 +7,8 @@ with a small value, compared and set whole.
 A `Store` is a `LogStore` (nine verbs) and a `KeyStore` (three). What every request does, append and read, it does to
 an `OpenedLog`. What only some engines can do is a protocol of its own, under an attribute that is None where the engine
 lacks it: `shared` (`SharedStore`, six verbs), `producers` (`ProducerHeaders`, two), `groups` (`GroupOffsetMirror`, one)
-and `plain_files` (`PlainFiles`, two).
+and `plain_files` (`PlainFiles`, two). A `CopyStore` is a `Store` with two verbs more: `core.replication` asks for one,
+because it cannot work over an engine without them.
 
 All methods are called on one event loop. A method that has nothing to wait for completes without suspending.
 Failures of disk or server raise `StoreError`; nothing may be reported as stored after one.
@@ -118,8 +119,8 @@ class LogStore(Protocol):
     ) -> Bounds:
         """Remove whole segments from the front, as large as the engine keeps them. Returns the new bounds.
 
-        `older_than` (a time in ms): those all of whose records are older. `larger_than` (bytes): as many as the log can
-        lose and still have so many bytes. Never removes records that are not durable.
+        `older_than` (a time in ms): segments whose records are all older. `larger_than` (bytes): segments for as long
+        as the rest of the log holds at least so many bytes. Records that are not durable are never removed.
         """
 
     async def close_idle(self) -> None:

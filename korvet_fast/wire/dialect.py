@@ -1,6 +1,7 @@
 """The interface of a wire protocol, as `net` uses it: frames are cut from a stream of bytes, and each has a reply."""
 
 from collections.abc import Coroutine
+from re import Pattern
 from typing import Any, NamedTuple, Protocol
 
 from korvet_fast.core.client_session import Client
@@ -73,14 +74,28 @@ class FirstRequestLimits(NamedTuple):
     seconds: float = 10.0
 
 
+class FirstBytes(NamedTuple):
+    """The first bytes of a connection by which a protocol is known: `words` name its client, or it, in the log."""
+
+    pattern: Pattern[bytes]
+    words: str
+
+
 class Dialect(Protocol):
     """One wire protocol behind one listener, serving any number of connections.
 
-    `farewell`: bytes for a client of a foreign protocol, before its connection is closed.
+    `farewell`: bytes for a client of a foreign protocol, before its connection is closed. `first_bytes`: those of this
+    dialect's clients; None if they tell nothing. `listener_name`: the words for its listener in the log.
     """
 
     @property
     def farewell(self) -> bytes: ...
+
+    @property
+    def first_bytes(self) -> FirstBytes | None: ...
+
+    @property
+    def listener_name(self) -> str: ...
 
     @property
     def first_request(self) -> FirstRequestLimits: ...
@@ -89,6 +104,3 @@ class Dialect(Protocol):
         """The framing of one connection, with the limit of a frame."""
 
     def session(self, peer: str, client: Client | None = None) -> Session: ...
-
-    def detect_protocol(self, first: bytes) -> str | None:
-        """The foreign protocol that the first bytes of a connection look like, in words for the log; or None."""

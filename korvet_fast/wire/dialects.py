@@ -1,23 +1,49 @@
 """The one table of dialects: a new one is a folder of its own, and a line here."""
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, Protocol
 
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_executor import FairExecutor
-from korvet_fast.wire.dialect import Dialect
+from korvet_fast.wire.dialect import Dialect, FirstBytes
 from korvet_fast.wire.kafka.dialect import KafkaDialect
 from korvet_fast.wire.legacy.dialect import LegacyDialect
+from korvet_fast.wire.protocols import FOREIGN, find_protocol
 from korvet_fast.wire.replica.dialect import ReplicaDialect
 from korvet_fast.wire.text.dialect import TextDialect
 
-PEERS: Final = "replica"  # the scheme that other brokers use: they wait for each other when they open
 
-# By the scheme of a listener's endpoint. Each takes the broker, the number of the listener among all of the broker's,
-# from 0, and the threads for work that is too long for the loop.
-DIALECTS: Final[Mapping[str, Callable[[Broker, int, FairExecutor], Dialect]]] = {
+class DialectType(Protocol):
+    """A dialect's class. `of_peers`: other brokers speak it, and they wait for each other when they open.
+
+    `in_zookeeper`: its clients look for brokers in ZooKeeper. `first_bytes`: see `Dialect`.
+    """
+
+    @property
+    def of_peers(self) -> bool: ...
+
+    @property
+    def in_zookeeper(self) -> bool: ...
+
+    @property
+    def first_bytes(self) -> FirstBytes | None: ...
+
+    def __call__(self, broker: Broker, listener: int, workers: FairExecutor) -> Dialect:
+        """`listener`: its number among all of the broker's, from 0; `workers`: they do work too long for the loop."""
+
+
+# By the scheme of a listener's endpoint.
+DIALECTS: Final[Mapping[str, DialectType]] = {
     "kafka": KafkaDialect,
     "text": TextDialect,
     "legacy": LegacyDialect,
     "replica": ReplicaDialect,
 }
+OF_PEERS: Final = frozenset(scheme for scheme, dialect in DIALECTS.items() if dialect.of_peers)
+IN_ZOOKEEPER: Final = frozenset(scheme for scheme, dialect in DIALECTS.items() if dialect.in_zookeeper)
+_KNOWN: Final = (*FOREIGN.values(), *(each.first_bytes for each in DIALECTS.values() if each.first_bytes is not None))
+
+
+def detect_protocol(first: bytes, dialect: Dialect) -> str | None:
+    """Say, for the log, which other protocol than `dialect` the first bytes of a connection look like, or None."""
+    return find_protocol(first, (known for known in _KNOWN if known != dialect.first_bytes), dialect.listener_name)

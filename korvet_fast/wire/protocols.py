@@ -1,28 +1,30 @@
-"""Protocols by the first bytes that their clients send: what to tell an operator whose client has the wrong port."""
+"""Foreign protocols by their clients' first bytes: what to tell an operator whose client has the wrong port.
+
+Each dialect has its own first bytes; `wire.dialects` knows all of them.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from korvet_fast.wire.dialect import FirstBytes
+
 # Most of these would be refused as the length of a frame too, but in words that nobody understands.
-_FIRST_BYTES: Final[Mapping[str, tuple[re.Pattern[bytes], str]]] = {
-    "http": (re.compile(rb"(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE) "), "an HTTP request"),
-    "http2": (re.compile(rb"PRI "), "an HTTP/2 connection"),
-    "tls": (re.compile(rb"\x16\x03"), "a TLS handshake"),
-    "ssh": (re.compile(rb"SSH-"), "an SSH client"),
-    "redis": (re.compile(rb"\*"), "a Redis client"),
-    "text": (re.compile(rb"V1\|"), "the text protocol"),
-    # The length of an ApiVersions request, its key and its version. Every client since Kafka 0.10 sends that first.
-    "kafka": (re.compile(rb"\0...\0\x12\0[\0-\x1f]", re.DOTALL), "a Kafka client"),
+FOREIGN: Final[Mapping[str, FirstBytes]] = {
+    "http": FirstBytes(re.compile(rb"(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE) "), "an HTTP request"),
+    "http2": FirstBytes(re.compile(rb"PRI "), "an HTTP/2 connection"),
+    "tls": FirstBytes(re.compile(rb"\x16\x03"), "a TLS handshake"),
+    "ssh": FirstBytes(re.compile(rb"SSH-"), "an SSH client"),
+    "redis": FirstBytes(re.compile(rb"\*"), "a Redis client"),
 }
 
 
-def detect_protocol(first: bytes, own: str, listener: str) -> str | None:
-    """Say, for the log, which foreign protocol the first bytes of a connection look like; None: none that is known.
+def find_protocol(first: bytes, known: Iterable[FirstBytes], listener: str) -> str | None:
+    """Say, for the log, which of the `known` protocols the first bytes of a connection look like; None: none of them.
 
-    `own`: the name of the protocol that is spoken here; `listener`: the words for a listener of it.
+    `listener`: the words for the listener that got them.
     """
-    for protocol, (pattern, words) in _FIRST_BYTES.items():
-        if protocol != own and pattern.match(first):
+    for pattern, words in known:
+        if pattern.match(first):
             return f"this is {listener}, and the first bytes look like {words}"
     return None

@@ -12,7 +12,6 @@ from korvet_reference.batch import (
     recompress,
     slice_batches,
     validate_batch,
-    validate_batches,
 )
 from korvet_reference.column_rows import ColumnRows, RowRun, build_rows, row_places
 from korvet_reference.columns import Column, build_batch, to_columns
@@ -63,7 +62,6 @@ __all__ = [
     "to_values",
     "up_convert",
     "validate_batch",
-    "validate_batches",
     "whole_messages",
     "write_messages",
 ]

@@ -76,6 +76,7 @@ class Frames:
         length = int.from_bytes(self._held[:PREFIX], "big", signed=True)
         if 0 <= length <= self.limit:
             return length
-        code = "NEGATIVE_LENGTH" if length < 0 else "OVERSIZE"
-        self._dead = CodecError(code, f"a frame of {length} bytes; the limit is {self.limit}")
+        self._dead = CodecError(
+            "NEGATIVE_LENGTH" if length < 0 else "OVERSIZE", f"a frame of {length} bytes; the limit is {self.limit}"
+        )
         raise self._dead

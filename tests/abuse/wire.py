@@ -5,7 +5,7 @@ import socket
 import time
 from typing import Any
 
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
+from kafka_messages import CATALOG
 
 ELEMENTS = 1_000_000
 _numbers = itertools.count(1)

@@ -24,7 +24,7 @@ from browser import open_browser
 from requirement import require
 
 ROOT = Path(__file__).parents[2]
-SOME = r"Codec.time_call\('validate_batches', 1\)|requests.Requests.track_reference_loops"
+SOME = r"Codec.time_call\('validate_batch', 1\)|requests.Requests.track_reference_loops"
 SECONDS = 30  # for the browser to draw
 # Of a canvas: how many of its pixels are not blank.
 PAINTED = """

@@ -79,7 +79,7 @@ def test_what_became_slower_is_named_and_only_that(repository: Repository) -> No
     assert "there is no commit before this one" in alone.stderr
 
     repository.slow_down(HEARTBEAT, "    error = session.broker.groups.classic.heartbeat(\n", SLOWER)
-    uncommitted = repository.check("Heartbeat", "validate_batches, 100", "Metadata, one")
+    uncommitted = repository.check("Heartbeat", "validate_batch, 100", "Metadata, one")
     assert (uncommitted.returncode, "all of it" in uncommitted.stdout) == (1, True), uncommitted.stderr
     (line,) = uncommitted.stderr.splitlines()
     assert line.startswith("Heartbeat takes ") and line.endswith(" % more instructions than before")
@@ -93,7 +93,7 @@ def test_what_became_slower_is_named_and_only_that(repository: Repository) -> No
 @pytest.mark.timeout(600)
 def test_an_unchanged_tree_passes_again_and_again(repository: Repository) -> None:
     for _ in range(RUNS):
-        ran = repository.check("--base", "HEAD", "validate_batches, 100", "Schema.decode", "Heartbeat", "Produce 16")
+        ran = repository.check("--base", "HEAD", "validate_batch, 100", "Schema.decode", "Heartbeat", "Produce 16")
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
@@ -114,17 +114,17 @@ def test_an_extension_of_other_sources_is_built_and_not_taken_for_up_to_date(rep
     line = "    verify(header, bytes)?;\n"
     repository.slow_down("rust/codec/src/batch/validate.rs", line, line)
     repository.commit("the checksum twice")
-    ran = repository.check("--base", "HEAD", "validate_batches, 100")
+    ran = repository.check("--base", "HEAD", "validate_batch, 100")
     assert ran.returncode == 0, ran.stderr
     assert abs(_change(ran.stdout)) < 1, "nothing of the Rust differs, so it is the same extension"
 
     shutil.copy(ROOT / "rust/codec/src/batch/validate.rs", repository.place / "rust/codec/src/batch/validate.rs")
-    ran = repository.check("--base", "HEAD", "validate_batches, 100")
+    ran = repository.check("--base", "HEAD", "validate_batch, 100")
     assert ran.returncode == 0, ran.stderr
     assert _change(ran.stdout) < -5
 
 
-def _change(printed: str, name: str = "validate_batches, 100") -> float:
+def _change(printed: str, name: str = "validate_batch, 100") -> float:
     """Percent."""
     (row,) = (line for line in printed.splitlines() if f" {name} " in line)
     return float(row.split("│")[-2].split()[0])

@@ -8,8 +8,8 @@ import threading
 from pathlib import Path
 
 from broker_process import BrokerProcess
+from kafka_messages import CATALOG
 from kafka_server import FETCH, frame, make_batch, run
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 from raw_connection import connect, read_log
 
 SIZE = 1_000_000  # of a record, bytes

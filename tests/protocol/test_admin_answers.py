@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kafka_messages import CATALOG
 from kafka_server import (
     ALTER_PARTITION_REASSIGNMENTS,
     API_VERSIONS,
@@ -27,7 +28,6 @@ from kafka_server import (
     kafka_server,
     run,
 )
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 
 SECURITY_DISABLED, ILLEGAL_SASL_STATE, RESOURCE_NOT_FOUND, UNSUPPORTED_VERSION = 54, 34, 91, 35
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from kafka_messages import CATALOG
 from kafka_requests import EVERY, request_of
 from kafka_server import API_VERSIONS, CREATE_TOPICS, METADATA, RawClient, kafka_server, make_batch, run
 from korvet_fast.wire.dialect import CloseConnection
 from korvet_fast.wire.kafka.routes import ROUTES
 from korvet_fast.wire.kafka.session import Session
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 
 LONGEST_STRING = 32_767  # bytes that a string of a version that is not flexible can have
 ROOM = 512 << 20  # address space that the cases of one test may add

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from broker_process import BrokerProcess
+from kafka_messages import CATALOG
 from kafka_server import (
     API_VERSIONS,
     FETCH,
@@ -26,7 +27,6 @@ from kafka_server import (
     make_batch,
     run,
 )
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 from witness import MIB, WAIT, beside, connect, open_socket, read_times, witnessed
 
 Start = Callable[..., BrokerProcess]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kafka_messages import CATALOG
 from kafka_server import (
     CONSUMER_GROUP_HEARTBEAT,
     DESCRIBE_GROUPS,
@@ -22,7 +23,6 @@ from kafka_server import (
     run,
 )
 from korvet_fast.wire.kafka.costs import of_offset_fetch
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 
 HALF_AN_HOUR = 1_800_000
 

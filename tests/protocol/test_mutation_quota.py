@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from core_world import StillClock
+from kafka_messages import CATALOG
 from kafka_server import (
     CREATE_PARTITIONS,
     CREATE_TOPICS,
@@ -16,7 +17,6 @@ from kafka_server import (
     kafka_server,
     run,
 )
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 
 SLOW = ("controller.mutation.rate=10", "controller.mutation.burst=5")
 

@@ -8,9 +8,9 @@ import pytest
 
 from batches import read_values
 from kafka_server import INIT_PRODUCER_ID, PRODUCE, kafka_server, make_batch, run
-from korvet_fast._native import validate_batches
 from korvet_fast.wire.kafka.errors import CODES
 from korvet_fast.wire.kafka.routes import ROUTES
+from korvet_reference.batch import validate_batches
 
 FAR = 1 << 30
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
+from kafka_messages import CATALOG
 from korvet_fast.wire.kafka.shapes.field import NEVER, Field
 from korvet_fast.wire.kafka.shapes.message import Shape
 from twin.strategies import int16s, int32s, int64s

@@ -51,7 +51,7 @@ def make_payload(random: Random, count: int) -> bytes:
 
 
 def make_batch(random: Random, base: int | None = None) -> bytes:
-    """A version 2 batch, most often one that passes `validate_batches`; sealed, whatever is in it."""
+    """A version 2 batch, most often one that passes `validate_batch`; sealed, whatever is in it."""
     count = random.randrange(1, 6)
     codec = random.randrange(5)
     payload = compression.compress(codec, make_payload(random, count))

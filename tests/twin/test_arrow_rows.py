@@ -14,6 +14,7 @@ from kafka.partitioner.default import murmur2
 import korvet_fast._native as native
 import korvet_reference as reference
 from korvet_fast.errors import CodecError
+from korvet_reference.batch import validate_batches
 from korvet_reference.rows import partition_for
 from twin.arrow import rows
 from twin.implementations import Outcome, agree
@@ -96,7 +97,7 @@ def test_there_and_back(batch: pa.RecordBatch, many: dict[str, int], compression
     stored: dict[tuple[str, int], int] = defaultdict(int)
     made = native.ArrowRecords(batch, None).batches(sequences, 0, compression, size, 1 << 20, 7, 1, NOW)
     for topic, partition, records, data in made:
-        (header,) = native.validate_batches(data, LIMIT)
+        (header,) = validate_batches(data, LIMIT)
         assert (header.count, header.producer_id, header.producer_epoch) == (records, 7, 1)
         assert header.base_sequence == stored[topic, partition]
         native.assign_offsets(data, stored[topic, partition], 0, None, None)

@@ -2,11 +2,19 @@
 
 import re
 import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
+from kafka_server import kafka_server, make_batch, run
+
 ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "korvet_fast"
 TEXT = (ROOT / "ARCHITECTURE.md").read_text()
 MOST_WORDS = 40
 
@@ -82,11 +90,64 @@ def test_where_names_what_the_files_have() -> None:
         assert missing == [], question
 
 
-@pytest.mark.parametrize("request_kind", ["produce", "fetch"])
-def test_a_walk_is_six_files(request_kind: str) -> None:
-    """Each step is one file; a request over the embedded store passes through no other on its way down."""
+WALKS = ["produce", "fetch"]
+
+
+def steps(request_kind: str) -> list[str]:
+    """The files of a walk, in the order of its steps."""
     title = f"## One {request_kind}, from socket to disk, in six files\n"
     section = TEXT.split(title, 1)[1].split("\n## ", 1)[0]
-    steps = re.findall(r"^\d+\. `([\w./]+\.py)`", section, re.MULTILINE)
-    assert len(set(steps)) == len(steps) == 6
-    assert all(f"korvet_fast/{step}" in FILES for step in steps)
+    return re.findall(r"^\d+\. `([\w./]+\.py)`", section, re.MULTILINE)
+
+
+@pytest.mark.parametrize("request_kind", WALKS)
+def test_a_walk_is_six_files(request_kind: str) -> None:
+    """Each step is one file of the package, and no file is two steps."""
+    files = steps(request_kind)
+    assert len(set(files)) == len(files) == 6
+    assert all(f"korvet_fast/{file}" in FILES for file in files)
+
+
+@contextmanager
+def calls_into(file: str) -> Iterator[list[list[str]]]:
+    """The files of the package that call each other down to this one, from the top: one list for each call into it."""
+    found: list[list[str]] = []
+
+    def note(frame: FrameType | None, event: str, _: Any) -> None:
+        stack: list[str] = []
+        while event == "call" and frame is not None:
+            path = Path(frame.f_code.co_filename)
+            name = path.relative_to(PACKAGE).as_posix() if path.is_relative_to(PACKAGE) else ""
+            if not stack and name != file:
+                return
+            if name and (not stack or stack[-1] != name):
+                stack.append(name)
+            frame = frame.f_back
+        if stack:
+            found.append(stack[::-1])
+
+    sys.setprofile(note)
+    try:
+        yield found
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize("request_kind", WALKS)
+def test_a_small_request_takes_the_walk(tmp_path: Path, request_kind: str) -> None:
+    """Down to the disk each file calls the next; between them is only what starts a request without a task."""
+
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            await client.create("t", durability="written")  # readable at once
+            await client.produce("t", make_batch(b"first"), acks=1)  # opens files
+            *above, last = steps(request_kind)
+            with calls_into(last) as found:
+                if request_kind == "produce":
+                    await client.produce("t", make_batch(b"second"), acks=1)
+                else:
+                    await client.fetch("t", 0)
+            assert [name for name in found[0] if name != "core/eager.py"] == [*above, last]
+
+    run(scenario)

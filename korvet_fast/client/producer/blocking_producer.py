@@ -90,10 +90,10 @@ class Producer:
     def metrics(self) -> ProducerMetrics:
         """As `AsyncProducer.metrics`."""
 
-        async def look() -> ProducerMetrics:
+        async def read_metrics() -> ProducerMetrics:
             return self._producer.metrics()
 
-        return self._submit(look()).result()
+        return self._submit(read_metrics()).result()
 
     async def _send(self, message: Message) -> RecordMetadata:
         try:

@@ -55,7 +55,7 @@ class Driver:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._scheduled = False
         self._timer: asyncio.TimerHandle | None = None
-        self._waits: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+        self._conditions: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
         self._finishing: asyncio.Task[None] | None = None
 
     @property
@@ -80,11 +80,11 @@ class Driver:
         if reached() or self.pipeline.ledger.broken is not None:
             return
         future = asyncio.get_running_loop().create_future()
-        self._waits.append((reached, future))
+        self._conditions.append((reached, future))
         try:
             await future
         finally:
-            self._waits = [each for each in self._waits if each[1] is not future]
+            self._conditions = [each for each in self._conditions if each[1] is not future]
 
     async def enqueue(self, records: QueuedRecords) -> None:
         """Have a message taken as soon as there is memory. Raises `BufferFull` if there is none for `max.block.ms`, and
@@ -172,14 +172,14 @@ class Driver:
                 self.break_off(error)
         while self.pipeline.stalls:
             _log.warning("%s holds messages and makes no progress", self.pipeline.stalls.popleft())
-        waits, self._waits = self._waits, []
-        for reached, future in waits:
+        conditions, self._conditions = self._conditions, []
+        for reached, future in conditions:
             if future.done():
                 continue
             if reached():
                 future.set_result(None)
             else:
-                self._waits.append((reached, future))
+                self._conditions.append((reached, future))
 
     async def _fetch_metadata(self, topics: Iterable[str]) -> None:
         try:
@@ -216,7 +216,7 @@ class Driver:
             await self.transactions.close()
         await self._control.close()
         self._tell()
-        for _, future in self._waits:
+        for _, future in self._conditions:
             if not future.done():
                 future.set_result(None)
-        self._waits.clear()
+        self._conditions.clear()

@@ -42,11 +42,11 @@ class CoordinatorPartitions:
         self._ownerships = [PartitionOwnership(given.store, each, cluster.incarnation) for each in range(PARTITIONS)]
         self._documents = GroupDocuments(given, config)
         self.runtimes = GroupRuntimes(given, config, self._documents, self._ownerships, self._reload)
-        self._held: set[int] = set()
-        self._unloaded: set[int] = set()  # held, but still to be loaded
+        self._coordinated: set[int] = set()  # the partitions whose groups this broker answers for
+        self._unloaded: set[int] = set()  # of those, still to be loaded
         self._lease = Lease(cluster)
         self._blocked: dict[int, float] = {}  # by partition that another broker still owns: since when, monotonic
-        self._unreleased: set[int] = set()  # not held any more, but the store still names this broker as the owner
+        self._unreleased: set[int] = set()  # given up, but the store still names this broker as the owner
         self._failed: dict[int, dict[str, GroupRuntime]] = {}  # by partition: groups that have to be loaded again
         self._stale: dict[int, dict[str, GroupRuntime]] = {}  # by partition given up: groups the store may have lost
         self._reconciling = asyncio.Lock()
@@ -59,7 +59,7 @@ class CoordinatorPartitions:
     def error_of(self, group_id: str) -> Errors:
         """The error if this broker cannot answer for a group now; `NONE` if it can."""
         partition = partition_for(group_id)
-        if partition not in self._held or not self._lease.is_valid:
+        if partition not in self._coordinated or not self._lease.is_valid:
             self._cluster.refresh_soon()
             return Errors.NOT_COORDINATOR
         loading = partition in self._unloaded or group_id in self._failed.get(partition, ())
@@ -84,7 +84,7 @@ class CoordinatorPartitions:
     def close(self) -> None:
         """Give up all partitions: requests that wait are told to find another coordinator. Writes go on."""
         self._stop.set()
-        self._give_up(set(self._held))
+        self._give_up(set(self._coordinated))
 
     # -- acquiring and releasing -------------------------------------------------------------------------------------
 
@@ -98,22 +98,22 @@ class CoordinatorPartitions:
                 return
             await self._documents.open()
             if self._lease.renew():
-                self._give_up(set(self._held))
+                self._give_up(set(self._coordinated))
             coordinators = self._cluster.preferred_leaders(_TOPIC_ID, PARTITIONS)
             mine = {partition for partition, broker in enumerate(coordinators) if broker == self._cluster.id}
             if self._cluster.is_member:  # the present coordinator's groups are newer
                 self._stale = {partition: groups for partition, groups in self._stale.items() if partition in mine}
-            self._unreleased = (self._unreleased | self._held) - mine
-            self._give_up(self._held - mine)
+            self._unreleased = (self._unreleased | self._coordinated) - mine
+            self._give_up(self._coordinated - mine)
             await gather_bounded(list(self._unreleased), self._release)
-            self._unloaded |= mine - self._held
-            self._held |= mine
+            self._unloaded |= mine - self._coordinated
+            self._coordinated |= mine
             await gather_bounded(list(self._unloaded), self._load)
 
     def _give_up(self, partitions: set[int]) -> None:
         if not partitions:
             return  # as mostly: there may be ten thousand groups to look at
-        self._held -= partitions
+        self._coordinated -= partitions
         self._unloaded -= partitions
         gone = self.runtimes.unload(partitions)
         for partition in partitions:

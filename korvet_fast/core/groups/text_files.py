@@ -87,7 +87,7 @@ class TextGroupFiles:
         for name, values in ((GROUPS, groups), (OFFSETS, {each: offsets[each] for each in offsets if each in groups})):
             try:
                 for group_id, value in values.items():
-                    self._learn(group_id, self._unpack(name, group_id, value))
+                    self._set_documents(group_id, self._unpack(name, group_id, value))
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise StoreError(_damaged(name, f"its entry {group_id!r} is not that of a group")) from error
         self._groups.lines = {group_id: _group_line(group_id, self.find(group_id)) for group_id in groups}
@@ -168,7 +168,7 @@ class TextGroupFiles:
         for group_id in gone:
             self._documents.get(partition_for(group_id), {}).pop(group_id, None)
         for group_id, found in kept.items():
-            self._learn(group_id, found, anew=True)
+            self._set_documents(group_id, found, anew=True)
 
     def _merge(self, group_id: str, changes: Changes) -> dict[str, bytes]:
         """A group's documents after these changes; empty if its own is not among them."""
@@ -176,7 +176,7 @@ class TextGroupFiles:
         found = {key: document for key, document in changed.items() if document is not None}
         return found if group_key(group_id) in found else {}
 
-    def _learn(self, group_id: str, documents: dict[str, bytes], *, anew: bool = False) -> None:
+    def _set_documents(self, group_id: str, documents: dict[str, bytes], *, anew: bool = False) -> None:
         groups = self._documents.setdefault(partition_for(group_id), {})
         groups[group_id] = documents if anew else groups.get(group_id, {}) | documents
 

@@ -11,7 +11,7 @@ from korvet_fast.core.client_session import ClientSession
 from korvet_fast.core.fair_executor import unpack_shortly
 from korvet_fast.core.partition.partition import BatchSummary, Partition
 from korvet_fast.core.topic_config import TopicConfig
-from korvet_fast.errors import CodecError, Errors, KorvetError
+from korvet_fast.errors import CodecCode, CodecError, Errors, KorvetError
 from korvet_fast.types import INLINE_EXPANDED, UNPACKS_TO_MUCH
 
 EXPANDED: Final = 1 << 28  # bytes a batch may decompress to; the codec's 64 x compressed + 1 MiB is mostly less
@@ -25,7 +25,7 @@ Checked: TypeAlias = tuple[Records, BatchSummary]
 
 # The errors for `validate_batch`'s findings. CORRUPT_MESSAGE makes a client send again, because the bytes may have been
 # damaged on the way; INVALID_RECORD tells it that its batch is wrong and stays wrong.
-CODEC_ERRORS: Final[dict[str, Errors]] = {
+CODEC_ERRORS: Final[dict[CodecCode, Errors]] = {
     "TRUNCATED": Errors.CORRUPT_MESSAGE,
     "BAD_CRC": Errors.CORRUPT_MESSAGE,
     "BAD_LENGTH": Errors.CORRUPT_MESSAGE,

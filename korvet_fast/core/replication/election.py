@@ -105,7 +105,7 @@ class Election:
         if leader < 0 or (leader == self._own and epoch >= self._voter.epoch):
             return  # only this broker knows of its last leadership
         async with self._saving:
-            if self._voter.learn(leader, epoch):
+            if self._voter.update_leader(leader, epoch):
                 self._log.stop_leading()
                 await self._save()
 
@@ -146,7 +146,7 @@ class Election:
         async with self._saving:
             if request.epoch <= self._voter.epoch:
                 return "another broker was named meanwhile: try again"
-            self._voter.learn(self._own, request.epoch)
+            self._voter.update_leader(self._own, request.epoch)
             await self._save()
         why = self._count(await self._collect(request._replace(trial=False)), request)
         if why or self.leader != self._own or self.epoch != request.epoch:

@@ -39,7 +39,7 @@ class Voter:
             self.epoch, self.leader = epoch, candidate
         return Promise(granted, self.epoch, own)
 
-    def learn(self, leader: int, epoch: int) -> bool:
+    def update_leader(self, leader: int, epoch: int) -> bool:
         """Somebody leads under this epoch; returns whether that is news."""
         if epoch < self.epoch or (epoch, leader) == (self.epoch, self.leader):
             return False

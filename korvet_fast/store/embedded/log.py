@@ -217,7 +217,7 @@ class Log:
             handle = segment.handle() or segment.open(self._given.files)
             written = os.pwrite(handle.fd, data, position) if alone else 0
         except OSError as error:
-            raise _refusal(segment.path, error) from error
+            raise _append_error(segment.path, error) from error
         if written < size:
             self._write_rest(handle, segment, [batch.data for batch in batches], size, written)
         self.dirty = True
@@ -236,7 +236,7 @@ class Log:
         except OSError as error:
             if written:
                 self._undo(handle, segment)
-            raise _refusal(segment.path, error) from error
+            raise _append_error(segment.path, error) from error
 
     def _undo(self, handle: Handle, segment: Segment) -> None:
         """Cut off the bytes of a failed append, durably: a crash must not bring back a refused batch."""
@@ -252,7 +252,7 @@ class Log:
         try:
             segment = Segment.create(self.directory, full.end)
         except OSError as error:
-            raise _refusal(self.directory, error) from error
+            raise _append_error(self.directory, error) from error
         self.segments.append(segment)
         self.unflushed.append(full)
         self.dirty = self.fresh = True
@@ -270,7 +270,7 @@ def _base(segment: Segment) -> int:
     return segment.base
 
 
-def _refusal(path: Path, error: OSError) -> StoreError:
+def _append_error(path: Path, error: OSError) -> StoreError:
     advice = "; make room, appends then go on by themselves" if error.errno in _FULL else ""
     return StoreError(f"{path}: nothing was appended: {error.strerror}{advice}")
 

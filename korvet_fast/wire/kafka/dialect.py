@@ -1,13 +1,14 @@
 """The modern Kafka protocol behind one listener."""
 
+import re
+
 from korvet_fast._native import Frames
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.client_session import Client
 from korvet_fast.core.fair_executor import FairExecutor
-from korvet_fast.wire.dialect import FirstRequestLimits
+from korvet_fast.wire.dialect import FirstBytes, FirstRequestLimits
 from korvet_fast.wire.kafka.routes import ROUTES
 from korvet_fast.wire.kafka.session import Service, Session, count_elements
-from korvet_fast.wire.protocols import detect_protocol
 
 
 class KafkaDialect:
@@ -16,7 +17,11 @@ class KafkaDialect:
     `listener`: the number of this listener among all of the broker's, from 0; `workers`: they check large batches.
     """
 
+    of_peers = in_zookeeper = False
     farewell = b""  # a foreign client would not understand an answer of Kafka's
+    # The length of an ApiVersions request, its key and its version. Every client since Kafka 0.10 sends that first.
+    first_bytes = FirstBytes(re.compile(rb"\0...\0\x12\0[\0-\x1f]", re.DOTALL), "a Kafka client")
+    listener_name = "a plain Kafka listener"
 
     def __init__(self, broker: Broker, listener: int, workers: FairExecutor) -> None:
         self._frame_limit = broker.settings.number("socket.request.max.bytes")
@@ -29,6 +34,3 @@ class KafkaDialect:
 
     def session(self, peer: str, client: Client | None = None) -> Session:
         return Session(self._service, peer, client)
-
-    def detect_protocol(self, first: bytes) -> str | None:
-        return detect_protocol(first, "kafka", "a plain Kafka listener")

@@ -7,13 +7,16 @@ from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.wire.dialect import FirstRequestLimits
 from korvet_fast.wire.legacy.requests import REQUESTS
 from korvet_fast.wire.legacy.session import Service, Session
-from korvet_fast.wire.protocols import detect_protocol
 
 
 class LegacyDialect:
     """Serves `broker` to clients of Kafka 0.6 and 0.7. `workers`: they check large sets of messages."""
 
+    of_peers = False
+    in_zookeeper = True
     farewell = b""  # nothing of 0.7's would be understood
+    first_bytes = None  # a request's length, and small numbers: many protocols begin like this
+    listener_name = "a listener of Kafka 0.7's protocol"
 
     def __init__(self, broker: Broker, listener: int, workers: FairExecutor) -> None:
         self._frame_limit = broker.settings.number("socket.request.max.bytes")
@@ -25,6 +28,3 @@ class LegacyDialect:
 
     def session(self, peer: str, client: Client | None = None) -> Session:
         return Session(self._service, peer, client)
-
-    def detect_protocol(self, first: bytes) -> str | None:
-        return detect_protocol(first, "legacy", "a listener of Kafka 0.7's protocol")

@@ -10,11 +10,11 @@ from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.errors import SettingError
 from korvet_fast.wire.dialect import FirstRequestLimits
 from korvet_fast.wire.kafka.api.api_versions import api_versions
+from korvet_fast.wire.kafka.dialect import KafkaDialect
 from korvet_fast.wire.kafka.session import Handler, Route, Service, count_elements
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
 from korvet_fast.wire.kafka.shapes.offsets import OFFSET_FOR_LEADER_EPOCH
-from korvet_fast.wire.protocols import detect_protocol
 from korvet_fast.wire.replica.api.fetch import fetch
 from korvet_fast.wire.replica.api.handshake import challenge, prove
 from korvet_fast.wire.replica.api.metadata_log import keys, vote
@@ -41,7 +41,11 @@ ROUTES: Final[Mapping[int, Route]] = {
 class ReplicaDialect:
     """Serves `broker` to the other ones of replication.peers."""
 
+    of_peers = True
+    in_zookeeper = False
     farewell = b""  # nothing of ours would be understood
+    first_bytes = KafkaDialect.first_bytes  # ApiVersions is sent first here, too
+    listener_name = "a listener for replication.peers"
     first_request = FirstRequestLimits(_SMALL)
 
     def __init__(self, broker: Broker, listener: int, workers: FairExecutor) -> None:
@@ -59,6 +63,3 @@ class ReplicaDialect:
     def session(self, peer: str, client: Client | None = None) -> Session:
         # A connection asks for its frames first: the session lets them be larger when it knows who is there.
         return Session(self._service, self._frames, self._limit, peer, client)
-
-    def detect_protocol(self, first: bytes) -> str | None:
-        return detect_protocol(first, "kafka", "a listener for replication.peers")

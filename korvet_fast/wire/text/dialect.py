@@ -1,13 +1,13 @@
 """The text protocol behind one listener."""
 
+import re
 from typing import Final
 
 from korvet_fast._native import Lines
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.client_session import Client
 from korvet_fast.core.fair_executor import FairExecutor
-from korvet_fast.wire.dialect import FirstRequestLimits
-from korvet_fast.wire.protocols import detect_protocol
+from korvet_fast.wire.dialect import FirstBytes, FirstRequestLimits
 from korvet_fast.wire.text.api.produce import produce
 from korvet_fast.wire.text.commands import COMMANDS
 from korvet_fast.wire.text.session import FAREWELL, LISTENER, Service, Session
@@ -19,7 +19,10 @@ _LARGEST: Final = 2 << 20  # bytes of a value that fits into an answer, at least
 class TextDialect:
     """Serves `broker` to whoever writes lines. `workers`: they unpack what takes long."""
 
+    of_peers = in_zookeeper = False
     farewell = FAREWELL
+    first_bytes = FirstBytes(re.compile(rb"V1\|"), "the text protocol")
+    listener_name = LISTENER
 
     def __init__(self, broker: Broker, listener: int, workers: FairExecutor) -> None:
         self._limit = broker.settings.number("text.line.max.bytes")
@@ -32,6 +35,3 @@ class TextDialect:
 
     def session(self, peer: str, client: Client | None = None) -> Session:
         return Session(self._service, peer, client)
-
-    def detect_protocol(self, first: bytes) -> str | None:
-        return detect_protocol(first, "text", LISTENER)

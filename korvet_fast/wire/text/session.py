@@ -11,7 +11,7 @@ from korvet_fast.core.fair_queue import FairQueue
 from korvet_fast.core.replication.handshake import Handshake
 from korvet_fast.errors import KorvetError
 from korvet_fast.wire.dialect import CloseConnection, Reply
-from korvet_fast.wire.protocols import detect_protocol
+from korvet_fast.wire.protocols import FOREIGN, find_protocol
 from korvet_fast.wire.text.arguments import Arguments, BadArguments, Usage
 from korvet_fast.wire.text.blocks import Blocks
 from korvet_fast.wire.text.errors import BAD_REQUEST, UNAUTHORIZED, UNKNOWN_COMMAND, translate
@@ -101,7 +101,7 @@ class Session(ClientSession):
             raise self._close("a line too long", refuse("0", BAD_REQUEST, "line too long"))
         if not self._spoken:
             self._spoken = True
-            if (foreign := detect_protocol(bytes(frame[:16]), "text", LISTENER)) is not None:
+            if (foreign := find_protocol(bytes(frame[:16]), FOREIGN.values(), LISTENER)) is not None:
                 raise self._close(foreign, FAREWELL)
         return await self._answer(frame)
 

@@ -78,7 +78,7 @@ pub(crate) struct Batch {
     control: bool,
     /// Time of the first record, in ms.
     first_timestamp: i64,
-    /// Largest time, in ms, as written in the header (`validate_batches` computes it from the records).
+    /// Largest time, in ms, as written in the header (`validate_batch` computes it from the records).
     max_timestamp: i64,
     /// The idempotent producer, or -1.
     producer_id: i64,
@@ -131,32 +131,19 @@ impl Batch {
     }
 }
 
-fn batches(found: Vec<batch::Batch>) -> Vec<Batch> {
-    found.into_iter().map(Batch::from).collect()
-}
-
-/// Validate version 2 batches as a producer sends them. All of the data must be batches. Verified are length, magic,
-/// checksum, attributes, count, offsets, and the structure of every record.
+/// Validate a version 2 batch as a producer sends it. All of the data must be that batch. Verified are length, magic,
+/// checksum, attributes, count, offsets, and the structure of every record. The result is what an append needs to know:
+/// (size, count, largest time in ms, flags, `producer_sequence` as of a `Batch`).
 ///
-/// Compressed records are decompressed to be verified, a piece of about 1 MiB at a time; `limit` bounds the bytes that
-/// all of them may become. `max_timestamp` of a result is the true one, computed from the records. Raises, in this
-/// order for each batch: `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRUNCATED`, `BAD_OFFSET`, `BAD_CRC`, `BAD_ATTRIBUTES`
-/// (what only a broker sets, or nobody; transactional without a producer id), `UNKNOWN_COMPRESSION`, `BAD_COUNT`,
-/// `BAD_VALUE` (a producer id without epoch or sequence), `CORRUPT_COMPRESSION`, `DECOMPRESSION_LIMIT`, and for each
-/// record `BAD_RECORD`, `BAD_OFFSET`. No data gives an empty list.
-#[pyfunction]
-pub(crate) fn validate_batches(py: Python<'_>, records: Input, limit: usize) -> PyResult<Vec<Batch>> {
-    let data = records.as_slice();
-    unpack(py, data.len(), limit, |limit| batch::validate_batches(data, limit)).map(batches).or_raise(py)
-}
-
-/// As `validate_batches`, of data that must be one batch. The result is what an append needs to know: (size, count,
-/// largest time in ms, flags, `producer_sequence` as of a `Batch`).
-///
-/// `flags`: the attributes that only brokers and transactions set: 8 time of append, 16 transactional, 32 control; 0 for
-/// most batches. `DECOMPRESSION_LIMIT` is raised after no more work than `limit` bytes are, so that a caller may
-/// try with little and leave the rest to a thread. Raises, after everything else: `BAD_COUNT` for no batch,
-/// `TRAILING_BYTES` for several.
+/// The largest time is the true one, computed from the records. `flags`: the attributes that only brokers and
+/// transactions set: 8 time of append, 16 transactional, 32 control; 0 for most batches. Compressed records are
+/// decompressed to be verified, a piece of about 1 MiB at a time; `limit` bounds the bytes that they may become.
+/// `DECOMPRESSION_LIMIT` is raised after no more work than `limit` bytes are, so that a caller may try with little and
+/// leave the rest to a thread. Raises, in this order: `TRUNCATED`, `BAD_MAGIC`, `BAD_LENGTH`, `TRUNCATED`, `BAD_OFFSET`,
+/// `BAD_CRC`, `BAD_ATTRIBUTES` (what only a broker sets, or nobody; transactional without a producer id),
+/// `UNKNOWN_COMPRESSION`, `BAD_COUNT`, `BAD_VALUE` (a producer id without epoch or sequence), `CORRUPT_COMPRESSION`,
+/// `DECOMPRESSION_LIMIT`, and for each record `BAD_RECORD`, `BAD_OFFSET`. Several batches are verified one after the
+/// other, within one `limit`, and then refused: `TRAILING_BYTES`; no data is `BAD_COUNT`.
 #[pyfunction]
 pub(crate) fn validate_batch(
     py: Python<'_>,
@@ -176,7 +163,7 @@ pub(crate) fn validate_batch(
 #[pyfunction]
 pub(crate) fn batch_headers(py: Python<'_>, data: Input, verify: bool) -> Vec<Batch> {
     let data = data.as_slice();
-    batches(run(py, data.len(), || batch::batch_headers(data, verify)))
+    run(py, data.len(), || batch::batch_headers(data, verify)).into_iter().map(Batch::from).collect()
 }
 
 /// (from, to, next): the slice `data[from:to]` holds the whole batches with offsets `start` <= o < `limit`, and `next`

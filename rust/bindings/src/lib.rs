@@ -35,7 +35,6 @@ mod _native {
     #[pymodule_export]
     use crate::batch::{
         Batch, assign_offsets, batch_headers, find_time, recompress, slice_batches, validate_batch,
-        validate_batches,
     };
     #[pymodule_export]
     use crate::buffer::{Column, reserve};

@@ -4,9 +4,9 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from kafka_messages import CATALOG
 from korvet_fast.errors import CodecError
 from korvet_fast.wire.kafka.routes import ROUTES
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 
 ELEMENTS = 100_000
 LARGE = 256 * 1024  # bytes of a request above which it is not made any larger

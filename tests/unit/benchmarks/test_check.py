@@ -16,7 +16,7 @@ desc: Trigger: Client Request: call 10 nothing
 events: Ir
 fn=(1) something
 totals: 1000
-desc: Trigger: Client Request: call 10 validate_batches, 1,000
+desc: Trigger: Client Request: call 10 validate_batch, 1,000
 events: Ir
 totals: 51000
 desc: Trigger: Client Request: request 4 Produce 16 KB
@@ -108,7 +108,7 @@ def test_only_what_both_have_is_compared_and_the_worst_comes_first() -> None:
 
 
 def test_of_what_callgrind_wrote_each_call_is_told_without_the_counting_itself() -> None:
-    assert count.read(WRITTEN) == {"validate_batches, 1,000": 5000, "Produce 16 KB": 2000}
+    assert count.read(WRITTEN) == {"validate_batch, 1,000": 5000, "Produce 16 KB": 2000}
 
 
 def test_a_program_that_fails_is_told_with_its_words(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_script_of_asv_that_is_not_known_is_not_left_to_other_sites() -> None:
 
 
 def test_a_commit_is_shown_with_its_own_words(capsys: pytest.CaptureFixture[str]) -> None:
-    show([Change("validate_batches, 1", 100, 110)], "the extra [spark]", {"validate_batches, 1"})
+    show([Change("validate_batch, 1", 100, 110)], "the extra [spark]", {"validate_batch, 1"})
     printed = capsys.readouterr().out
     assert "the extra [spark]" in " ".join(printed.split())
     assert "+10.00 % worse" in printed
@@ -139,16 +139,16 @@ def test_a_commit_is_shown_with_its_own_words(capsys: pytest.CaptureFixture[str]
 def test_rows_are_found_under_the_names_they_had() -> None:
     assert set(renamed.RENAMED.values()) < {name.split(" ")[0] for name in prepare(1)}
     rows = [
-        "check, 100",
-        "check (lz4), 1",
+        "admit, 100",
+        "headers (verify), 1",
         "Rows.batches, 1",
         "Schema.decode, 1",
         "Produce 16 KB",
         "OffsetCommit, check",
     ]
-    now = ["validate_batches, 100", "validate_batches (lz4), 1", "ArrowRecords.batches, 1", *rows[3:]]
+    now = ["validate_batch, 100", "batch_headers (verify), 1", "ArrowRecords.batches, 1", *rows[3:]]
     assert [renamed.today(name) for name in rows] == now
-    assert renamed.with_earlier(["validate_batches, 100"]) == ["validate_batches, 100", "check, 100"]
+    assert renamed.with_earlier(["validate_batch, 100"]) == ["validate_batch, 100", "admit, 100"]
     assert renamed.with_earlier(["Convert", "Produce 16"]) == ["Convert", "lift", "lower", "Produce 16"]
     assert renamed.with_earlier([]) == []
 
@@ -158,12 +158,12 @@ def test_a_commit_before_the_renaming_is_compared_by_todays_names(
 ) -> None:
     def counted(side: Path, words: list[str], harness: Path | None = None) -> dict[str, float]:
         if side.name == "tree":
-            return {"validate_batches, 1": 100.0}
+            return {"validate_batch, 1": 100.0}
         if harness is None:
             raise count.Uncounted("no build_batch")
-        return {"check, 1": 90.0} if "check, 1" in words else {}
+        return {"admit, 1": 90.0} if "admit, 1" in words else {}
 
     monkeypatch.setattr("benchmarks.check.__main__.count", counted)
     (tmp_path / "source" / "benchmarks" / "check").mkdir(parents=True)
-    both = Sides(tmp_path / "tree", tmp_path / "base", tmp_path / "source").count_both(["validate_batches, 1"])
-    assert compare(*both) == [Change("validate_batches, 1", 90.0, 100.0)]
+    both = Sides(tmp_path / "tree", tmp_path / "base", tmp_path / "source").count_both(["validate_batch, 1"])
+    assert compare(*both) == [Change("validate_batch, 1", 90.0, 100.0)]

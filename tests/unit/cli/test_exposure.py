@@ -125,13 +125,17 @@ def test_a_directory_is_no_password_file(tmp_path: Path) -> None:
 ANYWHERE = ("--listen", "kafka://0.0.0.0:0", "--advertise", "kafka://127.0.0.1:9")
 
 
-def test_finding_4_5_a_listener_beyond_loopback_is_warned_of(tmp_path: Path) -> None:
+def test_finding_4_5_serve_warns_of_a_listener_beyond_loopback(tmp_path: Path) -> None:
     store = ("--store", f"file:{tmp_path}")
     (warning,) = warnings(serve(*store, *ANYWHERE)[1])
     assert warning.startswith("warning: whoever reaches kafka://0.0.0.0:0 can read, write and delete everything")
     assert "firewall" in warning
+    assert warnings(serve(*store)[1]) == []
+
+
+def test_finding_4_5_doctor_warns_of_it_too(tmp_path: Path) -> None:
+    store = ("--store", f"file:{tmp_path}")
     said = doctor(*store, *ANYWHERE)
     assert f"warn  listen       whoever reaches kafka://0.0.0.0:0 {OPEN}" in said
     for loopback in ("127.0.0.1", "127.1.2.3", "localhost"):
         assert OPEN not in doctor(*store, "--listen", f"kafka://{loopback}:0")
-    assert warnings(serve(*store)[1]) == []

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korvet_fast._native import assign_offsets, build_batch, build_rows, to_columns, validate_batches
+from korvet_fast._native import assign_offsets, build_batch, build_rows, to_columns
 from korvet_fast.client.consumer import unpack
 from korvet_fast.client.protocol.errors import ClientError, explain
 from korvet_fast.client.protocol.errors import check_error_code as check_code
+from korvet_reference.batch import validate_batches
 
 LIMIT = 1 << 20
 

@@ -150,7 +150,7 @@ class TurnsSession(ToySession):
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_finding_2_16_requests_are_not_started_while_one_before_them_waits_for_its_turn(together: bool) -> None:
+def test_requests_are_not_started_while_one_before_them_waits_for_its_turn(together: bool) -> None:
     """They would only take memory: of hundreds of connections with hundreds of requests each, a GiB."""
 
     async def scenario() -> None:

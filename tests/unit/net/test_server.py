@@ -86,6 +86,21 @@ def test_without_descriptors_old_connections_live_and_new_ones_wait() -> None:
     run(scenario)
 
 
+def test_finding_4_3_keepalive_finds_out_about_peers_that_are_gone() -> None:
+    """A machine that lost its power never closes: the kernel's probes are what ends its connections."""
+
+    async def scenario() -> None:
+        async with scene() as here:
+            peer = await here.connect()
+            assert await peer.ask(b"echo me") == b"echo me"
+            (connection,) = here.server.connections
+            number = connection._transport.get_extra_info("socket").fileno()
+            with socket.socket(fileno=os.dup(number)) as accepted:
+                assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+
+    run(scenario)
+
+
 def test_a_bug_met_by_one_newcomer_keeps_no_later_one_out(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from batches import make_batch, read_values
-from korvet_fast import _native
+from kafka_messages import CATALOG
 from korvet_fast.client.protocol.errors import BrokerError, ClientError
 from korvet_fast.core.partition.producer_state import ProducerState
 from korvet_fast.endpoint import Address
@@ -22,7 +22,7 @@ from korvet_fast.spark.cluster import BlockingCluster
 from korvet_fast.spark.connection import BlockingConnection
 from korvet_fast.spark.producer import Delivery, Producer
 from korvet_fast.wire.kafka.errors import CODES
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
+from korvet_reference.batch import validate_batches
 
 PARTITIONS = 3
 PRODUCE, METADATA, API_VERSIONS, INIT_PRODUCER_ID = 0, 3, 18, 22
@@ -94,7 +94,7 @@ class Brokers:
     def store(self, node: int, partition: int, records: memoryview) -> str:
         if self.leaders[partition] != node:
             return "NOT_LEADER_OR_FOLLOWER"
-        (batch,) = _native.validate_batches(records, 1 << 20)  # a broker takes one batch for each partition
+        (batch,) = validate_batches(records, 1 << 20)  # a broker takes one batch for each partition
         log, known = self.logs[partition], self.producers[partition]
         if batch.producer_sequence is not None:
             try:
@@ -161,7 +161,7 @@ def produce(
         found = Forgetful(endpoints, delivery.patience, forgets)
         try:
             with Producer(found, delivery) as started:
-                started.learn(["t"])
+                started.fetch_metadata(["t"])
                 for page in pages:
                     given = []
                     following = list(started.sequences["t"])
@@ -250,13 +250,13 @@ def test_a_failed_task_leaves_no_answers_to_the_next() -> None:
     with serving(brokers) as endpoints:
         found = BlockingCluster(endpoints, 5.0)
         with pytest.raises(BrokerError), Producer(found, DELIVERY) as first:
-            first.learn(["t"])
+            first.fetch_metadata(["t"])
             for sequence in (0, 1, 2, 3):
                 first.send([("t", 0, 1, make_batch([b"%d" % sequence], producer=(7, 0, sequence)))])
             first.flush()
         assert found.partitions(["t"]) == {"t": PARTITIONS}
         with Producer(found, DELIVERY._replace(idempotent=False)) as second:
-            second.learn(["t"])
+            second.fetch_metadata(["t"])
             second.send([("t", 0, 1, make_batch([b"x"]))])
             second.flush()
             assert second.records == 1

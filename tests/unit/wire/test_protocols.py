@@ -4,7 +4,9 @@ import pytest
 
 from kafka_requests import EVERY, request_of
 from kafka_server import API_VERSIONS
-from korvet_fast.wire.protocols import detect_protocol
+from korvet_fast.wire.kafka.dialect import KafkaDialect
+from korvet_fast.wire.protocols import FOREIGN, find_protocol
+from korvet_fast.wire.text.dialect import TextDialect
 
 FIRST = {
     "http": b"PUT /topics HTTP/1.1\r\n",
@@ -15,6 +17,12 @@ FIRST = {
     "text": b"V1|7|PRODUCE|orde",
     "kafka": b"\0\0\0\x18\0\x12\0\4abcd",
 }
+KNOWN = {**FOREIGN, "text": TextDialect.first_bytes, "kafka": KafkaDialect.first_bytes}
+
+
+def detect_protocol(first: bytes, own: str, listener: str) -> str | None:
+    """As `wire.dialects.detect_protocol`, of a dialect whose own clients send these first bytes of the table."""
+    return find_protocol(first, [known for protocol, known in KNOWN.items() if protocol != own], listener)
 
 
 @pytest.mark.parametrize("protocol", FIRST)

@@ -59,7 +59,7 @@ class Topology:
         self._known: dict[RedisAddress, ReplicationHistory] = {}
         self._asking: dict[str, RedisAddress] = {}  # keys that have moved to a node that does not own their slot yet
         self._hint: RedisAddress | None = None  # the node that a redirection named: it is asked first
-        self._faults: dict[RedisAddress, str] = {}  # why a master has no pipeline
+        self._errors: dict[RedisAddress, str] = {}  # why a master has no pipeline
         self._closed = False
         self._refreshing: asyncio.Task[str] | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -70,7 +70,7 @@ class Topology:
             self._context = make_context(self.url.tls) if self.url.tls else None
         except SettingError as error:
             raise StoreError(str(error)) from None
-        why = await self._discover() or "; ".join(self._faults.values())
+        why = await self._discover() or "; ".join(self._errors.values())
         if why:
             await self.close()
             raise StoreError(why)
@@ -124,7 +124,7 @@ class Topology:
         master = self.master(key)
         pipeline = self._pipelines.get(master)
         if pipeline is None:
-            raise PipelineDown(self._faults.get(master, f"{master} is not connected"))
+            raise PipelineDown(self._errors.get(master, f"{master} is not connected"))
         if not pipeline.up:
             raise PipelineDown(pipeline.why)
         return pipeline
@@ -199,7 +199,7 @@ class Topology:
         told = ""
         while True:
             await asyncio.sleep(WATCH)
-            why = await self._refresh(None) or "; ".join(self._faults.values())
+            why = await self._refresh(None) or "; ".join(self._errors.values())
             if why and why != told:
                 log.warning("%s", why)
             if told and not why:
@@ -278,7 +278,7 @@ class Topology:
         now = {place: each[1] for place, each in found.items() if not isinstance(each, str) and place in masters}
         told = compare(self._known, now, self._known.keys() - masters)
         self._known = {place: self._known[place] for place in self._known.keys() & masters} | now
-        self._faults = {place: each for place, each in found.items() if isinstance(each, str)}
+        self._errors = {place: each for place, each in found.items() if isinstance(each, str)}
         self._shards = shards
         self._slots = _by_slot(shards) if self.url.cluster else []
         self._asking = {key: place for key, place in self._asking.items() if self.master(key) != place}

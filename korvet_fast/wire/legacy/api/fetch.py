@@ -24,7 +24,7 @@ _SHORT: Final = 4 * 1024  # bytes of an answer that is copied to those before it
 
 async def fetch(session: Session, bodies: list[FetchBody], _: Callable[[], None]) -> Reply:
     (body,) = bodies
-    unknown = await _learn(session, bodies)
+    unknown = await _refresh_topics(session, bodies)
     room = await _reserve(session, bodies, session.pace())
     try:
         return await _answer(session, body, room, unknown)
@@ -34,7 +34,7 @@ async def fetch(session: Session, bodies: list[FetchBody], _: Callable[[], None]
 
 async def multi_fetch(session: Session, bodies: list[FetchBody], _: Callable[[], None]) -> Reply:
     pace = session.pace()
-    unknown = await _learn(session, bodies)
+    unknown = await _refresh_topics(session, bodies)
     left = room = await _reserve(session, bodies, pace)
     parts: Reply = []
     short = bytearray()  # answers that follow each other, in one piece: 30,000 pieces would hold the loop for long
@@ -57,7 +57,7 @@ async def multi_fetch(session: Session, bodies: list[FetchBody], _: Callable[[],
     return [HEAD.pack(HEAD.size - 4 + sum(map(len, parts)), NONE), *parts]
 
 
-async def _learn(session: Session, bodies: list[FetchBody]) -> KorvetError | None:
+async def _refresh_topics(session: Session, bodies: list[FetchBody]) -> KorvetError | None:
     """Learn of topics that another broker has just made; the error, if that fails, of topics that are not known."""
     topics = session.broker.topics
     if all(topics.get(body.topic) is not None for body in bodies):

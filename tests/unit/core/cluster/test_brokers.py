@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from core_world import BLIND, StillClock, read_all, send
+from kafka_messages import CATALOG
 from kafka_server import METADATA, kafka_server, run
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
@@ -18,7 +19,6 @@ from korvet_fast.endpoint import Address
 from korvet_fast.errors import KorvetError
 from korvet_fast.wire.kafka.dialect import KafkaDialect
 from korvet_fast.wire.kafka.errors import CODES
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 from shared_store import Server, SharedStore
 
 PARTITIONS = 8

@@ -26,8 +26,8 @@ def test_a_broker_agrees_to_an_epoch_once() -> None:
     assert not voter.vote(2, 3, position, position, unclean=False).granted
     assert voter.vote(2, 4, position, position, unclean=False).granted
     assert not voter.vote(3, 4, position, position, unclean=False).granted
-    assert not voter.learn(1, 3), "an old leader"
-    assert voter.learn(3, 5)
+    assert not voter.update_leader(1, 3), "an old leader"
+    assert voter.update_leader(3, 5)
 
 
 def test_a_broker_agrees_only_with_who_has_all_that_it_has() -> None:
@@ -113,7 +113,7 @@ def copy(members: dict[int, Member], own: int, other: int) -> None:
     leader, follower = members[own], members[other]
     assert leader.leading is not None
     if follower is not leader and follower.voter.epoch <= leader.leading.epoch:
-        follower.voter.learn(own, leader.leading.epoch)
+        follower.voter.update_leader(own, leader.leading.epoch)
         follower.leading = None
         follower.log = list(leader.log)
         leader.leading.fetched(other, len(follower.log))

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
+from kafka_messages import CATALOG
 from kafka_requests import fill
 from korvet_fast.core import fair_queue
 from korvet_fast.core.fair_queue import FairQueue, Pace, Turns
 from korvet_fast.wire.kafka.array_encoder import ArrayEncoder, LongReply
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 
 LONG = [
     (3, "topics"),

@@ -8,6 +8,7 @@ import pytest
 
 from kafka_requests import EVERY, request_of
 from kafka_server import API_VERSIONS, PRODUCE, kafka_server, run
+from korvet_fast.wire.dialects import detect_protocol
 from korvet_fast.wire.kafka import dialect as kafka_dialect
 from korvet_fast.wire.kafka.routes import ROUTES
 from korvet_fast.wire.kafka.session import Cost, Session, Values
@@ -26,12 +27,12 @@ def test_other_protocols_are_known_by_their_first_bytes(tmp_path: Path) -> None:
                 (b"*1\r\n$4\r\nPING\r\n", "a Redis client"),
                 (b"V1|7|PRODUCE|orde", "the text protocol"),
             ):
-                said = dialect.detect_protocol(first)
+                said = detect_protocol(first, dialect)
                 assert said is not None
                 assert expected in said
             for key, version in EVERY:
                 request = request_of(key, version)
-                assert dialect.detect_protocol(len(request).to_bytes(4, "big") + request[:12]) is None
+                assert detect_protocol(len(request).to_bytes(4, "big") + request[:12], dialect) is None
 
     run(scenario)
 

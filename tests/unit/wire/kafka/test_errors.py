@@ -2,12 +2,13 @@
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from kafka import errors as kafka_errors
 
 from korvet_fast.core.produce.check import CODEC_ERRORS, blame_records
-from korvet_fast.errors import CodecError, Errors, KorvetError
+from korvet_fast.errors import CodecCode, CodecError, Errors, KorvetError
 from korvet_fast.wire.kafka import errors
 
 CODEC = Path(__file__).parents[4] / "rust" / "codec" / "src" / "error.rs"
@@ -54,6 +55,7 @@ def test_the_newest_numbers() -> None:
 def test_every_codec_error_is_placed() -> None:
     known = set(re.findall(r'^    \w+ = "([A-Z0-9_]+)",$', CODEC.read_text(), re.M))
     assert len(known) > 20
+    assert set(get_args(CodecCode)) == known
     assert CODEC_ERRORS.keys() | NOT_OF_RECORDS == known
     assert not CODEC_ERRORS.keys() & NOT_OF_RECORDS
     assert set(CODEC_ERRORS.values()) <= set(Errors)

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from kafka_messages import CATALOG
 from kafka_requests import EVERY, fill, request_of
 from kafka_server import API_VERSIONS, kafka_server, run
 from korvet_fast.wire.kafka.routes import ROUTES
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
 from korvet_fast.wire.kafka.shapes.field import NEVER
 
 SERVED = {

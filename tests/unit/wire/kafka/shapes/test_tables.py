@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.peers.kafka import jars
 from benchmarks.peers.process import PeerError
-from korvet_fast.wire.kafka.shapes.catalog import CATALOG
+from kafka_messages import CATALOG
 from korvet_fast.wire.kafka.shapes.field import NEVER, Field
 from korvet_fast.wire.kafka.shapes.message import Message, request_header, response_header
 from requirement import missing

@@ -1,4 +1,4 @@
-"""Every message of this folder by its API key, for whoever must walk them all."""
+"""The messages of `korvet_fast.wire.kafka.shapes` by their API key, for tests that walk them all."""
 
 from typing import Final
 
