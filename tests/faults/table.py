@@ -24,7 +24,7 @@ _PRODUCERS = "tests/unit/core/partition/test_producer_state.py"
 
 
 class Fault(NamedTuple):
-    """`done`: what is done. `tests`: where (an engine, a door) -> as pytest takes them. `left`: what is not, and why."""
+    """`done`: what is done. `tests`: where -> as pytest takes them. `left`: what is not, and why."""
 
     done: str
     tests: dict[str, tuple[str, ...]]
@@ -218,7 +218,11 @@ TIMES_AND_LIMITS: dict[str, Fault] = {
         "three brokers are restarted in turn under load",
         {REDIS: (f"{_BROKERS}::test_a_rolling_restart", "tests/compat/test_groups_redis.py")},
     ),
-    "F39": Fault("an older and a newer broker over one Redis", {}, left="there is no test of it"),
+    "F39": Fault(
+        "Redis was written by an older, or by a newer version",
+        {REDIS: (f"{_REDIS}/test_versions.py",)},
+        left="the newer one is played by its number, as there is none",
+    ),
     "F40": Fault(
         "leaders and followers killed, cut off, paused, moved; an election that loses",
         {
