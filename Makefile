@@ -9,7 +9,7 @@ PY := $(BIN)/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help docs chart release demo demo-spark test test-rust test-python test-spark test-clients test-legacy test-tools test-bench lint checks format stubs diagrams reference develop native wheel wheel-install install first-hour first-record tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate producer-rounds producer-outage replication-model replication-rounds mutants
+.PHONY: help docs chart release demo demo-spark test test-rust test-python test-spark test-clients test-legacy test-tools test-bench lint checks format stubs diagrams reference develop native wheel wheel-install install first-hour first-record tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate producer-rounds producer-outage replication-model replication-rounds faults mutants
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -248,6 +248,9 @@ ROUNDS ?= 20
 
 replication-rounds: develop  ## twenty rounds of three brokers over files: leaders killed, cut off, paused, moved, full disks; nothing lost (ROUNDS=20)
 	KORVET_TEST_ROUNDS=$(ROUNDS) $(PY) -m pytest -s -p no:benchmark tests/faults/replication/test_rounds.py
+
+faults: develop tools  ## all the faults of tests/faults/table.py, ROUNDS=20 times, going on where it was stopped; prints and writes docs/reliability.md
+	PYTHONPATH=.:tests $(PY) -m faults.campaign $(ROUNDS)
 
 mutants: develop tools  ## break the product in one place after the other, and print which fault test notices; one that none notices ends it (MUTANT=name)
 	PYTHONPATH=.:tests $(PY) -m faults.mutants.run $(MUTANT)

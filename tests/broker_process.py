@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from weakref import WeakSet
 
+from counts import note_process
 from pausable import PausableProcess
 from redis_server import free_port
 
@@ -65,6 +66,7 @@ class BrokerProcess(PausableProcess):
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.stop(signal.SIGKILL)
                 raise AssertionError("the broker did not become ready:\n" + "".join(self.log))
+        note_process(self.process.pid, "start")
         return self
 
     def _follow(self, process: "subprocess.Popen[str]", ready: threading.Event) -> None:
@@ -81,6 +83,7 @@ class BrokerProcess(PausableProcess):
             return 0
         process, self.process = self.process, None
         if process.poll() is None:
+            note_process(process.pid, "end")
             process.send_signal(with_signal)
         try:
             code = process.wait(within)

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from history_rules import RULES, Evidence
+from counts import note
+from history_rules import RULES, Evidence, find_disorder, find_doubles
 from journal import Journal, PartitionOffset, Sent, read_value
 
 
@@ -28,6 +29,15 @@ class History(Journal):
         """
         final = {partition: [(offset, read_value(value)) for offset, value in rows] for partition, rows in log.items()}
         evidence = Evidence(self, final, set(may_lose), may_return, never)
+        lost = evidence.find_lost()
+        note(
+            acknowledged=len(self.acknowledged),
+            lost=len(lost),
+            told=sum(self.acknowledged[value] in evidence.told for value in lost),
+            doubled=len(list(find_doubles(evidence))),
+            disordered=len(list(find_disorder(evidence))),
+            wait=self.longest_wait,
+        )
         broken = [f"{name}: {words}" for name, rule in RULES.items() for words in rule(evidence)]
         assert not broken, f"{len(broken)} rules broken:\n" + "\n".join(broken[:20])
-        return evidence.find_lost()
+        return lost

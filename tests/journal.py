@@ -1,6 +1,7 @@
 """What the clients of one run sent and saw, noted while it happens by any number of threads."""
 
 import threading
+import time
 from collections import defaultdict
 from typing import NamedTuple
 
@@ -63,6 +64,8 @@ class Journal:
         self.answers: list[Answer] = []  # of coordinators to joins and heartbeats
         self.commits: list[Commit] = []
         self.positions: list[Position] = []
+        self.longest_wait = 0.0  # seconds between two acknowledgements, whosever they are
+        self._last_heard: float | None = None
 
     def note_sent(self, value: Sent, partition: int, *, once: bool) -> None:
         with self._lock:
@@ -74,6 +77,9 @@ class Journal:
     def note_acknowledged(self, value: Sent, place: PartitionOffset) -> None:
         """The offset is -1 where the answer named none."""
         with self._lock:
+            now = time.monotonic()
+            self.longest_wait = max(self.longest_wait, now - (self._last_heard or now))
+            self._last_heard = now
             if value in self.acknowledged:
                 self.acknowledged_again.append((value, place))
             else:

@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker_process import BrokerProcess
+from counts import note_numbers
 
 PRODUCERS = 4
 PARTITIONS = 3
@@ -110,6 +111,8 @@ def test_no_acknowledged_record_is_lost_or_doubled(start_broker: Callable[..., B
     found = read_all(broker.bootstrap)
     for writer in writers:
         for partition in range(PARTITIONS):
+            acknowledged = {number for number in writer.acknowledged if number % PARTITIONS == partition}
+            note_numbers(acknowledged, found[writer.name, partition])
             numbers = found[writer.name, partition]
             assert numbers == list(range(partition, writer.sent, PARTITIONS)), (writer.name, partition)
     print(f"{KILLS} kills, {sum(w.sent for w in writers):,} records, all there, once, in order")

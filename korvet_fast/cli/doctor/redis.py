@@ -23,6 +23,7 @@ from korvet_fast.store.redis.durability.durability import (
 )
 from korvet_fast.store.redis.durability.sync import read_servers
 from korvet_fast.store.redis.registry import Registry
+from korvet_fast.store.redis.schema import read_schema
 
 FULL = 0.9  # share of maxmemory
 
@@ -50,6 +51,7 @@ async def examine_redis(url: RedisUrl, durability: str, copies: int) -> Answer:
         await topology.open()
         servers = await read_servers(topology)
         registry = Registry(topology)
+        await read_schema(registry)
         cluster_id = read_cluster_id(await registry.load(KEY))
         topics = await registry.scan(KEYS)
     except StoreError as error:

@@ -27,6 +27,7 @@ from korvet_fast.store.redis.log.retention import Retention
 from korvet_fast.store.redis.log.stream_listener import StreamListener
 from korvet_fast.store.redis.log.writer import Writer
 from korvet_fast.store.redis.registry import Registry
+from korvet_fast.store.redis.schema import claim_schema
 from korvet_fast.store.types import (
     BATCHES,
     ENTRIES,
@@ -62,7 +63,10 @@ class RedisStore:
         self._listeners.append(lost)
 
     async def open(self) -> None:
-        """See `Store.open`. Raises `StoreError` too if the server might lose whole logs (eviction)."""
+        """See `Store.open`.
+
+        Raises `StoreError` too if the server might lose whole logs (eviction), or a newer version wrote there.
+        """
         self._topology = Topology(self.url)
         self.durability = Durability(self._topology)
         self._calls = IdempotentCalls(self._topology)
@@ -76,7 +80,9 @@ class RedisStore:
         try:
             await self._topology.open()
             await self.durability.open()
+            await claim_schema(self._registry)
         except BaseException:
+            await self.durability.close()
             await self._topology.close()
             raise
 

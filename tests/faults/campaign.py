@@ -1,0 +1,103 @@
+"""Runs the tests of every fault, round after round, and draws the table of what they counted: `make faults`.
+
+A round that is finished is not run again, so a run that was stopped goes on. Two tests run at a time.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from datetime import UTC, datetime
+from pathlib import Path
+from xml.etree import ElementTree
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from counts import FILE as COUNTS
+from faults.results import ROOT, Result, find_product, read_results, save
+from faults.sheet import PAGE, draw, read_counts
+from faults.table import FAULTS
+
+_WITHIN = 1800  # seconds that one test may take, with all its parameters
+
+
+def run_test(product: str, number: int, test: str) -> Result:
+    """One test of the table, once, by a pytest of its own. Never raises for a test that fails."""
+    began = time.monotonic()
+    result = Result(product, number, test, f"{datetime.now(UTC):%Y-%m-%d %H:%M}", 0.0)
+    with tempfile.TemporaryDirectory(prefix="korvet-faults-") as directory:
+        report, counts = Path(directory) / "report.xml", Path(directory) / "counts"
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:benchmark", "--junit-xml", str(report), test]
+        try:
+            ran = subprocess.run(
+                command,
+                cwd=ROOT,
+                env=os.environ | {COUNTS: str(counts)},
+                capture_output=True,
+                text=True,
+                timeout=_WITHIN,
+            )
+        except subprocess.TimeoutExpired:
+            result.failed.append(f"{test} took more than {_WITHIN} s")
+        else:
+            read_report(result, report)
+            if ran.returncode and not result.failed:
+                result.failed.append(f"pytest ended with {ran.returncode}: {(ran.stdout + ran.stderr)[-1000:]}")
+        result.counts = read_counts(counts)
+    result.seconds = round(time.monotonic() - began, 1)
+    return result
+
+
+def read_report(result: Result, report: Path) -> None:
+    """Count the cases of pytest's report into the result."""
+    if not report.exists():
+        result.failed.append("pytest wrote no report")
+        return
+    for case in ElementTree.parse(report).iter("testcase"):
+        kinds = {each.tag for each in case}
+        if kinds & {"failure", "error"}:
+            result.failed.append(str(case.get("name")))
+        elif "skipped" in kinds:
+            result.skipped += 1
+        else:
+            result.passed += 1
+
+
+def find_left(rounds: int, results: list[Result]) -> list[tuple[int, str]]:
+    """What has to be run: (round, test), the first round first."""
+    tests = dict.fromkeys(test for fault in FAULTS.values() for row in fault.tests.values() for test in row)
+    done = {(result.round, result.test) for result in results}
+    return [(number, test) for number in range(1, rounds + 1) for test in tests if (number, test) not in done]
+
+
+def main(rounds: int) -> int:
+    """Returns the exit code: 1 if a test has failed in any round."""
+    product = find_product()
+    results = read_results(product)
+    left = find_left(rounds, results)
+    print(f"{rounds} rounds of {product}: {len(left)} tests to run, {len(results)} done before")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    pool = ThreadPoolExecutor(2)
+    with Progress(*columns) as bar:
+        task = bar.add_task("faults", total=len(left))
+        try:
+            running = [pool.submit(run_test, product, number, test) for number, test in left]
+            for each in as_completed(running):
+                result = each.result()
+                save(result)
+                results.append(result)
+                bar.update(task, advance=1, description=f"round {result.round}")
+                for name in result.failed:
+                    bar.console.print(f"round {result.round}: FAILED {result.test}: {name}", markup=False)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    page = draw(results)
+    print(page)
+    PAGE.write_text(page)
+    return 1 if any(result.failed for result in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

@@ -1,0 +1,102 @@
+"""docs/reliability.md, drawn from what the rounds have counted, never by hand."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from faults.results import Result
+from faults.table import FAULTS
+
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+NOTHING = "\N{EM DASH}"
+_HEAD = f"""# What faults do to the broker
+
+Drawn by `make faults` from what its tests counted; do not edit. In each row a fault is made to happen, again and
+again, to real processes, and what clients sent and saw is held against what is there afterwards
+(`tests/history_rules.py`). `tests/faults/table.py` says which tests make a row.
+
+- **cases**: tests passed in all rounds, failed, skipped.
+- **acknowledged**: records that a producer was told to be stored. **lost**: those of them that were gone. Where a
+  single copy of the records was destroyed that has to be told: **told** is how many of the lost the broker named.
+- **doubled**: records of idempotent producers that stood there twice. **disordered**: places where such a producer's
+  records, or offsets, did not rise.
+- **longest wait**: between two acknowledgements, of whichever producer, in seconds.
+- **descriptors**, **threads**: of the broker whose number of descriptors grew most, when it was ready and when it was
+  told to stop or was killed; clients may still have been connected. Tasks inside the process are not counted.
+- {NOTHING}: these tests do not count it. They look at answers, and fail where one is wrong.
+
+"""
+_COLUMNS = (
+    *("", "fault", "where", "rounds", "cases", "acknowledged", "lost", "told", "doubled", "disordered"),
+    *("longest wait", "descriptors", "threads"),
+)
+
+
+def read_counts(file: Path) -> list[dict[str, Any]]:
+    """The lines that the tests have written; none if they wrote none. One that was torn does not count."""
+    found = []
+    for line in file.read_text().splitlines() if file.exists() else ():
+        try:
+            found.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return found
+
+
+def draw(results: Iterable[Result]) -> str:
+    """The page."""
+    by_test: defaultdict[str, list[Result]] = defaultdict(list)
+    for result in results:
+        by_test[result.test].append(result)
+    everything = [result for found in by_test.values() for result in found]
+    dates = sorted(result.began for result in everything)
+    products = ", ".join(f"`{name}`" for name in sorted({result.product for result in everything}))
+    said = f"Measured {dates[0]} to {dates[-1]} UTC, of commit {products}.\n\n" if dates else "Nothing was run yet.\n\n"
+    rows = [_row(*_COLUMNS), _row(*("---",) * 4, *("--:",) * (len(_COLUMNS) - 4))]
+    for number, fault in FAULTS.items():
+        for place, tests in fault.tests.items():
+            rows.append(_row(number, fault.done, place, *summarize([by_test[test] for test in tests])))
+        if not fault.tests:
+            rows.append(_row(number, fault.done, *(NOTHING,) * (len(_COLUMNS) - 2)))
+    left = [f"- {number}: {fault.left}." for number, fault in FAULTS.items() if fault.left]
+    return _HEAD + said + "\n".join(rows) + "\n\n## What is not done\n\n" + "\n".join(left) + "\n"
+
+
+def summarize(tests: list[list[Result]]) -> list[str]:
+    """The cells of a row, from rounds on; `tests`: the results of each test of the row."""
+    found = [result for results in tests for result in results]
+    counts = [each for result in found for each in result.counts]
+    failed, skipped = sum(len(result.failed) for result in found), sum(result.skipped for result in found)
+    cases = str(sum(result.passed for result in found))
+    cases += f", {failed} failed" * (failed > 0) + f", {skipped} skipped" * (skipped > 0)
+    rounds = min(len({result.round for result in results}) for results in tests)
+    totals = [_total(counts, name) for name in ("acknowledged", "lost", "told", "doubled", "disordered")]
+    waits = [each["wait"] for each in counts if "wait" in each]
+    longest = f"{max(waits):.1f}" if waits else NOTHING
+    return [str(rounds), cases if found else NOTHING, *totals, longest, *_growth(counts)]
+
+
+def _total(counts: list[dict[str, Any]], name: str) -> str:
+    """The sum of what was counted under this name."""
+    found = [each[name] for each in counts if name in each]
+    return f"{sum(found):,}" if found else NOTHING
+
+
+def _growth(counts: list[dict[str, Any]]) -> tuple[str, str]:
+    """Descriptors and threads at the beginning and end of the process whose descriptors grew most."""
+    lives: defaultdict[tuple[str, int], dict[str, int]] = defaultdict(dict)
+    for each in counts:
+        if "pid" in each:
+            lives[each["test"], each["pid"]] |= each
+    whole = [life for life in lives.values() if "files_at_start" in life and "files_at_end" in life]
+    if not whole:
+        return NOTHING, NOTHING
+    most = max(whole, key=lambda life: life["files_at_end"] - life["files_at_start"])
+    descriptors, threads = (f"{most[f'{what}_at_start']} → {most[f'{what}_at_end']}" for what in ("files", "threads"))
+    return descriptors, threads
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"

@@ -1,0 +1,235 @@
+"""The forty faults, what is done in each, and the tests that do it with real processes: `make faults` runs them.
+
+Their numbers are those of docs/reliability.md. A test that several faults share is run once in a round.
+"""
+
+from typing import NamedTuple
+
+FILES, REDIS, SENTINEL, CLUSTER = "files", "Redis", "Redis with Sentinel", "Redis Cluster"
+REPLICAS, TEXT, LEGACY = "replicated files", "lines of text", "Kafka 0.7"
+
+_HERE = "tests/faults"
+_REDIS = "tests/faults/redis"
+_GROUPS = "tests/faults/groups"
+_ROUNDS = f"{_HERE}/replication/test_rounds.py"
+_STOP = f"{_HERE}/test_stop.py"
+_DEATH = f"{_REDIS}/test_death.py"
+_EMPTY = f"{_REDIS}/test_empty.py"
+_ROOM = f"{_REDIS}/test_room.py"
+_FAILOVER = f"{_REDIS}/test_failover.py"
+_NETWORK = f"{_HERE}/test_network.py"
+_BROKERS = f"{_REDIS}/test_brokers.py"
+_MEMBERS = "tests/compat/test_consumer_protocol.py"
+_PRODUCERS = "tests/unit/core/partition/test_producer_state.py"
+
+
+class Fault(NamedTuple):
+    """`done`: what is done. `tests`: where -> as pytest takes them. `left`: what is not, and why."""
+
+    done: str
+    tests: dict[str, tuple[str, ...]]
+    left: str = ""
+
+
+PROCESSES: dict[str, Fault] = {
+    "F01": Fault(
+        "kill -9 of the broker under load",
+        {
+            FILES: (f"{_HERE}/test_kill_under_load.py", f"{_HERE}/test_groups_under_kill.py"),
+            REDIS: (f"{_BROKERS}::test_killed_brokers_are_replaced",),
+            REPLICAS: (_ROUNDS, f"{_HERE}/replication/test_demo_cluster.py"),
+            TEXT: (f"{_HERE}/test_producer_doors.py::test_text_says_delivered_only_of_what_is_there",),
+            LEGACY: (f"{_HERE}/test_legacy_kill.py",),
+        },
+    ),
+    "F02": Fault("SIGTERM of the broker at work", {FILES: (_STOP,)}),
+    "F03": Fault(
+        "kill -9 of Redis, appendfsync always",
+        {
+            REDIS: (
+                f"{_DEATH}::test_kill_9_loses_nothing_that_is_fsynced",
+                f"{_DEATH}::test_while_the_server_is_down_nothing_is_acknowledged",
+            )
+        },
+    ),
+    "F04": Fault("kill -9 of Redis, appendfsync everysec, while a flush hangs", {}, left="there is no test of it"),
+    "F05": Fault("Redis comes back empty, or is emptied", {REDIS: (_EMPTY,)}),
+    "F06": Fault(
+        "the end of the append-only file is cut at each of 200 bytes",
+        {
+            FILES: (f"{_HERE}/test_torn_tail.py",),
+            REDIS: (f"{_REDIS}/test_torn_file.py", f"{_REDIS}/test_torn_append.py"),
+        },
+    ),
+    "F07": Fault("the append-only file is damaged in its middle", {}, left="there is no test of it"),
+    "F08": Fault(
+        "the disk is full; Redis with appendfsync always ends",
+        {
+            FILES: (f"{_HERE}/test_full_disk.py", f"{_GROUPS}/test_text_files_trouble.py"),
+            REDIS: (f"{_ROOM}::test_a_full_disk_that_ends_the_server",),
+        },
+    ),
+    "F09": Fault(
+        "the disk is full, appendfsync everysec", {REDIS: (f"{_ROOM}::test_a_full_disk_that_stops_the_writes",)}
+    ),
+    "F10": Fault(
+        "maxmemory is reached, noeviction; later a server that evicts",
+        {REDIS: (f"{_ROOM}::test_no_memory_left", f"{_REDIS}/test_promises.py")},
+        left="commits at maxmemory with two brokers are not tried",
+    ),
+    "F11": Fault(
+        "Redis stands still for 3 s, longer than calls wait",
+        {REDIS: (f"{_DEATH}::test_a_pause_leaves_nothing_doubled", f"{_GROUPS}/test_redis_stands_still.py")},
+        left="a pause of 40 s is not tried; what counts is that it is longer than the calls' limit",
+    ),
+    "F12": Fault(
+        "the broker sleeps longer than its lease",
+        {
+            FILES: (f"{_STOP}::test_sigstop_is_a_pause",),
+            REDIS: (
+                f"{_BROKERS}::test_a_broker_that_slept_too_long_leads_no_more",
+                f"{_GROUPS}/test_sleeping_coordinator.py",
+                f"{_GROUPS}/test_two_coordinators.py",
+            ),
+            REPLICAS: (_ROUNDS,),
+        },
+    ),
+    "F13": Fault(
+        "Redis loads slowly (LOADING)", {REDIS: (f"{_DEATH}::test_a_server_that_loads_slowly_keeps_its_topics",)}
+    ),
+    "F14": Fault("Redis rewrites its file under load, on a slow disk", {}, left="there is no test of it"),
+}
+
+COPIES: dict[str, Fault] = {
+    "F15": Fault(
+        "the link to the replica stands still, the master is killed, the replica promoted",
+        {
+            REDIS: (
+                f"{_FAILOVER}::test_two_copies_survive_a_stalled_link",
+                f"{_FAILOVER}::test_one_copy_is_lost_and_told",
+                f"{_REDIS}/test_too_few_copies.py",
+            )
+        },
+    ),
+    "F16": Fault(
+        "a failover by three Sentinels under load",
+        {
+            SENTINEL: (
+                f"{_FAILOVER}::test_a_sentinel_failover_under_load",
+                f"{_FAILOVER}::test_an_operators_failover_under_load",
+            )
+        },
+    ),
+    "F17": Fault(
+        "the old master and one broker are cut off from the rest",
+        {REDIS: (f"{_BROKERS}::test_two_masters_at_once",), REPLICAS: (_ROUNDS,)},
+    ),
+    "F18": Fault("two masters at once", {REDIS: (f"{_BROKERS}::test_two_masters_at_once",)}),
+    "F19": Fault("a slot moves, key by key, under load", {CLUSTER: (f"{_REDIS}/test_slot_move.py",)}),
+    "F20": Fault(
+        "a slot moves in one step, and that is given up midway",
+        {},
+        left="it needs Redis 8.4 or Valkey 9, and the tests' servers are older",
+    ),
+    "F21": Fault(
+        "an empty replica takes the master's place",
+        {REDIS: (f"{_EMPTY}::test_an_empty_replica_takes_the_masters_place",)},
+    ),
+}
+
+NETWORK: dict[str, Fault] = {
+    "F22": Fault(
+        "a request is cut after each of its bytes",
+        {FILES: (f"{_NETWORK}::test_a_request_cut_after_any_byte_is_applied_whole_or_not_at_all",)},
+    ),
+    "F23": Fault(
+        "the connection ends after the request and before the answer",
+        {
+            FILES: (
+                f"{_NETWORK}::test_a_request_that_arrives_before_the_reset_is_stored_once",
+                f"{_NETWORK}::test_a_real_client_on_a_network_that_cuts",
+            )
+        },
+    ),
+    "F24": Fault(
+        "the answer comes after the client has sent again elsewhere",
+        {FILES: (f"{_NETWORK}::test_an_answer_that_comes_after_the_retry_says_the_same",)},
+    ),
+    "F25": Fault("every byte by itself, both ways", {FILES: (f"{_NETWORK}::test_byte_by_byte_both_ways",)}),
+    "F26": Fault(
+        "a peer takes no answers",
+        {
+            FILES: (
+                "tests/unit/net/test_connection_limits.py::test_a_peer_that_takes_no_replies_is_cut_off_and_starts_nothing_more",
+                "tests/unit/net/test_server.py::test_deaf_peers_are_cut_off_sooner_when_memory_is_short",
+            )
+        },
+        left="here the server runs inside the test; `make abuse` does it to a broker of its own, on every store",
+    ),
+    "F27": Fault(
+        "a peer is gone without a word",
+        {FILES: ("tests/unit/net/test_connection_limits.py::test_silence_ends_a_connection",)},
+        left="here the server runs inside the test",
+    ),
+    "F28": Fault(
+        "a flood of connections that send nothing",
+        {FILES: (f"{_HERE}/test_descriptors.py",)},
+        left="150 connections with 100 descriptors; `make abuse` opens more",
+    ),
+    "F29": Fault("a member is not heard, or hears nothing", {FILES: (f"{_GROUPS}/test_one_way.py",)}),
+    "F30": Fault(
+        "a slow and torn network between broker and Redis", {REDIS: (f"{_REDIS}/test_wire.py::test_slow_and_torn",)}
+    ),
+    "F31": Fault(
+        "a pipeline to Redis is cut anywhere",
+        {REDIS: (f"{_REDIS}/test_wire.py::test_a_pipeline_cut_anywhere_answers_each_append_with_its_own_outcome",)},
+    ),
+}
+
+TIMES_AND_LIMITS: dict[str, Fault] = {
+    "F32": Fault("the broker's clock goes an hour back and two forward", {FILES: (f"{_GROUPS}/test_wall_clock.py",)}),
+    "F33": Fault("the clock of Redis goes an hour back and two forward", {REDIS: (f"{_REDIS}/test_clock.py",)}),
+    "F34": Fault("a clock that goes to and fro every 10 ms", {}, left="there is no test of it"),
+    "F35": Fault(
+        "batches in every order, sequences that wrap, epochs that rise, producers that were forgotten",
+        {
+            FILES: (_PRODUCERS, f"{_HERE}/test_trimmed_producers.py", f"{_HERE}/test_growth_producers.py"),
+            REDIS: (f"{_REDIS}/test_refused_producer.py",),
+        },
+        left="the sequences that wrap are tried inside the test's process",
+    ),
+    "F36": Fault(
+        "one instance twice, a paused member, a coordinator that dies in a join, a sync, a commit",
+        {
+            FILES: (
+                f"{_MEMBERS}::test_a_second_member_of_one_instance_is_kept_out",
+                "tests/compat/test_groups.py::test_a_static_member_that_has_been_replaced_is_told_so",
+                f"{_GROUPS}/test_paused_member.py",
+                f"{_GROUPS}/test_killed_coordinator.py",
+            )
+        },
+    ),
+    "F37": Fault(
+        "few descriptors",
+        {FILES: (f"{_HERE}/test_descriptors.py",)},
+        left="few threads and little memory (a cgroup) are not tried",
+    ),
+    "F38": Fault(
+        "three brokers are restarted in turn under load",
+        {REDIS: (f"{_BROKERS}::test_a_rolling_restart", "tests/compat/test_groups_redis.py")},
+    ),
+    "F39": Fault(
+        "Redis was written by an older, or by a newer version",
+        {REDIS: (f"{_REDIS}/test_versions.py",)},
+        left="the newer one is played by its number, as there is none",
+    ),
+    "F40": Fault(
+        "leaders and followers killed, cut off, paused, moved; an election that loses",
+        {
+            REPLICAS: (_ROUNDS, f"{_HERE}/replication/test_unclean.py"),
+            "in one process": ("tests/unit/core/replication",),
+        },
+    ),
+}
+
+FAULTS: dict[str, Fault] = {**PROCESSES, **COPIES, **NETWORK, **TIMES_AND_LIMITS}

@@ -1,0 +1,77 @@
+"""The table of faults: whole, true to the tests, and drawn from what was counted alone."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from faults.campaign import find_left
+from faults.results import Result, read_results, save
+from faults.sheet import NOTHING, PAGE, draw, summarize
+from faults.table import FAULTS
+
+ROOT = Path(__file__).parents[2]
+NUMBERS = [f"F{number:02}" for number in range(1, 41)]
+
+
+def test_every_fault_has_tests_or_a_reason() -> None:
+    assert sorted(FAULTS) == NUMBERS
+    for number, fault in FAULTS.items():
+        assert fault.tests or fault.left, number
+        assert all(tests for tests in fault.tests.values()), number
+
+
+@pytest.mark.parametrize("number", [number for number, fault in FAULTS.items() if fault.tests])
+def test_what_the_table_names_is_there(number: str) -> None:
+    for test in (test for tests in FAULTS[number].tests.values() for test in tests):
+        file, _, name = test.partition("::")
+        place = ROOT / file
+        assert place.exists(), test
+        if name:
+            tree = ast.parse(place.read_text())
+            defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+            assert name.partition("[")[0] in defined, test
+
+
+def test_the_page_has_every_row() -> None:
+    page = PAGE.read_text()
+    rows = [
+        tuple(cell.strip() for cell in line.split("|")[1:4]) for line in page.splitlines() if line.startswith("| F")
+    ]
+    assert rows == [
+        (number, fault.done, place) for number, fault in FAULTS.items() for place in fault.tests or (NOTHING,)
+    ]
+
+
+def result(number: int, *counts: dict[str, object], **others: object) -> Result:
+    return Result("abc", number, "t", "2026-01-01 00:00", 1.0, counts=list(counts), **others)  # type: ignore[arg-type]
+
+
+def test_figures_are_sums_and_what_nobody_counted_is_no_zero() -> None:
+    ends = [{"test": "t", "pid": 7, "files_at_end": 40, "threads_at_end": 9}]
+    begins = [{"test": "t", "pid": 7, "files_at_start": 30, "threads_at_start": 8}]
+    one = result(1, {"acknowledged": 1000, "lost": 2, "told": 2, "wait": 1.25}, *begins, *ends, passed=2)
+    two = result(2, {"acknowledged": 500, "lost": 0, "told": 0, "wait": 0.5}, passed=1, failed=["that"])
+    cells = ["2", "3, 1 failed", "1,500", "2", "2", NOTHING, NOTHING, "1.2", "30 → 40", "8 → 9"]
+    assert summarize([[one, two]]) == cells
+    assert summarize([[one, two], []]) == ["0", *cells[1:]]
+    assert summarize([[]]) == ["0", *[NOTHING] * 9]
+
+
+def test_what_is_done_is_not_run_again(tmp_path: Path) -> None:
+    tests = {test for _, test in find_left(1, [])}
+    assert len(find_left(3, [])) == 3 * len(tests)
+    file = tmp_path / "results" / "faults.jsonl"
+    first = Result("abc", 2, min(tests), "2026-01-01 00:00", 1.0, passed=1)
+    save(first, file)
+    with file.open("a") as lines:
+        lines.write('{"product": "ab')  # killed while it wrote
+    save(Result("other", 1, min(tests), "2026-01-01 00:00", 1.0), file)
+    found = read_results("abc", file)
+    assert found == [first]
+    assert (2, min(tests)) not in find_left(3, found)
+    assert len(find_left(3, found)) == 3 * len(tests) - 1
+
+
+def test_a_page_of_nothing_says_so() -> None:
+    assert "Nothing was run yet." in draw([])
