@@ -71,13 +71,14 @@ async def _append(session: Session, body: ProduceBody) -> list["asyncio.Future[A
     if not is_legal(name):
         raise Malformed(f"{name!r} is no topic's name")
     topic = await find_topic(session, name)
-    if index == _ANY:
-        many = count_partitions(session, name) if topic is None else len(topic.partitions)
+    many = count_partitions(session, name) if topic is None else len(topic.partitions)
+    if topic is None and (index == _ANY or has_partition(session, name, None, index)):
+        topic = await create_topic(session, name, many)
+        many = len(topic.partitions)  # another client may have made it meanwhile
+    if index == _ANY and many:
         index = secrets.randbelow(many)
-    if not has_partition(session, name, topic, index):
+    if topic is None or not has_partition(session, name, topic, index):
         raise Malformed(f"there is no partition {index} of topic {name!r} in the format of 0.7")
-    if topic is None:
-        topic = await create_topic(session, name, count_partitions(session, name))
     try:
         batches = await check_messages(session, messages, topic.config.max_message_bytes)
     except CodecError as error:
