@@ -2,11 +2,18 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
+from functools import cached_property
+
+_SETTLED = 3600.0  # seconds after which a clock that went forward is believed by what deletes
 
 
 class Clock:
     """The machine's clocks."""
+
+    def __init__(self) -> None:
+        self.settled_wall()
 
     def wall(self) -> int:
         """Milliseconds since 1970; may jump either way."""
@@ -15,6 +22,25 @@ class Clock:
     def monotonic(self) -> float:
         """Seconds from some start; never goes back."""
         return time.monotonic()
+
+    def settled_wall(self) -> int:
+        """Wall time (ms) for what deletes: a step back counts at once, one forward when it has stood for an hour.
+
+        What was deleted because the clock was wrong for a moment would not come back.
+        """
+        now = self.monotonic()
+        since, lead = now, self.wall() - int(now * 1000)
+        while self._leads and self._leads[-1][1] >= lead:
+            since, _ = self._leads.pop()
+        self._leads.append((since, lead))
+        while len(self._leads) > 1 and self._leads[1][0] <= now - _SETTLED:
+            self._leads.popleft()
+        return int(now * 1000) + self._leads[0][1]
+
+    @cached_property
+    def _leads(self) -> deque[tuple[float, int]]:
+        """Rising: since this monotonic time (s), wall time was ahead of it by so much (ms) or more, whenever asked."""
+        return deque()
 
     async def sleep(self, seconds: float) -> None:
         """Wait so long."""

@@ -2,6 +2,10 @@
 
 import struct
 import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
 
 from requirement import require
@@ -29,3 +33,23 @@ class Clock:
         """From now on it is so far from the truth."""
         with self._file.open("r+b") as file:
             file.write(struct.pack("=q", ms))
+
+    @contextmanager
+    def strobing(self, *shifts: int) -> Iterator[None]:
+        """It has each of these shifts in turn, for 10 ms."""
+        enough = threading.Event()
+
+        def strobe() -> None:
+            for shift in cycle(shifts):
+                self.shift(shift)
+                if enough.wait(0.01):
+                    return
+
+        thread = threading.Thread(target=strobe, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            enough.set()
+            thread.join(60)
+            self.shift(0)

@@ -17,6 +17,7 @@ _DEATH = f"{_REDIS}/test_death.py"
 _EMPTY = f"{_REDIS}/test_empty.py"
 _ROOM = f"{_REDIS}/test_room.py"
 _FAILOVER = f"{_REDIS}/test_failover.py"
+_STROBE = f"{_HERE}/test_strobing_clock.py"
 _NETWORK = f"{_HERE}/test_network.py"
 _BROKERS = f"{_REDIS}/test_brokers.py"
 _MEMBERS = "tests/compat/test_consumer_protocol.py"
@@ -189,7 +190,17 @@ NETWORK: dict[str, Fault] = {
 TIMES_AND_LIMITS: dict[str, Fault] = {
     "F32": Fault("the broker's clock goes an hour back and two forward", {FILES: (f"{_GROUPS}/test_wall_clock.py",)}),
     "F33": Fault("the clock of Redis goes an hour back and two forward", {REDIS: (f"{_REDIS}/test_clock.py",)}),
-    "F34": Fault("a clock that goes to and fro every 10 ms", {}, left="there is no test of it"),
+    "F34": Fault(
+        "the broker's clock goes to and fro every 10 ms: retention, leases",
+        {
+            FILES: (f"{_STROBE}::test_retention_keeps_what_is_young[files]",),
+            REDIS: (
+                f"{_STROBE}::test_retention_keeps_what_is_young[entries]",
+                f"{_STROBE}::test_retention_keeps_what_is_young[batches]",
+                f"{_STROBE}::test_leases_do_not_stand_on_it",
+            ),
+        },
+    ),
     "F35": Fault(
         "batches in every order, sequences that wrap, epochs that rise, producers that were forgotten",
         {

@@ -260,7 +260,7 @@ class PartitionLog:
         if not self._leadership.leads or self.end <= self.start:
             return
         if ms >= 0 or size >= 0:
-            older_than = self._clock.wall() - ms if ms >= 0 else None
+            older_than = self._clock.settled_wall() - ms if ms >= 0 else None
             larger_than = size if size >= 0 else None
             start, before = self.start, self.size
             self._take(await self._store.apply_retention(self.name, older_than=older_than, larger_than=larger_than))
