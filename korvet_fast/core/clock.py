@@ -29,16 +29,16 @@ class Clock:
         What was deleted because the clock was wrong for a moment would not come back.
         """
         now = self.monotonic()
-        since, lead = now, self.wall() - int(now * 1000)
-        while self._leads and self._leads[-1][1] >= lead:
-            since, _ = self._leads.pop()
-        self._leads.append((since, lead))
-        while len(self._leads) > 1 and self._leads[1][0] <= now - _SETTLED:
-            self._leads.popleft()
-        return int(now * 1000) + self._leads[0][1]
+        since, ahead = now, self.wall() - int(now * 1000)
+        while self._steps and self._steps[-1][1] >= ahead:
+            since, _ = self._steps.pop()
+        self._steps.append((since, ahead))
+        while len(self._steps) > 1 and self._steps[1][0] <= now - _SETTLED:
+            self._steps.popleft()
+        return int(now * 1000) + self._steps[0][1]
 
     @cached_property
-    def _leads(self) -> deque[tuple[float, int]]:
+    def _steps(self) -> deque[tuple[float, int]]:
         """Rising: since this monotonic time (s), wall time was ahead of it by so much (ms) or more, whenever asked."""
         return deque()
 

@@ -42,7 +42,7 @@ def test_a_strobing_clock_never_gets_ahead_and_takes_no_memory() -> None:
     for number in range(3 * HOUR):
         told = move(clock, 1, -LEAD if number % 2 else LEAD)
         assert told == (0 if number % 2 else -LEAD)
-    assert len(clock._leads) <= 2
+    assert len(clock._steps) <= 2
 
 
 def test_who_asks_seldom_believes_no_step_at_first_sight() -> None:

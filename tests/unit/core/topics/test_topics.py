@@ -382,6 +382,7 @@ def test_retention_deletes_old_records_and_survives_a_failing_store(
             assert by_time.log.start == 0
             assert 0 < by_size.log.start < 10
             world.clock.ms += 5000
+            world.clock.seconds += 5
             world.store.refuse_cut = StoreError("the disk is on fire")
             await world.broker.apply_retention(0.0)
             assert "0: retention failed: KAFKA_STORAGE_ERROR" in caplog.text
