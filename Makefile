@@ -28,7 +28,10 @@ test-rust: checks
 	MAKEFLAGS= cargo test --workspace --locked --quiet
 
 test-python:
-	$(PY) -m pytest -p no:benchmark -n 6 --dist worksteal $(SPARK_TESTS:%=--ignore=%) $(LEGACY_TESTS:%=--ignore=%) --ignore=$(TOOLS_TESTS) $(CLIENT_TESTS:%=--ignore=%) $(ALONE:%=--ignore=%) --ignore=$(BENCH_TESTS)
+	$(PY) -m pytest -p no:benchmark -n 6 --dist worksteal $(SPARK_TESTS:%=--ignore=%) $(LEGACY_TESTS:%=--ignore=%) --ignore=$(TOOLS_TESTS) $(CLIENT_TESTS:%=--ignore=%) $(ALONE:%=--ignore=%) --ignore=$(BENCH_TESTS) --ignore=$(SIZES)
+
+# The lint rules that are a test of ours: `checks` runs it, and so does `make test` by that.
+SIZES := tests/unit/test_sizes.py
 
 # These measure how long others wait, so nothing else runs beside them.
 ALONE := tests/abuse/test_abuse.py tests/abuse/test_fuzz_live.py
@@ -81,7 +84,7 @@ checks:
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(PY) -m pytest -q -p no:benchmark tests/unit/test_sizes.py
+	$(PY) -m pytest -q -p no:benchmark $(SIZES)
 	$(PY) -m mypy.stubtest korvet_fast._native
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings

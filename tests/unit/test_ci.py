@@ -17,7 +17,16 @@ pytestmark = pytest.mark.timeout(300)
 ROOT = Path(__file__).parents[2]
 CI = ROOT / ".ci" / "run"
 # Of pytest; all but test-tools are in CI.
-TARGETS = ("test-python", "test-fuzz-live", "test-clients", "test-spark", "test-legacy", "test-tools", "test-bench")
+TARGETS = (
+    "checks",
+    "test-python",
+    "test-fuzz-live",
+    "test-clients",
+    "test-spark",
+    "test-legacy",
+    "test-tools",
+    "test-bench",
+)
 NOT_IN_CI = {"tests/abuse/test_abuse.py"}  # it judges how long others wait, on a machine that does nothing else
 
 FLAKY = """

@@ -108,8 +108,7 @@ class MessageLedger:
             self.memory.leave_line(records.topic, records.charge)
             self.releases += 1
         elif not records.keeps_memory(outcome):
-            self.memory.give_back(records.destination, records.charge)
-            self.note_room()
+            self.release(records)
         self.held.pop(records, None)  # one that was taken out of a run, on its caller's wish, was never in it
         self._count(records, outcome)
         self.ended.append(records)

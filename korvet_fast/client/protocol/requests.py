@@ -1,7 +1,7 @@
 """The values of the requests that every client sends, and readers of their answers. All readers raise `BrokerError`."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from korvet_fast.client.protocol.errors import check_error_code
 from korvet_fast.client.protocol.metadata import TopicPartition
@@ -10,6 +10,8 @@ from korvet_fast.endpoint import Address
 GROUP = 0  # a kind of coordinator
 CONSUMER = -1  # replica_id of a client that is no broker
 COMPRESSIONS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}  # compression.type -> number in a batch
+
+R = TypeVar("R")
 
 
 def find_coordinator_request(group: str) -> dict[str, Any]:
@@ -86,11 +88,9 @@ def produce_request(
     batches: Iterable[tuple[TopicPartition, bytes | bytearray | memoryview]], acks: int, timeout: float
 ) -> dict[str, Any]:
     """Produce for partitions of one leader, one batch each. `acks`: 1, or -1 for all; `timeout`: seconds."""
-    topics: dict[str, list[tuple[int, bytes | bytearray | memoryview]]] = {}
-    for (topic, partition), data in batches:
-        topics.setdefault(topic, []).append((partition, data))  # the first fields of a row
-    rows = [{"name": name, "partition_data": partitions} for name, partitions in topics.items()]
-    return {"acks": acks, "timeout_ms": int(timeout * 1000), "topic_data": rows}
+    rows = ((topic, (partition, data)) for (topic, partition), data in batches)  # a row's first fields
+    topics = [{"name": name, "partition_data": partitions} for name, partitions in _by_topic(rows)]
+    return {"acks": acks, "timeout_ms": int(timeout * 1000), "topic_data": topics}
 
 
 def read_produce(answer: Mapping[str, Any]) -> dict[TopicPartition, dict[str, Any]]:
@@ -115,8 +115,8 @@ def check_offset_commit(group: str, answer: Mapping[str, Any]) -> None:
             check_error_code(subject, row["error_code"])
 
 
-def _by_topic(rows: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    topics: dict[str, list[dict[str, Any]]] = {}
+def _by_topic(rows: Iterable[tuple[str, R]]) -> Iterator[tuple[str, list[R]]]:
+    topics: dict[str, list[R]] = {}
     for topic, row in rows:
         topics.setdefault(topic, []).append(row)
     yield from topics.items()
