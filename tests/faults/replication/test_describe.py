@@ -1,12 +1,8 @@
 """`topic describe` and DescribeLogDirs say who leads, who has copies, who is in sync, and what a follower lacks."""
 
-import asyncio
 from pathlib import Path
 
 from faults.replication.trio import Trio
-from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.copies import find_lags
-from korvet_fast.endpoint import read_bootstrap
 
 
 def describe(trio: Trio, topic: str) -> list[str]:
@@ -29,14 +25,8 @@ def test_copies_are_told(tmp_path: Path) -> None:
         trio.wait_for("orders", lambda one: len(one.isrs) == 3)
         assert describe(trio, "orders")[6:] == ["1, 2, 3", ""]
         expected = {(0, broker): 0 for broker in (1, 2, 3) if broker != leader}
-        while asyncio.run(lags(trio)) != expected:  # a follower hears how far the leader is with its first answer
+        while trio.lags("orders") != expected:  # a follower hears how far the leader is with its first answer
             pass
-
-
-async def lags(trio: Trio) -> dict[tuple[int, int], int]:
-    async with Cluster(read_bootstrap(trio.bootstrap)) as cluster:
-        (topic,) = (await cluster.metadata(["orders"]))["topics"]
-        return await find_lags(cluster, "orders", topic["partitions"])
 
 
 def _order(leader: int) -> str:

@@ -1,5 +1,6 @@
 """Three brokers that keep each other's copies, as processes: they are killed, paused and moved while clients write."""
 
+import asyncio
 import subprocess
 import sys
 import threading
@@ -13,6 +14,9 @@ from confluent_kafka.admin import AdminClient, PartitionMetadata
 
 from broker_process import BrokerProcess
 from faults.replication.links import Links
+from korvet_fast.client.cluster import Cluster
+from korvet_fast.client.copies import Lags, find_lags
+from korvet_fast.endpoint import read_bootstrap
 from redis_server import free_port
 
 # Out of sync after a second and a half of silence: the machine that runs this may be slow, and a false alarm is no
@@ -97,10 +101,24 @@ class Trio:
         return ",".join(broker.bootstrap for broker in self.brokers.values())
 
     def create(self, topic: str, partitions: int, minimum: int = 2) -> None:
-        """A topic with three copies."""
+        """A topic with three copies, each of which has fetched: before that, only the leader may lead."""
         self.run("topic", "create", topic, "--partitions", str(partitions), "--replication-factor", "3", "--config",
                  f"min.insync.replicas={minimum}")  # fmt: skip
         self.wait_for(topic, lambda one: one.leader > 0 and len(one.isrs) == 3)
+        deadline = time.monotonic() + PATIENCE
+        while any((lags := self.lags(topic)).values()) or len(lags) < 2 * partitions:  # -1: not known yet
+            assert time.monotonic() < deadline, f"{lags}{self.tell()}"
+            time.sleep(0.05)
+
+    def lags(self, topic: str) -> Lags:
+        """By partition and follower, how many records the copy lacks."""
+
+        async def find() -> Lags:
+            async with Cluster(read_bootstrap(self.present)) as cluster:
+                (found,) = (await cluster.metadata([topic]))["topics"]
+                return await find_lags(cluster, topic, found["partitions"])
+
+        return asyncio.run(find())
 
     def run(self, *arguments: str, within: float = PATIENCE) -> str:
         """A command of ours, again and again until it succeeds: brokers come and go meanwhile."""
