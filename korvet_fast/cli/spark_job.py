@@ -35,7 +35,11 @@ def pairs(context: click.Context, parameter: click.Parameter, given: tuple[str, 
 def spark_options(function: F) -> F:
     """Add the options `--master` and `--conf` to a command."""
     master = click.option(
-        "--master", metavar="URL", default="local[*]", show_default=True, help="The Spark that does it."
+        "--master",
+        metavar="URL",
+        default="local[*]",
+        show_default=True,
+        help="The Spark to run on, as for spark-submit.",
     )
     conf = click.option(
         "--conf",
