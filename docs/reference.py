@@ -15,6 +15,8 @@ from korvet_fast.client.configs import Config
 from korvet_fast.client.groups import GroupDescription, GroupListing, PartitionProgress
 from korvet_fast.config import PLACES, variable
 from korvet_fast.config_def import SETTINGS, show
+from korvet_fast.config_kept import NO_EFFECT
+from korvet_fast.setting import Setting
 
 HERE = Path(__file__).parent
 
@@ -32,13 +34,14 @@ CLI = """# The command line
 
 Written by `make reference` from the commands themselves; do not edit this page.
 
-Exit codes: 0 done, 1 it failed, 2 it was asked for in a way that cannot be. An error is one sentence on standard
-error. A command whose output nobody reads any more ends with 0; one whose output cannot be written, because the disk
-is full, with 1.
+Exit codes: 0 the command did its work, 1 it failed, 2 the command line is wrong. An error is one sentence on standard
+error. A command ends with 0 when the program that reads its output closes the pipe, and with 1 when its output cannot
+be written, for example because the disk is full.
 
 `--bootstrap`, `--store`, `--listen`, `--advertise` and `--zookeeper` may also be given as `KORVET_BOOTSTRAP` and so
 on, or in the TOML file of `--config-file`: [configuration](configuration.md). An address is `HOST:PORT`, or
-`kafka://HOST:PORT`.
+`kafka://HOST:PORT`. A time is written as in ISO 8601 (`2026-01-31T12:00:00+01:00`); without a zone it is UTC, as in
+Kafka's tools.
 """
 
 COMPLETION = """
@@ -59,8 +62,8 @@ known is null.
 
 `consume --json` prints an object on each line, and `produce --json` reads the same: `topic`, `partition`, `offset`,
 `timestamp` (ms), `key`, `value` and `headers`, a list of pairs. A key, a value or the value of a header is a string,
-or null, or `{"base64": "..."}` where the bytes are not UTF-8. `produce` takes any of these fields, and leaves `topic`
-and `offset` out of account. `group reset --json` prints `topic`, `partition`, `before` (null if nothing was
+or null, or `{"base64": "..."}` where the bytes are not UTF-8. `produce` takes any of these fields, and ignores `topic`
+and `offset`. `group reset --json` prints `topic`, `partition`, `before` (null if nothing was
 committed) and `after`.
 """
 
@@ -84,9 +87,9 @@ partitions = 4
 
 ## Places
 
-Options of commands, that the environment and the file may hold as well; several are separated by commas, or a list in
-the file. A variable that Kubernetes sets for a Service named `korvet…` (`*_SERVICE_HOST`, `*_SERVICE_PORT*`,
-`*_PORT*`) is none of ours.
+These options of commands may also stand in the environment or in the file. Several addresses are separated by commas,
+or are a list in the file. Variables that Kubernetes sets for a Service named `korvet…` (`*_SERVICE_HOST`,
+`*_SERVICE_PORT*`, `*_PORT*`) are ignored.
 
 | file | environment | option |
 |---|---|---|
@@ -97,6 +100,14 @@ SETTINGS_HEAD = """
 
 Those that say "of a topic" are the broker's default for it: `korvet-fast config set NAME=VALUE --topic TOPIC`
 changes one topic's. All others are read when the broker starts.
+
+"""
+
+KEPT_HEAD = """
+## Settings that change nothing
+
+Kafka's tools set these and ask for them, so the broker accepts them, keeps them and shows them. None has an effect
+here: [topic settings](topic-settings.md) says why.
 
 """
 
@@ -112,12 +123,15 @@ def write_cli() -> str:
 def write_configuration() -> str:
     """The page about the settings."""
     places = "".join(f"| `{name}` | `{variable(name)}` | `--{name}` |\n" for name in PLACES)
-    rows = []
-    for row in SETTINGS.values():
-        default = f"default `{show(row.default)}`" if show(row.default) else "empty by default"
-        topic = f" Of a topic: `{row.topic}`." if row.topic else ""
-        rows.append(f"- **`{row.name}`**, {default}: {row.doc} Value: {row.legal}.{topic}\n".replace("<", "&lt;"))
-    return CONFIGURATION + places + SETTINGS_HEAD + "".join(rows)
+    used, kept = ("".join(_setting(row) for row in SETTINGS.values() if row.effect is each) for each in (True, False))
+    return CONFIGURATION + places + SETTINGS_HEAD + used + KEPT_HEAD + kept
+
+
+def _setting(row: Setting) -> str:
+    default = f"default `{show(row.default)}`" if show(row.default) else "empty by default"
+    topic = f" Of a topic: `{row.topic}`." if row.topic else ""
+    doc = row.doc.removesuffix(NO_EFFECT)
+    return f"- **`{row.name}`**, {default}: {doc} Value: {row.legal}.{topic}\n".replace("<", "&lt;")
 
 
 def _walk(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:

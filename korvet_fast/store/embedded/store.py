@@ -77,7 +77,8 @@ class EmbeddedStore:
             self._lock.take()
         except OSError as error:
             a_file = isinstance(error, FileExistsError | NotADirectoryError)
-            why = "there is a file; name a directory" if a_file else error.strerror
+            own = f"{error.strerror}; name a directory that this user may make, and write in"
+            why = "there is a file; name a directory" if a_file else own
             raise StoreError(f"{self._directory} cannot be used: {why}") from error
         self._readers = ThreadPoolExecutor(_READERS, "read")
         self._writers = ThreadPoolExecutor(_WRITERS, "write")
