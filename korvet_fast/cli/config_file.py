@@ -15,11 +15,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 def config_option(*, exposed: bool) -> Callable[[F], F]:
     """Add --config-file to a command: its `store`, `listen` and so on hold unless an option or a variable gives them.
 
-    `exposed`: the command gets the name of the file as `config_file`, for the settings in it. The option is not called
-    `--config`, which is a setting, NAME=VALUE, as in Kafka's tools.
+    `exposed`: the command gets the name of the file as `config_file`, for the settings in it; `--config` is the same.
+    Commands that ask a broker have `--config NAME=VALUE` as Kafka's have it.
     """
     return click.option(
-        "--config-file",
+        *(("--config-file", "--config") if exposed else ("--config-file",)),
         "config_file",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
