@@ -27,7 +27,7 @@ class KafkaDialect:
         self._frame_limit = broker.settings.number("socket.request.max.bytes")
         self.first_request = FirstRequestLimits(self._frame_limit)
         elements = count_elements(broker.settings.number("max.partitions"))
-        self._service = Service(broker, listener, ROUTES, workers, elements, {})
+        self._service = Service(broker, listener, ROUTES, workers, elements, {}, times=broker.request_times)
 
     def frames(self) -> Frames:
         return Frames(self._frame_limit)

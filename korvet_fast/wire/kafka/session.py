@@ -1,15 +1,18 @@
 """A connection's state, and how one frame becomes a reply: find the route, decode, call the handler, encode."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from struct import Struct
+from time import monotonic
 from typing import Any, NamedTuple, TypeAlias
 
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.client_session import Client, ClientSession
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.fair_queue import FairQueue, Turn
+from korvet_fast.core.request_times import RequestTimes
 from korvet_fast.errors import CodecError
 from korvet_fast.wire.dialect import CloseConnection, Reply
 from korvet_fast.wire.kafka.errors import UNSUPPORTED_VERSION
@@ -103,6 +106,7 @@ class Service:
     elements: int  # see `count_elements`
     metadata: dict[tuple[int, int], tuple[int, "asyncio.Future[bytes]"]]  # see api/metadata.py
     versions: dict[int, bytes] = field(default_factory=dict)  # see api/api_versions.py
+    times: defaultdict[str, RequestTimes] = field(default_factory=lambda: defaultdict(RequestTimes))  # by API
     queue: FairQueue = field(default_factory=FairQueue)  # the queue of sessions without a connection
 
 
@@ -125,6 +129,7 @@ class Session(ClientSession):
 
         Raises `CloseConnection` where Kafka has no answer: unknown APIs, most unknown versions, malformed bytes.
         """
+        began = monotonic()
         if len(frame) < _HEADER.size:
             raise CloseConnection(f"a request of {len(frame)} bytes is too short to have a header")
         key, version, correlation_id = _HEADER.unpack_from(frame)
@@ -144,6 +149,9 @@ class Session(ClientSession):
             answer = await route.handler(self, request, version)
         else:
             answer = await self._pay(route, request, version, *(cost or _NOTHING))
+        times = self.service.times[message.name]
+        times.count += 1
+        times.seconds += monotonic() - began
         if answer is None:
             return []
         if isinstance(answer, list):
