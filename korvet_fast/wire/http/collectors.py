@@ -42,7 +42,7 @@ def collect_broker(broker: Broker, out: Exposition) -> None:
     out.add(metrics.BROKER_STATE, broker.state)
     for name, times in sorted(broker.request_times.items()):
         out.add(metrics.REQUESTS, times.count, name)
-        out.add_summary(metrics.REQUEST_TIME, times.count, times.seconds * _MS, name)
+        out.add_summary(metrics.REQUEST_TIME, times.timed, times.seconds * _MS, name)
     if broker.network_use is not None:
         connections, memory, limit = broker.network_use()
         out.add(metrics.CONNECTIONS, connections)

@@ -59,14 +59,14 @@ REQUESTS = Metric(
     "kafka_network_requestmetrics_requests_total",
     Kind.COUNTER,
     ("request",),
-    "Requests of Kafka's protocol that were answered.",
+    "Requests of Kafka's protocol.",
     "kafka.network:type=RequestMetrics,name=RequestsPerSec",
 )
 REQUEST_TIME = Metric(
     "kafka_network_requestmetrics_totaltimems",
     Kind.SUMMARY,
     ("request",),
-    "Milliseconds from a request's start to its answer; the wait for a flush, or for records, is included.",
+    "Milliseconds from a request's start to its answer, of one request in 16; waits for a flush or for records count.",
     "kafka.network:type=RequestMetrics,name=TotalTimeMs",
 )
 MEMORY_USED = _gauge(

@@ -23,6 +23,7 @@ _BESIDE = 5_000  # array elements of a request besides
 LITTLE = 64 * 1024  # bytes of an answer that nobody has to wait for
 QUICK = 1000  # microseconds of work that nobody has to wait for
 _PRODUCE = b"\0\0"  # its API key
+_TIMED = RequestTimes.EVERY - 1  # the bits that are 0 in the number of a request that is timed
 _SPREAD = 32
 _HEADER = Struct(">hhi")  # api key, api version, correlation id: the same in every request header
 
@@ -129,7 +130,6 @@ class Session(ClientSession):
 
         Raises `CloseConnection` where Kafka has no answer: unknown APIs, most unknown versions, malformed bytes.
         """
-        began = monotonic()
         if len(frame) < _HEADER.size:
             raise CloseConnection(f"a request of {len(frame)} bytes is too short to have a header")
         key, version, correlation_id = _HEADER.unpack_from(frame)
@@ -141,6 +141,9 @@ class Session(ClientSession):
             if key == API_VERSIONS:
                 return self._answer_newer_client(route, correlation_id)
             return self._refuse_version(route, version, correlation_id)
+        times = self.service.times[message.name]
+        began = 0.0 if times.count & _TIMED else monotonic()
+        times.count += 1
         try:
             request = _decode(message, frame, version, self.service.elements)
         except CodecError as error:
@@ -149,9 +152,8 @@ class Session(ClientSession):
             answer = await route.handler(self, request, version)
         else:
             answer = await self._pay(route, request, version, *(cost or _NOTHING))
-        times = self.service.times[message.name]
-        times.count += 1
-        times.seconds += monotonic() - began
+        if began:
+            times.note(began)
         if answer is None:
             return []
         if isinstance(answer, list):
