@@ -1,7 +1,6 @@
 """A connection's state, and how one frame becomes a reply: find the route, decode, call the handler, encode."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from struct import Struct
@@ -71,6 +70,7 @@ class Route:
     `cost` estimates a request before its work starts. None: the cost is little whatever the request names, or
     the handler asks for its share itself (Produce, Fetch). `alone`: if a request costs more than `QUICK`, the requests
     behind it that have a cost begin when it has ended: its handler may not be overtaken, and gives up its turn.
+    `times`: of the requests of one broker.
     """
 
     message: Message
@@ -80,6 +80,7 @@ class Route:
     advertised: int | None = None
     cost: "CostOf | None" = None
     alone: bool = False
+    times: RequestTimes = field(default_factory=RequestTimes, compare=False)
 
 
 def list_api_versions(routes: Mapping[int, Route]) -> Values:
@@ -107,7 +108,6 @@ class Service:
     elements: int  # see `count_elements`
     metadata: dict[tuple[int, int], tuple[int, "asyncio.Future[bytes]"]]  # see api/metadata.py
     versions: dict[int, bytes] = field(default_factory=dict)  # see api/api_versions.py
-    times: defaultdict[str, RequestTimes] = field(default_factory=lambda: defaultdict(RequestTimes))  # by API
     queue: FairQueue = field(default_factory=FairQueue)  # the queue of sessions without a connection
 
 
@@ -141,7 +141,7 @@ class Session(ClientSession):
             if key == API_VERSIONS:
                 return self._answer_newer_client(route, correlation_id)
             return self._refuse_version(route, version, correlation_id)
-        times = self.service.times[message.name]
+        times = route.times
         began = 0.0 if times.count & _TIMED else monotonic()
         times.count += 1
         try:

@@ -153,7 +153,8 @@ def test_lag_is_what_is_left_between_the_commit_and_the_high_watermark(tmp_path:
             broker = world.broker
             topic = await broker.topics.create("t", 1, {})
             for _ in range(5):
-                await settle(put(topic.partitions[0], make_batch([b"value"])))
+                await settle(put(topic.partitions[0], make_batch([b"value"]), acks=-1))
+            await topic.partitions[0].high_watermark.wait()
             for group, offset in (("behind\n", 2), ("there", 5), ("above", 9)):
                 error = await commit(world, group, "t", offset)
                 assert error is NONE
