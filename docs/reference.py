@@ -1,4 +1,4 @@
-"""Writes docs/cli.md and docs/configuration.md from the commands and from the table of settings: `make reference`."""
+"""Writes docs/cli.md, docs/configuration.md and docs/metrics.md from the tables in the code: `make reference`."""
 
 import inspect
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ from korvet_fast.config import PLACES, variable
 from korvet_fast.config_def import SETTINGS, show
 from korvet_fast.config_kept import NO_EFFECT
 from korvet_fast.setting import Setting
+from korvet_fast.wire.http.metrics_table import EXPORTER, METRICS
 
 HERE = Path(__file__).parent
 
@@ -111,6 +112,31 @@ here: [topic settings](topic-settings.md) says why.
 
 """
 
+METRICS_HEAD = """# Metrics
+
+Written by `make reference` from the table of metrics; do not edit this page.
+
+A listener `http://` serves them to Prometheus at `/metrics` ([operations](operations.md#health-and-metrics)). Where
+Kafka has a metric, the name is the one that Prometheus's JMX exporter makes of Kafka's with its example
+configuration; Kafka's own name stands in the last column. Lag has the names of kafka_exporter. Times are in
+milliseconds, as in Kafka.
+
+- No label holds what clients can make by the thousand: a client id, a member, an address.
+- Topics and committed offsets have rows up to `metrics.max.partitions`, in the order of their names; the others count
+  in the totals. `korvet_metrics_left_out` says how many that are.
+- Counters begin at 0 when the broker starts. Rows of a partition come from the broker that leads it, rows of a group
+  from the broker that coordinates it.
+- Lag is given where both are the same broker. Elsewhere subtract `kafka_consumergroup_current_offset` from
+  `kafka_topic_partition_current_offset` of the leader. In the layout `entries` offsets follow the clock, and a
+  difference is no number of records: a group that has read everything has lag 0 there, any other has no row.
+
+[A Grafana dashboard](grafana-korvet-fast.json) shows the most important ones: import the file, and choose your
+Prometheus.
+
+| metric | type | labels | | Kafka's name |
+|---|---|---|---|---|
+"""
+
 
 def write_cli() -> str:
     """The page about the commands."""
@@ -132,6 +158,16 @@ def _setting(row: Setting) -> str:
     topic = f" Of a topic: `{row.topic}`." if row.topic else ""
     doc = row.doc.removesuffix(NO_EFFECT)
     return f"- **`{row.name}`**, {default}: {doc} Value: {row.legal}.{topic}\n".replace("<", "&lt;")
+
+
+def write_metrics() -> str:
+    """The page about the metrics."""
+    rows = []
+    for metric in METRICS:
+        source = "" if metric.source in ("", EXPORTER) else f"`{metric.source}`"
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        rows.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.doc} | {source} |\n")
+    return METRICS_HEAD + "".join(rows)
 
 
 def _walk(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -175,3 +211,4 @@ def _kind(kind: Any) -> str:
 if __name__ == "__main__":
     (HERE / "cli.md").write_text(write_cli(), encoding="utf-8")
     (HERE / "configuration.md").write_text(write_configuration(), encoding="utf-8")
+    (HERE / "metrics.md").write_text(write_metrics(), encoding="utf-8")

@@ -341,6 +341,22 @@ SETTINGS = _table(
     Setting("max.connections.per.ip", Kind.INT, 4_000, "Open connections from one address.", 1),
     Setting("max.connection.creation.rate", Kind.INT, 2_000, "New connections a second; more have to wait.", 1),
     Setting(
+        "http.token.file",
+        Kind.STRING,
+        "",
+        "A file with the token that reads more than health on a listener http://, as Authorization: Bearer TOKEN. On an"
+        " address that other machines reach there is no such listener without it.",
+        choices=("/etc/korvet/token",),
+        pattern=r"[^\0]*",
+    ),
+    Setting(
+        "metrics.max.partitions",
+        Kind.INT,
+        20_000,
+        "Partitions that have rows of their own in /metrics, and the same number of committed offsets. Topics beyond it"
+        " count in the totals only.",
+    ),
+    Setting(
         "zookeeper.session.timeout.ms",
         Kind.INT,
         6_000,

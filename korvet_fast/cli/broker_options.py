@@ -13,7 +13,7 @@ from korvet_fast.config import Settings, read_settings, variable
 from korvet_fast.endpoint import Endpoint, read_endpoint
 from korvet_fast.errors import SettingError
 from korvet_fast.store.redis.connection.url import RedisUrl, parse_url
-from korvet_fast.wire.dialects import DIALECTS, IN_ZOOKEEPER
+from korvet_fast.wire.dialects import DIALECTS, IN_ZOOKEEPER, OF_OPERATORS
 from korvet_fast.zookeeper.connect_string import ConnectString, read_connect_string
 
 DEFAULT_STORE = "file:./korvet-data"
@@ -184,7 +184,7 @@ def _advertised(listeners: tuple[Endpoint, ...], given: tuple[Endpoint, ...]) ->
         if listener.port == 0 or listener.host in ANYWHERE:
             raise click.UsageError(f"--advertise {listener}: nobody can connect to that; give a host and a port")
     for listener in () if given else listeners:
-        if listener.host in ANYWHERE:
+        if listener.host in ANYWHERE and listener.scheme not in OF_OPERATORS:
             raise click.UsageError(
                 f"--listen {listener} takes connections on every address of this machine, so say which one clients "
                 f"are to be told: --advertise {listener.scheme}://HOST:PORT"

@@ -7,9 +7,12 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
 
+import click
+
 from korvet_fast.cli.broker_options import BrokerOptions
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.store.redis.connection.url import RedisUrl
+from korvet_fast.wire.dialects import OF_OPERATORS
 
 
 class Exposure(NamedTuple):
@@ -20,7 +23,10 @@ class Exposure(NamedTuple):
 
 
 def find_exposures(options: BrokerOptions) -> Iterator[Exposure]:
-    """Find all exposures. `serve` warns of them in its log, `doctor` among its findings."""
+    """Find all exposures. `serve` warns of them in its log, `doctor` among its findings.
+
+    Raises `click.UsageError` for a listener that must not be opened so.
+    """
     if options.password_typed:
         yield Exposure(
             "password",
@@ -32,12 +38,26 @@ def find_exposures(options: BrokerOptions) -> Iterator[Exposure]:
         if file.stat().st_mode & stat.S_IROTH:
             yield Exposure("password", f"everybody on this machine can read {file}: chmod o-rwx {file}")
     for listener in options.listeners:
-        if _reached_from_elsewhere(listener):
+        if not _reached_from_elsewhere(listener):
+            continue
+        if listener.scheme in OF_OPERATORS:
+            yield _check_operators(listener, options.settings.text("http.token.file"))
+        else:
             yield Exposure(
                 "listen",
                 f"whoever reaches {listener} can read, write and delete everything, as there is no TLS and no "
                 "authentication yet: listen on 127.0.0.1, or let a firewall admit none but your clients",
             )
+
+
+def _check_operators(listener: Endpoint, token: str) -> Exposure:
+    """The exposure of a listener of operators that strangers reach; raises `click.UsageError` without a token."""
+    if not token:
+        raise click.UsageError(
+            f"--listen {listener} can be reached from other machines, and would tell everybody what this broker "
+            "does: name a file with a token, --set http.token.file=FILE, or listen on 127.0.0.1"
+        )
+    return Exposure("listen", f"{listener} has no TLS: the token of http.token.file can be read on the way")
 
 
 def _reached_from_elsewhere(listener: Endpoint) -> bool:

@@ -6,23 +6,24 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.core.network_use import NetworkUse
 from korvet_fast.endpoint import Endpoint
-from korvet_fast.net.limits import leave_room, read_limits
+from korvet_fast.net.limits import OPERATORS, OPERATORS_CONNECTION, Limits, ServerLimits, leave_room, read_limits
 from korvet_fast.net.listeners import BoundListeners, Listener
 from korvet_fast.net.memory import Memory
 from korvet_fast.net.server import Server
-from korvet_fast.wire.dialects import DIALECTS, OF_PEERS
+from korvet_fast.wire.dialects import DIALECTS, OF_OPERATORS, OF_PEERS
 
 log = logging.getLogger(__name__)
 
 GRACE = 20.0  # seconds that requests under way have when the broker is told to stop
-GRACE_OF_PEERS = 1.0  # the same for other brokers, whose fetches wait no longer
+GRACE_BESIDE = 1.0  # the same for other brokers, whose fetches wait no longer, and for operators
 WORKERS = 2  # threads that check large batches; more would only take turns with the loop
 
 
@@ -79,7 +80,7 @@ async def serve_until(
     `OSError` (with `filename` set to the address) if an address cannot be listened on.
     """
     with BoundListeners(listeners) as bound:
-        async with _serve_peers(broker, bound):
+        async with _serve_operators(broker, bound), _serve_peers(broker, bound):
             if not await _open(broker, bound, stop):
                 return
             try:
@@ -92,23 +93,42 @@ async def serve_until(
 @asynccontextmanager
 async def _serve_peers(broker: Broker, bound: BoundListeners) -> AsyncIterator[None]:
     """Answer the brokers that keep copies, if any: while this one opens and closes too, as they wait for each other."""
-    if broker.replication is None:
+    wanted, limits = read_limits(broker.settings)
+    schemes = OF_PEERS if broker.replication is not None else ()
+    async with _serve_beside(broker, bound, schemes, leave_room(wanted, _file_limit()), limits):
+        yield
+
+
+@asynccontextmanager
+async def _serve_operators(broker: Broker, bound: BoundListeners) -> AsyncIterator[None]:
+    """Answer operators and their probes from the start to the end, beside all limits of clients."""
+    async with _serve_beside(broker, bound, OF_OPERATORS, OPERATORS, OPERATORS_CONNECTION):
+        yield
+
+
+@asynccontextmanager
+async def _serve_beside(
+    broker: Broker, bound: BoundListeners, schemes: Collection[str], server_limits: ServerLimits, limits: Limits
+) -> AsyncIterator[None]:
+    """Serve the listeners of these schemes, if there are any, by a server of their own."""
+    if all(endpoint.scheme not in schemes for endpoint in bound.endpoints):
         yield
         return
-    wanted, limits = read_limits(broker.settings)
-    with FairExecutor(WORKERS, "peers") as workers:
-        server = Server(leave_room(wanted, _file_limit()), limits)
-        _listen(server, broker, bound, workers, of_peers=True)
+    with FairExecutor(WORKERS, "beside") as workers:
+        server = Server(server_limits, limits)
         try:
+            _listen(server, broker, bound, workers, schemes)
             yield
         finally:
-            await server.drain(GRACE_OF_PEERS)
+            await server.drain(GRACE_BESIDE)
 
 
-def _listen(server: Server, broker: Broker, bound: BoundListeners, workers: FairExecutor, *, of_peers: bool) -> None:
-    """Accept connections of clients, or those of other brokers."""
+def _listen(
+    server: Server, broker: Broker, bound: BoundListeners, workers: FairExecutor, schemes: Collection[str]
+) -> None:
+    """Accept connections at the listeners of these schemes."""
     for number, (listening, endpoint) in enumerate(zip(bound.sockets, bound.endpoints, strict=True)):
-        if (endpoint.scheme in OF_PEERS) is of_peers:
+        if endpoint.scheme in schemes:
             server.listen(listening, DIALECTS[endpoint.scheme](broker, number, workers))
 
 
@@ -141,9 +161,10 @@ async def _serve(
     wanted, limits = read_limits(broker.settings)
     server_limits = leave_room(wanted, _file_limit())
     server = Server(server_limits, limits)
+    broker.network_use = lambda: NetworkUse(len(server.connections), server.pool.used, server.pool.limit)
     if registration is not None:
         await registration.open(bound.advertised)
-    _listen(server, broker, bound, workers, of_peers=False)
+    _listen(server, broker, bound, workers, DIALECTS.keys() - OF_PEERS - OF_OPERATORS)
     try:
         ready(bound.endpoints)
         if server_limits != wanted:
