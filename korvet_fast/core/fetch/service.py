@@ -54,9 +54,9 @@ class PartitionFetch:
         self.records: list[Buffer] = []
 
     def describe(self) -> None:
-        """Note the log's start and its high watermark for the answer."""
+        """Note the log's start and its high watermark, if known, for the answer."""
         if self.partition is not None:
-            self.high_watermark = self.partition.high_watermark.offset
+            self.high_watermark = self.partition.told_high_watermark
             self.log_start = self.partition.log.start
 
     def refuse(self, error: KorvetError) -> None:

@@ -96,6 +96,8 @@ class LogAcquisition:
         """
         log, snapshot, producers = self._log, self._snapshot, self._snapshot.producers
         bounds, epoch, records_end, epochs = granted
+        others_told = log.is_shared or self._examined_in == _NEVER  # another broker may have had the log before
+        told = bounds.end if others_told else max(log.told_end, log.high_watermark.offset)
         self._knows_records = False  # until all that follows has worked
         self._examined_in = self._generation.number
         lost = max(bounds.lost, stored if records_end < stored else 0)
@@ -113,7 +115,7 @@ class LogAcquisition:
         if records_end < stored <= bounds.end and not bounds.size:
             # Nothing is left: a consumer below gets OFFSET_OUT_OF_RANGE, and does not pass over the loss unawares.
             bounds = bounds._replace(start=max(bounds.start, stored), removed=max(bounds.removed, stored))
-        log.begin(bounds, records_end)
+        log.begin(bounds, records_end, told)
         headers = self._store.producers if log.entries_layout else None
         if headers is not None and records_end >= known:
             snapshot.replace_producers(headers.recent_headers(log.name), self._clock.monotonic())

@@ -31,6 +31,7 @@ class PartitionLog:
 
     Below `start`, offsets from `removed` on may be read too: nothing ever was there, so nothing is missed. From
     `gap_start` to `gap_end` there are no records. `inherited_end`: where the log ended when this broker acquired it.
+    `told_end`: readers may have been told a high watermark up to here by then, by this broker or a former leader.
     `refreshed_at`: the monotonic time at which the bounds were read. `entries_layout`: every record is an entry of its
     own, and other programs may write too. `opened`: the log in the store, from the first acquisition on.
     """
@@ -62,6 +63,7 @@ class PartitionLog:
         "removed",
         "size",
         "start",
+        "told_end",
     )
 
     def __init__(
@@ -79,7 +81,7 @@ class PartitionLog:
         self.start = self.end = self.size = self.removed = 0
         self.high_watermark = high_watermark
         self.epochs = epochs
-        self.inherited_end = self._inherited_records_end = 0
+        self.inherited_end = self._inherited_records_end = self.told_end = 0
         self.gap_start, self.gap_end = NOWHERE, 0
         self.refreshed_at = 0.0
         self._leadership = leadership
@@ -144,13 +146,15 @@ class PartitionLog:
 
     # -- bounds --------------------------------------------------------------------------------------------------
 
-    def begin(self, bounds: Bounds, records_end: int) -> None:
+    def begin(self, bounds: Bounds, records_end: int, told: int) -> None:
         """This broker has acquired the log, and it has these bounds. `records_end`: the offset after the last record.
 
+        `told`: see `told_end`.
         The high watermark rises when all of the log is durable.
         """
         self.start, self.end, self.size, self.removed = bounds.start, bounds.end, bounds.size, bounds.removed
         self.inherited_end, self._inherited_records_end = bounds.end, records_end
+        self.told_end = min(told, bounds.end)
         self._lost = bounds.lost
         self.gap_start, self.gap_end = records_end, bounds.end
         self.refreshed_at = self._clock.monotonic()
@@ -164,6 +168,7 @@ class PartitionLog:
         self.removed = renew(self.removed, start, end)
         self.inherited_end = inherited = renew(self.inherited_end, end, start)
         self._inherited_records_end = renew(self._inherited_records_end, inherited, end, start)
+        self.told_end = renew(self.told_end, inherited, end, start)
         self.gap_start = renew(self.gap_start, NOWHERE, end, inherited, start)
         self.gap_end = renew(self.gap_end, end, inherited)
         self.size = renew(self.size)

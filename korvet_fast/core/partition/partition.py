@@ -127,7 +127,15 @@ class Partition:
 
         Former leaders told them of it. This broker first has to find out how far the log that they left is durable.
         """
-        return self.leadership.epoch < 0 or self.high_watermark.offset < self.log.inherited_end
+        return self.leadership.epoch < 0 or self.high_watermark.offset < self.log.told_end
+
+    @property
+    def told_high_watermark(self) -> int:
+        """The high watermark, as readers are told it; -1, Kafka's for unknown, while `is_catching_up`.
+
+        They were told a higher one by the former leader, and it never goes back.
+        """
+        return -1 if self.is_catching_up else self.high_watermark.offset
 
     # -- appending -----------------------------------------------------------------------------------------------
 

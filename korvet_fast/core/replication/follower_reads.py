@@ -56,6 +56,11 @@ class FollowerPartition(LogListener):
         return self._replica.end
 
     @property
+    def told_high_watermark(self) -> int:
+        """See `Partition.told_high_watermark`; what this copy told never goes back."""
+        return self.high_watermark.offset
+
+    @property
     def delayed_fetches(self) -> dict[WatermarkListener, None]:
         """The fetches that wait for the watermark."""
         return self.high_watermark.delayed_fetches

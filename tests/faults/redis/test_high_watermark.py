@@ -112,11 +112,13 @@ def test_finding_1_3_the_end_is_not_told_while_it_may_be_earlier_than_before(
                 assert (await ask(client, timestamp, version))[0] == "OFFSET_NOT_AVAILABLE"
             assert (await ask(client, LATEST, 4))[0] == "LEADER_NOT_AVAILABLE"
             assert (await ask(client, EARLIEST))[0] == ""
+            assert (await client.fetch("t", 0))["high_watermark"] == -1
             replica.resume()
             deadline = time.monotonic() + 240
             while (latest := await ask(client, LATEST)) != ("", end):
                 assert (latest[0], time.monotonic() < deadline) == ("OFFSET_NOT_AVAILABLE", True), latest
                 await asyncio.sleep(0.02)
+            assert (await client.fetch("t", 0))["high_watermark"] == end
             assert [value for _, value in await read_places(client, "t")] == [b"%d" % each for each in range(RECORDS)]
 
     broker = serve(master.url)

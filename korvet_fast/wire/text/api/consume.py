@@ -36,7 +36,7 @@ async def consume(session: Session, arguments: Arguments) -> Payload:
     offset = max(int(arguments["offset"]), log.removed)
     if log.entries_layout and offset >= log.end:
         await log.refresh_bounds()  # another program may have added to it
-    limit = partition.high_watermark.offset
+    limit, told = partition.high_watermark.offset, partition.told_high_watermark
     encoding = ENCODINGS.index(str(arguments.get("encoding", ENCODINGS[0])))
     most = int(arguments.get("max", DEFAULT_MAX))
     parts: list[Buffer] | None = None
@@ -51,7 +51,7 @@ async def consume(session: Session, arguments: Arguments) -> Payload:
             parts, end = await _read(session, partition, offset, limit, encoding, most)
             if end is not None and partition.leadership.epoch == key.epoch:
                 session.service.blocks.keep(key, parts, end)
-    return [b"messages=", *parts, b" hw=%d" % limit]
+    return [b"messages=", *parts, b" hw=%d" % (-1 if told < 0 else limit)]
 
 
 async def _read(

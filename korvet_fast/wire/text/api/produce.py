@@ -80,7 +80,7 @@ def _tell(topic: Topic | None, acks: int, outcome: Outcome) -> tuple[str, int, i
     index, error, base, *_ = outcome
     assert topic is not None  # nothing was built for it else
     if not error:
-        return "", base, topic.partitions[index].high_watermark.offset
+        return "", base, topic.partitions[index].told_high_watermark
     late = error.error == Errors.REQUEST_TIMED_OUT and acks != _ALL
     return _UNKNOWN_OUTCOME if late else _write(error.error), 0, 0
 
