@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-PROBES = ("echo", "flush", "queue")
+PROBES = ("echo", "flush", "queue", "steal")
 SHORT = 0.005  # seconds that a server or a disk may take at any time
 
 
@@ -56,7 +56,7 @@ class Waits:
         within the bound. A produce may wait for the disk, so the disk's probe counts for it too.
         """
         during = [wait for wait in self.by_role[role] if wait.start + wait.seconds >= since and wait.start < until]
-        probes = [self._slow("echo"), self.by_role.get("queue", [])]
+        probes = [self._slow("echo"), self.by_role.get("queue", []), self.by_role.get("steal", [])]
         probes += [self._slow("flush")] * role.startswith(("produce", "fetch"))
         counted, excused = 0.0, 0
         for wait in during:

@@ -19,9 +19,10 @@ there are, an idempotent producer with `acks=all` and a consumer. Nothing that t
 or out of order. Bounds: no request of theirs waits longer than {1000 * SINGLE:.0f} ms during one attack and
 {1000 * COMBINED:.0f} ms during all of them; memory grows by {MEMORY // MIB} MiB at most. Then the topics and groups
 that attacks left are deleted, and ten minutes later the broker is back within a fifth of its first memory. A wait
-counts unless the machine had half of it and the rest is within the bound: the broker had no processor, a trivial
-server beside it kept its own client waiting, or (for producer and consumer) the disk took as long to flush a small
-file. *Before* is the commit `f6945a7`, which knew no defence: its longest wait and its memory at most.
+counts unless the machine had half of it and the rest is within the bound: the broker had no processor, the host of the
+virtual machine had taken one away, a trivial server beside it kept its own client waiting, or (for producer and
+consumer) the disk took as long to flush a small file. *Before* is the commit `f6945a7`, which knew no defence: its
+longest wait and its memory at most.
 
 """
 

@@ -45,6 +45,12 @@ def test_a_broker_without_a_processor_is_not_to_blame(tmp_path: Path) -> None:
     assert waits.longest("ping", 10.0, 11.0, BOUND) == (0.0, 1)
 
 
+def test_a_processor_that_the_host_took_away_is_not_to_blame_on_the_broker(tmp_path: Path) -> None:
+    waits = read(tmp_path / "w", "steal 10.0 0.06", "steal 10.1 0.07", "ping 10.0 0.2", "ping 10.5 0.2")
+    assert waits.longest("ping", 10.0, 10.4, BOUND) == (0.0, 1)
+    assert waits.longest("ping", 10.4, 11.0, BOUND) == (0.2, 0)
+
+
 def test_waits_that_began_before_or_end_later_count(tmp_path: Path) -> None:
     waits = read(tmp_path / "w", "ping 1.0 0.2", "ping 9.0 2.0", "ping 11.5 3.0", "ping 20.0 5.0")
     assert waits.longest("ping", 10.0, 12.0, BOUND) == (3.0, 0)

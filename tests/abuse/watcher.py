@@ -2,8 +2,8 @@
 
 Writes a line for every wait into the file `waits`: role, start (monotonic), seconds. Roles: `ping`, `produce.<layout>`,
 `fetch.<layout>`; and the machine's own: `echo` (a trivial server in another process), `flush` (a small file on the
-broker's disk) and `queue` (the broker's loop was ready to run and had no processor). What was sent, acknowledged and
-read goes into the file `history`.
+broker's disk), `queue` (the broker's loop was ready to run and had no processor) and `steal` (another virtual machine
+had a processor of this one). What was sent, acknowledged and read goes into the file `history`.
 """
 
 import json
@@ -23,6 +23,8 @@ from kafka_server import API_VERSIONS, FETCH, INIT_PRODUCER_ID, LIST_OFFSETS, ME
 PAUSE = 0.005  # seconds between two requests of a client
 FLUSHES = 0.05  # between two flushes of the probe
 QUEUED = 1_000_000  # ns without a processor that are noted
+TICKS = os.sysconf("SC_CLK_TCK")  # of /proc/stat, in a second
+_STOLEN = 8  # column of /proc/stat
 POLL = 0.02  # seconds that a fetch asks to wait for records
 CATCH_UP = 1.0  # seconds that consumers have for the last that was produced
 PATIENCE = 120.0  # seconds until a client takes its connection for dead
@@ -168,11 +170,28 @@ def queue(pid: int, book: Book, _: str) -> None:
         time.sleep(PAUSE)
 
 
+def steal(_: int, book: Book, __: str) -> None:
+    """How long other virtual machines had a processor that this one wanted (`steal` in proc_stat(5))."""
+    before = _read_stolen()
+    while True:
+        time.sleep(PAUSE)
+        stolen, now = _read_stolen(), time.monotonic()
+        if seconds := max(after - earlier for after, earlier in zip(stolen, before, strict=True)) / TICKS:
+            book.wait("steal", now - seconds, seconds)
+        before = stolen
+
+
+def _read_stolen() -> list[int]:
+    """Of each processor, in ticks."""
+    rows = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
+    return [int(row[_STOLEN]) for row in rows if row[0].startswith("cpu") and row[0] != "cpu"]
+
+
 def main() -> None:
     given = json.loads(sys.argv[1])
     book = Book(Path(given["waits"]), Path(given["history"]))
     works: list[tuple[Callable[[int, Book, str], None], int, str]] = [(echo, given["echo"], "")]
-    works.append((queue, given["pid"], ""))
+    works += [(queue, given["pid"], ""), (steal, 0, "")]
     if given["directory"]:
         works.append((flush, 0, given["directory"]))
     works.append((ping, given["port"], given["layouts"][0]))
