@@ -21,8 +21,18 @@ def resources() -> set[str]:
     return threads | sockets
 
 
+def pending_futures(loop: asyncio.AbstractEventLoop) -> list["asyncio.Future[Any]"]:
+    """The futures of a loop that nobody has ended."""
+    # A subclass by its type: other objects may pretend to have another class.
+    futures = [each for each in gc.get_objects() if issubclass(type(each), asyncio.Future) and each.get_loop() is loop]
+    return [each for each in futures if not each.done() and not isinstance(each, asyncio.Task)]
+
+
 def run_clean(work: Callable[[], Awaitable[Any]]) -> Any:
-    """Run a coroutine function; afterwards there may be no task, no timer that will run, no socket, and no thread."""
+    """Run a coroutine function.
+
+    Afterwards there may be no task, no timer that will run, no future that waits, no socket, and no thread.
+    """
     before = resources()
 
     async def checked() -> Any:
@@ -32,6 +42,7 @@ def run_clean(work: Callable[[], Awaitable[Any]]) -> Any:
         timers = [each for each in asyncio.get_running_loop()._scheduled if not each.cancelled()]  # type: ignore[attr-defined]
         assert timers == []
         assert leftovers(before) == []
+        assert pending_futures(asyncio.get_running_loop()) == []
         return result
 
     return asyncio.run(checked())

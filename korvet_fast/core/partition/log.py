@@ -18,6 +18,7 @@ from korvet_fast.core.partition.time_lookup import Offload, OffsetAndTimestamp, 
 from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.errors import StoreError
 from korvet_fast.store.interface import OpenedLog
+from korvet_fast.store.shared_future import SharedFuture
 from korvet_fast.store.types import Bounds
 
 logger = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ class PartitionLog:
     opened: OpenedLog
 
     __slots__ = (
+        "_asked",
         "_clock",
         "_draining",
         "_inherited_records_end",
@@ -90,6 +92,7 @@ class PartitionLog:
         self._tasks = given.tasks
         self._report = given.log
         self._losses = given.losses
+        self._asked: SharedFuture | None = None  # ends when the store has told the bounds
         self._lost = 0  # losses below this offset are reported already
         self._draining = given.draining
         self._unsubscribe: Callable[[], None] | None = None  # the store is to tell when another program has written
@@ -178,13 +181,27 @@ class PartitionLog:
     async def refresh_bounds(self, fresh: float = FRESH) -> None:
         """Read the bounds from the store, as other programs may have written; at most once in `fresh` seconds.
 
-        Afterwards the records that were found are durable, or their flush has failed.
+        Afterwards the records that were found are durable, or their flush has failed. Raises `StoreError`.
         """
         if self.entries_layout and self._leadership.leads and self._clock.monotonic() - self.refreshed_at >= fresh:
+            # One question at a time: a crowd would have the store answer the same for each of its requests.
+            await (self._asked or self._ask_for_bounds())
+
+    async def _ask_for_bounds(self) -> None:
+        asked = self._asked = SharedFuture(loop=asyncio.get_running_loop())
+        try:
             bounds, end = await self._store.bounds(self.name), self.end
             self.observe(bounds)
             if bounds.end > end:
                 await self.high_watermark.wait()
+        except BaseException as error:
+            unknown = StoreError(f"{self.name}: its end was not found out")
+            asked.fail(error if isinstance(error, StoreError) else unknown)
+            raise
+        else:
+            asked.set_result(None)
+        finally:
+            self._asked = None
 
     def observe(self, bounds: Bounds) -> None:
         """Take over bounds that the store reports; appends under way may be missing in them. None of them moves back.
@@ -240,6 +257,8 @@ class PartitionLog:
 
     async def _refresh_now(self) -> None:
         try:
+            if (asked := self._asked) is not None:
+                await asked  # the store may have answered before the other program wrote
             await self.refresh_bounds(0.0)
         except StoreError as error:
             text = f"{self.name}: the records of other programs cannot be seen: {error.detail}"

@@ -3,6 +3,7 @@
 import asyncio
 
 from faults.redis.proxy import RedisProxy
+from korvet_fast.store.redis.connection import answer_window
 from korvet_fast.store.redis.log import window
 from store.redis_log.redis_namespace import LOG, RedisNamespace
 
@@ -80,3 +81,33 @@ async def test_what_waits_is_sent_on_the_next_connection(own_place: RedisNamespa
             await future
         for name in MANY:
             assert await scene.read_all(name, max_bytes=4 * LARGE) == [0, 1]
+
+
+async def test_a_small_append_passes_reads_of_much(own_place: RedisNamespace) -> None:
+    """Redis carries out all that a connection has asked for before it turns to another one."""
+    async with own_place.scene() as scene:
+        for name in (LOG, *MANY):
+            await scene.acquire(name)
+        for name in MANY:
+            await scene.append(name, 0, 1, size=LARGE).stored
+        reads = [asyncio.ensure_future(scene.read(name, 0, 2 * LARGE)) for name in MANY]
+        await asyncio.sleep(0)
+        await scene.append(LOG, 0, 1).stored
+        assert sum(read.done() for read in reads) <= 2 * (answer_window.FULL // LARGE + 1)
+        assert [scene.offsets(await read) for read in reads] == [[0]] * len(MANY)
+
+
+async def test_a_consumer_at_the_end_passes_reads_of_much(own_place: RedisNamespace) -> None:
+    async with own_place.scene() as scene:
+        for name in (LOG, *MANY):
+            await scene.acquire(name)
+        for name in MANY:
+            await scene.append(name, 0, 1, size=LARGE).stored
+        await scene.append(LOG, 0, 1).stored
+        assert scene.offsets(await scene.read(LOG, 0, 2 * LARGE)) == [0]
+        await scene.append(LOG, 1, 1).stored
+        reads = [asyncio.ensure_future(scene.read(name, 0, 2 * LARGE)) for name in MANY]
+        await asyncio.sleep(0)
+        assert scene.offsets(await scene.read(LOG, 1, 2 * LARGE)) == [1]
+        assert sum(read.done() for read in reads) <= 2 * (answer_window.FULL // LARGE + 1)
+        await asyncio.gather(*reads)

@@ -1,11 +1,13 @@
 """Commands about one key whose outcome does not change if they are carried out twice: sent again until answered."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from korvet_fast._native import ReplyError, encode_commands, parse_reply
 from korvet_fast.errors import StoreError
+from korvet_fast.store.redis.connection.answer_window import SMALL, AnswerWindow
 from korvet_fast.store.redis.connection.error_reply import explain_error
 from korvet_fast.store.redis.connection.pipeline import PipelineLost, Word
 from korvet_fast.store.redis.connection.topology import Topology, is_retriable
@@ -20,6 +22,7 @@ class IdempotentCalls:
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
+        self._windows: defaultdict[str, AnswerWindow] = defaultdict(AnswerWindow)  # by the server's name
 
     async def ask(
         self,
@@ -28,17 +31,19 @@ class IdempotentCalls:
         replies: int = 1,
         within: float = BUDGET,
         again: Callable[[], Buffer] | None = None,
+        size: int = 0,
     ) -> list[Buffer]:
         """The replies as they came. Raises `StoreError` for an error among them, or if there is none in `within` s.
 
-        `again` makes the commands that take the place of `packed` after the connection was lost.
+        `again` makes the commands that take the place of `packed` after the connection was lost. `size`: bytes of the
+        replies, about, where they may be large.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within
         wait = 0.0
         while True:
             try:
-                raw = await self._topology.pipeline(key).send(packed, replies)
+                raw = await self._send(key, packed, replies, size)
             except StoreError as error:
                 why = error.detail
                 if again is not None and isinstance(error, PipelineLost):
@@ -55,6 +60,13 @@ class IdempotentCalls:
             await asyncio.sleep(wait)
             await self._topology.repair(key, why, deadline - loop.time())
             wait = min(2 * wait, _LONGEST) or _SHORTEST
+
+    async def _send(self, key: str, packed: Buffer, replies: int, size: int) -> list[Buffer]:
+        pipeline = self._topology.pipeline(key)
+        if size <= SMALL:
+            return await pipeline.send(packed, replies)
+        async with self._windows[pipeline.name].turn(size):
+            return await pipeline.send(packed, replies)
 
     async def run(self, script: str, keys: Sequence[str], *words: Word, within: float = BUDGET) -> Any:
         """Run a script, whose keys are of one slot, and return its answer. Raises `StoreError`."""

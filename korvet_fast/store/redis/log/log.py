@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import sys
 from bisect import bisect_right
 from collections import OrderedDict
 from itertools import count
@@ -69,6 +70,7 @@ class Log:
         "heads",
         "in_flight",
         "key",
+        "last_answer",
         "layout",
         "log_format",
         "lost",
@@ -120,6 +122,7 @@ class Log:
         self.average = 0.0  # bytes of an entry, in all of the log; 0 if not known
         self.density = 0.0  # the same in the last reply read; 0 before the first one
         self.densest = 0.0  # the largest of these
+        self.last_answer = sys.maxsize  # bytes of the last reply read; as if much, before the first one
         self.warned = False  # whether a warning was logged that the log holds entries that are no records
         self.packed = b""  # all of the above that is in small objects, while nobody uses the log
         # End and density when somebody last looked whether it is idle.

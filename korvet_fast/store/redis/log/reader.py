@@ -4,6 +4,7 @@ import logging
 from typing import NamedTuple
 
 from korvet_fast._native import batch_headers, encode_commands, to_columns
+from korvet_fast.store.redis.connection.answer_window import SMALL
 from korvet_fast.store.redis.connection.calls import IdempotentCalls
 from korvet_fast.store.redis.log.bounds import measure, read_bounds
 from korvet_fast.store.redis.log.log import Log
@@ -140,9 +141,12 @@ class Reader:
             count = max(1, count >> 4)  # the answer may have been too large for the connection
             return request()
 
-        (raw,) = await self._calls.ask(log.key, request(), again=request_less)
+        # Consumers at the end of a log are given what came since they asked last: little, however much they ask for.
+        size = int(count * (log.density or log.average)) if log.last_answer > SMALL else 0
+        (raw,) = await self._calls.ask(log.key, request(), again=request_less, size=size)
         there = int(bytes(raw[1:16]).partition(b"\r")[0])
         found = log.layout.unpack(raw, log_format, start, room, epoch)
+        log.last_answer = len(raw)
         if there:
             log.density = len(raw) / there
             log.densest = max(log.densest, log.density)

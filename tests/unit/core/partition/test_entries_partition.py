@@ -10,8 +10,8 @@ from batches import NOW, make_batch
 from core_world import SharedWorld as Scene
 from core_world import put, put_values, read_all, run_shared, send, settle
 from korvet_fast.core.fetch.delayed_fetch import DelayedFetch
-from korvet_fast.errors import KorvetError
-from korvet_fast.store.types import OffsetConflict
+from korvet_fast.errors import KorvetError, StoreError
+from korvet_fast.store.types import Bounds, OffsetConflict
 from korvet_fast.types import LATEST
 from shared_store import Server, first_record
 
@@ -119,6 +119,50 @@ def test_another_programs_records_are_seen_after_a_look() -> None:
         scene.server.stream("t:0").removed = first + 2
         await partition.log.refresh_bounds()
         assert (partition.log.start, partition.log.end) == (first + 2, first + 2)
+
+    over(body)
+
+
+@pytest.mark.parametrize("failure", [None, StoreError("the server is gone")])
+def test_a_crowd_that_wants_to_know_the_end_asks_the_store_once(failure: StoreError | None) -> None:
+    async def body(scene: Scene) -> None:
+        log, bounds, asked = scene.partition.log, scene.store.bounds, []
+        answered = asyncio.Event()
+
+        async def answer_late(name: str) -> Bounds:
+            asked.append(name)
+            await answered.wait()
+            if failure is not None:
+                raise failure
+            return await bounds(name)
+
+        scene.store.bounds = answer_late  # type: ignore[method-assign]
+        scene.server.add("t:0", FIRST, b"foreign")
+        scene.later()
+        crowd = [asyncio.ensure_future(log.refresh_bounds()) for _ in range(100)]
+        await asyncio.sleep(0)
+        answered.set()
+        outcomes = await asyncio.gather(*crowd, return_exceptions=True)
+        assert (asked, set(outcomes)) == (["t:0"], {failure})
+        assert log.end == (0 if failure else FIRST + 1)
+        scene.store.bounds = bounds  # type: ignore[method-assign]
+        scene.later()
+        await log.refresh_bounds()
+        assert log.end == FIRST + 1
+
+    over(body)
+
+
+def test_others_are_told_when_who_asked_for_the_end_leaves() -> None:
+    async def body(scene: Scene) -> None:
+        log = scene.partition.log
+        scene.store.bounds = lambda name: asyncio.Event().wait()  # type: ignore[assignment, method-assign, return-value]
+        scene.later()
+        first, second = (asyncio.ensure_future(log.refresh_bounds()) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        with pytest.raises(StoreError, match="its end was not found out"):
+            await second
 
     over(body)
 
