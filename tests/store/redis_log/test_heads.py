@@ -1,5 +1,6 @@
 """Idempotent producers of logs whose batches are taken apart: what they sent last is kept with the log."""
 
+import asyncio
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -7,12 +8,15 @@ from typing import Any
 import pytest
 
 from batches import make_batch
+from faults.redis.proxy import RedisProxy
 from korvet_fast._native import batch_headers
+from korvet_fast.errors import StoreError
+from korvet_fast.store.redis.connection.calls import IdempotentCalls
 from korvet_fast.store.redis.stream.scripts import FORGET
 from korvet_fast.store.types import LogFormat, RecordBatch
 from redis_server import PROGRAMS, RedisServer
 from store.engines import RedisEngine
-from store.redis_log.redis_namespace import LOG, RedisNamespace
+from store.redis_log.redis_namespace import LOG, RedisNamespace, log_of
 from store.scene import Scene
 
 
@@ -190,3 +194,109 @@ async def test_one_that_is_forgotten_while_its_append_is_under_way_is_kept(entri
     async with entries.scene() as scene:
         found = batch_headers(await acquire(scene), False)
         assert [(head.producer_id, head.base_sequence) for head in found] == [(7, 0), (7, 2), (8, 0)]
+
+
+async def settle(scene: Scene) -> None:
+    """Wait until the outcome of each append is known."""
+    while log_of(scene).transactions:
+        await asyncio.sleep(0.001)
+
+
+def post(scene: Scene, at: int, producer: tuple[int, int, int]) -> None:
+    """As `send`; what it appends is on its way, and not answered yet."""
+    send(scene, at, producer)
+    store: Any = scene.store
+    store._writer._send_due()
+
+
+async def fill_and_forget(scene: Scene) -> None:
+    """Producers 7, which is forgotten then, and 8."""
+    await scene.acquire(LOG)
+    send(scene, 0, (7, 0, 0))
+    send(scene, 2, (8, 0, 0))
+    await settle(scene)
+    forget(scene, 7)
+
+
+def has_heads(place: RedisNamespace, producer: int) -> bool:
+    return bool(place.call("HEXISTS", place.state_key, f"p{producer}"))
+
+
+async def test_an_append_that_is_sent_again_removes_them(redis_server: RedisServer, proxy: RedisProxy) -> None:
+    place = RedisNamespace(redis_server, RedisEngine(redis_server.url, LogFormat(10, entries_layout=True)))
+    async with place.scene(proxy.url) as scene:
+        await fill_and_forget(scene)
+        proxy.cut_request(b"EXEC", 0)
+        send(scene, 4, (8, 0, 2))
+        await settle(scene)
+        assert proxy.resets == 1
+        assert not has_heads(place, 7)
+        assert not log_of(scene).forgotten
+
+
+async def test_an_append_that_fails_leaves_them_to_the_next(entries: RedisNamespace) -> None:
+    async with entries.scene() as scene:
+        await fill_and_forget(scene)
+        entries.xadd("value", "a", at=entries.id(6))
+        send(scene, 4, (8, 0, 2))
+        await settle(scene)
+        assert list(log_of(scene).forgotten) == [7]
+        send(scene, 7, (8, 0, 2))
+        await settle(scene)
+        assert not has_heads(entries, 7)
+        assert not log_of(scene).forgotten
+
+
+async def test_who_lost_the_log_removes_nothing(entries: RedisNamespace) -> None:
+    async with entries.scene() as former, entries.scene() as scene:
+        await fill_and_forget(former)
+        await scene.acquire(LOG)
+        send(former, 4, (8, 0, 2))
+        await settle(former)
+        await former.store.close_idle()
+        assert has_heads(entries, 7)
+        await former.acquire(LOG)  # its producers are those in Redis again: nothing is to be removed
+        assert 7 in log_of(former).heads
+        assert not log_of(former).forgotten
+
+
+async def test_one_whose_append_is_under_way_is_not_removed_by_the_next(entries: RedisNamespace) -> None:
+    async with entries.scene() as scene:
+        await fill_and_forget(scene)
+        post(scene, 4, (8, 0, 2))
+        forget(scene, 8)
+        post(scene, 6, (9, 0, 0))
+        assert [transaction.sent for transaction in log_of(scene).transactions] == [True, True]
+        await settle(scene)
+        assert has_heads(entries, 8)
+        assert 8 in log_of(scene).heads
+
+
+async def test_those_that_redis_could_not_be_told_of_go_later(
+    entries: RedisNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise StoreError("the server is away")
+
+    async with entries.scene() as scene:
+        await fill_and_forget(scene)
+        with monkeypatch.context() as patch:
+            patch.setattr(IdempotentCalls, "run", refuse)
+            with pytest.raises(StoreError):
+                await scene.store.close_idle()
+        assert list(log_of(scene).forgotten) == [7]
+        assert has_heads(entries, 7)
+        await scene.store.close_idle()
+        assert not has_heads(entries, 7)
+        assert not log_of(scene).forgotten
+
+
+async def test_a_lost_append_has_what_it_may_have_removed(entries: RedisNamespace) -> None:
+    """When the log is acquired again, an append that comes back must not remove what was set since."""
+    async with entries.scene() as scene:
+        await fill_and_forget(scene)
+        post(scene, 4, (8, 0, 2))
+        store: Any = scene.store
+        store._on_data_loss("the server was replaced")
+        (lost,) = log_of(scene).lost
+        assert sorted(lost.producers) == ["p7", "p8"]

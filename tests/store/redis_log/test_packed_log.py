@@ -11,6 +11,7 @@ import pytest
 from batches import make_batch
 from korvet_fast._native import batch_headers
 from korvet_fast.errors import StoreError
+from korvet_fast.store.redis.connection.calls import IdempotentCalls
 from korvet_fast.store.redis.log.log import Log
 from korvet_fast.store.redis.log.packed_log import unpack_log
 from korvet_fast.store.redis.store import RedisStore
@@ -234,18 +235,21 @@ async def test_the_heads_of_producers_are_kept(entries: RedisNamespace) -> None:
 async def test_a_log_whose_forgotten_producers_redis_does_not_take_is_not_packed(
     entries: RedisNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def refuse(*_: object) -> None:
+    async def refuse(*_: object, **__: object) -> None:
         raise StoreError("the server is away")
 
     async with entries.scene() as scene:
         await scene.fill(LOG, 1)
         log = find(scene)
         log.forgotten[7] = None
-        monkeypatch.setattr("korvet_fast.store.redis.store.remove_forgotten", refuse)
-        for _ in range(3):
-            with pytest.raises(StoreError):
-                await scene.store.close_idle()
+        with monkeypatch.context() as patch:
+            patch.setattr(IdempotentCalls, "run", refuse)
+            for _ in range(3):
+                with pytest.raises(StoreError):
+                    await scene.store.close_idle()
+        assert list(log.forgotten) == [7]
         assert not log.packed
+        await pack(scene)
 
 
 # Logs that are used while memory is full of small objects, a few in each MiB, and what is left when these are gone.

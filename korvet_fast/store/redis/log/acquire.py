@@ -52,6 +52,7 @@ async def acquire(
     log.durable = min(durable, state.last_record_end)
     log.totals = state.totals
     log.heads = heads
+    log.forgotten.clear()
     log.segments.clear()
     log.first = None
     log.foreign = min(state.known_foreign, 0)  # the stream may have been deleted while nobody looked

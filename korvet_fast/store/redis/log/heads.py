@@ -2,7 +2,7 @@
 
 import sys
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from korvet_fast.store.redis.connection.calls import IdempotentCalls
@@ -50,15 +50,21 @@ def _join(heads: "OrderedDict[int, bytes]") -> bytes:
     return b"".join(each)
 
 
-def take_forgotten(log: Log) -> list[str]:
-    """Fields of the state that are to be removed, some at a time: the log does not know them any more."""
-    some = list(islice(log.forgotten, _AT_ONCE))
-    if len(some) == len(log.forgotten):
-        log.forgotten.clear()
-    else:
-        for producer in some:
-            del log.forgotten[producer]
-    return [f"p{producer}" for producer in some]
+def name_heads(producer: int) -> str:
+    """The field of a log's state that has a producer's heads."""
+    return f"p{producer}"
+
+
+def list_forgotten(log: Log) -> list[int]:
+    """Some of the producers whose heads have to go, none of whose batches is under way."""
+    under_way: set[int] = set().union(*(transaction.heads for transaction in log.transactions))
+    return [producer for producer in islice(log.forgotten, _AT_ONCE) if producer not in under_way]
+
+
+def drop_forgotten(log: Log, producers: Sequence[int]) -> None:
+    """Redis has removed the heads of these."""
+    for producer in producers:
+        log.forgotten.pop(producer, None)
 
 
 async def remove_forgotten(calls: IdempotentCalls, log: Log) -> None:
@@ -67,5 +73,11 @@ async def remove_forgotten(calls: IdempotentCalls, log: Log) -> None:
     Redis compares the fencing token and the end: nothing is removed that an append, or another program, has set since.
     """
     while log.forgotten and log.fencing_token and not log.transactions and log.failure is None:
-        fields = take_forgotten(log)
-        await calls.run(FORGET, (log.key, log.state_key), log.fencing_token, log.end_field, *fields)
+        end_field, producers = log.end_field, list_forgotten(log)
+        fields = map(name_heads, producers)
+        removed = await calls.run(FORGET, (log.key, log.state_key), log.fencing_token, end_field, *fields)
+        if log.end_field != end_field:
+            continue
+        if not removed:
+            return
+        drop_forgotten(log, producers)

@@ -102,7 +102,7 @@ class Log:
         self.durable = 0  # known to be, below here
         self.totals = NOTHING_YET
         self.heads: OrderedDict[int, bytes] = OrderedDict()  # heads of idempotent producers; the last writer comes last
-        self.forgotten: dict[int, None] = {}  # producers whose heads are to be removed from the state
+        self.forgotten: dict[int, None] = {}  # producers whose heads are to go, until Redis has removed them
         # Lists of a few: an empty deque takes 760 bytes, and there are two for each partition.
         self.transactions: list[AppendTransaction] = []  # whose outcome is open, in order
         self.open: AppendTransaction | None = None  # the last of them, if it takes more

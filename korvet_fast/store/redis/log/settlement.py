@@ -5,6 +5,7 @@ from functools import partial
 
 from korvet_fast.errors import OutcomeUnknown, StoreError, TooFewCopies
 from korvet_fast.store.redis.durability.sync import Durability
+from korvet_fast.store.redis.log.heads import drop_forgotten
 from korvet_fast.store.redis.log.log import Log
 from korvet_fast.store.redis.stream.transaction import AppendTransaction
 
@@ -25,6 +26,7 @@ class Settlement:
             log.deadline = 0.0
             for row in transaction.rows:
                 log.segments.grow(row, transaction.limit)
+            drop_forgotten(log, transaction.forgotten)
             if transaction.heads:
                 self._keep_heads(log, transaction)
         transaction.stored.set_result(None)

@@ -23,12 +23,12 @@ from korvet_fast.store.redis.connection.topology import Topology
 from korvet_fast.store.redis.durability.rights import is_denial
 from korvet_fast.store.redis.durability.sync import Durability
 from korvet_fast.store.redis.log.append_recovery import AppendRecovery
-from korvet_fast.store.redis.log.heads import take_forgotten
+from korvet_fast.store.redis.log.heads import list_forgotten, name_heads
 from korvet_fast.store.redis.log.log import HEAD, HEADS, AppendFailure, FencingTokens, Log
 from korvet_fast.store.redis.log.packed_log import unpack_log
 from korvet_fast.store.redis.log.settlement import Settlement
 from korvet_fast.store.redis.log.window import Window
-from korvet_fast.store.redis.stream.scripts import CLOSE
+from korvet_fast.store.redis.stream.scripts import CLOSE, FORGET
 from korvet_fast.store.redis.stream.transaction import AppendTransaction
 from korvet_fast.store.types import LARGE, Appending, NotLeader, OffsetConflict, RecordBatch, SegmentLimits
 from korvet_fast.types import Buffer
@@ -225,10 +225,14 @@ def _close(log: Log, transaction: AppendTransaction) -> list[tuple[Word, ...]]:
     words += [transaction.fencing_token, transaction.end_before]
     words += ["end", transaction.end_field, "size", size, "count", number, "time", time]
     for producer, heads in transaction.heads.items():
-        words += [f"p{producer}", heads]
+        words += [name_heads(producer), heads]
     closing: list[tuple[Word, ...]] = [tuple(words), ("EXEC",)]
-    if log.forgotten:
-        closing.insert(0, ("HDEL", log.state_key, *take_forgotten(log)))
+    being_removed = any(other.sent and other.forgotten for other in log.transactions)
+    transaction.forgotten = [] if being_removed else list_forgotten(log)
+    if transaction.forgotten:
+        fields = map(name_heads, transaction.forgotten)
+        words = ["EVAL", FORGET, *words[2:5], transaction.fencing_token, transaction.end_before, *fields]
+        closing.insert(0, tuple(words))
     return closing
 
 

@@ -146,7 +146,8 @@ return 1
 FORGET = """
 local h = redis.call('HMGET', KEYS[2], 'fence', 'end')
 if h[1] ~= ARGV[1] or h[2] ~= ARGV[2] then return 0 end
-return redis.call('HDEL', KEYS[2], unpack(ARGV, 3))
+redis.call('HDEL', KEYS[2], unpack(ARGV, 3))
+return 1
 """
 
 # Keep lost appends, sent before a break, from coming back. Arguments: fence; how many producers, and their fields; ids.

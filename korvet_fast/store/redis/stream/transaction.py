@@ -24,6 +24,7 @@ class AppendTransaction:
         "end",
         "end_before",
         "fencing_token",
+        "forgotten",
         "heads",
         "kept",
         "last",
@@ -58,6 +59,7 @@ class AppendTransaction:
         self.size = self.number = 0  # bytes, and entries of the stream
         self.time = totals.time
         self.heads: dict[int, bytes] = {}  # heads of idempotent producers, as they are afterwards
+        self.forgotten: list[int] = []  # producers whose heads it removes, as it was sent last
         self.last = 0  # the offset that the id of the last entry of the stream stands for
         self.fencing_token = ""  # as `Log.fencing_token` when it was packed
         self.opening: list[Word] = []  # arguments of the guard
