@@ -116,6 +116,7 @@ class EmbeddedStore:
             await self._registry.close()
             try:
                 logs = await self._flush()
+                self._ready = False  # no log is opened any more: it would be missing in the checkpoint
                 clean = [log for log in logs if log.exists and not log.failed]
                 failed = [f"{log.name}: {log.failed}" for log in logs if log.failed]
                 for log in logs:
@@ -129,15 +130,14 @@ class EmbeddedStore:
                 self._let_go()
 
     async def _flush(self) -> list[Log]:
-        """Flush all logs that are not flushed; returns all logs."""
+        """Flush all logs that are not flushed; returns all logs, to which nothing was appended since."""
         while True:
             logs = [*self._logs.values(), self._changes]
-            unflushed = [log for log in logs if (log.dirty or log.waiting or log.flushing) and not log.failed]
-            if not unflushed:
-                for log in logs:
-                    await self._commit.wait_until_idle(log)
+            under_way = [future for log in logs for future in (log.flushing, log.indexing) if future is not None]
+            under_way += [self._commit.ask(log) for log in logs if (log.dirty or log.waiting) and not log.failed]
+            if not under_way:
                 return logs
-            await asyncio.wait(list(map(self._commit.ask, unflushed)))
+            await asyncio.wait(under_way)
 
     def _leave(self, logs: list[Log]) -> None:
         for log in logs:
