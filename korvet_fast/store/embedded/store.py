@@ -14,6 +14,7 @@ data/groups.json, data/offsets.json          what core keeps where people can re
 import asyncio
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -65,6 +66,7 @@ class EmbeddedStore:
         self._interval = index_interval_bytes
         self._files = Files(open_files or default_limit())
         self._lock = Lock(directory)
+        self._resources = ExitStack()  # what an open store has: the lock first, and given back last
         self.plain_files = EmbeddedPlainFiles(directory)
         self._logs: dict[str, Log] = {}
         self._ready = False
@@ -80,18 +82,15 @@ class EmbeddedStore:
             own = f"{error.strerror}; name a directory that this user may make, and write in"
             why = "there is a file; name a directory" if a_file else own
             raise StoreError(f"{self._directory} cannot be used: {why}") from error
-        self._readers = ThreadPoolExecutor(_READERS, "read")
-        self._writers = ThreadPoolExecutor(_WRITERS, "write")
-        self.plain_files.pool = self._writers
-        self._commit = GroupCommit(_FLUSHERS, self._writers)
-        stored = SharedFuture(loop=asyncio.get_running_loop())
-        stored.set_result(None)
-        at_once = Appending(stored, stored, at_once=True)
-        self._given = LogCollaborators(self._interval, self._files, self._commit.ask, at_once)
-        self._reader = Reader(self._files, self._readers)
-        self._retention = Retention(self._files, self._writers, self._commit)
-        self._removals = Removals()
+        resources = self._resources
+        resources.callback(self._lock.release)
         try:
+            resources.callback(self._files.clear)
+            self._writers = resources.enter_context(ThreadPoolExecutor(_WRITERS, "write"))
+            self._readers = resources.enter_context(ThreadPoolExecutor(_READERS, "read"))
+            self._commit = GroupCommit(_FLUSHERS, self._writers)
+            resources.callback(self._commit.close)
+            self.plain_files.pool = self._writers
             await self._recover()
             self._ready = True
         except OSError as error:
@@ -102,6 +101,13 @@ class EmbeddedStore:
 
     async def _recover(self) -> None:
         loop = asyncio.get_running_loop()
+        stored = SharedFuture(loop=loop)
+        stored.set_result(None)
+        at_once = Appending(stored, stored, at_once=True)
+        self._given = LogCollaborators(self._interval, self._files, self._commit.ask, at_once)
+        self._reader = Reader(self._files, self._readers)
+        self._retention = Retention(self._files, self._writers, self._commit)
+        self._removals = Removals()
         self._logs = await loop.run_in_executor(None, open_logs, self._directory, self._given, self._readers)
         changes = self._logs.pop(NAME, None) or Log.create(NAME, self._directory / NAME, self._given)
         self._changes = changes
@@ -152,11 +158,7 @@ class EmbeddedStore:
             if not log.exists:
                 log.failed = _CLOSED  # a late append would make files where another program may work by now
         self.plain_files.pool = None
-        self._commit.close()
-        self._readers.shutdown()
-        self._writers.shutdown()
-        self._files.clear()
-        self._lock.release()
+        self._resources.close()
 
     def durability_error(self, log: str | None, sync: bool, copies: int) -> str | None:
         """See `LogStore.durability_error`."""
