@@ -18,10 +18,10 @@ from korvet_fast.store.redis.connection.url import RedisUrl
 from korvet_fast.store.redis.durability.sync import Durability
 from korvet_fast.store.redis.log.acquire import acquire
 from korvet_fast.store.redis.log.bounds import read_bounds
-from korvet_fast.store.redis.log.heads import ProducerHeads, remove_forgotten
 from korvet_fast.store.redis.log.log import FencingTokens, Log
 from korvet_fast.store.redis.log.mirror import Mirror
 from korvet_fast.store.redis.log.packed_log import pack_if_idle, unpack_log, unpacked
+from korvet_fast.store.redis.log.producer_headers import RedisProducerHeaders, remove_forgotten
 from korvet_fast.store.redis.log.reader import Reader
 from korvet_fast.store.redis.log.retention import Retention
 from korvet_fast.store.redis.log.stream_listener import StreamListener
@@ -54,7 +54,7 @@ class RedisStore:
         self.url = url
         self.shared = self.groups = self
         self._logs: dict[str, Log] = {}
-        self.producers = ProducerHeads(self._logs)
+        self.producers = RedisProducerHeaders(self._logs)
         self._listeners: list[Callable[[str], None]] = []
         self._fencing_tokens = FencingTokens()
 
@@ -224,7 +224,7 @@ class RedisStore:
     async def close_idle(self) -> None:
         """See `LogStore.close_idle`: logs are packed.
 
-        Forgotten heads of producers are removed from Redis, if no append does that.
+        Forgotten headers of producers are removed from Redis, if no append does that.
         """
         packed = 0  # bytes in this turn
         for number, log in enumerate(list(self._logs.values())):

@@ -48,7 +48,7 @@ def rows(log: Log) -> bytes:
 
 
 def known(log: Log) -> dict[str, Any]:
-    return {name: attrgetter(name)(log) for name in _PACKED} | {"heads": list(log.heads.items()), "rows": rows(log)}
+    return {name: attrgetter(name)(log) for name in _PACKED} | {"headers": list(log.headers.items()), "rows": rows(log)}
 
 
 async def test_everything_is_as_before(place: RedisNamespace) -> None:
@@ -194,7 +194,7 @@ async def test_a_packed_log_is_given_up_when_the_history_breaks(place: RedisName
 
 @pytest.fixture
 def entries(shared_redis: Callable[[str], RedisServer]) -> RedisNamespace:
-    """A place where every record is an entry: the heads of producers are kept with the log."""
+    """A place where every record is an entry: the headers of producers are kept with the log."""
     server = shared_redis(PROGRAMS[1])
     return RedisNamespace(server, RedisEngine(server.url, LogFormat(10, entries_layout=True)))
 
@@ -215,7 +215,7 @@ async def test_the_heads_of_producers_are_kept(entries: RedisNamespace) -> None:
             await send(number, number % 4, number // 4)
         before = producers.recent_headers(LOG)
         log = await pack(scene)
-        assert not log.heads
+        assert not log.headers
         assert producers.recent_headers(LOG) == before
         await pack(scene)
         producers.forget_producer(LOG, 2)
@@ -227,7 +227,7 @@ async def test_the_heads_of_producers_are_kept(entries: RedisNamespace) -> None:
         await scene.acquire(LOG)
         assert scene.store.producers is not None
         found = batch_headers(scene.store.producers.recent_headers(LOG), False)
-        assert [(head.producer_id, head.base_sequence) for head in found if head.producer_id in (1, 2)] == [
+        assert [(header.producer_id, header.base_sequence) for header in found if header.producer_id in (1, 2)] == [
             *((1, sequence) for sequence in range(4)),
         ]
 
@@ -277,7 +277,7 @@ for number, log in enumerate(logs):
     log.average, log.density, log.densest = number + 0.5, number + 1.5, number + 2.5
     log.segments.grow(Segment(1000, 2000 + number, 3000 + number, 4000, 5000, 6000), (1 << 20, 1 << 20))
     log.segments.trust(log.end)
-    log.heads[1000 + number] = bytes([number % 256]) * 61
+    log.headers[1000 + number] = bytes([number % 256]) * 61
 full = memory()
 del flood
 if "pack" in sys.argv:

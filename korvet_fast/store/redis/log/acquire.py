@@ -6,7 +6,7 @@ from korvet_fast._native import encode_commands, parse_reply
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.connection.calls import IdempotentCalls
 from korvet_fast.store.redis.log.bounds import update_bounds
-from korvet_fast.store.redis.log.log import HEAD, FencingTokens, Log
+from korvet_fast.store.redis.log.log import HEADER_SIZE, FencingTokens, Log
 from korvet_fast.store.redis.stream.ids import LAST
 from korvet_fast.store.redis.stream.scripts import ACQUIRE, KEEP_AWAY, SET
 from korvet_fast.store.redis.stream.state import StreamState, is_former_layout, name_layout, read_state, write_epochs
@@ -32,7 +32,7 @@ async def acquire(
     state = read_state(answer, log.log_format)
     log.log_format = log.log_format._replace(bits=state.bits)
     await _keep_away(calls, log, fencing_token)
-    heads = await _read_heads(calls, log) if log.log_format.entries_layout else OrderedDict()
+    headers = await _read_headers(calls, log) if log.log_format.entries_layout else OrderedDict()
     end = min(max(state.end, floor, log.reach), LAST)
     words: list[str | int] = ["end", end]
     if end > state.last_record_end:
@@ -51,7 +51,7 @@ async def acquire(
     log.end_field = b"%d" % end
     log.durable = min(durable, state.last_record_end)
     log.totals = state.totals
-    log.heads = heads
+    log.headers = headers
     log.forgotten.clear()
     log.segments.clear()
     log.first = None
@@ -84,9 +84,9 @@ def _continue(state: StreamState, end: int) -> list[tuple[int, int]]:
     return [*epochs[gone:][-_REMEMBERED:], (state.epoch, end)]
 
 
-async def _read_heads(calls: IdempotentCalls, log: Log) -> "OrderedDict[int, bytes]":
-    """The heads of all idempotent producers; the last writer comes last."""
+async def _read_headers(calls: IdempotentCalls, log: Log) -> "OrderedDict[int, bytes]":
+    """The headers of all idempotent producers; the last writer comes last."""
     (raw,) = await calls.ask(log.key, encode_commands([["HGETALL", log.state_key]]))
     row = parse_reply(raw)
-    found = [(int(name[1:]), heads) for name, heads in zip(row[::2], row[1::2], strict=True) if name[1:].isdigit()]
-    return OrderedDict(sorted(found, key=lambda each: each[1][-HEAD:][:8]))
+    found = [(int(name[1:]), headers) for name, headers in zip(row[::2], row[1::2], strict=True) if name[1:].isdigit()]
+    return OrderedDict(sorted(found, key=lambda each: each[1][-HEADER_SIZE:][:8]))

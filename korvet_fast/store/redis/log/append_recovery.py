@@ -13,8 +13,8 @@ from korvet_fast.store.redis.connection.calls import BUDGET, IdempotentCalls
 from korvet_fast.store.redis.connection.error_reply import explain_error
 from korvet_fast.store.redis.connection.topology import Topology, is_retriable
 from korvet_fast.store.redis.durability.rights import is_denial
-from korvet_fast.store.redis.log.heads import name_heads
 from korvet_fast.store.redis.log.log import AppendFailure, FencingTokens, Log, Lost
+from korvet_fast.store.redis.log.producer_headers import headers_field
 from korvet_fast.store.redis.stream.ids import find_end, pack_id
 from korvet_fast.store.redis.stream.scripts import REPLACE_FENCE
 from korvet_fast.store.redis.stream.transaction import AppendTransaction
@@ -131,7 +131,7 @@ class AppendRecovery:
         for transaction in log.transactions:
             unknown = transaction.sent and not transaction.refused
             if unknown and transaction.batches:
-                fields = [name_heads(producer) for producer in (*transaction.heads, *transaction.forgotten)]
+                fields = [headers_field(producer) for producer in (*transaction.headers, *transaction.forgotten)]
                 log.lost.append(Lost(log.layout.list_ids(transaction, log.log_format), fields))
             _end(transaction, OutcomeUnknown(why) if unknown else StoreError(why))
         self._give_up(log)

@@ -13,7 +13,7 @@ The state is a hash:
   size count time    bytes and entries ever appended, and the largest record time, in ms
   cut      bytes ever taken away
   foreign  entries in the stream without those of `count`, when somebody was last found to have deleted the stream
-  p<id>    heads of the last five batches of an idempotent producer (layout `entries`)
+  p<id>    headers of the last five batches of an idempotent producer (layout `entries`)
   epochs   who wrote what (layout `entries`): `epoch:offset` of all who took the log over, and where they began
   held     inside of a transaction only: its appends are refused
   held-seq beside it, where `held` is only the first number of an id
@@ -100,12 +100,12 @@ _FIELDS = (
     "'epochs', 'foreign'"
 )
 
-# The state read: the fields above, then those of XINFO STREAM. No payload, but the heads of the first and last batch.
+# The state read: the fields above, then those of XINFO STREAM. No payload, but the headers of the first and last batch.
 _READ_STATE = f"""
 local out = redis.call('HMGET', KEYS[2], {_FIELDS})
 local n = #out
 local function add(value) n = n + 1; out[n] = value end
-local function head(entry)
+local function header(entry)
   if entry and entry[2][1] == 'batch' then return string.sub(entry[2][2], 1, 61) end
   return ''
 end
@@ -118,7 +118,7 @@ add(has['last-generated-id'])
 add(has['entries-added'])
 add(has['length'])
 add(first and first[1] or '')
-add(head(last))
+add(header(last))
 add(redis.call('MEMORY', 'USAGE', KEYS[1]) or 0)
 return out
 """

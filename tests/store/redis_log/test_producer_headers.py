@@ -55,15 +55,18 @@ async def test_kept(entries: RedisNamespace) -> None:
         found = batch_headers(headers, False)
         assert len(found) == 10
         assert len(headers) == 610
-        said = [(scene.relate(head.base_offset), head.producer_id, head.base_sequence, head.count) for head in found]
+        said = [
+            (scene.relate(header.base_offset), header.producer_id, header.base_sequence, header.count)
+            for header in found
+        ]
         assert said == sorted(said)
         assert said[-2:] == [(32, 1 << 40, 14, 2), (34, 7, 16, 2)]
-        assert {head.producer_epoch for head in found} == {0, 3}
+        assert {header.producer_epoch for header in found} == {0, 3}
         # Who takes it over goes on from there.
         send(scene, 36, (7, 0, 18))
     async with entries.scene() as scene:
         found = batch_headers(await acquire(scene), False)
-        assert [head.base_sequence for head in found if head.producer_id == 7] == [10, 12, 14, 16, 18]
+        assert [header.base_sequence for header in found if header.producer_id == 7] == [10, 12, 14, 16, 18]
 
 
 async def test_not_of_appends_that_were_refused(entries: RedisNamespace) -> None:
@@ -77,7 +80,7 @@ async def test_not_of_appends_that_were_refused(entries: RedisNamespace) -> None
             await scene.bounds(LOG)
         send(scene, 5, (7, 0, 4))
         found = batch_headers(await acquire(scene), False)
-        assert [head.base_sequence for head in found] == [0, 4]
+        assert [header.base_sequence for header in found] == [0, 4]
 
 
 async def test_bounded(entries: RedisNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +94,7 @@ async def test_bounded(entries: RedisNamespace, monkeypatch: pytest.MonkeyPatch)
         send(scene, 12, (4, 0, 2))
     async with entries.scene() as scene:
         found = batch_headers(await acquire(scene), False)
-        assert [head.producer_id for head in found] == [3, 4, 5, 4]
+        assert [header.producer_id for header in found] == [3, 4, 5, 4]
 
 
 def forget(scene: Scene, *producers: int) -> None:
@@ -113,13 +116,13 @@ async def test_forgotten_ones_go_with_the_next_append(entries: RedisNamespace) -
         send(scene, 8, (3, 0, 2))  # it is back, and what it sends now is kept
     async with entries.scene() as scene:
         found = batch_headers(await acquire(scene), False)
-        assert [(head.producer_id, head.base_sequence) for head in found] == [(1, 0), (3, 2)]
+        assert [(header.producer_id, header.base_sequence) for header in found] == [(1, 0), (3, 2)]
 
 
 async def test_forgotten_ones_of_an_idle_log_go_by_themselves(
     entries: RedisNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("korvet_fast.store.redis.log.heads._AT_ONCE", 7)
+    monkeypatch.setattr("korvet_fast.store.redis.log.producer_headers._AT_ONCE", 7)
     async with entries.scene() as scene:
         await scene.acquire(LOG)
         for number in range(50):
@@ -130,10 +133,10 @@ async def test_forgotten_ones_of_an_idle_log_go_by_themselves(
         forget(scene, *range(49))
         await scene.store.close_idle()
         assert not log.forgotten
-        assert list(log.heads) == [49]
+        assert list(log.headers) == [49]
     async with entries.scene() as scene:
         found = batch_headers(await acquire(scene), False)
-        assert [head.producer_id for head in found] == [49]
+        assert [header.producer_id for header in found] == [49]
 
 
 async def test_nothing_is_removed_that_an_append_has_set_since(
@@ -167,9 +170,9 @@ async def test_the_table_of_forgotten_ones_shrinks(entries: RedisNamespace) -> N
         log = scene.store._logs[LOG]  # type: ignore[attr-defined]
         while log.transactions:
             await scene.bounds(LOG)
-        before = sys.getsizeof(log.heads)
+        before = sys.getsizeof(log.headers)
         forget(scene, *range(1999))
-        assert sys.getsizeof(log.heads) < before / 20
+        assert sys.getsizeof(log.headers) < before / 20
 
 
 async def test_one_that_is_forgotten_while_its_append_is_under_way_is_kept(entries: RedisNamespace) -> None:
@@ -193,7 +196,7 @@ async def test_one_that_is_forgotten_while_its_append_is_under_way_is_kept(entri
         await settle()
     async with entries.scene() as scene:
         found = batch_headers(await acquire(scene), False)
-        assert [(head.producer_id, head.base_sequence) for head in found] == [(7, 0), (7, 2), (8, 0)]
+        assert [(header.producer_id, header.base_sequence) for header in found] == [(7, 0), (7, 2), (8, 0)]
 
 
 async def settle(scene: Scene) -> None:
@@ -218,7 +221,7 @@ async def fill_and_forget(scene: Scene) -> None:
     forget(scene, 7)
 
 
-def has_heads(place: RedisNamespace, producer: int) -> bool:
+def has_headers(place: RedisNamespace, producer: int) -> bool:
     return bool(place.call("HEXISTS", place.state_key, f"p{producer}"))
 
 
@@ -230,7 +233,7 @@ async def test_an_append_that_is_sent_again_removes_them(redis_server: RedisServ
         send(scene, 4, (8, 0, 2))
         await settle(scene)
         assert proxy.resets == 1
-        assert not has_heads(place, 7)
+        assert not has_headers(place, 7)
         assert not log_of(scene).forgotten
 
 
@@ -243,7 +246,7 @@ async def test_an_append_that_fails_leaves_them_to_the_next(entries: RedisNamesp
         assert list(log_of(scene).forgotten) == [7]
         send(scene, 7, (8, 0, 2))
         await settle(scene)
-        assert not has_heads(entries, 7)
+        assert not has_headers(entries, 7)
         assert not log_of(scene).forgotten
 
 
@@ -254,9 +257,9 @@ async def test_who_lost_the_log_removes_nothing(entries: RedisNamespace) -> None
         send(former, 4, (8, 0, 2))
         await settle(former)
         await former.store.close_idle()
-        assert has_heads(entries, 7)
+        assert has_headers(entries, 7)
         await former.acquire(LOG)  # its producers are those in Redis again: nothing is to be removed
-        assert 7 in log_of(former).heads
+        assert 7 in log_of(former).headers
         assert not log_of(former).forgotten
 
 
@@ -268,8 +271,8 @@ async def test_one_whose_append_is_under_way_is_not_removed_by_the_next(entries:
         post(scene, 6, (9, 0, 0))
         assert [transaction.sent for transaction in log_of(scene).transactions] == [True, True]
         await settle(scene)
-        assert has_heads(entries, 8)
-        assert 8 in log_of(scene).heads
+        assert has_headers(entries, 8)
+        assert 8 in log_of(scene).headers
 
 
 async def test_those_that_redis_could_not_be_told_of_go_later(
@@ -285,9 +288,9 @@ async def test_those_that_redis_could_not_be_told_of_go_later(
             with pytest.raises(StoreError):
                 await scene.store.close_idle()
         assert list(log_of(scene).forgotten) == [7]
-        assert has_heads(entries, 7)
+        assert has_headers(entries, 7)
         await scene.store.close_idle()
-        assert not has_heads(entries, 7)
+        assert not has_headers(entries, 7)
         assert not log_of(scene).forgotten
 
 
