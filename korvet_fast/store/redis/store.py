@@ -146,7 +146,7 @@ class RedisStore:
     async def is_leader(self, log: str) -> bool:
         """See `SharedStore.is_leader`."""
         state = self._logs.get(log)
-        if state is None or not state.is_led:
+        if state is None or not state.is_acquired:
             return False
         with unpacked(state):
             before = state.fencing_token

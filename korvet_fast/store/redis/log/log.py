@@ -132,7 +132,7 @@ class Log:
         self.layout: Layout = Entries() if log_format.entries_layout else Batches()
 
     @property
-    def is_led(self) -> bool:
+    def is_acquired(self) -> bool:
         """Whether it is acquired, packed or not."""
         return bool(self.fencing_token or self.packed)
 

@@ -14,7 +14,7 @@ from korvet_fast.types import Buffer
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.legacy.body import FetchBody
 from korvet_fast.wire.legacy.session import Session
-from korvet_fast.wire.legacy.topics import has_partition, is_legal, led_partition
+from korvet_fast.wire.legacy.topics import has_partition, is_legal, leader_partition
 
 NONE, OFFSET_OUT_OF_RANGE, WRONG_PARTITION, INVALID_FETCH_SIZE, UNKNOWN = 0, 1, 3, 4, -1
 HEAD: Final = Struct(">ih")  # size, of what follows it; error
@@ -133,7 +133,7 @@ async def _read(session: Session, body: FetchBody, room: int, unknown: KorvetErr
         if unknown is not None:
             raise unknown
         return WRONG_PARTITION, []
-    partition = led_partition(session, name, index)
+    partition = leader_partition(session, name, index)
     log, visible = partition.log, partition.high_watermark.offset
     if not log.end:  # the partition has no log yet
         return NONE, []
