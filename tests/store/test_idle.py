@@ -243,4 +243,4 @@ async def test_kill_while_logs_are_being_closed(tmp_path: Path) -> None:
             present = await read_all(store, name)
             assert present == list(range(len(present)))
             assert len(present) > acked.get(name, -1)
-        store._let_go()
+        store._release()

@@ -97,7 +97,7 @@ class EmbeddedStore:
             raise StoreError(f"{self._directory} cannot be opened: {error}") from error
         finally:
             if not self._ready:
-                self._let_go()
+                self._release()
 
     async def _recover(self) -> None:
         loop = asyncio.get_running_loop()
@@ -133,7 +133,7 @@ class EmbeddedStore:
             except OSError as error:
                 raise StoreError(f"{self._directory} was not closed cleanly: {error}") from error
             finally:
-                self._let_go()
+                self._release()
 
     async def _flush(self) -> list[Log]:
         """Flush all logs that are not flushed; returns all logs, to which nothing was appended since."""
@@ -152,7 +152,7 @@ class EmbeddedStore:
                 write_index(last)
         write_checkpoint(self._directory, logs)
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self._ready = False
         for log in self._logs.values():
             if not log.exists:
@@ -245,7 +245,7 @@ class EmbeddedStore:
                 return
             async with self._commit.pause(state):
                 if not state.exists:
-                    self._let_go_of(state)
+                    self._forget_log(state)
                     return
                 try:
                     removed = self._put_aside(state)
@@ -273,7 +273,7 @@ class EmbeddedStore:
         place.mkdir(exist_ok=True)
         removed = place / str(log.directory.stat().st_ino)
         log.directory.rename(removed)
-        self._let_go_of(log)
+        self._forget_log(log)
         for segment in log.segments:
             self._files.forget(segment.path)
         if log.waiting is not None:
@@ -281,7 +281,7 @@ class EmbeddedStore:
             log.waiting = None
         return removed
 
-    def _let_go_of(self, log: Log) -> None:
+    def _forget_log(self, log: Log) -> None:
         del self._logs[log.name]
         log.gone = True
         log.failed = f"{log.name} was dropped"

@@ -95,24 +95,24 @@ class RedisStore:
         ]
         if waiting:
             await asyncio.wait(waiting)
-        self.let_go()
+        self.abort_appends()
         await self._stream_listener.close()
         await self._mirror.close()
         await self.durability.close()
         await self._topology.close()
 
-    def let_go(self) -> None:
+    def abort_appends(self) -> None:
         """End every append with an error: nothing more is sent, nobody waits."""
         for log in self._logs.values():
             unpack_log(log)
-            self._writer.recovery.break_off(log, "the store is closed")
+            self._writer.recovery.abort(log, "the store is closed")
         self._logs.clear()
 
     def _on_data_loss(self, sentence: str) -> None:
         for log in self._logs.values():
             unpack_log(log)
             log.reach = max(log.reach, log.end)
-            self._writer.recovery.break_off(log, sentence)
+            self._writer.recovery.abort(log, sentence)
         self._stream_listener.begin_anew()
         for lost in self._listeners:
             lost(sentence)
@@ -240,7 +240,7 @@ class RedisStore:
         state = self._logs.pop(log, None) or Log(log, self.url.namespace, WHOLE)
         unpack_log(state)
         state.dropped = True
-        self._writer.recovery.break_off(state, f"{log} was dropped")
+        self._writer.recovery.abort(state, f"{log} was dropped")
         await self._calls.ask(state.key, encode_commands([["UNLINK", state.key, state.state_key]]))
 
     def mirror_offset(self, log: str, group: str, offset: int | None) -> None:

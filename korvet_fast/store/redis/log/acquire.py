@@ -8,7 +8,7 @@ from korvet_fast.store.redis.connection.calls import IdempotentCalls
 from korvet_fast.store.redis.log.bounds import update_bounds
 from korvet_fast.store.redis.log.log import HEADER_SIZE, FencingTokens, Log
 from korvet_fast.store.redis.stream.ids import LAST
-from korvet_fast.store.redis.stream.scripts import ACQUIRE, KEEP_AWAY, SET
+from korvet_fast.store.redis.stream.scripts import ACQUIRE, SET, UNDO_LOST
 from korvet_fast.store.redis.stream.state import StreamState, is_former_layout, name_layout, read_state, write_epochs
 from korvet_fast.store.types import LeadershipGrant
 
@@ -31,7 +31,7 @@ async def acquire(
         raise StoreError(f"{log.name} is laid out as {answer.decode()}, not as {name}")
     state = read_state(answer, log.log_format)
     log.log_format = log.log_format._replace(bits=state.bits)
-    await _keep_away(calls, log, fencing_token)
+    await _undo_lost(calls, log, fencing_token)
     headers = await _read_headers(calls, log) if log.log_format.entries_layout else OrderedDict()
     end = min(max(state.end, floor, log.reach), LAST)
     words: list[str | int] = ["end", end]
@@ -63,13 +63,13 @@ async def acquire(
     return LeadershipGrant(bounds, state.epoch, state.last_record_end, tuple(epochs))
 
 
-async def _keep_away(calls: IdempotentCalls, log: Log, fencing_token: str) -> None:
+async def _undo_lost(calls: IdempotentCalls, log: Log, fencing_token: str) -> None:
     """Appends that were sent before a break and are lost must not come back; the producers may send them again."""
     ids = [each for lost in log.lost for each in lost.ids]
     fields = list(dict.fromkeys(field for lost in log.lost for field in lost.producers))
     for at in range(0, len(ids), _IDS):
         words: list[str | int] = [len(fields), *fields, *ids[at : at + _IDS]]
-        if not await calls.run(KEEP_AWAY, (log.key, log.state_key), fencing_token, *words):
+        if not await calls.run(UNDO_LOST, (log.key, log.state_key), fencing_token, *words):
             raise _taken(log)
 
 

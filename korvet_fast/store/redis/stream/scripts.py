@@ -157,7 +157,7 @@ return 1
 # transaction comes behind it. This script stands behind it, so that start will delete those entries again, and set the
 # fields right that the transaction may have set. Here and now it changes nothing: an entry is added, so that there is
 # one to delete and the command is kept; it goes with the others.
-KEEP_AWAY = f"""
+UNDO_LOST = f"""
 if redis.call('HGET', KEYS[2], 'fence') ~= ARGV[1] then return 0 end
 local absent, at = {{}}, 3 + ARGV[2]
 for i = at, #ARGV do
