@@ -54,17 +54,11 @@ class EmbeddedStore:
     syncs: bool = True
     shared = producers = groups = None
 
-    def __init__(
-        self,
-        directory: Path,
-        *,
-        index_interval_bytes: int = 4096,
-        open_files: int | None = None,
-    ) -> None:
-        """An index has a row every `index_interval_bytes` of its segment; at most `open_files` stay open."""
+    def __init__(self, directory: Path, *, index_interval_bytes: int = 4096) -> None:
+        """An index has a row every `index_interval_bytes` of its segment."""
         self._directory = directory
         self._interval = index_interval_bytes
-        self._files = Files(open_files or default_limit())
+        self._files = Files(default_limit())
         self._lock = Lock(directory)
         self._resources = ExitStack()  # what an open store has: the lock first, and given back last
         self.plain_files = EmbeddedPlainFiles(directory)
