@@ -265,10 +265,12 @@ async def test_who_lost_the_log_removes_nothing(entries: RedisNamespace) -> None
 
 async def test_one_whose_append_is_under_way_is_not_removed_by_the_next(entries: RedisNamespace) -> None:
     async with entries.scene() as scene:
-        await fill_and_forget(scene)
-        post(scene, 4, (8, 0, 2))
+        await scene.acquire(LOG)
+        send(scene, 0, (8, 0, 0))
+        await settle(scene)
+        post(scene, 2, (8, 0, 2))
         forget(scene, 8)
-        post(scene, 6, (9, 0, 0))
+        post(scene, 4, (9, 0, 0))
         assert [transaction.sent for transaction in log_of(scene).transactions] == [True, True]
         await settle(scene)
         assert has_headers(entries, 8)
