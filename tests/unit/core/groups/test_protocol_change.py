@@ -34,7 +34,7 @@ async def leave(world: Groups, protocol: str, joined: Any) -> None:
         assert not (await world.coordinator.consumer.heartbeat(GROUP, HeartbeatRequest("m", LEAVES))).error
 
 
-@pytest.mark.parametrize(("former", "latter"), permutations(("classic", "consumer", "text"), 2))
+@pytest.mark.parametrize(("former", "latter"), [*permutations(("classic", "consumer", "text"), 2)])
 def test_a_refused_join_leaves_the_group_as_it_was(tmp_path: Path, former: str, latter: str) -> None:
     async def run() -> None:
         async with run_groups(tmp_path) as world:
