@@ -10,6 +10,7 @@ from korvet_fast.cli.offset_target import Target, find_positions, parse_target, 
 from korvet_fast.cli.record_format import LETTERS, RecordFormat, json_format, raw_format, template_format
 from korvet_fast.cli.record_printer import RecordPrinter, output_watched
 from korvet_fast.cli.session import Bootstrap, bootstrap_option, run
+from korvet_fast.cli.signals import ended_by_sigterm
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.consumer import Consumer
 from korvet_fast.client.group_member import PATIENCE
@@ -71,13 +72,13 @@ def command(
     printer = RecordPrinter(form, count)
 
     async def work(cluster: Cluster) -> None:
-        with output_watched():
+        with ended_by_sigterm(), output_watched():
             if group is None:
                 await _read_alone(cluster, topic, start, partition, until_end, printer)
             else:
                 await read_in_group(cluster, topic, start, group, until_end, printer)
 
-    with contextlib.suppress(KeyboardInterrupt):  # people end the command with Ctrl-C
+    with contextlib.suppress(KeyboardInterrupt):  # people end the command with Ctrl-C, services with SIGTERM
         run(bootstrap, work) if group is None else run(bootstrap, work, PATIENCE)
 
 

@@ -23,9 +23,10 @@ class _Committer:
         self._due = 0.0
 
     async def commit(self) -> None:
-        if self._printer.next_offsets != self._committed:
-            self._committed = dict(self._printer.next_offsets)
-            await self._member.commit(self._committed)
+        offsets = dict(self._printer.next_offsets)
+        if offsets != self._committed:
+            await self._member.commit(offsets)
+            self._committed = offsets  # not before: a commit that a signal broke off is made again
 
     async def commit_if_due(self) -> bool:
         """Whether this member still has its partitions."""

@@ -1,5 +1,6 @@
-"""Ctrl-C and SIGTERM as a request to end, for work that no exception may break off."""
+"""Ctrl-C and SIGTERM as a request to end: for work that no exception may break off, and for a coroutine."""
 
+import asyncio
 import signal
 import threading
 from collections.abc import Iterator
@@ -26,3 +27,27 @@ def asked_to_end() -> Iterator[threading.Event]:
     finally:
         for which, handler in previous.items():
             signal.signal(which, handler)
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM cancels the coroutine in the block, as Ctrl-C does; the block then ends without an error.
+
+    It does so too where Ctrl-C is ignored, as for a command that a script has put into the background.
+    """
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None, "a coroutine is run"
+    asked = asyncio.Event()
+
+    def ask() -> None:
+        asked.set()
+        task.cancel()
+
+    loop.add_signal_handler(signal.SIGTERM, ask)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not asked.is_set():
+            raise
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)

@@ -11,7 +11,8 @@ and `plain_files` (`PlainFiles`, two). A `CopyStore` is a `Store` with two verbs
 because it cannot work over an engine without them.
 
 All methods are called on one event loop. A method that has nothing to wait for completes without suspending.
-Failures of disk or server raise `StoreError`; nothing may be reported as stored after one.
+Failures of disk or server raise `StoreError`; nothing may be reported as stored after one. What a log refuses raises
+`KorvetError`, with the names of errors that all floors share.
 """
 
 from collections.abc import Callable, Sequence

@@ -39,9 +39,10 @@ class RecordBatch(NamedTuple):
 class Appending:
     """An append under way.
 
-    Both futures end with None, a `StoreError` (the outcome may be unknown), or `OffsetConflict`. `stored` ends
-    first, and `durable` never ends well where it does not. They are shared between appends and refuse to be cancelled:
-    a task that awaits one is cancelled only when it ends. Use `asyncio.shield` where that may take too long.
+    Both futures end with None, a `StoreError` (the outcome may be unknown), or `OffsetConflict`. They may be one
+    future; if not, `stored` ends first. `durable` never ends well where `stored` does not. They are shared between
+    appends and refuse to be cancelled: a task that awaits one is cancelled only when it ends. Use `asyncio.shield`
+    where that may take too long.
     """
 
     stored: "Future[None]"  # the store has it: it survives the end of this process

@@ -1,1 +1,1 @@
-"""Floor `wire`: the dialects. Parse, route, encode. No sockets, no store, no clock."""
+"""Floor `wire`: the dialects. Parse, route, encode. No sockets, no store, no clock but the broker's."""

@@ -54,7 +54,7 @@ class EmbeddedEngine:
 
     def crash(self, store: EmbeddedStore) -> None:
         """See `Maker.crash`."""
-        store._let_go()
+        store._release()
 
     async def discard(self, store: EmbeddedStore) -> None:
         """Nothing is left."""
@@ -78,7 +78,7 @@ class RedisEngine:
 
     def crash(self, store: RedisStore) -> None:
         """See `Maker.crash`."""
-        store.let_go()
+        store.abort_appends()
 
     async def discard(self, store: RedisStore) -> None:
         """End its connections."""

@@ -46,7 +46,7 @@ async def test_kill(tmp_path: Path) -> None:
         if killed % 2:
             await store.close()
         else:
-            store._let_go()
+            store._release()
 
 
 async def test_lock_of_another_process(tmp_path: Path) -> None:

@@ -335,6 +335,39 @@ async def test_lock(embedded: EmbeddedEngine) -> None:
     await second.close()
 
 
+@pytest.mark.parametrize("part", ["GroupCommit", "Retention", "open_logs"])
+async def test_an_open_that_fails_lets_go_of_the_directory(
+    embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    store = embedded.make()
+    with monkeypatch.context() as patch:
+        patch.setattr(f"korvet_fast.store.embedded.store.{part}", fail)
+        with pytest.raises(StoreError, match="Too many open files"):
+            await store.open()
+    for again in (embedded.make(), store):
+        await again.open()
+        await fill(again, LOG, 1)
+        await again.close()
+
+
+async def test_a_lock_that_cannot_be_written_is_let_go_of(
+    embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", fail)
+        with pytest.raises(StoreError, match="cannot be used: No space left on device"):
+            await embedded.make().open()
+    store = embedded.make()
+    await store.open()
+    await store.close()
+
+
 async def test_drop_that_leaves_files(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """The log is gone; the files that stayed go at the next start."""
     store = embedded.make()

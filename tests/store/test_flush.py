@@ -76,6 +76,32 @@ async def test_failing_flush_at_close(embedded: EmbeddedEngine, monkeypatch: pyt
     await store.close()
 
 
+async def test_an_append_while_the_close_waits_is_flushed(embedded: EmbeddedEngine) -> None:
+    """The index of a full segment is being written; meanwhile somebody appends to another log, and to a new one."""
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, 1, sync=True)
+    await fill(store, "orders:1", 1, sync=True)
+    assert await store.save("key", b"value", None)
+    writing = store._logs[LOG].indexing = asyncio.get_running_loop().create_future()
+    closing = asyncio.create_task(store.close())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    for log, end in (("orders:1", 1), ("orders:2", 0)):
+        store.open_log(log).append([make_record_batch(end)], end, sync=False)
+    late = [store._logs[log] for log in ("orders:1", "orders:2")]
+    assert [log.dirty for log in late] == [True, True]
+    store._logs[LOG].indexing = None
+    writing.set_result(None)
+    await closing
+    assert [log.dirty for log in late] == [False, False]
+    checkpoint = (embedded.directory / "checkpoint").read_text()
+    assert all(name in checkpoint for name in ("orders-0", "orders-1", "orders-2"))
+    for log in late:
+        with pytest.raises(StoreError, match="closed"):
+            log.append([make_record_batch(log.end)], log.end, sync=False)
+
+
 async def test_append_of_nothing_flushes_what_was_not(
     embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -139,11 +139,12 @@ async def test_what_was_not_flushed_is_flushed_when_the_store_closes(
     assert [path.parent.name for path in flushes.files].count("orders-0") == 1
 
 
-async def test_calls_at_any_time_change_nothing(embedded: EmbeddedEngine) -> None:
+async def test_calls_at_any_time_change_nothing(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many logs, few open files; produces, reads, retention, drops and closing go on side by side."""
     random = Random(SEED)
     print(f"KORVET_TEST_SEED={SEED}")
-    store = embedded.make(open_files=4, index_interval_bytes=200)
+    monkeypatch.setattr("korvet_fast.store.embedded.store.default_limit", lambda: 4)
+    store = embedded.make(index_interval_bytes=200)
     await store.open()
     over = asyncio.Event()
     ends = dict.fromkeys((f"log:{number}" for number in range(100)), 0)
@@ -243,4 +244,4 @@ async def test_kill_while_logs_are_being_closed(tmp_path: Path) -> None:
             present = await read_all(store, name)
             assert present == list(range(len(present)))
             assert len(present) > acked.get(name, -1)
-        store._let_go()
+        store._release()

@@ -153,7 +153,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def crash(self) -> None:
-        self.store._let_go()
+        self.store._release()
         self.open()
 
     @rule(log=LOGS, start=st.integers(0, 60), ms=st.integers(0, 250))

@@ -173,9 +173,10 @@ def count_open_files() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
-async def test_few_files_for_many_logs(embedded: EmbeddedEngine) -> None:
+async def test_few_files_for_many_logs(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """More logs than open files, written, flushed and read in turn."""
-    store = embedded.make(open_files=8)
+    monkeypatch.setattr("korvet_fast.store.embedded.store.default_limit", lambda: 8)
+    store = embedded.make()
     await store.open()
     logs = [f"many:{number}" for number in range(100)]
     opened = [store.open_log(log) for log in logs]

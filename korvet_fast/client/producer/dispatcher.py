@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from korvet_fast.client.producer.admission_line import AdmissionLine
 from korvet_fast.client.producer.config import ProducerConfig
+from korvet_fast.client.producer.memory_waiters import MemoryWaiters
 from korvet_fast.client.producer.message import (
     BufferFull,
     Cancelled,
@@ -45,7 +45,7 @@ class Dispatcher:
         self._config = config
         self._ledger = ledger
         self._make_topic = make_topic
-        self._line = AdmissionLine()
+        self._line = MemoryWaiters()
         self.runs = OpenRuns(config, ledger, self.topics, self._enqueue)
 
     @property
@@ -141,7 +141,7 @@ class Dispatcher:
             if not partition.idle:
                 self.dirty[partition] = None
 
-    def admit_waiting(self, now: float) -> None:
+    def allocate_waiting(self, now: float) -> None:
         """Memory was given back: messages that wait for it get it, each partition's in order."""
         for key in self._line.places():
             while (records := self._line.first(key)) is not None:

@@ -118,7 +118,7 @@ class Pipeline:
         while busy:
             if self.ledger.freed:
                 self.ledger.freed = False
-                self.dispatcher.admit_waiting(now)
+                self.dispatcher.allocate_waiting(now)
             while dirty:
                 for partition in list(dirty):
                     del dirty[partition]

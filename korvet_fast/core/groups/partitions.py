@@ -84,7 +84,7 @@ class CoordinatorPartitions:
     def close(self) -> None:
         """Give up all partitions: requests that wait are told to find another coordinator. Writes go on."""
         self._stop.set()
-        self._give_up(set(self._coordinated))
+        self._resign(set(self._coordinated))
 
     # -- acquiring and releasing -------------------------------------------------------------------------------------
 
@@ -98,19 +98,19 @@ class CoordinatorPartitions:
                 return
             await self._documents.open()
             if self._lease.renew():
-                self._give_up(set(self._coordinated))
+                self._resign(set(self._coordinated))
             coordinators = self._cluster.preferred_leaders(_TOPIC_ID, PARTITIONS)
             mine = {partition for partition, broker in enumerate(coordinators) if broker == self._cluster.id}
             if self._cluster.is_member:  # the present coordinator's groups are newer
                 self._stale = {partition: groups for partition, groups in self._stale.items() if partition in mine}
             self._unreleased = (self._unreleased | self._coordinated) - mine
-            self._give_up(self._coordinated - mine)
+            self._resign(self._coordinated - mine)
             await gather_bounded(list(self._unreleased), self._release)
             self._unloaded |= mine - self._coordinated
             self._coordinated |= mine
             await gather_bounded(list(self._unloaded), self._load)
 
-    def _give_up(self, partitions: set[int]) -> None:
+    def _resign(self, partitions: set[int]) -> None:
         if not partitions:
             return  # as mostly: there may be ten thousand groups to look at
         self._coordinated -= partitions
@@ -172,7 +172,7 @@ class CoordinatorPartitions:
             try:
                 if not await self._ownerships[partition].verify(self._cluster.id):
                     log.warning("another broker has taken over the groups of coordinator partition %d", partition)
-                    self._give_up({partition})
+                    self._resign({partition})
                     self._cluster.refresh_soon()
                     return
                 documents = await self._documents.read(partition)

@@ -93,13 +93,6 @@ class GroupRuntime:
         if self.is_vacant and not self.is_stored:
             self._owner.forget(self)
 
-    def convert(self, group: AnyGroup) -> None:
-        """Go on with a group of another protocol, in place of one without members."""
-        assert self.group.is_empty
-        if self._unsaved and self._document is None:
-            self._document = describe_group(self.group, self.since)
-        self.group = group
-
     @property
     def last_generation(self) -> int:
         """The number that the generations of another protocol go on from: stored ones never fall."""
@@ -135,6 +128,20 @@ class GroupRuntime:
                 self._given.tasks.start(self._save(self._saving))
         self._set_timer()
         self.forget_if_vacant()
+
+    def settle_join(self, group: AnyGroup) -> None:
+        """After a join of `group`: the present one, or a new one of another protocol in place of one without members.
+
+        A new group in which nobody is was refused the join: its answer goes out, and the present group stays.
+        """
+        if group is not self.group and group.in_use:
+            assert self.group.is_empty
+            if self._unsaved and self._document is None:
+                self._document = describe_group(self.group, self.since)
+            self.group = group
+        elif group is not self.group:
+            _give([*group.answers])
+        self.settle()
 
     def _count_memory(self) -> None:
         """Have the budget count the memory that the group takes now."""

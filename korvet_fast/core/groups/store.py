@@ -117,7 +117,7 @@ class GroupDocuments:
     def __init__(self, given: GroupCollaborators, config: GroupConfig) -> None:
         self._store = given.store
         files = given.store.plain_files
-        self._files = None if files is None else TextGroupFiles(files, given.tasks, config)
+        self._files = None if files is None else TextGroupFiles(files, given, config)
 
     async def open(self) -> None:
         """Read the files, once. Raises `StoreError`."""

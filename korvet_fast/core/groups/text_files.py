@@ -5,15 +5,18 @@ name is no text group, so offsets of another name in `offsets.json` mean nothing
 order: offsets come before the group that they belong to, and go after it. A crash between two files leaves the group
 as it was before or as it is after.
 
-One round of writes at a time; changes that arrive meanwhile are part of the next one.
+One round of writes at a time; changes that arrive meanwhile are part of the next one. Each round writes whole files, so
+rounds of large files have time between them: many changes share a write. Only groups that changed are encoded.
 """
 
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from typing import Any, Final, TypeAlias
 
-from korvet_fast.core.background import BackgroundTasks
+from korvet_fast.core.fair_queue import BackgroundPace
+from korvet_fast.core.groups.collaborators import GroupCollaborators
 from korvet_fast.core.groups.config import GroupConfig
 from korvet_fast.core.groups.documents import (
     OffsetAndMetadata,
@@ -31,6 +34,9 @@ from korvet_fast.store.interface import PlainFiles
 
 GROUPS: Final = "groups.json"
 OFFSETS: Final = "offsets.json"
+RATE: Final = 32 << 20  # bytes a second of both files, about
+_SMALL: Final = 32 << 10  # bytes of files that are written at once; at this rate, a millisecond
+_MANY: Final = 500  # lines between two looks at the clock
 
 Changes: TypeAlias = Mapping[str, bytes | None]  # by key, as in the registry; None removes
 
@@ -42,6 +48,7 @@ class _JsonFile:
         self.name = name
         # By group id, each with its name: the documents on the disk, as far as is known.
         self.lines: dict[str, bytes] = {}
+        self.size = 0  # bytes, as written last
         self._files = files
         self._uncertain = False  # a write failed: the file may hold the new content all the same
 
@@ -58,25 +65,32 @@ class _JsonFile:
             raise StoreError(_damaged(self.name, "it is not a JSON object"))
         return values
 
-    async def write(self, lines: dict[str, bytes]) -> None:
-        """Have the file hold these lines; durable on return. Raises `StoreError`."""
-        if lines == self.lines and not self._uncertain:
+    async def write(self, changes: Mapping[str, bytes | None]) -> None:
+        """Change the lines of these groups, or (None) remove them; durable on return. Raises `StoreError`."""
+        changed = {group_id: line for group_id, line in changes.items() if line != self.lines.get(group_id)}
+        if not changed and not self._uncertain:
             return
         self._uncertain = True
-        await self._files.write(self.name, b"{\n" + b",\n".join(lines.values()) + b"\n}\n")
+        lines = {group_id: line for group_id, line in (self.lines | changed).items() if line is not None}
+        data = await _join(list(lines.values()))
+        self.size = len(data)
+        await self._files.write(self.name, data)
         self.lines, self._uncertain = lines, False
 
 
 class TextGroupFiles:
     """The documents of text groups. `open` comes first."""
 
-    def __init__(self, files: PlainFiles, tasks: BackgroundTasks, config: GroupConfig) -> None:
+    def __init__(self, files: PlainFiles, given: GroupCollaborators, config: GroupConfig) -> None:
         self._groups, self._offsets = _JsonFile(files, GROUPS), _JsonFile(files, OFFSETS)
-        self._tasks = tasks
+        self._given = given
         self._config = config
         self._documents: dict[int, dict[str, dict[str, bytes]]] = {}  # by coordinator partition, group id and key
         self._next: dict[str, dict[str, bytes | None]] = {}  # changes by group id
         self._waiting: list[asyncio.Future[None]] = []  # until `_next` is written
+        # Groups whose offsets may be in the file without the group: the next round looks after them.
+        self._unsettled: set[str] = set()
+        self._next_round = 0.0  # monotonic time: until then, changes wait for one another
         self._writing = self._opened = False
 
     async def open(self) -> None:
@@ -91,8 +105,8 @@ class TextGroupFiles:
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise StoreError(_damaged(name, f"its entry {group_id!r} is not that of a group")) from error
         self._groups.lines = {group_id: _group_line(group_id, self.find(group_id)) for group_id in groups}
-        # Lines of groups that are none are still there: the next write of the file takes them out.
-        self._offsets.lines = {group_id: _offset_lines(group_id, self.find(group_id)) for group_id in offsets}
+        self._offsets.lines = {group_id: await _offset_lines(group_id, self.find(group_id)) for group_id in offsets}
+        self._unsettled.update(offsets.keys() - groups.keys())
         self._opened = True
 
     def _unpack(self, name: str, group_id: str, value: dict[str, Any]) -> dict[str, bytes]:
@@ -127,12 +141,13 @@ class TextGroupFiles:
         self._waiting.append(done)
         if not self._writing:
             self._writing = True
-            self._tasks.start(self._write_rounds())
+            self._given.tasks.start(self._write_rounds())
         await done
 
     async def _write_rounds(self) -> None:
         try:
             while self._waiting:
+                await self._gather_changes()
                 changes, self._next = self._next, {}
                 waiting, self._waiting = self._waiting, []
                 failure: BaseException | None = None
@@ -152,19 +167,26 @@ class TextGroupFiles:
         finally:
             self._writing = False
 
+    async def _gather_changes(self) -> None:
+        """Large files are not written for each change: those of a moment share a write."""
+        now, size = self._given.clock.monotonic(), self._groups.size + self._offsets.size
+        if size > _SMALL and now < self._next_round:
+            await self._given.clock.sleep(self._next_round - now)
+        self._next_round = self._given.clock.monotonic() + size / RATE
+
     async def _write_round(self, changes: Mapping[str, Changes]) -> None:
         after = {group_id: self._merge(group_id, each) for group_id, each in changes.items()}
         kept = {group_id: found for group_id, found in after.items() if found}
-        gone = after.keys() - kept.keys()
-        groups = {one: line for one, line in self._groups.lines.items() if one not in gone}
-        # Lines of groups that were gone before are not kept: a group of that name may begin in this round.
-        offsets = {one: line for one, line in self._offsets.lines.items() if one in self._groups.lines}
+        gone = dict.fromkeys(after.keys() - kept.keys())
+        # Offsets of groups that were gone before are not kept: a group of that name may begin in this round.
+        offsets: dict[str, bytes | None] = dict.fromkeys(self._unsettled - self._groups.lines.keys())
+        self._unsettled.update(after)
         for group_id, found in kept.items():
-            groups[group_id] = _group_line(group_id, found)
-            offsets[group_id] = _offset_lines(group_id, found)
+            offsets[group_id] = await _offset_lines(group_id, found)
         await self._offsets.write(offsets)
-        await self._groups.write(groups)
-        await self._offsets.write({one: line for one, line in offsets.items() if one not in gone})
+        await self._groups.write({group_id: _group_line(group_id, found) for group_id, found in kept.items()} | gone)
+        await self._offsets.write(gone)
+        self._unsettled.clear()
         for group_id in gone:
             self._documents.get(partition_for(group_id), {}).pop(group_id, None)
         for group_id, found in kept.items():
@@ -189,18 +211,33 @@ def _name(group_id: str) -> bytes:
     return json.dumps(group_id).encode() + b": "
 
 
-def _offset_lines(group_id: str, documents: Mapping[str, bytes]) -> bytes:
+async def _offset_lines(group_id: str, documents: Mapping[str, bytes]) -> bytes:
     """The offsets of a group by topic and partition, a line for each."""
+    pace = BackgroundPace()
     topics: dict[str, list[tuple[int, bytes]]] = {}
     for key, document in documents.items():
         _, partition = parse_key(key)
         if partition is not None:
             topics.setdefault(partition.topic, []).append((partition.partition, document))
+        if pace.due():
+            await pace.turn()
     parts = []
     for topic, rows in sorted(topics.items()):
         lines = [b'  "%d": %s' % row for row in sorted(rows)]
         parts.append(b' "%s": {\n%s\n }' % (topic.encode(), b",\n".join(lines)))  # its name needs no escapes
     return _name(group_id) + (b"{\n" + b",\n".join(parts) + b"\n}" if parts else b"{}")
+
+
+async def _join(lines: Sequence[bytes]) -> bytes:
+    """The content of a file. Others have their turn meanwhile."""
+    pace, content = BackgroundPace(), BytesIO()  # unlike a bytearray, it gives its bytes away without a copy
+    content.write(b"{")
+    for start in range(0, len(lines), _MANY):
+        content.write((b",\n" if start else b"\n") + b",\n".join(lines[start : start + _MANY]))
+        if pace.due():
+            await pace.turn()
+    content.write(b"\n}\n")
+    return content.getvalue()
 
 
 def _check_offset(committed: OffsetAndMetadata) -> None:

@@ -109,9 +109,9 @@ class PartitionLeader:
 
     def resign(self, why: str) -> None:
         """Stop leading: clients are told NOT_LEADER_OR_FOLLOWER. Appends under way go on to their end."""
-        self._give_up(Event.RESIGNED, why)
+        self._end_leadership(Event.RESIGNED, why)
 
-    def _give_up(self, event: Event, why: str) -> None:
+    def _end_leadership(self, event: Event, why: str) -> None:
         log = self._log
         if self._leadership.leads and self._acquisition.is_history_unknown:
             text = (
@@ -222,7 +222,7 @@ class PartitionLeader:
         if isinstance(failure, OffsetConflict) and failure.fenced:
             text = f"{self._log.name}: another broker has taken it over, or its state is gone from the store"
             self._given.log.warn("taken over", text)
-            self._give_up(Event.FENCED, f"another broker has taken {self._log.name} over")
+            self._end_leadership(Event.FENCED, f"another broker has taken {self._log.name} over")
             self._given.on_fenced()
             return error
         if isinstance(error, StoreError):

@@ -239,12 +239,21 @@ class Partition:
             raise KorvetError(Errors.NOT_ENOUGH_REPLICAS, why)
 
     def explain_delay(self, base: int, timeout_ms: int) -> KorvetError:
-        """The error of the append at `base` that has not reached what acks asks for within so many ms; it may yet."""
-        late = f"stored, but not as acks asks for within {timeout_ms} ms"
+        """The error of an append that has not reached what acks asks for within so many ms; it may yet.
+
+        `base`: its offset; -1 for a batch that is refused as soon as this broker is known to lead.
+        """
+        error = Errors.REQUEST_TIMED_OUT
         why = self._store.durability_error(self.name, self.config.sync, self.config.copies)
-        if why is not None and base < self.high_watermark.stored:
-            return KorvetError(Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND, f"{late}: {why}")
-        return KorvetError(Errors.REQUEST_TIMED_OUT, late)
+        if base < 0:
+            late = f"not stored, and not known within {timeout_ms} ms whether this broker leads {self.name}"
+            error = error if why is None else Errors.NOT_ENOUGH_REPLICAS
+        elif base < self.high_watermark.stored:
+            late = f"stored, but not as acks asks for within {timeout_ms} ms"
+            error = error if why is None else Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        else:
+            late = f"not known within {timeout_ms} ms to be stored"
+        return KorvetError(error, late if why is None else f"{late}: {why}")
 
     def _verify_refusal(self, error: KorvetError) -> "asyncio.Future[Any]":
         """A future that ends with `error` once this broker is known to lead, or with the reason why that is not known.

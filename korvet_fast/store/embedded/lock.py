@@ -19,18 +19,21 @@ class Lock:
         return self._path.exists()
 
     def take(self) -> None:
-        """Lock the directory. Raises `StoreError` if another process has the lock."""
+        """Lock the directory. Raises `StoreError` if another process has the lock, and `OSError`."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
         except BlockingIOError:
             holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
             os.close(descriptor)
             raise StoreError(
                 f"{self._path.parent} is in use by the process {holder}; stop it, or give this broker its own directory"
             ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+        except OSError:
+            os.close(descriptor)
+            raise
         self._fd = descriptor
 
     def release(self) -> None:

@@ -14,6 +14,7 @@ data/groups.json, data/offsets.json          what core keeps where people can re
 import asyncio
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -53,18 +54,13 @@ class EmbeddedStore:
     syncs: bool = True
     shared = producers = groups = None
 
-    def __init__(
-        self,
-        directory: Path,
-        *,
-        index_interval_bytes: int = 4096,
-        open_files: int | None = None,
-    ) -> None:
-        """An index has a row every `index_interval_bytes` of its segment; at most `open_files` stay open."""
+    def __init__(self, directory: Path, *, index_interval_bytes: int = 4096) -> None:
+        """An index has a row every `index_interval_bytes` of its segment."""
         self._directory = directory
         self._interval = index_interval_bytes
-        self._files = Files(open_files or default_limit())
+        self._files = Files(default_limit())
         self._lock = Lock(directory)
+        self._resources = ExitStack()  # what an open store has: the lock first, and given back last
         self.plain_files = EmbeddedPlainFiles(directory)
         self._logs: dict[str, Log] = {}
         self._ready = False
@@ -80,28 +76,32 @@ class EmbeddedStore:
             own = f"{error.strerror}; name a directory that this user may make, and write in"
             why = "there is a file; name a directory" if a_file else own
             raise StoreError(f"{self._directory} cannot be used: {why}") from error
-        self._readers = ThreadPoolExecutor(_READERS, "read")
-        self._writers = ThreadPoolExecutor(_WRITERS, "write")
-        self.plain_files.pool = self._writers
-        self._commit = GroupCommit(_FLUSHERS, self._writers)
-        stored = SharedFuture(loop=asyncio.get_running_loop())
-        stored.set_result(None)
-        at_once = Appending(stored, stored, at_once=True)
-        self._given = LogCollaborators(self._interval, self._files, self._commit.ask, at_once)
-        self._reader = Reader(self._files, self._readers)
-        self._retention = Retention(self._files, self._writers, self._commit)
-        self._removals = Removals()
+        resources = self._resources
+        resources.callback(self._lock.release)
         try:
+            resources.callback(self._files.clear)
+            self._writers = resources.enter_context(ThreadPoolExecutor(_WRITERS, "write"))
+            self._readers = resources.enter_context(ThreadPoolExecutor(_READERS, "read"))
+            self._commit = GroupCommit(_FLUSHERS, self._writers)
+            resources.callback(self._commit.close)
+            self.plain_files.pool = self._writers
             await self._recover()
             self._ready = True
         except OSError as error:
             raise StoreError(f"{self._directory} cannot be opened: {error}") from error
         finally:
             if not self._ready:
-                self._let_go()
+                self._release()
 
     async def _recover(self) -> None:
         loop = asyncio.get_running_loop()
+        stored = SharedFuture(loop=loop)
+        stored.set_result(None)
+        at_once = Appending(stored, stored, at_once=True)
+        self._given = LogCollaborators(self._interval, self._files, self._commit.ask, at_once)
+        self._reader = Reader(self._files, self._readers)
+        self._retention = Retention(self._files, self._writers, self._commit)
+        self._removals = Removals()
         self._logs = await loop.run_in_executor(None, open_logs, self._directory, self._given, self._readers)
         changes = self._logs.pop(NAME, None) or Log.create(NAME, self._directory / NAME, self._given)
         self._changes = changes
@@ -116,6 +116,7 @@ class EmbeddedStore:
             await self._registry.close()
             try:
                 logs = await self._flush()
+                self._ready = False  # no log is opened any more: it would be missing in the checkpoint
                 clean = [log for log in logs if log.exists and not log.failed]
                 failed = [f"{log.name}: {log.failed}" for log in logs if log.failed]
                 for log in logs:
@@ -126,18 +127,17 @@ class EmbeddedStore:
             except OSError as error:
                 raise StoreError(f"{self._directory} was not closed cleanly: {error}") from error
             finally:
-                self._let_go()
+                self._release()
 
     async def _flush(self) -> list[Log]:
-        """Flush all logs that are not flushed; returns all logs."""
+        """Flush all logs that are not flushed; returns all logs, to which nothing was appended since."""
         while True:
             logs = [*self._logs.values(), self._changes]
-            unflushed = [log for log in logs if (log.dirty or log.waiting or log.flushing) and not log.failed]
-            if not unflushed:
-                for log in logs:
-                    await self._commit.wait_until_idle(log)
+            under_way = [future for log in logs for future in (log.flushing, log.indexing) if future is not None]
+            under_way += [self._commit.ask(log) for log in logs if (log.dirty or log.waiting) and not log.failed]
+            if not under_way:
                 return logs
-            await asyncio.wait(list(map(self._commit.ask, unflushed)))
+            await asyncio.wait(under_way)
 
     def _leave(self, logs: list[Log]) -> None:
         for log in logs:
@@ -146,17 +146,13 @@ class EmbeddedStore:
                 write_index(last)
         write_checkpoint(self._directory, logs)
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self._ready = False
         for log in self._logs.values():
             if not log.exists:
                 log.failed = _CLOSED  # a late append would make files where another program may work by now
         self.plain_files.pool = None
-        self._commit.close()
-        self._readers.shutdown()
-        self._writers.shutdown()
-        self._files.clear()
-        self._lock.release()
+        self._resources.close()
 
     def durability_error(self, log: str | None, sync: bool, copies: int) -> str | None:
         """See `LogStore.durability_error`."""
@@ -243,7 +239,7 @@ class EmbeddedStore:
                 return
             async with self._commit.pause(state):
                 if not state.exists:
-                    self._let_go_of(state)
+                    self._forget_log(state)
                     return
                 try:
                     removed = self._put_aside(state)
@@ -271,7 +267,7 @@ class EmbeddedStore:
         place.mkdir(exist_ok=True)
         removed = place / str(log.directory.stat().st_ino)
         log.directory.rename(removed)
-        self._let_go_of(log)
+        self._forget_log(log)
         for segment in log.segments:
             self._files.forget(segment.path)
         if log.waiting is not None:
@@ -279,7 +275,7 @@ class EmbeddedStore:
             log.waiting = None
         return removed
 
-    def _let_go_of(self, log: Log) -> None:
+    def _forget_log(self, log: Log) -> None:
         del self._logs[log.name]
         log.gone = True
         log.failed = f"{log.name} was dropped"

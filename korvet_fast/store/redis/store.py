@@ -18,10 +18,10 @@ from korvet_fast.store.redis.connection.url import RedisUrl
 from korvet_fast.store.redis.durability.sync import Durability
 from korvet_fast.store.redis.log.acquire import acquire
 from korvet_fast.store.redis.log.bounds import read_bounds
-from korvet_fast.store.redis.log.heads import ProducerHeads, remove_forgotten
 from korvet_fast.store.redis.log.log import FencingTokens, Log
 from korvet_fast.store.redis.log.mirror import Mirror
 from korvet_fast.store.redis.log.packed_log import pack_if_idle, unpack_log, unpacked
+from korvet_fast.store.redis.log.producer_headers import RedisProducerHeaders, remove_forgotten
 from korvet_fast.store.redis.log.reader import Reader
 from korvet_fast.store.redis.log.retention import Retention
 from korvet_fast.store.redis.log.stream_listener import StreamListener
@@ -54,7 +54,7 @@ class RedisStore:
         self.url = url
         self.shared = self.groups = self
         self._logs: dict[str, Log] = {}
-        self.producers = ProducerHeads(self._logs)
+        self.producers = RedisProducerHeaders(self._logs)
         self._listeners: list[Callable[[str], None]] = []
         self._fencing_tokens = FencingTokens()
 
@@ -95,24 +95,24 @@ class RedisStore:
         ]
         if waiting:
             await asyncio.wait(waiting)
-        self.let_go()
+        self.abort_appends()
         await self._stream_listener.close()
         await self._mirror.close()
         await self.durability.close()
         await self._topology.close()
 
-    def let_go(self) -> None:
+    def abort_appends(self) -> None:
         """End every append with an error: nothing more is sent, nobody waits."""
         for log in self._logs.values():
             unpack_log(log)
-            self._writer.recovery.break_off(log, "the store is closed")
+            self._writer.recovery.abort(log, "the store is closed")
         self._logs.clear()
 
     def _on_data_loss(self, sentence: str) -> None:
         for log in self._logs.values():
             unpack_log(log)
             log.reach = max(log.reach, log.end)
-            self._writer.recovery.break_off(log, sentence)
+            self._writer.recovery.abort(log, sentence)
         self._stream_listener.begin_anew()
         for lost in self._listeners:
             lost(sentence)
@@ -146,7 +146,7 @@ class RedisStore:
     async def is_leader(self, log: str) -> bool:
         """See `SharedStore.is_leader`."""
         state = self._logs.get(log)
-        if state is None or not state.is_led:
+        if state is None or not state.is_acquired:
             return False
         with unpacked(state):
             before = state.fencing_token
@@ -224,7 +224,7 @@ class RedisStore:
     async def close_idle(self) -> None:
         """See `LogStore.close_idle`: logs are packed.
 
-        Forgotten heads of producers are removed from Redis, if no append does that.
+        Forgotten headers of producers are removed from Redis, if no append does that.
         """
         packed = 0  # bytes in this turn
         for number, log in enumerate(list(self._logs.values())):
@@ -240,7 +240,7 @@ class RedisStore:
         state = self._logs.pop(log, None) or Log(log, self.url.namespace, WHOLE)
         unpack_log(state)
         state.dropped = True
-        self._writer.recovery.break_off(state, f"{log} was dropped")
+        self._writer.recovery.abort(state, f"{log} was dropped")
         await self._calls.ask(state.key, encode_commands([["UNLINK", state.key, state.state_key]]))
 
     def mirror_offset(self, log: str, group: str, offset: int | None) -> None:

@@ -35,18 +35,16 @@ def has_partition(session: Session, name: str, topic: Topic | None, index: int) 
     return topic.config.legacy and 0 <= index < len(topic.partitions)
 
 
-async def is_led(session: Session, topic: Topic, index: int) -> bool:
-    """Whether this broker leads the partition, once no topic is being made: another connection may be making this one.
+async def refresh_leadership(session: Session, topic: Topic, index: int) -> None:
+    """Unless this broker leads the partition, learn of changes: another connection may be making the topic.
 
     Raises `StoreError`.
     """
-    leadership = topic.partitions[index].leadership
-    if not leadership.leads:
+    if not topic.partitions[index].leadership.leads:
         await session.broker.topics.refresh(session.changer)
-    return leadership.leads
 
 
-def led_partition(session: Session, topic: str, index: int) -> LegacyPartition:
+def leader_partition(session: Session, topic: str, index: int) -> LegacyPartition:
     """A partition of a topic of the format `legacy`. Raises `KorvetError` if this broker does not lead it."""
     partition = session.broker.partition(topic, index)
     assert isinstance(partition, LegacyPartition)

@@ -163,6 +163,23 @@ def test_members_share_the_partitions_and_leave_with_what_they_printed(broker: B
     assert len(printed) == len(set(printed))
 
 
+@pytest.mark.parametrize("in_background", [False, True])
+def test_sigterm_leaves_the_group_with_what_was_printed(broker: BrokerProcess, topic: str, in_background: bool) -> None:
+    """A shell starts what a script puts into the background with Ctrl-C ignored."""
+    produce(broker, topic, b"1\n2\n", "--partition", "1")
+    command = [*KORVET, "consume", topic, "--group", topic, "--from", "earliest", "--bootstrap", broker.bootstrap]
+    ignore = (lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) if in_background else None
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=ignore) as reader:
+        assert reader.stdout is not None
+        assert [reader.stdout.readline() for _ in range(2)] == [b"1\n", b"2\n"]
+        reader.send_signal(signal.SIGTERM)
+        rest, complaint = reader.communicate(timeout=WITHIN)
+        assert (reader.returncode, rest, complaint) == (0, b"", b"")
+    assert committed(broker, topic)[1] == 2
+    (found,) = json.loads(call(broker, "group", "describe", topic, "--json"))
+    assert found["members"] == 0
+
+
 def test_shares_are_ranges() -> None:
     assert share_range([0, 1, 2, 3, 4], 2) == [[0, 1, 2], [3, 4]]
     assert share_range([0], 3) == [[0], [], []]

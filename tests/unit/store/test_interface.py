@@ -8,7 +8,7 @@ import pytest
 from korvet_fast.store import interface
 from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.interface import GroupOffsetMirror, KeyStore, LogStore, PlainFiles, ProducerHeaders, SharedStore
-from korvet_fast.store.redis.log.heads import ProducerHeads
+from korvet_fast.store.redis.log.producer_headers import RedisProducerHeaders
 from korvet_fast.store.redis.store import RedisStore
 
 NUMBERS = {"one": 1, "two": 2, "three": 3, "six": 6, "nine": 9}
@@ -31,7 +31,7 @@ def test_the_docstring_counts_truly() -> None:
     [
         (EmbeddedStore, (LogStore, KeyStore)),
         (RedisStore, (LogStore, KeyStore, SharedStore, GroupOffsetMirror)),
-        (ProducerHeads, (ProducerHeaders,)),
+        (RedisProducerHeaders, (ProducerHeaders,)),
     ],
 )
 def test_an_engine_has_all_verbs(engine: type, protocols: tuple[type, ...]) -> None:

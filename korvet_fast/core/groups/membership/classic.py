@@ -45,18 +45,18 @@ class ClassicMembership:
             answer.set_result(JoinResult(error, request.member_id))
             return answer
         runtime = runtime or self._runtimes.create(group_id)
-        if not isinstance(runtime.group, ClassicGroup) and runtime.group.is_empty and not request.member_id:
+        group = runtime.group
+        if not isinstance(group, ClassicGroup) and group.is_empty and not request.member_id:
             group = ClassicGroup(self._config)
             group.generation = runtime.last_generation
-            runtime.convert(group)
-        if not isinstance(runtime.group, ClassicGroup):
+        if not isinstance(group, ClassicGroup):
             # Kafka lets members of both protocols into one group for a change-over without a stop; we do not.
-            error = Errors.UNKNOWN_MEMBER_ID if runtime.group.is_empty else Errors.INCONSISTENT_GROUP_PROTOCOL
+            error = Errors.UNKNOWN_MEMBER_ID if group.is_empty else Errors.INCONSISTENT_GROUP_PROTOCOL
             answer.set_result(JoinResult(error, request.member_id))
         else:
-            runtime.group.join(request, answer, self._clock.monotonic())
-            runtime.settle()
-            if request.new_member_id in runtime.group.pending:
+            group.join(request, answer, self._clock.monotonic())
+            runtime.settle_join(group)
+            if request.new_member_id in group.pending:
                 self._limit_invited(group_id, request.new_member_id)
         return answer
 

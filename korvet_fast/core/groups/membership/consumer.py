@@ -12,7 +12,6 @@ from korvet_fast.core.groups.consumer.catalogue import TopicCatalogue
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.consumer.members import HeartbeatRequest, HeartbeatResult
 from korvet_fast.core.groups.partitions import CoordinatorPartitions
-from korvet_fast.core.groups.runtime import GroupRuntime
 from korvet_fast.core.partition.time_lookup import Offload, run_in_thread
 from korvet_fast.core.topics.topics import Topics
 from korvet_fast.errors import Errors, KorvetError, StoreError
@@ -60,17 +59,20 @@ class ConsumerMembership:
         if request.regex:
             self._catalogue.check(request.regex)
         error = self._partitions.error_of(group_id)
-        if not error and joins and self._runtimes.get(group_id) is None:
-            error = self._runtimes.refuse_new(group_id, joins=True)
-        runtime = self._find(group_id, joins=joins) if not error else None
-        if runtime is None or not isinstance(runtime.group, ConsumerGroup):
-            # UNKNOWN_MEMBER_ID makes a client join again; so it can where nothing is left of its group.
-            return HeartbeatResult(
-                error or (Errors.UNKNOWN_MEMBER_ID if runtime is None else Errors.GROUP_ID_NOT_FOUND)
-            )
+        runtime = self._runtimes.get(group_id)
+        if not error and runtime is None:  # UNKNOWN_MEMBER_ID makes a client join again
+            error = self._runtimes.refuse_new(group_id, joins=True) if joins else Errors.UNKNOWN_MEMBER_ID
+        if error:
+            return HeartbeatResult(error)
+        runtime = runtime or self._runtimes.create(group_id)
+        group = runtime.group
+        if joins and not isinstance(group, ConsumerGroup) and group.is_empty:
+            group = ConsumerGroup(self._config, group.generation)
+        if not isinstance(group, ConsumerGroup):
+            return HeartbeatResult(Errors.GROUP_ID_NOT_FOUND)
         answer: asyncio.Future[HeartbeatResult] = asyncio.get_running_loop().create_future()
-        runtime.group.heartbeat(request, answer, self._catalogue, self._clock.monotonic())
-        runtime.settle()
+        group.heartbeat(request, answer, self._catalogue, self._clock.monotonic())
+        runtime.settle_join(group)
         return await answer
 
     def _check(self, request: HeartbeatRequest) -> None:
@@ -101,12 +103,3 @@ class ConsumerMembership:
             if not missing:
                 return True
         return False
-
-    def _find(self, group_id: str, *, joins: bool) -> GroupRuntime | None:
-        """The group. If a member joins, a missing group is created, and an empty classic group is converted."""
-        runtime = self._runtimes.get(group_id)
-        if joins:
-            runtime = runtime or self._runtimes.create(group_id)
-            if not isinstance(runtime.group, ConsumerGroup) and runtime.group.is_empty:
-                runtime.convert(ConsumerGroup(self._config, runtime.group.generation))
-        return runtime

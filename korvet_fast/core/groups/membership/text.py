@@ -36,13 +36,14 @@ class TextMembership:
         if error:
             return TextResult(error)
         runtime = runtime or self._runtimes.create(group_id)
-        if not isinstance(runtime.group, TextGroup) and runtime.group.is_empty:
-            runtime.convert(TextGroup(self._config, runtime.last_generation))
-        if not isinstance(runtime.group, TextGroup):
+        group = runtime.group
+        if not isinstance(group, TextGroup) and group.is_empty:
+            group = TextGroup(self._config, runtime.last_generation)
+        if not isinstance(group, TextGroup):
             return _OTHER_PROTOCOL
         answer: asyncio.Future[TextResult] = asyncio.get_running_loop().create_future()
-        runtime.group.join(request, answer, self._clock.monotonic())
-        runtime.settle()
+        group.join(request, answer, self._clock.monotonic())
+        runtime.settle_join(group)
         return await answer
 
     async def leave(self, group_id: str, topic: str, member_id: str, generation: int) -> TextResult:

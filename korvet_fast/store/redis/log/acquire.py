@@ -6,9 +6,9 @@ from korvet_fast._native import encode_commands, parse_reply
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.connection.calls import IdempotentCalls
 from korvet_fast.store.redis.log.bounds import update_bounds
-from korvet_fast.store.redis.log.log import HEAD, FencingTokens, Log
+from korvet_fast.store.redis.log.log import HEADER_SIZE, FencingTokens, Log
 from korvet_fast.store.redis.stream.ids import LAST
-from korvet_fast.store.redis.stream.scripts import ACQUIRE, KEEP_AWAY, SET
+from korvet_fast.store.redis.stream.scripts import ACQUIRE, SET, UNDO_LOST
 from korvet_fast.store.redis.stream.state import StreamState, is_former_layout, name_layout, read_state, write_epochs
 from korvet_fast.store.types import LeadershipGrant
 
@@ -31,8 +31,8 @@ async def acquire(
         raise StoreError(f"{log.name} is laid out as {answer.decode()}, not as {name}")
     state = read_state(answer, log.log_format)
     log.log_format = log.log_format._replace(bits=state.bits)
-    await _keep_away(calls, log, fencing_token)
-    heads = await _read_heads(calls, log) if log.log_format.entries_layout else OrderedDict()
+    await _undo_lost(calls, log, fencing_token)
+    headers = await _read_headers(calls, log) if log.log_format.entries_layout else OrderedDict()
     end = min(max(state.end, floor, log.reach), LAST)
     words: list[str | int] = ["end", end]
     if end > state.last_record_end:
@@ -51,7 +51,8 @@ async def acquire(
     log.end_field = b"%d" % end
     log.durable = min(durable, state.last_record_end)
     log.totals = state.totals
-    log.heads = heads
+    log.headers = headers
+    log.forgotten.clear()
     log.segments.clear()
     log.first = None
     log.foreign = min(state.known_foreign, 0)  # the stream may have been deleted while nobody looked
@@ -62,13 +63,13 @@ async def acquire(
     return LeadershipGrant(bounds, state.epoch, state.last_record_end, tuple(epochs))
 
 
-async def _keep_away(calls: IdempotentCalls, log: Log, fencing_token: str) -> None:
+async def _undo_lost(calls: IdempotentCalls, log: Log, fencing_token: str) -> None:
     """Appends that were sent before a break and are lost must not come back; the producers may send them again."""
     ids = [each for lost in log.lost for each in lost.ids]
     fields = list(dict.fromkeys(field for lost in log.lost for field in lost.producers))
     for at in range(0, len(ids), _IDS):
         words: list[str | int] = [len(fields), *fields, *ids[at : at + _IDS]]
-        if not await calls.run(KEEP_AWAY, (log.key, log.state_key), fencing_token, *words):
+        if not await calls.run(UNDO_LOST, (log.key, log.state_key), fencing_token, *words):
             raise _taken(log)
 
 
@@ -83,9 +84,9 @@ def _continue(state: StreamState, end: int) -> list[tuple[int, int]]:
     return [*epochs[gone:][-_REMEMBERED:], (state.epoch, end)]
 
 
-async def _read_heads(calls: IdempotentCalls, log: Log) -> "OrderedDict[int, bytes]":
-    """The heads of all idempotent producers; the last writer comes last."""
+async def _read_headers(calls: IdempotentCalls, log: Log) -> "OrderedDict[int, bytes]":
+    """The headers of all idempotent producers; the last writer comes last."""
     (raw,) = await calls.ask(log.key, encode_commands([["HGETALL", log.state_key]]))
     row = parse_reply(raw)
-    found = [(int(name[1:]), heads) for name, heads in zip(row[::2], row[1::2], strict=True) if name[1:].isdigit()]
-    return OrderedDict(sorted(found, key=lambda each: each[1][-HEAD:][:8]))
+    found = [(int(name[1:]), headers) for name, headers in zip(row[::2], row[1::2], strict=True) if name[1:].isdigit()]
+    return OrderedDict(sorted(found, key=lambda each: each[1][-HEADER_SIZE:][:8]))

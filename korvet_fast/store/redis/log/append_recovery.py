@@ -14,6 +14,7 @@ from korvet_fast.store.redis.connection.error_reply import explain_error
 from korvet_fast.store.redis.connection.topology import Topology, is_retriable
 from korvet_fast.store.redis.durability.rights import is_denial
 from korvet_fast.store.redis.log.log import AppendFailure, FencingTokens, Log, Lost
+from korvet_fast.store.redis.log.producer_headers import headers_field
 from korvet_fast.store.redis.stream.ids import find_end, pack_id
 from korvet_fast.store.redis.stream.scripts import REPLACE_FENCE
 from korvet_fast.store.redis.stream.transaction import AppendTransaction
@@ -117,25 +118,25 @@ class AppendRecovery:
                 _end(transaction, OutcomeUnknown(why))
             else:
                 _end(transaction, OffsetConflict(end, fenced=True))
-        self._give_up(log)
+        self._resign(log)
 
     def fail(self, log: Log, error: StoreError) -> None:
         """End every append whose outcome is open with an error; the log is not acquired any more."""
         for transaction in log.transactions:
             _end(transaction, error)
-        self._give_up(log)
+        self._resign(log)
 
     def _lose(self, log: Log, why: str) -> None:
         """As `fail`, but the outcome of the appends that were sent is unknown."""
         for transaction in log.transactions:
             unknown = transaction.sent and not transaction.refused
             if unknown and transaction.batches:
-                fields = [f"p{producer}" for producer in transaction.heads]
+                fields = [headers_field(producer) for producer in (*transaction.headers, *transaction.forgotten)]
                 log.lost.append(Lost(log.layout.list_ids(transaction, log.log_format), fields))
             _end(transaction, OutcomeUnknown(why) if unknown else StoreError(why))
-        self._give_up(log)
+        self._resign(log)
 
-    def break_off(self, log: Log, why: str) -> None:
+    def abort(self, log: Log, why: str) -> None:
         """As `fail` with the outcome unknown, also for appends that are stored but not durable."""
         self._lose(log, why)
         awaiting_durable = list(log.awaiting_durable)
@@ -151,7 +152,7 @@ class AppendRecovery:
         for transaction in transactions:
             _end(transaction, error)
 
-    def _give_up(self, log: Log) -> None:
+    def _resign(self, log: Log) -> None:
         recovering, log.recovering = log.recovering, None
         if recovering is not None and recovering is not asyncio.current_task():
             recovering.cancel()

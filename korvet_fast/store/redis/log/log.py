@@ -18,8 +18,8 @@ from korvet_fast.store.redis.stream.state import NOTHING_YET, Totals
 from korvet_fast.store.redis.stream.transaction import AppendTransaction
 from korvet_fast.store.types import LogFormat
 
-HEAD = 61  # bytes before the records of a batch
-HEADS = 5 * HEAD  # kept of an idempotent producer: the heads of its last five batches
+HEADER_SIZE = 61  # bytes before the records of a batch
+HEADERS_SIZE = 5 * HEADER_SIZE  # kept of an idempotent producer: the headers of its last five batches
 
 
 class AppendFailure(NamedTuple):
@@ -67,7 +67,7 @@ class Log:
         "first",
         "foreign",
         "forgotten",
-        "heads",
+        "headers",
         "in_flight",
         "key",
         "last_answer",
@@ -103,8 +103,8 @@ class Log:
         self.reach = 0  # where all that was sent ended when a history broke: it may come back, with all of that
         self.durable = 0  # known to be, below here
         self.totals = NOTHING_YET
-        self.heads: OrderedDict[int, bytes] = OrderedDict()  # heads of idempotent producers; the last writer comes last
-        self.forgotten: dict[int, None] = {}  # producers whose heads are to be removed from the state
+        self.headers: OrderedDict[int, bytes] = OrderedDict()  # by idempotent producer, the last writer last
+        self.forgotten: dict[int, None] = {}  # producers whose headers are to go, until Redis has removed them
         # Lists of a few: an empty deque takes 760 bytes, and there are two for each partition.
         self.transactions: list[AppendTransaction] = []  # whose outcome is open, in order
         self.open: AppendTransaction | None = None  # the last of them, if it takes more
@@ -135,7 +135,7 @@ class Log:
         self.layout: Layout = Entries() if log_format.entries_layout else Batches()
 
     @property
-    def is_led(self) -> bool:
+    def is_acquired(self) -> bool:
         """Whether it is acquired, packed or not."""
         return bool(self.fencing_token or self.packed)
 
@@ -153,9 +153,9 @@ class Log:
         """The field `end` of the state after everything under way."""
         return self.transactions[-1].end_field if self.transactions else self.end_field
 
-    def last_heads(self, producer: int) -> bytes:
+    def last_headers(self, producer: int) -> bytes:
         """A producer's, after everything under way."""
         for transaction in reversed(self.transactions):
-            if producer in transaction.heads:
-                return transaction.heads[producer]
-        return self.heads.get(producer, b"")
+            if producer in transaction.headers:
+                return transaction.headers[producer]
+        return self.headers.get(producer, b"")

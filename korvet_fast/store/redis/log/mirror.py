@@ -89,7 +89,7 @@ class Mirror:
                 self._latest.setdefault((key, group), (log, offset))
 
     async def _write_offset(self, log: Log, group: str, offset: int) -> None:
-        if not log.log_format.entries_layout and not log.is_led:
+        if not log.log_format.entries_layout and not log.is_acquired:
             await read_bounds(self._calls, log)  # whether its ids have bits, only its leader knows already
         position = at = pack_id(offset - 1, log.log_format.bits) if offset else "0-0"
         counted, most = 0, _COUNTED[log.log_format.entries_layout]

@@ -1,8 +1,8 @@
 """A log that nobody uses, packed: its state in memory is one block of bytes, without small objects.
 
 Python gives back a MiB of small objects when the last of them has gone. A log that was used while memory was full left
-its numbers, segments and heads among the objects of requests, a few in each MiB, and so kept all of these. The block is
-larger than what Python takes for small: the C library has it, and gives back every page around it.
+its numbers, segments and headers among the objects of requests, a few in each MiB, and so kept all of these. The block
+is larger than what Python takes for small: the C library has it, and gives back every page around it.
 
 A packed log looks like one that is not acquired, and of whose entries nothing is known. Appends and reads of such a log
 have it unpacked, if it is packed; those of any other log need not ask.
@@ -19,7 +19,7 @@ from korvet_fast.store.redis.stream.state import NOTHING_YET, Totals
 
 _NUMBERS: Final = struct.Struct("<8q3d3qq")
 _LARGE: Final = 512  # bytes: Python has smaller blocks among the small objects
-_MOST: Final = 4096  # heads of a log that is packed: more would hold up others
+_MOST: Final = 4096  # headers of a log that is packed: more would hold up others
 _ABSENT: Final = -1  # in place of a length: the value is None
 
 
@@ -41,14 +41,14 @@ def unpack_log(log: Log) -> bool:
     log.end, log.reach, log.durable, size, number, time, log.foreign, log.lost_below = numbers[:8]
     log.totals = Totals(size, number, time)
     log.average, log.density, log.densest = numbers[8:11]
-    *lengths, heads = numbers[11:]
+    *lengths, headers = numbers[11:]
     at = log.segments.unpack(packed, _NUMBERS.size)
     token, log.end_field, first = _slice_parts(packed, at, (max(length, 0) for length in lengths))
     log.fencing_token, log.first = token.decode(), None if lengths[-1] == _ABSENT else first
     at += len(token) + len(log.end_field) + len(first)
-    known = struct.unpack_from(f"<{2 * heads}q", packed, at)
+    known = struct.unpack_from(f"<{2 * headers}q", packed, at)
     at += 8 * len(known)
-    log.heads.update(zip(known[:heads], _slice_parts(packed, at, known[heads:]), strict=True))
+    log.headers.update(zip(known[:headers], _slice_parts(packed, at, known[headers:]), strict=True))
     return True
 
 
@@ -71,18 +71,18 @@ def _is_packable(log: Log) -> bool:
         return False
     under_way = log.transactions or log.awaiting_durable or log.in_flight or log.failure or log.lost or log.forgotten
     recovering = log.recovering is not None and not log.recovering.done()
-    return not (under_way or recovering) and len(log.heads) <= _MOST
+    return not (under_way or recovering) and len(log.headers) <= _MOST
 
 
 def _pack(log: Log) -> int:
-    token, heads = log.fencing_token.encode(), log.heads
+    token, headers = log.fencing_token.encode(), log.headers
     lengths = len(token), len(log.end_field), _ABSENT if log.first is None else len(log.first)
     numbers = log.end, log.reach, log.durable, *log.totals, log.foreign, log.lost_below
     packed = [
-        _NUMBERS.pack(*numbers, log.average, log.density, log.densest, *lengths, len(heads)),
+        _NUMBERS.pack(*numbers, log.average, log.density, log.densest, *lengths, len(headers)),
         *(log.segments.pack(), token, log.end_field, log.first or b""),
-        struct.pack(f"<{2 * len(heads)}q", *heads, *map(len, heads.values())),
-        *heads.values(),
+        struct.pack(f"<{2 * len(headers)}q", *headers, *map(len, headers.values())),
+        *headers.values(),
     ]
     _empty(log)
     log.packed = b"".join(packed).ljust(_LARGE, b"\0")
@@ -97,7 +97,7 @@ def _empty(log: Log) -> None:
     log.average = log.density = log.densest = log.deadline = 0.0
     log.seen_idle_at = log.recovering = log.open = None
     log.segments.clear()
-    log.heads.clear()
+    log.headers.clear()
     log.forgotten.clear()
     log.transactions.clear()
     log.awaiting_durable.clear()

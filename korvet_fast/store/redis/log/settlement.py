@@ -6,9 +6,10 @@ from functools import partial
 from korvet_fast.errors import OutcomeUnknown, StoreError, TooFewCopies
 from korvet_fast.store.redis.durability.sync import Durability
 from korvet_fast.store.redis.log.log import Log
+from korvet_fast.store.redis.log.producer_headers import drop_forgotten
 from korvet_fast.store.redis.stream.transaction import AppendTransaction
 
-PRODUCERS = 20_000  # producers of one log whose heads are kept
+PRODUCERS = 20_000  # producers of one log whose headers are kept
 
 
 class Settlement:
@@ -25,8 +26,9 @@ class Settlement:
             log.deadline = 0.0
             for row in transaction.rows:
                 log.segments.grow(row, transaction.limit)
-            if transaction.heads:
-                self._keep_heads(log, transaction)
+            drop_forgotten(log, transaction.forgotten)
+            if transaction.headers:
+                self._keep_headers(log, transaction)
         transaction.stored.set_result(None)
         if transaction.durable is transaction.stored:
             if transaction.end > log.durable:
@@ -36,13 +38,13 @@ class Settlement:
         while log.transactions and not log.transactions[0].batches:
             self.settle(log, log.transactions.pop(0))
 
-    def _keep_heads(self, log: Log, transaction: AppendTransaction) -> None:
-        for producer, heads in transaction.heads.items():
-            log.heads[producer] = heads
-            log.heads.move_to_end(producer)
+    def _keep_headers(self, log: Log, transaction: AppendTransaction) -> None:
+        for producer, headers in transaction.headers.items():
+            log.headers[producer] = headers
+            log.headers.move_to_end(producer)
             log.forgotten.pop(producer, None)  # it was forgotten while this was on its way
-        while len(log.heads) > PRODUCERS:
-            log.forgotten[log.heads.popitem(last=False)[0]] = None
+        while len(log.headers) > PRODUCERS:
+            log.forgotten[log.headers.popitem(last=False)[0]] = None
 
     def _make_durable(self, log: Log, transaction: AppendTransaction) -> None:
         log.awaiting_durable.append(transaction)

@@ -158,7 +158,7 @@ class _MasterListener:
     async def _work(self) -> None:
         while True:
             await asyncio.sleep(_CALM)
-            self._let_go()
+            self._remove_unwanted()
             if not self._subscriptions:
                 self._idle = self._loop.call_later(_BLOCK, self.disconnect, "nobody waits for other programs' records")
                 return
@@ -175,7 +175,7 @@ class _MasterListener:
                 self.remove(subscription)
                 subscription.on_append()
 
-    def _let_go(self) -> None:
+    def _remove_unwanted(self) -> None:
         """Now and then, drop the subscriptions that are not wanted any more; their owners may subscribe again."""
         if self._loop.time() - self._sorted < _BLOCK:
             return

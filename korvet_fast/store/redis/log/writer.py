@@ -23,12 +23,12 @@ from korvet_fast.store.redis.connection.topology import Topology
 from korvet_fast.store.redis.durability.rights import is_denial
 from korvet_fast.store.redis.durability.sync import Durability
 from korvet_fast.store.redis.log.append_recovery import AppendRecovery
-from korvet_fast.store.redis.log.heads import take_forgotten
-from korvet_fast.store.redis.log.log import HEAD, HEADS, AppendFailure, FencingTokens, Log
+from korvet_fast.store.redis.log.log import HEADER_SIZE, HEADERS_SIZE, AppendFailure, FencingTokens, Log
 from korvet_fast.store.redis.log.packed_log import unpack_log
+from korvet_fast.store.redis.log.producer_headers import headers_field, list_forgotten
 from korvet_fast.store.redis.log.settlement import Settlement
 from korvet_fast.store.redis.log.window import Window
-from korvet_fast.store.redis.stream.scripts import CLOSE
+from korvet_fast.store.redis.stream.scripts import CLOSE, FORGET
 from korvet_fast.store.redis.stream.transaction import AppendTransaction
 from korvet_fast.store.types import LARGE, Appending, NotLeader, OffsetConflict, RecordBatch, SegmentLimits
 from korvet_fast.types import Buffer
@@ -89,7 +89,7 @@ class Writer:
             log.layout.put(transaction, log.key, log.log_format, batches)
         if log.log_format.entries_layout:
             for batch in batches:
-                _note_head(log, transaction, batch)
+                _note_header(log, transaction, batch)
         if transaction.size >= LARGEST or len(transaction.batches) >= MOST:
             log.open = None
         log.end = transaction.end
@@ -224,22 +224,26 @@ def _close(log: Log, transaction: AppendTransaction) -> list[tuple[Word, ...]]:
     words: list[Word] = ["EVAL", CLOSE, 2, log.key, log.state_key]
     words += [transaction.fencing_token, transaction.end_before]
     words += ["end", transaction.end_field, "size", size, "count", number, "time", time]
-    for producer, heads in transaction.heads.items():
-        words += [f"p{producer}", heads]
+    for producer, headers in transaction.headers.items():
+        words += [headers_field(producer), headers]
     closing: list[tuple[Word, ...]] = [tuple(words), ("EXEC",)]
-    if log.forgotten:
-        closing.insert(0, ("HDEL", log.state_key, *take_forgotten(log)))
+    being_removed = any(other.sent and other.forgotten for other in log.transactions)
+    transaction.forgotten = [] if being_removed else list_forgotten(log)
+    if transaction.forgotten:
+        fields = map(headers_field, transaction.forgotten)
+        words = ["EVAL", FORGET, *words[2:5], transaction.fencing_token, transaction.end_before, *fields]
+        closing.insert(0, tuple(words))
     return closing
 
 
-def _note_head(log: Log, transaction: AppendTransaction, batch: RecordBatch) -> None:
-    """An idempotent producer's batch: its head is kept with the log, as the batch itself is taken apart."""
-    head = bytearray(memoryview(batch.data)[:HEAD])
-    producer = int.from_bytes(head[43:51], "big", signed=True)
+def _note_header(log: Log, transaction: AppendTransaction, batch: RecordBatch) -> None:
+    """An idempotent producer's batch: its header is kept with the log, as the batch itself is taken apart."""
+    header = bytearray(memoryview(batch.data)[:HEADER_SIZE])
+    producer = int.from_bytes(header[43:51], "big", signed=True)
     if producer >= 0:
-        head[8:12] = (HEAD - 12).to_bytes(4, "big")  # a batch of no records: the head is all of it
-        before = transaction.heads.get(producer) or log.last_heads(producer)
-        transaction.heads[producer] = (before + head)[-HEADS:]
+        header[8:12] = (HEADER_SIZE - 12).to_bytes(4, "big")  # a batch of no records: the header is all of it
+        before = transaction.headers.get(producer) or log.last_headers(producer)
+        transaction.headers[producer] = (before + header)[-HEADERS_SIZE:]
         log.forgotten.pop(producer, None)
 
 

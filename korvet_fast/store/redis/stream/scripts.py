@@ -13,7 +13,7 @@ The state is a hash:
   size count time    bytes and entries ever appended, and the largest record time, in ms
   cut      bytes ever taken away
   foreign  entries in the stream without those of `count`, when somebody was last found to have deleted the stream
-  p<id>    heads of the last five batches of an idempotent producer (layout `entries`)
+  p<id>    headers of the last five batches of an idempotent producer (layout `entries`)
   epochs   who wrote what (layout `entries`): `epoch:offset` of all who took the log over, and where they began
   held     inside of a transaction only: its appends are refused
   held-seq beside it, where `held` is only the first number of an id
@@ -100,12 +100,12 @@ _FIELDS = (
     "'epochs', 'foreign'"
 )
 
-# The state read: the fields above, then those of XINFO STREAM. No payload, but the heads of the first and last batch.
+# The state read: the fields above, then those of XINFO STREAM. No payload, but the headers of the first and last batch.
 _READ_STATE = f"""
 local out = redis.call('HMGET', KEYS[2], {_FIELDS})
 local n = #out
 local function add(value) n = n + 1; out[n] = value end
-local function head(entry)
+local function header(entry)
   if entry and entry[2][1] == 'batch' then return string.sub(entry[2][2], 1, 61) end
   return ''
 end
@@ -118,7 +118,7 @@ add(has['last-generated-id'])
 add(has['entries-added'])
 add(has['length'])
 add(first and first[1] or '')
-add(head(last))
+add(header(last))
 add(redis.call('MEMORY', 'USAGE', KEYS[1]) or 0)
 return out
 """
@@ -146,7 +146,8 @@ return 1
 FORGET = """
 local h = redis.call('HMGET', KEYS[2], 'fence', 'end')
 if h[1] ~= ARGV[1] or h[2] ~= ARGV[2] then return 0 end
-return redis.call('HDEL', KEYS[2], unpack(ARGV, 3))
+redis.call('HDEL', KEYS[2], unpack(ARGV, 3))
+return 1
 """
 
 # Keep lost appends, sent before a break, from coming back. Arguments: fence; how many producers, and their fields; ids.
@@ -156,7 +157,7 @@ return redis.call('HDEL', KEYS[2], unpack(ARGV, 3))
 # transaction comes behind it. This script stands behind it, so that start will delete those entries again, and set the
 # fields right that the transaction may have set. Here and now it changes nothing: an entry is added, so that there is
 # one to delete and the command is kept; it goes with the others.
-KEEP_AWAY = f"""
+UNDO_LOST = f"""
 if redis.call('HGET', KEYS[2], 'fence') ~= ARGV[1] then return 0 end
 local absent, at = {{}}, 3 + ARGV[2]
 for i = at, #ARGV do

@@ -114,11 +114,11 @@ def write_epochs(epochs: list[tuple[int, int]]) -> str:
     return " ".join(f"{epoch}:{first}" for epoch, first in epochs)
 
 
-def _end_of(head: bytes) -> int:
+def _end_of(header: bytes) -> int:
     """The offset after a batch, of which these are the first 61 bytes."""
-    if not head:
+    if not header:
         return 0
-    whole = bytearray(head)
+    whole = bytearray(header)
     whole[8:12] = (49).to_bytes(4, "big")  # a batch of no records: all there is to it
     found = batch_headers(whole, False)
     return found[0].last_offset + 1 if found else 0

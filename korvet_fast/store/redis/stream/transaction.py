@@ -24,7 +24,8 @@ class AppendTransaction:
         "end",
         "end_before",
         "fencing_token",
-        "heads",
+        "forgotten",
+        "headers",
         "kept",
         "last",
         "limit",
@@ -57,7 +58,8 @@ class AppendTransaction:
         self.rows: list[Segment] = []  # the segments known of the batches
         self.size = self.number = 0  # bytes, and entries of the stream
         self.time = totals.time
-        self.heads: dict[int, bytes] = {}  # heads of idempotent producers, as they are afterwards
+        self.headers: dict[int, bytes] = {}  # headers of idempotent producers, as they are afterwards
+        self.forgotten: list[int] = []  # producers whose headers it removes, as it was sent last
         self.last = 0  # the offset that the id of the last entry of the stream stands for
         self.fencing_token = ""  # as `Log.fencing_token` when it was packed
         self.opening: list[Word] = []  # arguments of the guard

@@ -14,7 +14,7 @@ from korvet_fast.types import Buffer
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.legacy.body import FetchBody
 from korvet_fast.wire.legacy.session import Session
-from korvet_fast.wire.legacy.topics import has_partition, is_led, is_legal, led_partition
+from korvet_fast.wire.legacy.topics import has_partition, is_legal, leader_partition
 
 NONE, OFFSET_OUT_OF_RANGE, WRONG_PARTITION, INVALID_FETCH_SIZE, UNKNOWN = 0, 1, 3, 4, -1
 HEAD: Final = Struct(">ih")  # size, of what follows it; error
@@ -24,8 +24,9 @@ _SHORT: Final = 4 * 1024  # bytes of an answer that is copied to those before it
 
 async def fetch(session: Session, bodies: list[FetchBody], _: Callable[[], None]) -> Reply:
     (body,) = bodies
-    unknown = await _refresh_topics(session, bodies)
-    room = await _reserve(session, bodies, session.pace())
+    pace = session.pace()
+    unknown = await _refresh_topics(session, bodies, pace)
+    room = await _reserve(session, bodies, pace)
     try:
         return await _answer(session, body, room, unknown)
     finally:
@@ -34,7 +35,7 @@ async def fetch(session: Session, bodies: list[FetchBody], _: Callable[[], None]
 
 async def multi_fetch(session: Session, bodies: list[FetchBody], _: Callable[[], None]) -> Reply:
     pace = session.pace()
-    unknown = await _refresh_topics(session, bodies)
+    unknown = await _refresh_topics(session, bodies, pace)
     left = room = await _reserve(session, bodies, pace)
     parts: Reply = []
     short = bytearray()  # answers that follow each other, in one piece: 30,000 pieces would hold the loop for long
@@ -57,16 +58,26 @@ async def multi_fetch(session: Session, bodies: list[FetchBody], _: Callable[[],
     return [HEAD.pack(HEAD.size - 4 + sum(map(len, parts)), NONE), *parts]
 
 
-async def _refresh_topics(session: Session, bodies: list[FetchBody]) -> KorvetError | None:
-    """Learn of topics that another broker has just made; the error, if that fails, of topics that are not known."""
-    topics = session.broker.topics
-    if all(topics.get(body.topic) is not None for body in bodies):
+async def _refresh_topics(session: Session, bodies: list[FetchBody], pace: Pace) -> KorvetError | None:
+    """Learn, once for all positions, of topics that have just been made, and of leaders that have just changed.
+
+    Returns the error, if that fails, of positions that this broker does not lead.
+    """
+    if all(await pace.map(partial(_is_settled, session), bodies)):
         return None
     try:
-        await topics.refresh(session.changer)
+        await session.broker.topics.refresh(session.changer)
     except KorvetError as error:
         return error
     return None
+
+
+def _is_settled(session: Session, body: FetchBody) -> bool:
+    """Whether nothing that other brokers have just changed would make another answer of this one."""
+    topic = session.broker.topics.get(body.topic)
+    if topic is None or not has_partition(session, body.topic, topic, body.partition):
+        return topic is not None
+    return topic.partitions[body.partition].leadership.leads
 
 
 async def _reserve(session: Session, bodies: list[FetchBody], pace: Pace) -> int:
@@ -118,9 +129,11 @@ async def _read(session: Session, body: FetchBody, room: int, unknown: KorvetErr
         return INVALID_FETCH_SIZE, []
     if topic is None:
         return NONE, []
-    if not await is_led(session, topic, index):
+    if not topic.partitions[index].leadership.leads:
+        if unknown is not None:
+            raise unknown
         return WRONG_PARTITION, []
-    partition = led_partition(session, name, index)
+    partition = leader_partition(session, name, index)
     log, visible = partition.log, partition.high_watermark.offset
     if not log.end:  # the partition has no log yet
         return NONE, []

@@ -9,7 +9,7 @@ from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.legacy.api.fetch import HEAD, NONE
 from korvet_fast.wire.legacy.body import Malformed, OffsetsBody
 from korvet_fast.wire.legacy.session import Session
-from korvet_fast.wire.legacy.topics import find_topic, has_partition, is_led, is_legal, led_partition
+from korvet_fast.wire.legacy.topics import find_topic, has_partition, is_legal, leader_partition, refresh_leadership
 
 _EDGES: Final = (-1, -2)  # the times that mean the end and the start
 
@@ -31,9 +31,9 @@ async def _find(session: Session, body: OffsetsBody) -> list[int]:
     if not is_legal(name) or most < 0 or not has_partition(session, name, topic, index):
         raise Malformed(f"offsets were asked of partition {index} of {name!r}, {most} at most")
     if topic is not None:
-        await is_led(session, topic, index)
+        await refresh_leadership(session, topic, index)
     if topic is None or not topic.partitions[index].log.end:
         return [0] if time in _EDGES else []
-    partition = led_partition(session, name, index)
+    partition = leader_partition(session, name, index)
     start, visible = partition.log.start, partition.high_watermark.offset
     return partition.segments.find_offsets(time, most, start, visible, session.broker.now())

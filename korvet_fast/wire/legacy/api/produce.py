@@ -20,9 +20,9 @@ from korvet_fast.wire.legacy.topics import (
     count_partitions,
     find_topic,
     has_partition,
-    is_led,
     is_legal,
-    led_partition,
+    leader_partition,
+    refresh_leadership,
 )
 
 _ANY: Final = -1  # a partition
@@ -88,8 +88,8 @@ async def _append(session: Session, body: ProduceBody) -> list["asyncio.Future[A
         return []
     if not batches:
         return []
-    await is_led(session, topic, index)
-    partition, now = led_partition(session, name, index), session.broker.now()
+    await refresh_leadership(session, topic, index)
+    partition, now = leader_partition(session, name, index), session.broker.now()
     if len(batches) > TOGETHER:
         return await partition.append_large_set(batches, now, session.pace())
     return partition.append_messages(batches, now)

@@ -102,7 +102,7 @@ def break_after_scan(server: Server, world: SharedWorld, monkeypatch: pytest.Mon
 def test_groups_that_are_loaded_while_the_history_breaks_are_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async def body(server: Server, one: SharedWorld) -> None:
         groups = one.broker.groups.partitions
-        groups._give_up({partition_for(NAMES[0])})  # as if another broker had released it just now
+        groups._resign({partition_for(NAMES[0])})  # as if another broker had released it just now
         break_after_scan(server, one, monkeypatch)
         await groups.reconcile()
         assert one.broker.generation.number == 1

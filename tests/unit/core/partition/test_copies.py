@@ -5,7 +5,9 @@ import asyncio
 import pytest
 
 from batches import make_batch
-from core_world import SharedWorld, put, read_all, run_shared, send, settle
+from core_world import AppendResult, SharedWorld, put, read_all, run_shared, send, settle
+from korvet_fast.core.partition.partition import Partition
+from korvet_fast.core.produce.acks import find_outcome
 from korvet_fast.errors import KorvetError
 from leader_scene import DENSE, deliver, hold, outcome, over
 from shared_store import Server
@@ -101,6 +103,49 @@ def test_acks_1_asks_for_no_copies_and_goes_on_where_they_are_missing(configs: d
         assert partition.leadership.epoch == epoch
 
     over(body, min_insync_replicas="2", **configs)
+
+
+def late(partition: Partition, appended: AppendResult) -> str:
+    """The error of an append whose time is over now."""
+    _, error, base, _, _ = find_outcome(partition.index, partition, appended, 100)
+    assert base == -1
+    return str(error)
+
+
+@pytest.mark.parametrize("lacking", [False, True])
+def test_a_batch_that_is_refused_is_not_said_to_be_stored_when_its_time_is_over(lacking: bool) -> None:
+    async def body(world: SharedWorld) -> None:
+        partition = world.partition
+        await send(partition, b"a", producer=(7, 0, 0))
+        refused = put(partition, make_batch([b"c"], producer=(7, 0, 2)), -1)
+        lack(world, lacking)
+        said = "not stored, and not known within 100 ms whether this broker leads t:0"
+        if lacking:
+            assert late(partition, refused) == f"NOT_ENOUGH_REPLICAS: {said}: there are no replicas now"
+        else:
+            assert late(partition, refused) == f"REQUEST_TIMED_OUT: {said}"
+        lack(world, False)
+        assert await outcome(partition, refused) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
+        assert await read_all(partition) == [b"a"]
+
+    over(body, min_insync_replicas="2", **DENSE)
+
+
+def test_an_append_that_is_on_its_way_when_its_time_is_over_is_not_said_to_be_stored() -> None:
+    async def body(world: SharedWorld) -> None:
+        partition = world.partition
+        (held,) = hold(world, b"a")
+        assert late(partition, held) == "REQUEST_TIMED_OUT: not known within 100 ms to be stored"
+        partition.high_watermark.stored = partition.log.end
+        assert late(partition, held) == "REQUEST_TIMED_OUT: stored, but not as acks asks for within 100 ms"
+        lack(world, True)
+        said = "stored, but not as acks asks for within 100 ms: there are no replicas now"
+        assert late(partition, held) == f"NOT_ENOUGH_REPLICAS_AFTER_APPEND: {said}"
+        lack(world, False)
+        await deliver(world)
+        assert await outcome(partition, held) == 0
+
+    over(body, min_insync_replicas="2", **DENSE)
 
 
 def test_a_new_history_without_replicas_is_taken_over_once_and_shown_when_they_are_back() -> None:

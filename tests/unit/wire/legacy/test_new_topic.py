@@ -45,7 +45,7 @@ def test_any_partition_is_one_that_it_has(raced: None, monkeypatch: pytest.Monke
         raise LookupError
 
     monkeypatch.setattr(produce, "check_messages", check)
-    monkeypatch.setattr(produce, "is_led", led)
+    monkeypatch.setattr(produce, "refresh_leadership", led)
     for _ in range(8):
         with pytest.raises(LookupError):
             asyncio.run(produce._append(SimpleNamespace(), ("raced", -1, HELLO)))  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """Idempotent producers of logs whose batches are taken apart: what they sent last is kept with the log."""
 
+import asyncio
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -7,12 +8,15 @@ from typing import Any
 import pytest
 
 from batches import make_batch
+from faults.redis.proxy import RedisProxy
 from korvet_fast._native import batch_headers
+from korvet_fast.errors import StoreError
+from korvet_fast.store.redis.connection.calls import IdempotentCalls
 from korvet_fast.store.redis.stream.scripts import FORGET
 from korvet_fast.store.types import LogFormat, RecordBatch
 from redis_server import PROGRAMS, RedisServer
 from store.engines import RedisEngine
-from store.redis_log.redis_namespace import LOG, RedisNamespace
+from store.redis_log.redis_namespace import LOG, RedisNamespace, log_of
 from store.scene import Scene
 
 
@@ -51,15 +55,18 @@ async def test_kept(entries: RedisNamespace) -> None:
         found = batch_headers(headers, False)
         assert len(found) == 10
         assert len(headers) == 610
-        said = [(scene.relate(head.base_offset), head.producer_id, head.base_sequence, head.count) for head in found]
+        said = [
+            (scene.relate(header.base_offset), header.producer_id, header.base_sequence, header.count)
+            for header in found
+        ]
         assert said == sorted(said)
         assert said[-2:] == [(32, 1 << 40, 14, 2), (34, 7, 16, 2)]
-        assert {head.producer_epoch for head in found} == {0, 3}
+        assert {header.producer_epoch for header in found} == {0, 3}
         # Who takes it over goes on from there.
         send(scene, 36, (7, 0, 18))
     async with entries.scene() as scene:
         found = batch_headers(await acquire(scene), False)
-        assert [head.base_sequence for head in found if head.producer_id == 7] == [10, 12, 14, 16, 18]
+        assert [header.base_sequence for header in found if header.producer_id == 7] == [10, 12, 14, 16, 18]
 
 
 async def test_not_of_appends_that_were_refused(entries: RedisNamespace) -> None:
@@ -73,7 +80,7 @@ async def test_not_of_appends_that_were_refused(entries: RedisNamespace) -> None
             await scene.bounds(LOG)
         send(scene, 5, (7, 0, 4))
         found = batch_headers(await acquire(scene), False)
-        assert [head.base_sequence for head in found] == [0, 4]
+        assert [header.base_sequence for header in found] == [0, 4]
 
 
 async def test_bounded(entries: RedisNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +94,7 @@ async def test_bounded(entries: RedisNamespace, monkeypatch: pytest.MonkeyPatch)
         send(scene, 12, (4, 0, 2))
     async with entries.scene() as scene:
         found = batch_headers(await acquire(scene), False)
-        assert [head.producer_id for head in found] == [3, 4, 5, 4]
+        assert [header.producer_id for header in found] == [3, 4, 5, 4]
 
 
 def forget(scene: Scene, *producers: int) -> None:
@@ -109,13 +116,13 @@ async def test_forgotten_ones_go_with_the_next_append(entries: RedisNamespace) -
         send(scene, 8, (3, 0, 2))  # it is back, and what it sends now is kept
     async with entries.scene() as scene:
         found = batch_headers(await acquire(scene), False)
-        assert [(head.producer_id, head.base_sequence) for head in found] == [(1, 0), (3, 2)]
+        assert [(header.producer_id, header.base_sequence) for header in found] == [(1, 0), (3, 2)]
 
 
 async def test_forgotten_ones_of_an_idle_log_go_by_themselves(
     entries: RedisNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("korvet_fast.store.redis.log.heads._AT_ONCE", 7)
+    monkeypatch.setattr("korvet_fast.store.redis.log.producer_headers._AT_ONCE", 7)
     async with entries.scene() as scene:
         await scene.acquire(LOG)
         for number in range(50):
@@ -126,10 +133,10 @@ async def test_forgotten_ones_of_an_idle_log_go_by_themselves(
         forget(scene, *range(49))
         await scene.store.close_idle()
         assert not log.forgotten
-        assert list(log.heads) == [49]
+        assert list(log.headers) == [49]
     async with entries.scene() as scene:
         found = batch_headers(await acquire(scene), False)
-        assert [head.producer_id for head in found] == [49]
+        assert [header.producer_id for header in found] == [49]
 
 
 async def test_nothing_is_removed_that_an_append_has_set_since(
@@ -163,9 +170,9 @@ async def test_the_table_of_forgotten_ones_shrinks(entries: RedisNamespace) -> N
         log = scene.store._logs[LOG]  # type: ignore[attr-defined]
         while log.transactions:
             await scene.bounds(LOG)
-        before = sys.getsizeof(log.heads)
+        before = sys.getsizeof(log.headers)
         forget(scene, *range(1999))
-        assert sys.getsizeof(log.heads) < before / 20
+        assert sys.getsizeof(log.headers) < before / 20
 
 
 async def test_one_that_is_forgotten_while_its_append_is_under_way_is_kept(entries: RedisNamespace) -> None:
@@ -189,4 +196,112 @@ async def test_one_that_is_forgotten_while_its_append_is_under_way_is_kept(entri
         await settle()
     async with entries.scene() as scene:
         found = batch_headers(await acquire(scene), False)
-        assert [(head.producer_id, head.base_sequence) for head in found] == [(7, 0), (7, 2), (8, 0)]
+        assert [(header.producer_id, header.base_sequence) for header in found] == [(7, 0), (7, 2), (8, 0)]
+
+
+async def settle(scene: Scene) -> None:
+    """Wait until the outcome of each append is known."""
+    while log_of(scene).transactions:
+        await asyncio.sleep(0.001)
+
+
+def post(scene: Scene, at: int, producer: tuple[int, int, int]) -> None:
+    """As `send`; what it appends is on its way, and not answered yet."""
+    send(scene, at, producer)
+    store: Any = scene.store
+    store._writer._send_due()
+
+
+async def fill_and_forget(scene: Scene) -> None:
+    """Producers 7, which is forgotten then, and 8."""
+    await scene.acquire(LOG)
+    send(scene, 0, (7, 0, 0))
+    send(scene, 2, (8, 0, 0))
+    await settle(scene)
+    forget(scene, 7)
+
+
+def has_headers(place: RedisNamespace, producer: int) -> bool:
+    return bool(place.call("HEXISTS", place.state_key, f"p{producer}"))
+
+
+async def test_an_append_that_is_sent_again_removes_them(redis_server: RedisServer, proxy: RedisProxy) -> None:
+    place = RedisNamespace(redis_server, RedisEngine(redis_server.url, LogFormat(10, entries_layout=True)))
+    async with place.scene(proxy.url) as scene:
+        await fill_and_forget(scene)
+        proxy.cut_request(b"EXEC", 0)
+        send(scene, 4, (8, 0, 2))
+        await settle(scene)
+        assert proxy.resets == 1
+        assert not has_headers(place, 7)
+        assert not log_of(scene).forgotten
+
+
+async def test_an_append_that_fails_leaves_them_to_the_next(entries: RedisNamespace) -> None:
+    async with entries.scene() as scene:
+        await fill_and_forget(scene)
+        entries.xadd("value", "a", at=entries.id(6))
+        send(scene, 4, (8, 0, 2))
+        await settle(scene)
+        assert list(log_of(scene).forgotten) == [7]
+        send(scene, 7, (8, 0, 2))
+        await settle(scene)
+        assert not has_headers(entries, 7)
+        assert not log_of(scene).forgotten
+
+
+async def test_who_lost_the_log_removes_nothing(entries: RedisNamespace) -> None:
+    async with entries.scene() as former, entries.scene() as scene:
+        await fill_and_forget(former)
+        await scene.acquire(LOG)
+        send(former, 4, (8, 0, 2))
+        await settle(former)
+        await former.store.close_idle()
+        assert has_headers(entries, 7)
+        await former.acquire(LOG)  # its producers are those in Redis again: nothing is to be removed
+        assert 7 in log_of(former).headers
+        assert not log_of(former).forgotten
+
+
+async def test_one_whose_append_is_under_way_is_not_removed_by_the_next(entries: RedisNamespace) -> None:
+    async with entries.scene() as scene:
+        await scene.acquire(LOG)
+        send(scene, 0, (8, 0, 0))
+        await settle(scene)
+        post(scene, 2, (8, 0, 2))
+        forget(scene, 8)
+        post(scene, 4, (9, 0, 0))
+        assert [transaction.sent for transaction in log_of(scene).transactions] == [True, True]
+        await settle(scene)
+        assert has_headers(entries, 8)
+        assert 8 in log_of(scene).headers
+
+
+async def test_those_that_redis_could_not_be_told_of_go_later(
+    entries: RedisNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise StoreError("the server is away")
+
+    async with entries.scene() as scene:
+        await fill_and_forget(scene)
+        with monkeypatch.context() as patch:
+            patch.setattr(IdempotentCalls, "run", refuse)
+            with pytest.raises(StoreError):
+                await scene.store.close_idle()
+        assert list(log_of(scene).forgotten) == [7]
+        assert has_headers(entries, 7)
+        await scene.store.close_idle()
+        assert not has_headers(entries, 7)
+        assert not log_of(scene).forgotten
+
+
+async def test_a_lost_append_has_what_it_may_have_removed(entries: RedisNamespace) -> None:
+    """When the log is acquired again, an append that comes back must not remove what was set since."""
+    async with entries.scene() as scene:
+        await fill_and_forget(scene)
+        post(scene, 4, (8, 0, 2))
+        store: Any = scene.store
+        store._on_data_loss("the server was replaced")
+        (lost,) = log_of(scene).lost
+        assert sorted(lost.producers) == ["p7", "p8"]

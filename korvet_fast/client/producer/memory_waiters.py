@@ -8,7 +8,7 @@ from korvet_fast.client.producer.message import QueuedRecords, RecordState
 Key = tuple[str, int]  # topic and partition, -1 while none was chosen
 
 
-class AdmissionLine:
+class MemoryWaiters:
     """A line for each partition. `until`: when a message has waited too long.
 
     A message that joins the line of those without a partition stays there also when its partition is chosen meanwhile.
