@@ -88,7 +88,8 @@ def _use(directory: Path, existing: Path) -> Iterator[Finding]:
         try:
             lock.take()
         except StoreError as error:
-            yield good("directory", f"a broker is running: {error.detail.partition(';')[0]}")
+            used = error.detail.partition(";")[0]
+            yield good("directory", f"a broker is running: {used}; another one starts there when that has stopped")
         except OSError as error:
             yield bad("directory", f"cannot lock {directory}: {error.strerror}. {_advise(error)}")
         else:

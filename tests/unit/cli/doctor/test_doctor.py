@@ -5,7 +5,7 @@ import errno
 import os
 import resource
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,7 @@ from korvet_fast.endpoint import Endpoint
 from korvet_fast.store.embedded.lock import Lock
 from korvet_fast.store.redis.connection.url import RedisAddress
 from korvet_fast.store.redis.durability.durability import Server
+from redis_server import RedisServer
 
 MOUNTS = """\
 22 27 0:21 / /proc rw,relatime - proc proc rw
@@ -128,7 +129,8 @@ def test_a_store_at_rest_and_one_in_use(tmp_path: Path) -> None:
     assert "holds no store yet" in examine_store(tmp_path).findings[0].sentence
     lock = Lock(tmp_path)
     lock.take()
-    assert "a broker is running" in examine_store(tmp_path).findings[0].sentence
+    used = examine_store(tmp_path).findings[0].sentence
+    assert used.startswith(f"a broker is running: {tmp_path} is in use by the process {os.getpid()}; another one starts")
     lock.release()
     assert "no broker uses it now" in examine_store(tmp_path).findings[0].sentence
 
@@ -161,6 +163,29 @@ def test_an_address_taken_by_something_else(taken: Endpoint, monkeypatch: pytest
     (finding,) = asyncio.run(examine_address(taken, None))
     assert finding.verdict is Verdict.BAD
     assert "is taken, and no broker answers there" in finding.sentence
+
+
+@pytest.mark.parametrize("scheme", ["http", "text", "legacy", "replica"])
+def test_taken_addresses_where_no_kafka_is_spoken(taken: Endpoint, scheme: str) -> None:
+    """Beside a broker that runs they are its own: doctor takes the options of `serve`."""
+    listener = taken._replace(scheme=scheme)
+    for cluster_id in ("wcTmcGyXQ2e5oXeJz3Hk1A", None):
+        (finding,) = asyncio.run(examine_address(listener, None, cluster_id))
+        assert finding.verdict is Verdict.WARN
+        assert finding.sentence.startswith(f"{listener} is taken, by the broker that runs or by another program")
+    (finding,) = asyncio.run(examine_address(listener, None, ""))
+    assert (finding.verdict, finding.sentence) == (
+        Verdict.BAD,
+        f"{listener} is taken, and no broker uses this store. Choose another port.",
+    )
+
+
+def test_a_redis_that_may_evict_promises_nothing(start_redis: Callable[..., RedisServer]) -> None:
+    server = start_redis(maxmemory_policy="allkeys-lru")
+    result = CliRunner().invoke(root, ["doctor", "--store", server.url, "--listen", "kafka://127.0.0.1:0"])
+    assert result.exit_code == 1
+    assert "cannot keep records: its maxmemory-policy is allkeys-lru" in result.output
+    assert "acks=all survives" not in result.output
 
 
 def test_what_clients_are_told() -> None:
