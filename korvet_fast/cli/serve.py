@@ -72,7 +72,5 @@ def command(options: BrokerOptions) -> None:
         taken = "Is a broker running there already? " if error.errno == errno.EADDRINUSE else ""
         what = "port" if taken else "address"
         schemes = (listener.scheme for listener in options.listeners if str(listener.address) == error.filename)
-        raise click.ClickException(
-            f"cannot listen on {error.filename}: {error.strerror}. {taken}"
-            f"Another {what} is chosen with --listen {next(schemes)}://HOST:PORT."
-        ) from None
+        choice = f"Another {what} is chosen with --listen {next(schemes)}://HOST:PORT."
+        raise click.ClickException(f"cannot listen on {error.filename}: {error.strerror}. {taken}{choice}") from None

@@ -26,7 +26,9 @@ async def examine_address(listener: Endpoint, told: Endpoint | None, cluster_id:
     except OSError as error:
         return [bad("listen", f"{listener} cannot be listened on: {error.strerror}")]
     if not free:
-        return await _examine_broker(listener, cluster_id) if listener.scheme == KAFKA else [_judge(listener, cluster_id)]
+        if listener.scheme == KAFKA:
+            return await _examine_broker(listener, cluster_id)
+        return [_judge(listener, cluster_id)]
     findings = [good("listen", f"{listener} is free")]
     loopback = ("127.", "::1", "localhost")
     if listener.host.startswith(loopback):
@@ -65,8 +67,10 @@ async def _examine_name(told: Endpoint) -> Finding:
 def _judge(listener: Endpoint, cluster_id: str | None) -> Finding:
     """The finding about a taken address where nobody is asked: only `kafka://` tells which store a broker has."""
     if cluster_id == "":
-        return bad("listen", f"{listener} is taken, and no broker uses this store. Choose another port.")
-    return warn("listen", f"{listener} is taken, by the broker that runs or by another program: that is not asked there")
+        return bad(
+            "listen", f"{listener} is taken, and no broker over this store is ready. Choose another port, or wait."
+        )
+    return warn("listen", f"{listener} is taken, by the broker that runs or by another program: it is not asked")
 
 
 async def _examine_broker(listener: Endpoint, cluster_id: str | None) -> list[Finding]:

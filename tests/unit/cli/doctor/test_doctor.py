@@ -130,8 +130,10 @@ def test_a_store_at_rest_and_one_in_use(tmp_path: Path) -> None:
     lock = Lock(tmp_path)
     lock.take()
     used = examine_store(tmp_path).findings[0].sentence
-    assert used.startswith(f"a broker is running: {tmp_path} is in use by the process {os.getpid()}; another one starts")
+    assert used.startswith(f"a broker is running: {tmp_path} is in use by the process {os.getpid()}; another")
+    assert examine_store(tmp_path).cluster_id is None  # it has not written its id yet
     lock.release()
+    assert examine_store(tmp_path).cluster_id == ""
     assert "no broker uses it now" in examine_store(tmp_path).findings[0].sentence
 
 
@@ -176,7 +178,7 @@ def test_taken_addresses_where_no_kafka_is_spoken(taken: Endpoint, scheme: str) 
     (finding,) = asyncio.run(examine_address(listener, None, ""))
     assert (finding.verdict, finding.sentence) == (
         Verdict.BAD,
-        f"{listener} is taken, and no broker uses this store. Choose another port.",
+        f"{listener} is taken, and no broker over this store is ready. Choose another port, or wait.",
     )
 
 
@@ -210,7 +212,18 @@ def test_file_descriptors(monkeypatch: pytest.MonkeyPatch, hard: int, connection
     assert examine_descriptors(connections).verdict is verdict
 
 
+def test_brokers_that_copy_each_other_may_ask_for_copies(tmp_path: Path) -> None:
+    settings = ["min.insync.replicas=2", "replication.peers=1@127.0.0.1:9192,2@127.0.0.1:9292,3@127.0.0.1:9392"]
+    sets = [argument for setting in settings for argument in ("--set", setting)]
+    arguments = ["doctor", "--store", f"file:{tmp_path}", "--listen", "kafka://127.0.0.1:0", *sets]
+    said = CliRunner().invoke(root, arguments).output
+    assert "files of our own are one copy" not in said
+    assert "the only copy" not in said
+
+
 def test_the_promise_in_words() -> None:
+    assert "the only copy" in promise("fsync", kept=True)[4]
+    assert "survive the loss of a disk" in promise("fsync", kept=True, peers=True)[4]
     assert "a power failure too" in promise("fsync", kept=True)[3]
     assert "but not of the machine" in promise("fsync", kept=False)[3]
     assert "not a power failure" in promise("written", kept=True)[3]
