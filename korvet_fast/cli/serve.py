@@ -71,7 +71,6 @@ def command(options: BrokerOptions) -> None:
             raise
         taken = "Is a broker running there already? " if error.errno == errno.EADDRINUSE else ""
         what = "port" if taken else "address"
-        raise click.ClickException(
-            f"cannot listen on {error.filename}: {error.strerror}. {taken}"
-            f"Another {what} is chosen with --listen kafka://HOST:PORT."
-        ) from None
+        schemes = (listener.scheme for listener in options.listeners if str(listener.address) == error.filename)
+        choice = f"Another {what} is chosen with --listen {next(schemes)}://HOST:PORT."
+        raise click.ClickException(f"cannot listen on {error.filename}: {error.strerror}. {taken}{choice}") from None

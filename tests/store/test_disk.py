@@ -212,15 +212,26 @@ async def test_short_writes(embedded: EmbeddedEngine, monkeypatch: pytest.Monkey
     await store.close()
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-async def test_a_full_disk_says_what_to_do(
-    embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch, number: int
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "; make room, appends then go on by themselves"),
+        (errno.EDQUOT, "; make room, appends then go on by themselves"),
+        (errno.EFBIG, r"; raise the limit of a file's size \(.*\), or set segment.bytes below it, appends then go on"),
+        (errno.EMFILE, r"; raise the limit of open files \(.*\), appends then go on by themselves"),
+        (errno.EACCES, "; let the broker's user write there, appends then go on by themselves"),
+        (errno.EROFS, "; mount it for writing, appends then go on by themselves"),
+        (errno.EIO, ""),
+    ],
+)
+async def test_a_disk_that_takes_nothing_says_what_to_do(
+    embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
 ) -> None:
     store = embedded.make()
     await store.open()
     with monkeypatch.context() as broken:
         broken.setattr(os, "pwrite", failing(number))
-        with pytest.raises(StoreError, match=r"nothing was appended: .*; make room, appends then go on by themselves"):
+        with pytest.raises(StoreError, match=f"nothing was appended: {os.strerror(number)}{advice}"):
             store.open_log(LOG).append([make_record_batch(0)], 0, sync=False)
     await fill(store, LOG, 1)
     await store.close()
@@ -254,7 +265,7 @@ async def test_index_that_cannot_be_written(
         broken.setattr("korvet_fast.store.embedded.index.replace_file", failing(errno.ENOSPC))
         await fill(store, LOG, 1, 1, 1, sync=True, segment_limits=up_to(10))
         await store._commit.wait_until_idle(store._logs[LOG])
-    assert "index not written" in caplog.text
+    assert "index not written, the segment will be read again: No space left on device" in caplog.text
     embedded.crash(store)
     store = embedded.make()
     await store.open()
@@ -271,6 +282,22 @@ async def test_end_before_the_flush(embedded: EmbeddedEngine) -> None:
     await first  # under way already
     with pytest.raises(StoreError, match="closed before"):
         await second
+
+
+async def test_a_close_on_a_full_disk_says_that_records_are_safe(
+    embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, 2)
+    with monkeypatch.context() as broken:
+        broken.setattr("korvet_fast.store.embedded.recovery.replace_file", failing(errno.ENOSPC))
+        with pytest.raises(StoreError, match="No space left on device; its flushed records are safe"):
+            await store.close()
+    store = embedded.make()
+    await store.open()
+    assert await read_all(store, LOG) == [0, 1]
+    await store.close()
 
 
 async def test_cut_that_fails(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:

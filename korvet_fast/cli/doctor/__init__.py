@@ -15,6 +15,8 @@ from korvet_fast.cli.exposure import find_exposures
 from korvet_fast.printable import printable
 from korvet_fast.store.embedded.registry import read_keys
 
+_ONE_DISK = "One disk holds the only copy: what acks=all does not survive is the loss of that disk."
+_COPIES = "Topics with min.insync.replicas above 1 survive the loss of a disk: `topic describe` shows who has copies."
 COLOURS = {Verdict.GOOD: "green", Verdict.WARN: "yellow", Verdict.BAD: "red"}
 
 
@@ -61,8 +63,9 @@ def _examine_place(options: BrokerOptions) -> tuple[list[Finding], list[str], st
     if isinstance(options.place, Path):
         ground = examine_store(options.place)
         topics = judge_topics(read_keys(options.place, KEYS), policy)
-        findings = [*ground.findings, *judge_copies(copies), *topics]
-        return findings, promise(durability, kept=ground.kept), ground.cluster_id
+        peers = bool(options.settings.text("replication.peers"))
+        findings = [*ground.findings, *([] if peers else judge_copies(copies)), *topics]
+        return findings, promise(durability, kept=ground.kept, peers=peers), ground.cluster_id
     from korvet_fast.cli.doctor.redis import examine_redis  # redis-py takes a fifth of a second to import
 
     answer = uvloop.run(examine_redis(options.place, durability, copies))
@@ -76,14 +79,17 @@ async def _examine_addresses(options: BrokerOptions, cluster_id: str | None) -> 
     return findings
 
 
-def promise(durability: str, *, kept: bool) -> list[str]:
-    """The failures that acknowledged records survive, in plain words. `kept`: flushed data survives a power failure."""
+def promise(durability: str, *, kept: bool, peers: bool = False) -> list[str]:
+    """The failures that acknowledged records survive, in plain words.
+
+    `kept`: flushed data survives a power failure. `peers`: brokers keep copies of each other's files.
+    """
     if durability == "written":
         last = "the end of the broker, kill -9 included, but not a power failure or a crash of the machine"
         advice = "Set durability=fsync (for all topics, or for one) to have acks=all wait for the disk."
     elif kept:
         last = "a power failure too: it is given after the records are flushed to the disk"
-        advice = "One disk holds the only copy: what acks=all does not survive is the loss of that disk."
+        advice = _COPIES if peers else _ONE_DISK
     else:
         last = "the end of the broker, but not of the machine: see `file system` above"
         advice = "Put the store on a disk to have it survive that as well."

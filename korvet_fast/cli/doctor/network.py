@@ -10,7 +10,7 @@ from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.connection import connect
 from korvet_fast.client.protocol.errors import ClientError
-from korvet_fast.endpoint import Address, Endpoint
+from korvet_fast.endpoint import KAFKA, Address, Endpoint
 
 PATIENCE = 3.0  # seconds for each answer
 FILES_BESIDE = 1024  # descriptors for segment files
@@ -26,7 +26,9 @@ async def examine_address(listener: Endpoint, told: Endpoint | None, cluster_id:
     except OSError as error:
         return [bad("listen", f"{listener} cannot be listened on: {error.strerror}")]
     if not free:
-        return await _examine_broker(listener, cluster_id)
+        if listener.scheme == KAFKA:
+            return await _examine_broker(listener, cluster_id)
+        return [_judge(listener, cluster_id)]
     findings = [good("listen", f"{listener} is free")]
     loopback = ("127.", "::1", "localhost")
     if listener.host.startswith(loopback):
@@ -60,6 +62,15 @@ async def _examine_name(told: Endpoint) -> Finding:
         return bad("advertise", f"{told}: the name is unknown here ({error.strerror}), perhaps to clients too")
     addresses = sorted({str(row[4][0]) for row in found})
     return good("advertise", f"{told} is {', '.join(addresses)}")
+
+
+def _judge(listener: Endpoint, cluster_id: str | None) -> Finding:
+    """The finding about a taken address where nobody is asked: only `kafka://` tells which store a broker has."""
+    if cluster_id == "":
+        return bad(
+            "listen", f"{listener} is taken, and no broker over this store is ready. Choose another port, or wait."
+        )
+    return warn("listen", f"{listener} is taken, by the broker that runs or by another program: it is not asked")
 
 
 async def _examine_broker(listener: Endpoint, cluster_id: str | None) -> list[Finding]:

@@ -63,7 +63,8 @@ async def examine_redis(url: RedisUrl, durability: str, copies: int) -> Answer:
     for master, server in servers.items():
         findings += judge_server(master, server, sync, copies)
     weakest = min(servers.values(), key=lambda server: level(server, sync, copies))
-    return Answer(findings, explain(weakest, sync, copies), cluster_id, topics)
+    promise = [] if any(map(unfit, servers.values())) else explain(weakest, sync, copies)
+    return Answer(findings, promise, cluster_id, topics)
 
 
 async def _examine_sentinels(url: RedisUrl) -> list[Finding]:

@@ -41,7 +41,7 @@ class Ground(NamedTuple):
 
     findings: list[Finding]
     kept: bool  # flushed data survives a power failure, as far as can be known
-    cluster_id: str  # the id of the cluster whose broker uses the directory now; "" if none does
+    cluster_id: str | None  # of the cluster whose broker uses the directory now; "" if none does, None: not known
 
 
 def examine_store(directory: Path) -> Ground:
@@ -88,7 +88,8 @@ def _use(directory: Path, existing: Path) -> Iterator[Finding]:
         try:
             lock.take()
         except StoreError as error:
-            yield good("directory", f"a broker is running: {error.detail.partition(';')[0]}")
+            used = error.detail.partition(";")[0]
+            yield good("directory", f"a broker is running: {used}; another one starts there when that has stopped")
         except OSError as error:
             yield bad("directory", f"cannot lock {directory}: {error.strerror}. {_advise(error)}")
         else:
@@ -98,8 +99,11 @@ def _use(directory: Path, existing: Path) -> Iterator[Finding]:
         yield good("directory", f"{directory} exists and holds no store yet")
 
 
-def _find_cluster_id(directory: Path) -> str:
-    """The cluster id of the broker that uses the directory now; "" if none does, or if it has only just begun."""
+def _find_cluster_id(directory: Path) -> str | None:
+    """The cluster id of the broker that uses the directory now; "" if none does.
+
+    None: it has only just begun, or it copies other brokers' files and has the id from the metadata log.
+    """
     try:
         lock = Lock(directory)
         if not lock.exists():
@@ -108,7 +112,7 @@ def _find_cluster_id(directory: Path) -> str:
     except OSError:
         return ""  # told already
     except StoreError:
-        return read_cluster_id(read_key(directory, KEY))
+        return read_cluster_id(read_key(directory, KEY)) or None
     lock.release()
     return ""
 

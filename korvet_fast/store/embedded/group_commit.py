@@ -164,6 +164,6 @@ def write_index(segment: Segment) -> bool:
     try:
         segment.index.write(segment.index_path, segment.summary)
     except OSError as error:
-        _logger.warning("%s: index not written, the segment will be read again: %s", segment.path, error)
+        _logger.warning("%s: index not written, the segment will be read again: %s", segment.path, error.strerror)
         return False
     return True

@@ -22,7 +22,15 @@ from korvet_fast.store.types import LARGE, Appending, Bounds, OffsetConflict, Re
 from korvet_fast.types import Buffer
 
 _PARTS = 1024  # buffers that one system call takes (IOV_MAX)
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+# What a person has to do before appends go on by themselves.
+_ADVICE = {
+    errno.ENOSPC: "make room",
+    errno.EDQUOT: "make room",
+    errno.EFBIG: "raise the limit of a file's size (`ulimit -f`, LimitFSIZE=), or set segment.bytes below it",
+    errno.EMFILE: "raise the limit of open files (`ulimit -n`, LimitNOFILE=)",
+    errno.EACCES: "let the broker's user write there",
+    errno.EROFS: "mount it for writing",
+}
 
 _logger = logging.getLogger(__name__)
 
@@ -271,7 +279,8 @@ def _base(segment: Segment) -> int:
 
 
 def _append_error(path: Path, error: OSError) -> StoreError:
-    advice = "; make room, appends then go on by themselves" if error.errno in _FULL else ""
+    what = _ADVICE.get(error.errno or 0)
+    advice = f"; {what}, appends then go on by themselves" if what else ""
     return StoreError(f"{path}: nothing was appended: {error.strerror}{advice}")
 
 

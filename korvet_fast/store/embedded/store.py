@@ -121,11 +121,13 @@ class EmbeddedStore:
                 failed = [f"{log.name}: {log.failed}" for log in logs if log.failed]
                 for log in logs:
                     log.failed = log.failed or _CLOSED  # a late append would be missing in the checkpoint
-                await asyncio.get_running_loop().run_in_executor(None, self._leave, clean)
+                try:
+                    await asyncio.get_running_loop().run_in_executor(None, self._leave, clean)
+                except OSError as error:
+                    why = f"{self._directory} was not closed cleanly: {error.strerror}"
+                    failed.append(f"{why}; its flushed records are safe, and the next start looks at every log")
                 if failed:
                     raise StoreError("; ".join(failed))
-            except OSError as error:
-                raise StoreError(f"{self._directory} was not closed cleanly: {error}") from error
             finally:
                 self._release()
 

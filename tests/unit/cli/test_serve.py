@@ -64,13 +64,15 @@ def test_a_person_at_a_terminal_reads_plain_lines(tmp_path: Path) -> None:
     assert " info     ready kafka://127.0.0.1:" in line.decode()
 
 
-def test_a_port_that_is_taken(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scheme", ["kafka", "http"])
+def test_a_port_that_is_taken(tmp_path: Path, scheme: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        code, said = refuse("--store", f"file:{tmp_path}", "--listen", f"kafka://127.0.0.1:{port}")
+        listen = ["--listen", "text://127.0.0.1:0", "--listen", f"{scheme}://127.0.0.1:{port}"]
+        code, said = refuse("--store", f"file:{tmp_path}", *listen)
     assert code == 1
     assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in said
-    assert "--listen kafka://HOST:PORT" in said
+    assert f"--listen {scheme}://HOST:PORT" in said
     assert "Traceback" not in said
 
 

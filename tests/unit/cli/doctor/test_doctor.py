@@ -5,7 +5,7 @@ import errno
 import os
 import resource
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,7 @@ from korvet_fast.endpoint import Endpoint
 from korvet_fast.store.embedded.lock import Lock
 from korvet_fast.store.redis.connection.url import RedisAddress
 from korvet_fast.store.redis.durability.durability import Server
+from redis_server import RedisServer
 
 MOUNTS = """\
 22 27 0:21 / /proc rw,relatime - proc proc rw
@@ -128,8 +129,11 @@ def test_a_store_at_rest_and_one_in_use(tmp_path: Path) -> None:
     assert "holds no store yet" in examine_store(tmp_path).findings[0].sentence
     lock = Lock(tmp_path)
     lock.take()
-    assert "a broker is running" in examine_store(tmp_path).findings[0].sentence
+    used = examine_store(tmp_path).findings[0].sentence
+    assert used.startswith(f"a broker is running: {tmp_path} is in use by the process {os.getpid()}; another")
+    assert examine_store(tmp_path).cluster_id is None  # it has not written its id yet
     lock.release()
+    assert examine_store(tmp_path).cluster_id == ""
     assert "no broker uses it now" in examine_store(tmp_path).findings[0].sentence
 
 
@@ -163,6 +167,29 @@ def test_an_address_taken_by_something_else(taken: Endpoint, monkeypatch: pytest
     assert "is taken, and no broker answers there" in finding.sentence
 
 
+@pytest.mark.parametrize("scheme", ["http", "text", "legacy", "replica"])
+def test_taken_addresses_where_no_kafka_is_spoken(taken: Endpoint, scheme: str) -> None:
+    """Beside a broker that runs they are its own: doctor takes the options of `serve`."""
+    listener = taken._replace(scheme=scheme)
+    for cluster_id in ("wcTmcGyXQ2e5oXeJz3Hk1A", None):
+        (finding,) = asyncio.run(examine_address(listener, None, cluster_id))
+        assert finding.verdict is Verdict.WARN
+        assert finding.sentence.startswith(f"{listener} is taken, by the broker that runs or by another program")
+    (finding,) = asyncio.run(examine_address(listener, None, ""))
+    assert (finding.verdict, finding.sentence) == (
+        Verdict.BAD,
+        f"{listener} is taken, and no broker over this store is ready. Choose another port, or wait.",
+    )
+
+
+def test_a_redis_that_may_evict_promises_nothing(start_redis: Callable[..., RedisServer]) -> None:
+    server = start_redis(maxmemory_policy="allkeys-lru")
+    result = CliRunner().invoke(root, ["doctor", "--store", server.url, "--listen", "kafka://127.0.0.1:0"])
+    assert result.exit_code == 1
+    assert "cannot keep records: its maxmemory-policy is allkeys-lru" in result.output
+    assert "acks=all survives" not in result.output
+
+
 def test_what_clients_are_told() -> None:
     anywhere = Endpoint("kafka", "0.0.0.0", 0)
     findings = asyncio.run(examine_address(anywhere, Endpoint("kafka", "127.0.0.1", 9092)))
@@ -185,7 +212,18 @@ def test_file_descriptors(monkeypatch: pytest.MonkeyPatch, hard: int, connection
     assert examine_descriptors(connections).verdict is verdict
 
 
+def test_brokers_that_copy_each_other_may_ask_for_copies(tmp_path: Path) -> None:
+    settings = ["min.insync.replicas=2", "replication.peers=1@127.0.0.1:9192,2@127.0.0.1:9292,3@127.0.0.1:9392"]
+    sets = [argument for setting in settings for argument in ("--set", setting)]
+    arguments = ["doctor", "--store", f"file:{tmp_path}", "--listen", "kafka://127.0.0.1:0", *sets]
+    said = CliRunner().invoke(root, arguments).output
+    assert "files of our own are one copy" not in said
+    assert "the only copy" not in said
+
+
 def test_the_promise_in_words() -> None:
+    assert "the only copy" in promise("fsync", kept=True)[4]
+    assert "survive the loss of a disk" in promise("fsync", kept=True, peers=True)[4]
     assert "a power failure too" in promise("fsync", kept=True)[3]
     assert "but not of the machine" in promise("fsync", kept=False)[3]
     assert "not a power failure" in promise("written", kept=True)[3]
