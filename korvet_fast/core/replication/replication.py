@@ -211,11 +211,11 @@ class Replication:
         if isinstance(progress, QuorumProgress):
             ends |= {voter: progress.find_end(voter) for voter in self.brokers}
         high_watermark = (progress or replica.state).high_watermark
-        return MetadataQuorum(self.election.leader, self.election.epoch, high_watermark, ends)
+        return MetadataQuorum(*self.find_leader(METADATA_LOG), high_watermark, ends)
 
     def find_leader(self, log: str) -> tuple[int, int]:
         """The id of a log's leader, and the epoch; -1 where that is not known."""
         if log == METADATA_LOG:
-            return self.election.leader, self.election.epoch
+            return (self.election.leader, self.election.epoch) if self.election.is_elected else (-1, -1)
         state = self.replicas.find_state(log)
         return (state.leader, state.epoch) if state is not None else (-1, -1)

@@ -7,7 +7,15 @@ import pytest
 
 from korvet_fast.core.replication import metadata_log
 from korvet_fast.core.replication.metadata_log import MetadataLog
-from korvet_fast.core.replication.peers import METADATA_LOG, KeyAnswer, KeyRequest, KeyVerb
+from korvet_fast.core.replication.peers import (
+    METADATA_LOG,
+    FetchPosition,
+    KeyAnswer,
+    KeyRequest,
+    KeyVerb,
+    Vote,
+    VoteRequest,
+)
 from korvet_fast.errors import OutcomeUnknown, StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.types import CompareAndSet, OffsetConflict
@@ -115,6 +123,40 @@ async def test_a_leader_that_nobody_copies_gives_up_and_follows_the_next_one(
         await scene.until(lambda: scene.brokers[2].election.leader == 3)
         assert await scene.stores[2].save("k/kept", b"1", None)
         assert [scene.brokers[identity].election.leader for identity in scene.ids] == [3, 3, 3]
+
+
+async def test_who_loses_to_another_candidate_of_the_same_epoch_follows_that_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Broker 2 stands for an epoch, but asks nobody for a vote before broker 3 has them."""
+    async with ReplicatedScene(tmp_path) as scene:
+        await scene.copy_metadata()
+        loser, elected = scene.brokers[2], asyncio.Event()
+        vote, standing = loser._peers.vote, asyncio.Event()
+
+        async def vote_late(broker: int, request: VoteRequest) -> Vote:
+            if not request.trial:
+                standing.set()
+                await elected.wait()
+            return await vote(broker, request)
+
+        monkeypatch.setattr(loser._peers, "vote", vote_late)
+        losing = asyncio.create_task(loser.election.become_leader())
+        await standing.wait()
+        epoch = loser.election.epoch
+        assert loser.find_leader(METADATA_LOG) == (-1, -1), "nobody voted for it"
+        assert loser.describe_quorum().leader == -1
+        (answer,) = await loser.leading.fetch(1, [FetchPosition(METADATA_LOG, epoch - 1, 0)], 0)
+        assert (answer.leader, answer.epoch) == (-1, -1)
+        scene.cut.add(frozenset((2, 3)))
+        assert await scene.brokers[3].election.become_leader() == ""
+        scene.cut.clear()
+        elected.set()
+        assert await losing != ""
+        await scene.until(lambda: loser.find_leader(METADATA_LOG) == (3, epoch))
+        assert await scene.stores[2].save("k/kept", b"1", None)
+        await scene.copy_metadata()
+        assert {broker.election.epoch for broker in scene.brokers.values()} == {epoch}
 
 
 async def test_who_promises_a_later_epoch_while_it_begins_to_lead_does_not_lead(tmp_path: Path) -> None:
