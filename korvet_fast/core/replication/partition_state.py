@@ -10,6 +10,7 @@ PREFIX: Final = "partitions/"  # key: this and the log's name
 class PartitionState(NamedTuple):
     """`topic`: the topic's id, as hex. `leader` is to lead, and does so when it has an epoch of its own.
 
+    `recovering`: the operator named a leader that is not in sync; it leads with whatever it has (KIP-704).
     `version` counts the changes. Without a document in the metadata log, the first replica is to lead, and all are in
     sync: nobody has anything.
     """
@@ -19,6 +20,7 @@ class PartitionState(NamedTuple):
     leader: int
     epoch: int
     isr: tuple[int, ...]
+    recovering: bool = False
 
     def pack(self) -> bytes:
         """The document."""

@@ -109,6 +109,18 @@ class Replicas:
             return -1
         return state.leader
 
+    def is_led_by(self, log: str, broker: int) -> bool:
+        """Whether a broker is to lead a partition, and is not known to lack what it has to have for that."""
+        state = self.find_state(log)
+        if state is None or self.find_leader(log) != broker:
+            return False
+        return broker != self._own or not self._lacks_copy(log, state)
+
+    def _lacks_copy(self, log: str, state: PartitionState) -> bool:
+        """Whether this broker never had what others may have of a partition, and nobody said that it may be lost."""
+        replica = self.logs.get(log)
+        return (replica is None or replica.is_new) and state.epoch >= 0 and not state.recovering
+
     def _follow_state(self, log: str) -> None:
         """Make the copy lead or follow, by the state."""
         replica, state = self.logs.get(log), self.find_state(log)
@@ -234,12 +246,13 @@ class Replicas:
             state = self._read(log, document)
             if state.leader != self._own or self._own not in state.isr:
                 raise NotLeader(f"{log} is to be led by broker {state.leader}")
-            if replica.is_new and state.epoch >= 0:
+            if self._lacks_copy(log, state):
                 raise StoreError(
                     f"{log}: this broker has copied nothing yet, or its copy is gone; others may have all of it. Name "
-                    f"one of them: korvet-fast partition lead {log.replace(':', ' ')} --broker N"
+                    f"one of them: korvet-fast partition lead {log.replace(':', ' ')} --broker N. If nobody has it, "
+                    f"name this broker: --broker {self._own} --unclean"
                 )
-            taken = state._replace(version=state.version + 1, epoch=max(state.epoch + 1, epoch))
+            taken = state._replace(version=state.version + 1, epoch=max(state.epoch + 1, epoch), recovering=False)
             packed = taken.pack()
             if await self._registry.save(PREFIX + log, packed, document):
                 break
@@ -316,14 +329,19 @@ class Replicas:
             if broker not in replicas:
                 return f"broker {broker} has no copy of {log}; brokers {', '.join(map(str, replicas))} have"
             if broker not in state.isr and not unclean:
-                isr = ", ".join(map(str, state.isr))
-                return f"broker {broker} is not in sync, and would lose records; brokers {isr} are"
-            if broker == state.leader:
+                present = ", ".join(map(str, state.isr))
+                return f"broker {broker} is not in sync, and would lose records; brokers {present} are"
+            is_whole = broker != self._own or not self._lacks_copy(log, state) or await self._await_copy(log, until)
+            if broker == state.leader and is_whole:
                 return ""
-            if broker == self._own and state.epoch >= 0 and not await self._await_copy(log, until):
-                return f"broker {broker} has copied nothing of {log} yet, or its copy is gone; name another one"
-            isr_then = state.isr if broker in state.isr else (broker,)
-            changed = state._replace(version=state.version + 1, leader=broker, isr=isr_then)
+            if not is_whole and not unclean:
+                return (
+                    f"broker {broker} has copied nothing of {log} yet, or its copy is gone; name another one, "
+                    "or, if nobody has it, this one with --unclean"
+                )
+            loses = not is_whole or broker not in state.isr
+            isr = (broker,) if loses else state.isr
+            changed = state._replace(version=state.version + 1, leader=broker, isr=isr, recovering=loses)
             if await self._registry.save(PREFIX + log, changed.pack(), document):
                 return ""
 
