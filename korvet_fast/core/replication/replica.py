@@ -71,7 +71,8 @@ class Replica:
     `progress`: of the followers, while this broker leads. `state`: as a follower; it is kept, and waits, while this
     broker leads. `is_new`: this broker never had all that is safe. `in_sync`: as the metadata log has it.
     `tells_watermark`: followers are told of the watermark as soon as it moves, not only with the next batches; `told`
-    has by follower the one that was told last.
+    has by follower the one that was told last. `failure`: why nothing can be copied at present, "" if it can; the leader
+    is not asked again before `retry_at`, in monotonic seconds.
     """
 
     opened: OpenedLog
@@ -85,12 +86,14 @@ class Replica:
         "changing",
         "end",
         "epochs",
+        "failure",
         "in_sync",
         "is_new",
         "listener",
         "name",
         "opened",
         "progress",
+        "retry_at",
         "segment_limits",
         "start",
         "state",
@@ -105,6 +108,7 @@ class Replica:
         self.start = self.end = 0
         self.is_new = self.in_sync = True
         self.tells_watermark = False
+        self.failure, self.retry_at = "", 0.0
         self.told: dict[int, int] = {}
         self.epochs = LeaderEpochCache()
         self.state = FollowerState(self.epochs, 0, 0)
@@ -289,6 +293,7 @@ class Replica:
         async with self.changing:
             if self.progress is not None:
                 return
+            await self._flush()  # records that this broker wrote as the leader: a fetch says that they are on the disk
             state, epochs, high_watermark = self.state, list(self.epochs.entries), self.state.high_watermark
             end = state.find_divergence(epoch, asked, answer)
             if end is None:
