@@ -32,13 +32,15 @@ def begin_state(topic: str, replicas: Sequence[int]) -> PartitionState:
     return PartitionState(topic, 0, replicas[0], -1, tuple(sorted(replicas)))
 
 
-def read_state(document: bytes | None, topic: str, replicas: Sequence[int]) -> PartitionState:
-    """Read a state that `PartitionState.pack` wrote; the state of an earlier topic of this name does not count."""
-    if document is not None:
-        values = json.loads(document)
-        if values["topic"] == topic:
-            return PartitionState(**values | {"isr": tuple(values["isr"])})
-    return begin_state(topic, replicas)
+def unpack_state(document: bytes) -> PartitionState:
+    """Read a state that `PartitionState.pack` wrote."""
+    values = json.loads(document)
+    return PartitionState(**values | {"isr": tuple(values["isr"])})
+
+
+def find_present(state: PartitionState | None, topic: str, replicas: Sequence[int]) -> PartitionState:
+    """The state in the metadata log, or that of a new partition: the one of an earlier topic's does not count."""
+    return state if state is not None and state.topic == topic else begin_state(topic, replicas)
 
 
 def spread(partitions: int, factor: int, brokers: Sequence[int], begin: int) -> list[list[int]]:

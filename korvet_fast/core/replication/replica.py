@@ -71,8 +71,8 @@ class Replica:
     `progress`: of the followers, while this broker leads. `state`: as a follower; it is kept, and waits, while this
     broker leads. `is_new`: this broker never had all that is safe. `in_sync`: as the metadata log has it.
     `tells_watermark`: followers are told of the watermark as soon as it moves, not only with the next batches; `told`
-    has by follower the one that was told last. `failure`: why nothing can be copied at present, "" if it can; the leader
-    is not asked again before `retry_at`, in monotonic seconds.
+    has by follower the one that was told last. `failure`: why nothing can be copied at present, "" if it can; the
+    leader is not asked again before `retry_at`, in monotonic seconds.
     """
 
     opened: OpenedLog

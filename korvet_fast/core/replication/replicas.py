@@ -11,8 +11,9 @@ from typing import Any
 
 from korvet_fast.config import Settings
 from korvet_fast.core.clock import Clock
+from korvet_fast.core.fair_queue import BackgroundPace
 from korvet_fast.core.replication.leader_progress import LagLimits, LeaderProgress
-from korvet_fast.core.replication.partition_state import PREFIX, PartitionState, read_state
+from korvet_fast.core.replication.partition_state import PREFIX, PartitionState, find_present, unpack_state
 from korvet_fast.core.replication.peers import METADATA_LOG
 from korvet_fast.core.replication.registry import Registry
 from korvet_fast.core.replication.replica import PREFIX as COPIES
@@ -59,7 +60,8 @@ class Replicas:
         # Consumers at followers wait for it.
         self._tells_watermark = settings.text("replica.selector.class") == RACK_AWARE
         self._topics: dict[str, Document] = {}
-        self._documents: dict[str, bytes] = {}  # the partitions' states in the metadata log, by log
+        self._configs: dict[str, tuple[Document, TopicConfig]] = {}  # by topic: what it was made from, and itself
+        self._states: dict[str, PartitionState] = {}  # in the metadata log, by log
         self._taken: dict[
             str, int
         ] = {}  # by log that this broker leads: the last version of its state that was applied
@@ -73,18 +75,20 @@ class Replicas:
         """The metadata log has this value under a key from now on."""
         if key.startswith(_TOPICS):
             topic = key.removeprefix(_TOPICS)
-            if value is None or Document.unpack(value).deleting:
+            document = Document.unpack(value) if value is not None else None
+            if document is None or document.deleting:
                 self._topics.pop(topic, None)
+                self._configs.pop(topic, None)
             else:
-                self._topics[topic] = Document.unpack(value)
+                self._topics[topic] = document
             self._uncopied[topic] = None
             self._wake.set()
         elif key.startswith(PREFIX):
             log = key.removeprefix(PREFIX)
             if value is None:
-                self._documents.pop(log, None)
+                self._states.pop(log, None)
             else:
-                self._documents[log] = value
+                self._states[log] = unpack_state(value)
             self._follow_state(log)
             self._on_change()
 
@@ -100,7 +104,7 @@ class Replicas:
         if not replicas:
             return None
         topic = self._topics[log.rpartition(":")[0]]
-        return read_state(self._documents.get(log), topic.id.hex(), replicas)
+        return find_present(self._states.get(log), topic.id.hex(), replicas)
 
     def find_leader(self, log: str) -> int:
         """The id of the broker that is to lead a partition; -1 while this broker has no copy, or does not know."""
@@ -150,11 +154,14 @@ class Replicas:
 
     def _find_minimum(self, log: str) -> int:
         """min.insync.replicas of a partition's topic."""
-        return self._configure(log).copies
+        return self._configure(log.rpartition(":")[0]).copies
 
-    def _configure(self, log: str) -> TopicConfig:
-        document = self._topics[log.rpartition(":")[0]]
-        return TopicConfig(self._settings, document.configs, document.fixed)
+    def _configure(self, topic: str) -> TopicConfig:
+        document = self._topics[topic]
+        known = self._configs.get(topic)
+        if known is None or known[0] is not document:
+            known = self._configs[topic] = document, TopicConfig(self._settings, document.configs, document.fixed)
+        return known[1]
 
     # -- copies ------------------------------------------------------------------------------------------------------
 
@@ -171,8 +178,11 @@ class Replicas:
                 except Exception:
                     logger.exception("topic %s cannot be copied", topic)  # the others can
             await self._remove_leftovers()
+            pace = BackgroundPace()
             for replica in list(self.logs.values()):
                 self.change_isr(replica)
+                if pace.due():
+                    await pace.turn()
             try:
                 async with asyncio.timeout(max(_AGAIN, min(1.0, self._limits.seconds / 4))):
                     await self._wake.wait()
@@ -190,17 +200,20 @@ class Replicas:
                 self._leftovers[replica.name] = None  # until it is gone: dropping it may fail
                 await replica.drop()
                 self._leftovers.pop(replica.name, None)
+        pace = BackgroundPace()
         for index, brokers in enumerate(document.replicas[: document.partitions] if document is not None else ()):
             log = f"{topic}:{index}"
+            if pace.due():
+                await pace.turn()
             if self._own in brokers and log not in self.logs:
                 replica = Replica(log, wanted, self._store)
                 replica.tells_watermark = self._tells_watermark
                 await replica.open()
                 self.logs[log] = replica
-                if self._topics.get(topic) is not document:
-                    return  # it was changed or deleted meanwhile, and its turn comes again
+            if self._topics.get(topic) is not document:
+                return  # it was changed or deleted meanwhile, and its turn comes again
             if log in self.logs:
-                self.logs[log].segment_limits = self._configure(log).segment_limits
+                self.logs[log].segment_limits = self._configure(topic).segment_limits
                 self._follow_state(log)
         self._on_change()
 
@@ -286,7 +299,8 @@ class Replicas:
         replicas = self.find_replicas(log)
         if not replicas:
             raise NotLeader(f"{log} was deleted")
-        return read_state(document, self._topics[log.rpartition(":")[0]].id.hex(), replicas)
+        state = unpack_state(document) if document is not None else None
+        return find_present(state, self._topics[log.rpartition(":")[0]].id.hex(), replicas)
 
     def change_isr(self, replica: Replica) -> None:
         """Write the in-sync replicas to the metadata log, if they have changed."""

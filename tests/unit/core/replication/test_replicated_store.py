@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from korvet_fast.core import fair_queue
 from korvet_fast.core.replication.peers import EpochRequest, FetchPosition
+from korvet_fast.core.topics.topic import Document
 from korvet_fast.errors import KorvetError, StoreError
 from korvet_fast.store.types import NotLeader, OffsetConflict
 from replicated_scene import PATIENCE, ReplicatedScene
@@ -166,6 +168,26 @@ async def test_who_has_the_only_copy_and_lost_it_leads_again_if_somebody_insists
         await scene.acquire(log, 3)
         assert await scene.read(log, 3) == []
         await scene.append(log, 3, 1)
+
+
+async def test_others_have_turns_while_a_topic_of_many_partitions_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fair_queue, "SLICE", -1.0)  # as on a slow processor
+    async with ReplicatedScene(tmp_path) as scene:
+        document = Document(b"many".ljust(16, b"\0"), 50, {}, replicas=[[1]] * 50)
+        assert await scene.stores[1].save("topics/many", document.pack(), None)
+        replicas = scene.brokers[1].replicas
+        await scene.until(lambda: sum(log.startswith("many:") for log in replicas.logs) == 50)
+        altered = document._replace(version=1, configs={"segment.bytes": "1000000"})
+        assert await scene.stores[1].save("topics/many", altered.pack(), document.pack())
+        copying, turns = asyncio.create_task(replicas._copy_topic("many")), 0
+        while not copying.done():
+            await asyncio.sleep(0)
+            turns += 1
+        await copying
+        assert turns >= 50
+        assert {replicas.logs[f"many:{index}"].segment_limits[0] for index in range(50)} == {1_000_000}
 
 
 async def test_retention_of_the_leader_is_followed(tmp_path: Path) -> None:
