@@ -18,6 +18,7 @@ from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.partition.snapshot_saver import SnapshotSaver
 from korvet_fast.core.topic_config import TopicConfig, fix, warn
+from korvet_fast.core.topics.deletions import Members, TopicDeletions
 from korvet_fast.core.topics.index import TopicIndex
 from korvet_fast.core.topics.mutation_quota import MutationQuota
 from korvet_fast.core.topics.registry import TopicRegistry
@@ -43,7 +44,7 @@ class Topics(TopicIndex):
     """All topics of the cluster, and the partitions of each, of which this broker leads some.
 
     `reconcile` acquires the partitions of these topics that this broker is to lead, and resigns from the others.
-    `forget` is called with the id of a topic that is gone. `placement`: where copies go; None: the store decides.
+    `forget` is called with the id of a topic that is gone. `members`: the brokers that are there. `placement`: where copies go; None: the store decides.
     `quota`: how fast clients of this broker may create and delete.
     """
 
@@ -53,6 +54,7 @@ class Topics(TopicIndex):
         settings: Settings,
         reconcile: Callable[[Iterable[Topic]], Awaitable[None]],
         forget: Callable[[bytes], None],
+        members: Members,
         placement: Placement | None = None,
     ) -> None:
         super().__init__(given)
@@ -61,12 +63,13 @@ class Topics(TopicIndex):
         self.quota = MutationQuota(rate, burst, given.clock.monotonic)
         self._reconcile = reconcile
         self._forget = forget
+        self._members = members
         self._placement = placement
         self._settings = settings
         self._registry = TopicRegistry(given.store, given.generation)
         self.changing = ChangeLock()  # reading never waits
         self._own = self.changing.open(self)  # for the broker's own work
-        self._deleting: dict[bytes, Topic] = {}  # by id: topics that are deleted, of which the store may keep something
+        self._deletions = TopicDeletions(self._registry, members)
 
     @property
     def version(self) -> int:
@@ -80,18 +83,20 @@ class Topics(TopicIndex):
     # -- the registry --------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Load all topics of the registry, and end deletions that a crash cut short. Raises `StoreError`.
+        """Load all topics of the registry. Raises `StoreError`.
 
-        Where the store is not shared, this broker leads all partitions.
+        Where the store is not shared, this broker leads all partitions, and ends deletions that a crash cut short.
         """
         given = self._given
         async with self._own.turn():  # the cluster is watched already, and a change of it may call `refresh`
             for name, packed in (await self._registry.load()).items():
                 topic = await self._read(name, packed)
                 if Document.unpack(packed).deleting:
-                    await self._drop(topic)
+                    self._deletions.add(topic)
                 else:
                     self._add(topic)
+            if given.store.shared is None:
+                await self._deletions.end()
         if given.store.shared is None:
             states = await given.store.scan("state/")
             await gather_bounded(self._all(), lambda one: one.leader.acquire(states.get(f"state/{one.name}")))
@@ -138,10 +143,14 @@ class Topics(TopicIndex):
         for name, packed in documents.by_name.items():
             if name not in self._by_name:
                 with self._leave_out(name):
-                    if not Document.unpack(packed).deleting:
+                    document = Document.unpack(packed)
+                    if document.id not in self._deletions:
                         topic = await self._read(name, packed)
-                        self._add(topic)
-                        changed.append(topic)
+                        if document.deleting:
+                            self._deletions.add(topic)
+                        else:
+                            self._add(topic)
+                            changed.append(topic)
         self._registry.mark_seen(documents)
         await self._reconcile([topic for topic in changed if self._by_id.get(topic.id) is topic])
 
@@ -161,6 +170,8 @@ class Topics(TopicIndex):
         if packed is None or document is None or document.deleting or document.id != topic.id:
             self._remove(topic)
             self._forget(topic.id)
+            if document is not None and document.id == topic.id:
+                self._deletions.add(topic)
             pace = BackgroundPace()
             for partition in topic.partitions:
                 partition.leader.delete()
@@ -357,21 +368,21 @@ class Topics(TopicIndex):
         """
         async with (changer or self._own).turn():
             await self._refresh()
-            # The point of no return: if this broker crashes now, its next start deletes the topic.
-            await self._rewrite(topic, topic.describe()._replace(deleting=True), len(topic.partitions))
+            # The point of no return: if this broker crashes now, another one deletes the topic, or its next start.
+            deleting = topic.describe()._replace(deleting=True, deleter=self._members.incarnation)
+            await self._rewrite(topic, deleting, len(topic.partitions))
             partitions = _count(len(topic.partitions))
             self._given.log.tell("deleted", f"topic {topic.name}: deleted, {partitions} with all records")
             self._remove(topic)
             self._forget(topic.id)
-            self._deleting[topic.id] = topic
-            await self._drop(topic)
+            self._deletions.add(topic)
+            await self._deletions.drop(topic)
 
     async def end_deletions(self) -> None:
-        """Delete the rest of topics whose deletion failed: until then their names are taken. Raises `StoreError`."""
-        if self._deleting:
+        """Delete the rest of topics whose deletion failed, or whose broker is gone. Raises `StoreError`."""
+        if self._deletions:
             async with self._own.turn():
-                for topic in list(self._deleting.values()):
-                    await self._drop(topic)
+                await self._deletions.end()
 
     def _check_total(self, total: int, more: int) -> None:
         if total < 1:
@@ -395,11 +406,6 @@ class Topics(TopicIndex):
         self.quota.take(mutated)
         topic.packed, topic.version = packed, version
         self._given.metadata.advance()
-
-    async def _drop(self, topic: Topic) -> None:
-        await gather_bounded(topic.partitions, lambda partition: partition.leader.drop())
-        await self._registry.save(topic.name, None, topic.packed)
-        self._deleting.pop(topic.id, None)
 
 
 async def _make_partitions(grow: Callable[[int], object], have: int, total: int) -> None:
