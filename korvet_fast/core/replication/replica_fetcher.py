@@ -99,12 +99,15 @@ class ReplicaFetcher:
         ready = [one for one in replicas if one.state.asking is None and one.state.leader == broker]
         return bool(ready) and await self._copy(broker, ready)
 
-    def _put_off(self, replica: Replica, failure: StoreError) -> None:
-        """A log cannot be written here. Where its store has logged that, nothing is written before a restart."""
-        replica.retry_at = inf if failure.logged else self._clock.monotonic() + _BACKOFF
-        if not failure.logged and failure.detail != replica.failure:
-            logger.warning("%s is not copied, and tried again: %s", replica.name, failure.detail)
-        replica.failure = failure.detail
+    def _put_off(self, replica: Replica, failure: Exception) -> None:
+        """A log could not be copied. Where its store has logged that, nothing is written before a restart."""
+        known = failure if isinstance(failure, StoreError) else None
+        text, logged = (known.detail, known.logged) if known is not None else (repr(failure), False)
+        replica.retry_at = inf if logged else self._clock.monotonic() + _BACKOFF
+        if not logged and text != replica.failure:
+            trace = failure if known is None else None
+            logger.warning("%s is not copied, and tried again: %s", replica.name, text, exc_info=trace)
+        replica.failure = text
 
     async def _settle(self, broker: int, replicas: Sequence[Replica]) -> None:
         """Truncate the records that the leader does not have."""
@@ -121,7 +124,7 @@ class ReplicaFetcher:
             if answer is not None and answer.error is NONE:
                 try:
                     await replica.settle_divergence(request.leader_epoch, request.epoch, answer.end)
-                except StoreError as error:
+                except Exception as error:  # noqa: BLE001  (logged; the other logs are copied)
                     self._put_off(replica, error)
 
     async def _copy(self, broker: int, ready: Sequence[Replica]) -> bool:
@@ -140,7 +143,7 @@ class ReplicaFetcher:
             replica = row[0]
             try:
                 applied.append(await self._apply(*row))
-            except StoreError as error:
+            except Exception as error:  # noqa: BLE001  (logged; the other logs are copied)
                 self._put_off(replica, error)
             else:
                 if applied[-1] and replica.failure:

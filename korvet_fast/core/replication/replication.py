@@ -95,13 +95,9 @@ class Replication:
         except BaseException:
             await self.local.close()
             raise
-        for work in (
-            self.replicas.run(),
-            self._metadata_fetcher.run(),
-            self._keep_leader(),
-            *(fetcher.run() for fetcher in self._fetchers),
-        ):
-            self._running.append(self._background.start(work))
+        fetchers = (self._metadata_fetcher, *self._fetchers)
+        for work in (self.replicas.run, self._keep_leader, *(fetcher.run for fetcher in fetchers)):
+            self._running.append(self._background.keep(work))
         try:
             await self._await_registry()
             await self.replicas.note_topics(await self.registry.scan("topics/"))

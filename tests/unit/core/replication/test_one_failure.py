@@ -11,6 +11,7 @@ import pytest
 
 from korvet_fast.core.replication.peers import FetchPosition
 from korvet_fast.core.replication.replica import Replica
+from korvet_fast.core.replication.replica_fetcher import ReplicaFetcher
 from korvet_fast.core.topics.topic import Document
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
@@ -161,6 +162,53 @@ async def test_a_leader_whose_flush_failed_confirms_nothing_as_a_follower(tmp_pa
         assert not asked[log]
         with pytest.raises(StoreError, match="the flush failed"):
             await scene.stop(1)
+
+
+async def test_an_unforeseen_error_of_one_log_is_logged_and_the_log_copied_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log, whole = await scene.create(), await scene.create("whole")
+        await scene.acquire(log, 1)
+        await scene.acquire(whole, 1)
+        copy, broken, raised = Replica.copy, scene.replica(log, 3), list[bool]()
+
+        async def copy_badly(replica: Replica, *arguments: Any) -> bool:
+            if replica is broken and not raised:
+                raised.append(True)
+                raise ZeroDivisionError("by nothing")
+            return await copy(replica, *arguments)
+
+        monkeypatch.setattr(Replica, "copy", copy_badly)
+        scene.append(log, 1)
+        await scene.until(lambda: raised)
+        await scene.append(whole, 1)
+        for each in (log, whole):
+            await scene.until(lambda each=each: scene.replica(each, 3).end == 1)
+    assert "orders:0 is not copied, and tried again: ZeroDivisionError('by nothing')" in caplog.text
+    assert "Traceback" in caplog.text
+
+
+async def test_an_unforeseen_error_ends_no_copying(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create()
+        await scene.acquire(log, 1)
+        fetch, raised = ReplicaFetcher.fetch, Counter[ReplicaFetcher]()
+
+        async def fetch_badly(fetcher: ReplicaFetcher, *arguments: Any) -> bool:
+            raised[fetcher] += 1
+            if raised[fetcher] == 1:
+                raise ZeroDivisionError("by nothing")
+            return await fetch(fetcher, *arguments)
+
+        monkeypatch.setattr(ReplicaFetcher, "fetch", fetch_badly)
+        scene.append(log, 1)
+        await scene.until(lambda: all(scene.replica(log, identity).end == 1 for identity in scene.ids))
+        await scene.isr(log, 1, 1, 2, 3)
+    assert "background work failed: by nothing" in caplog.text
+    assert "Traceback" in caplog.text
 
 
 def count_fetches(scene: ReplicatedScene, identity: int) -> Counter[str]:
