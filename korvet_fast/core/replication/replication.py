@@ -200,14 +200,17 @@ class Replication:
         self.on_change()
 
     def describe_quorum(self) -> MetadataQuorum:
-        """The metadata log's leader and voters. Only the leader knows how far all of them are."""
+        """The metadata log's leader, -1 where it does not answer, and voters. Only the leader knows how far all are."""
+        leader, epoch = self.find_leader(METADATA_LOG)
+        if not (self._log.is_ready if leader == self.own else self._metadata_fetcher.reached):
+            leader = -1
         replica = self._log.replica
         progress, ends = replica.progress, dict.fromkeys(self.brokers, -1)
         ends[self.own] = replica.end
         if isinstance(progress, QuorumProgress):
             ends |= {voter: progress.find_end(voter) for voter in self.brokers}
         high_watermark = (progress or replica.state).high_watermark
-        return MetadataQuorum(*self.find_leader(METADATA_LOG), high_watermark, ends)
+        return MetadataQuorum(leader, epoch, high_watermark, ends)
 
     def find_leader(self, log: str) -> tuple[int, int]:
         """The id of a log's leader, and the epoch; -1 where that is not known."""
