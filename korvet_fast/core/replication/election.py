@@ -66,7 +66,8 @@ class Election:
     @property
     def position(self) -> LogPosition:
         """The end of this broker's copy."""
-        return LogPosition(self._log.replica.epochs.last, self._log.replica.end)
+        replica = self._log.replica
+        return LogPosition(replica.epochs.find_epoch(replica.end - 1), replica.end)
 
     async def open(self) -> None:
         """Read the last promise; the log is open. No candidate gets a vote before that. Raises `StoreError`."""

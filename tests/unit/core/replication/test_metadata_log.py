@@ -1,7 +1,9 @@
 """The metadata log: one set of keys for all brokers, whoever leads it."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +20,8 @@ from korvet_fast.core.replication.peers import (
 )
 from korvet_fast.errors import OutcomeUnknown, StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
-from korvet_fast.store.types import CompareAndSet, OffsetConflict
+from korvet_fast.store.interface import OpenedLog
+from korvet_fast.store.types import Appending, CompareAndSet, OffsetConflict, RecordBatch
 from replicated_scene import ReplicatedScene
 
 
@@ -157,6 +160,26 @@ async def test_who_loses_to_another_candidate_of_the_same_epoch_follows_that_one
         assert await scene.stores[2].save("k/kept", b"1", None)
         await scene.copy_metadata()
         assert {broker.election.epoch for broker in scene.brokers.values()} == {epoch}
+
+
+async def test_records_that_could_not_be_written_speak_for_no_candidate(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        await scene.copy_metadata()
+        copy, failed = scene.brokers[3].metadata_replica, asyncio.Event()
+        opened = copy.opened
+
+        def append(batches: Sequence[RecordBatch], *more: Any) -> Appending:
+            if not batches:
+                return opened.append(batches, *more)
+            failed.set()
+            raise StoreError("no space left")
+
+        copy.opened = OpenedLog(append, opened.read)
+        await scene.appoint_metadata(2)
+        await failed.wait()
+        assert scene.brokers[3].election.position < scene.brokers[2].election.position
+        assert scene.brokers[3].election.position.epoch < scene.brokers[2].election.epoch
+        copy.opened = opened
 
 
 async def test_who_promises_a_later_epoch_while_it_begins_to_lead_does_not_lead(tmp_path: Path) -> None:
