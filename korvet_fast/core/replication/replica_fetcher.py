@@ -12,6 +12,7 @@ from math import inf
 
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.eager import gather_bounded
+from korvet_fast.core.replication import copying
 from korvet_fast.core.replication.peers import EpochRequest, FetchedLog, FetchPosition, Peers
 from korvet_fast.core.replication.replica import Replica
 from korvet_fast.errors import NONE, Errors, StoreError
@@ -123,7 +124,7 @@ class ReplicaFetcher:
             answer = answers.get(request.log)
             if answer is not None and answer.error is NONE:
                 try:
-                    await replica.settle_divergence(request.leader_epoch, request.epoch, answer.end)
+                    await copying.settle_divergence(replica, request.leader_epoch, request.epoch, answer.end)
                 except Exception as error:  # noqa: BLE001  (logged; the other logs are copied)
                     self._put_off(replica, error)
 
@@ -159,18 +160,18 @@ class ReplicaFetcher:
             return False  # another leadership has begun meanwhile, or the other fetcher of this broker has the log now
         if answer.error == Errors.OFFSET_OUT_OF_RANGE:
             if answer.start > position.offset:
-                await replica.restart(answer.start)
+                await copying.restart(replica, answer.start)
             elif replica.epochs.entries:
                 replica.state.asking = replica.epochs.last
             else:
-                await replica.restart(answer.start)
+                await copying.restart(replica, answer.start)
         elif answer.error is not NONE:
             self._on_leader(answer)
         else:
             for records in answer.records:
-                if not await replica.copy(position.epoch, replica.state.end, records):
+                if not await copying.copy(replica, position.epoch, replica.state.end, records):
                     return False
                 self._copied += len(records)
-            await replica.follow_leader_log(answer.start, answer.high_watermark)
+            await copying.follow_leader_log(replica, answer.start, answer.high_watermark)
             return True
         return False

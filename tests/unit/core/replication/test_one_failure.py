@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from korvet_fast.core.replication import copying
 from korvet_fast.core.replication.peers import FetchPosition
 from korvet_fast.core.replication.replica import Replica
 from korvet_fast.core.replication.replica_fetcher import ReplicaFetcher
@@ -171,7 +172,7 @@ async def test_an_unforeseen_error_of_one_log_is_logged_and_the_log_copied_later
         log, whole = await scene.create(), await scene.create("whole")
         await scene.acquire(log, 1)
         await scene.acquire(whole, 1)
-        copy, broken, raised = Replica.copy, scene.replica(log, 3), list[bool]()
+        copy, broken, raised = copying.copy, scene.replica(log, 3), list[bool]()
 
         async def copy_badly(replica: Replica, *arguments: Any) -> bool:
             if replica is broken and not raised:
@@ -179,7 +180,7 @@ async def test_an_unforeseen_error_of_one_log_is_logged_and_the_log_copied_later
                 raise ZeroDivisionError("by nothing")
             return await copy(replica, *arguments)
 
-        monkeypatch.setattr(Replica, "copy", copy_badly)
+        monkeypatch.setattr(copying, "copy", copy_badly)
         scene.append(log, 1)
         await scene.until(lambda: raised)
         await scene.append(whole, 1)
