@@ -22,11 +22,13 @@ def over(body: Callable[[SharedWorld, SharedWorld], Coroutine[Any, Any, None]]) 
     asyncio.run(run())
 
 
-async def begin_deletion(world: SharedWorld, **values: str) -> None:
-    """As a broker does that ends before it has removed anything."""
+async def begin_deletion(world: SharedWorld, deleter: str = "") -> None:
+    """As a broker does that ends before it has removed anything. Without a `deleter`: one of an earlier version."""
     topic = world.broker.topics.get("t")
     assert topic is not None
-    deleting = topic.describe()._replace(deleting=True, **values)
+    deleting = topic.describe()._replace(deleting=True)
+    if deleter:
+        deleting = deleting._replace(deleter=deleter)
     assert await world.store.save("topics/t", deleting.pack(), topic.packed)
 
 
