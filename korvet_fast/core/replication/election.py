@@ -101,7 +101,7 @@ class Election:
             )
             if promise.granted and not request.trial:
                 self._log.stop_leading()
-                logger.info("broker %d leads the metadata log under epoch %d", request.candidate, request.epoch)
+                logger.info("broker %d has this one's vote for @registry, epoch %d", request.candidate, request.epoch)
                 await self._save()
             known = promise.epoch if promise.granted and not request.trial else before
             return Vote(Promise(promise.granted, known, promise.position), self._voter.leader, self.is_elected)
@@ -161,6 +161,7 @@ class Election:
             await self._log.begin_leading(request.epoch, self._voters)
         except OffsetConflict:
             return "another broker was named meanwhile: try again"
+        logger.info("this broker leads @registry, the metadata log, under epoch %d", request.epoch)
         return ""
 
     def _count(self, votes: Mapping[int, Vote], request: VoteRequest) -> str:

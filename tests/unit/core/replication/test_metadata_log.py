@@ -129,9 +129,10 @@ async def test_a_leader_that_nobody_copies_gives_up_and_follows_the_next_one(
 
 
 async def test_who_loses_to_another_candidate_of_the_same_epoch_follows_that_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Broker 2 stands for an epoch, but asks nobody for a vote before broker 3 has them."""
+    caplog.set_level("INFO")
     async with ReplicatedScene(tmp_path) as scene:
         await scene.copy_metadata()
         loser, elected = scene.brokers[2], asyncio.Event()
@@ -160,6 +161,9 @@ async def test_who_loses_to_another_candidate_of_the_same_epoch_follows_that_one
         assert await scene.stores[2].save("k/kept", b"1", None)
         await scene.copy_metadata()
         assert {broker.election.epoch for broker in scene.brokers.values()} == {epoch}
+    told = [record.getMessage() for record in caplog.records]
+    assert told.count(f"this broker leads @registry, the metadata log, under epoch {epoch}") == 1
+    assert told.count(f"broker 3 has this one's vote for @registry, epoch {epoch}") == 1
 
 
 async def test_records_that_could_not_be_written_speak_for_no_candidate(tmp_path: Path) -> None:
