@@ -90,7 +90,8 @@ class LeaderReconciler:
 
     async def _compare_named(self, topic: Topic, find_leader: Callable[[str], int]) -> list[Partition]:
         """As `_compare`, where an operator names the leaders. Others have their turn between."""
-        missing, pace = [], BackgroundPace()
+        missing = []
+        pace = BackgroundPace()
         for partition in list(topic.partitions):
             if pace.due():
                 await pace.turn()

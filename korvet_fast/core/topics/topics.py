@@ -44,8 +44,8 @@ class Topics(TopicIndex):
     """All topics of the cluster, and the partitions of each, of which this broker leads some.
 
     `reconcile` acquires the partitions of these topics that this broker is to lead, and resigns from the others.
-    `forget` is called with the id of a topic that is gone. `members`: the brokers that are there. `placement`: where copies go; None: the store decides.
-    `quota`: how fast clients of this broker may create and delete.
+    `forget` is called with the id of a topic that is gone. `members`: the brokers that are there. `placement`: where
+    copies go; None: the store decides. `quota`: how fast clients of this broker may create and delete.
     """
 
     def __init__(
