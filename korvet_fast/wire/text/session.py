@@ -152,7 +152,6 @@ def refuse(identity: str, code: str, message: str) -> bytes:
     return f"{VERSION}|{identity}|ERR|{code}|{message}\n".encode()
 
 
-
 def _open(frame: bytearray) -> tuple[str, str, str]:
     """Correlation id, command and arguments. Raises `BadArguments`."""
     try:
