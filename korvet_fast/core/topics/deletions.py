@@ -48,7 +48,7 @@ class TopicDeletions:
         """Whether this broker is to remove the topic's records; from now on, where the one before it is gone."""
         own, packed = self._members.incarnation, await self._registry.find(topic.name)
         document = Document.unpack(packed) if packed is not None else None
-        if document is None or document.id != topic.id:  # another broker has ended it
+        if packed is None or document is None or document.id != topic.id:  # another broker has ended it
             del self._topics[topic.id]
             return False
         if document.deleter != own:
