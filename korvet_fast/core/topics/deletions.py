@@ -19,6 +19,8 @@ class Members(Protocol):
 
     def has(self, incarnation: str) -> bool: ...
 
+    def forget(self, topic: bytes) -> None: ...
+
 
 class TopicDeletions:
     """The deletions that this broker knows of and that are not known to have ended."""

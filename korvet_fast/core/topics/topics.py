@@ -44,8 +44,8 @@ class Topics(TopicIndex):
     """All topics of the cluster, and the partitions of each, of which this broker leads some.
 
     `reconcile` acquires the partitions of these topics that this broker is to lead, and resigns from the others.
-    `forget` is called with the id of a topic that is gone. `members`: the brokers that are there. `placement`: where
-    copies go; None: the store decides. `quota`: how fast clients of this broker may create and delete.
+    `members`: the brokers that are there. `placement`: where copies go; None: the store decides. `quota`: how fast
+    clients of this broker may create and delete.
     """
 
     def __init__(
@@ -53,7 +53,6 @@ class Topics(TopicIndex):
         given: PartitionCollaborators,
         settings: Settings,
         reconcile: Callable[[Iterable[Topic]], Awaitable[None]],
-        forget: Callable[[bytes], None],
         members: Members,
         placement: Placement | None = None,
     ) -> None:
@@ -62,7 +61,6 @@ class Topics(TopicIndex):
         rate, burst = number("controller.mutation.rate"), number("controller.mutation.burst")
         self.quota = MutationQuota(rate, burst, given.clock.monotonic)
         self._reconcile = reconcile
-        self._forget = forget
         self._members = members
         self._placement = placement
         self._settings = settings
@@ -169,7 +167,7 @@ class Topics(TopicIndex):
         document = Document.unpack(packed) if packed is not None else None
         if packed is None or document is None or document.deleting or document.id != topic.id:
             self._remove(topic)
-            self._forget(topic.id)
+            self._members.forget(topic.id)
             if document is not None and document.id == topic.id:
                 self._deletions.add(topic)
             pace = BackgroundPace()
@@ -374,7 +372,7 @@ class Topics(TopicIndex):
             partitions = _count(len(topic.partitions))
             self._given.log.tell("deleted", f"topic {topic.name}: deleted, {partitions} with all records")
             self._remove(topic)
-            self._forget(topic.id)
+            self._members.forget(topic.id)
             self._deletions.add(topic)
             await self._deletions.drop(topic)
 
