@@ -1,6 +1,6 @@
 """`korvet-fast cluster`: the brokers of a cluster."""
 
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -8,6 +8,9 @@ from korvet_fast.cli.sentence import Commands
 from korvet_fast.cli.session import Bootstrap, bootstrap_option, count, run
 from korvet_fast.cli.table import draw_table, json_option, print_json
 from korvet_fast.client.cluster import Cluster
+from korvet_fast.wire.kafka.shapes.quorum import DESCRIBE_QUORUM
+
+METADATA_TOPIC: Final = "__cluster_metadata"  # Kafka's name of the metadata log
 
 
 class BrokerListing(NamedTuple):
@@ -23,7 +26,10 @@ class BrokerListing(NamedTuple):
 
 
 class ClusterInfo(NamedTuple):
-    """A cluster. `leaderless`: partitions that nobody leads; `lagging`: those of which a copy is not in sync."""
+    """A cluster. `leaderless`: partitions that nobody leads; `lagging`: those of which a copy is not in sync.
+
+    `registry_voters`: the brokers that have the metadata log; `registry_leader`: the one of them that leads it.
+    """
 
     cluster: str | None
     controller: int | None
@@ -31,6 +37,8 @@ class ClusterInfo(NamedTuple):
     partitions: int
     leaderless: int
     lagging: int
+    registry_leader: int | None
+    registry_voters: list[int]
     brokers: list[BrokerListing]
 
 
@@ -68,6 +76,10 @@ def info(as_json: bool, bootstrap: Bootstrap) -> None:
         click.echo(f"{count(found.leaderless, 'partition')} without a leader: korvet-fast topic describe says which")
     if found.lagging:
         click.echo(f"{count(found.lagging, 'partition')} with a copy that is not in sync")
+    if len(found.registry_voters) > 1:
+        unled = "nobody leads @registry, the metadata log: name a broker with korvet-fast partition lead"
+        leader = found.registry_leader
+        click.echo(unled if leader is None else f"broker {leader} leads @registry, the metadata log")
     rows = [
         (
             str(row.broker),
@@ -87,6 +99,7 @@ async def describe_cluster(cluster: Cluster) -> ClusterInfo:
     answer = await cluster.metadata(None)
     partitions = [row for topic in answer["topics"] for row in topic["partitions"]]
     controller = answer["controller_id"]
+    quorum = await _find_quorum(cluster)
     brokers = [
         BrokerListing(
             row["node_id"],
@@ -106,5 +119,15 @@ async def describe_cluster(cluster: Cluster) -> ClusterInfo:
         len(partitions),
         sum(each["leader_id"] < 0 for each in partitions),
         sum(len(each["isr_nodes"]) < len(each["replica_nodes"]) for each in partitions),
+        quorum["leader_id"] if quorum["leader_id"] >= 0 else None,
+        sorted(row["replica_id"] for row in quorum["current_voters"]),
         sorted(brokers),
     )
+
+
+async def _find_quorum(cluster: Cluster) -> dict[str, Any]:
+    """What a broker knows of who keeps the metadata. Raises `ClientError`."""
+    asked = {"topic_name": METADATA_TOPIC, "partitions": [{"partition_index": 0}]}
+    answer = await cluster.ask_controller(DESCRIBE_QUORUM, {"topics": [asked]})
+    ((row,),) = (topic["partitions"] for topic in answer["topics"])
+    return dict(row)

@@ -1,10 +1,12 @@
 """Work in the background of a broker: every task is kept until it ends, and its exception is logged."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from korvet_fast.rate_limited_log import RateLimitedLog
+
+_AGAIN = 1.0  # seconds until work begins again that failed
 
 
 class BackgroundTasks:
@@ -21,10 +23,27 @@ class BackgroundTasks:
         task.add_done_callback(self._finish)
         return task
 
+    def keep(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        """Run `work` as a task until it ends or is cancelled; after an exception, which is logged, it begins again."""
+        return self.start(self._keep(work))
+
+    async def _keep(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        while True:
+            try:
+                await work()
+            except Exception as error:  # noqa: BLE001  (told below)
+                self._tell(error)
+                await asyncio.sleep(_AGAIN)
+            else:
+                return
+
+    def _tell(self, error: BaseException) -> None:
+        self._log.error("background", f"background work failed: {error}", error)
+
     def _finish(self, task: "asyncio.Task[None]") -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._log.error("background", f"background work failed: {error}", error)
+            self._tell(error)
 
     async def wait(self) -> None:
         """Wait until no task runs."""

@@ -92,7 +92,7 @@ class Broker:
         find_leader = replication.replicas.find_leader if replication is not None else None
         self._leaders = LeaderReconciler(self.cluster, self._directory, log, find_leader)
         placement = Placement(replication.brokers, settings) if replication is not None else None
-        self.topics = Topics(self._collaborators, settings, self._leaders.reconcile, self.cluster.forget, placement)
+        self.topics = Topics(self._collaborators, settings, self._leaders.reconcile, self.cluster, placement)
         self.replica_selector = make_selector(settings, replication, self.cluster)
         if replication is not None:
             replication.on_change = self.cluster.refresh_soon

@@ -57,7 +57,8 @@ class Connection(asyncio.BufferedProtocol):
         self._out = Send(context.pool, account)
         self._requests = RequestQueue(self, context, client, self._session, self._out)
         self._rest: memoryview | None = None  # the rest of a large frame, which the socket is read into
-        self._spoken = self.greeted = self._ending = self._half_closed = self._resting = False
+        self._first = bytearray()  # the first bytes, by which another protocol is detected
+        self.greeted = self._ending = self._half_closed = self._resting = False
         self._active = monotonic()
         self._receive = Receive(context.pool, account, self._rest_a_turn, self._active)
 
@@ -84,12 +85,11 @@ class Connection(asyncio.BufferedProtocol):
                 self._rest_a_turn()
         now = monotonic()
         before, self._active = self._active, now
-        if not self._spoken:
-            self._spoken = True
-            foreign = detect_protocol(bytes(self._window[: min(size, DETECTED)]), self._dialect)
+        if not self.greeted:
+            read = self._window if self._rest is None else self._rest
+            foreign = _detect_protocol(self._first, read[:size], self._dialect)
             if foreign is not None:
-                if self._dialect.farewell:
-                    self._transport.write(self._dialect.farewell)
+                self._transport.write(self._dialect.farewell)
                 return self.hang_up("foreign protocol", foreign)
         try:
             frames = self._take(size)
@@ -330,3 +330,11 @@ class Connection(asyncio.BufferedProtocol):
             else:
                 self._transport.resume_reading()
                 self._receive.go_on(monotonic())
+
+
+def _detect_protocol(first: bytearray, read: memoryview, dialect: Dialect) -> str | None:
+    """Add the bytes that were read to the first ones; see `detect_protocol`."""
+    if len(first) == DETECTED:
+        return None  # as the last time
+    first += read[: DETECTED - len(first)]
+    return detect_protocol(bytes(first), dialect)

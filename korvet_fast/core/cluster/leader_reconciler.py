@@ -7,6 +7,7 @@ from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.cluster.leader_directory import LeaderDirectory
 from korvet_fast.core.cluster.lease import Lease
 from korvet_fast.core.eager import gather_bounded
+from korvet_fast.core.fair_queue import BackgroundPace
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.topics.topic import Topic
 from korvet_fast.rate_limited_log import RateLimitedLog
@@ -61,17 +62,17 @@ class LeaderReconciler:
             before, missing = list[str](), list[Partition]()
             for topic in topics:
                 led = [partition for partition in topic.partitions if partition.leadership.leads]
-                missing += self._compare(topic)
+                missing += await self._compare(topic)
                 before += [partition.name for partition in led if not partition.leadership.leads]
             await gather_bounded(missing, lambda partition: partition.leader.become_leader())
             if self._cluster.is_shared:  # alone, a broker leads everything always
                 self._tell("leads", [partition.name for partition in missing if partition.leadership.leads])
                 self._tell("no longer leads", before)
 
-    def _compare(self, topic: Topic) -> list[Partition]:
+    async def _compare(self, topic: Topic) -> list[Partition]:
         """Resign from what others lead; returns the partitions to acquire."""
         if self._find_leader is not None:
-            return self._compare_named(topic, self._find_leader)
+            return await self._compare_named(topic, self._find_leader)
         own, is_member = self._cluster.id, self._cluster.is_member
         targets = self._cluster.preferred_leaders(topic.id, len(topic.partitions))
         missing = []
@@ -87,10 +88,13 @@ class LeaderReconciler:
                 missing.append(partition)  # also where a broker that should not lead has just led
         return missing
 
-    def _compare_named(self, topic: Topic, find_leader: Callable[[str], int]) -> list[Partition]:
-        """As `_compare`, where an operator names the leaders."""
+    async def _compare_named(self, topic: Topic, find_leader: Callable[[str], int]) -> list[Partition]:
+        """As `_compare`, where an operator names the leaders. Others have their turn between."""
         missing = []
-        for partition in topic.partitions:
+        pace = BackgroundPace()
+        for partition in list(topic.partitions):
+            if pace.due():
+                await pace.turn()
             leader = find_leader(partition.name)
             if leader == self._cluster.id and not partition.leadership.leads:
                 missing.append(partition)

@@ -50,7 +50,7 @@ class Election:
 
     @property
     def leader(self) -> int:
-        """The id of the broker that leads, or is to."""
+        """The id of the broker that leads, or stands for it."""
         return self._voter.leader
 
     @property
@@ -59,9 +59,15 @@ class Election:
         return self._voter.epoch
 
     @property
+    def is_elected(self) -> bool:
+        """Whether `leader` is known to have the votes: only the elected one writes records under its epoch."""
+        return self._log.replica.epochs.last == self.epoch
+
+    @property
     def position(self) -> LogPosition:
         """The end of this broker's copy."""
-        return LogPosition(self._log.replica.epochs.last, self._log.replica.end)
+        replica = self._log.replica
+        return LogPosition(replica.epochs.find_epoch(replica.end - 1), replica.end)
 
     async def open(self) -> None:
         """Read the last promise; the log is open. No candidate gets a vote before that. Raises `StoreError`."""
@@ -95,17 +101,17 @@ class Election:
             )
             if promise.granted and not request.trial:
                 self._log.stop_leading()
-                logger.info("broker %d leads the metadata log under epoch %d", request.candidate, request.epoch)
+                logger.info("broker %d has this one's vote for @registry, epoch %d", request.candidate, request.epoch)
                 await self._save()
             known = promise.epoch if promise.granted and not request.trial else before
-            return Vote(Promise(promise.granted, known, promise.position), self._voter.leader)
+            return Vote(Promise(promise.granted, known, promise.position), self._voter.leader, self.is_elected)
 
-    async def learn_leader(self, leader: int, epoch: int) -> None:
-        """A broker leads under this epoch, or did. Raises `StoreError`."""
+    async def learn_leader(self, leader: int, epoch: int, *, elected: bool = True) -> None:
+        """A broker leads under this epoch, or did; unless `elected`, it may only stand for it. Raises `StoreError`."""
         if leader < 0 or (leader == self._own and epoch >= self._voter.epoch):
             return  # only this broker knows of its last leadership
         async with self._saving:
-            if self._voter.update_leader(leader, epoch):
+            if self._voter.update_leader(leader, epoch, elected=elected):
                 self._log.stop_leading()
                 await self._save()
 
@@ -146,7 +152,7 @@ class Election:
         async with self._saving:
             if request.epoch <= self._voter.epoch:
                 return "another broker was named meanwhile: try again"
-            self._voter.update_leader(self._own, request.epoch)
+            self._voter.update_leader(self._own, request.epoch, elected=False)
             await self._save()
         why = self._count(await self._collect(request._replace(trial=False)), request)
         if why or self.leader != self._own or self.epoch != request.epoch:
@@ -155,6 +161,7 @@ class Election:
             await self._log.begin_leading(request.epoch, self._voters)
         except OffsetConflict:
             return "another broker was named meanwhile: try again"
+        logger.info("this broker leads @registry, the metadata log, under epoch %d", request.epoch)
         return ""
 
     def _count(self, votes: Mapping[int, Vote], request: VoteRequest) -> str:
@@ -183,8 +190,8 @@ class Election:
         try:
             vote = await self._peers.vote(voter, request)
             votes[voter] = vote
-            if not vote.promise.granted and vote.promise.epoch > self._voter.epoch:
-                await self.learn_leader(vote.leader, vote.promise.epoch)
+            if not vote.promise.granted:
+                await self.learn_leader(vote.leader, vote.promise.epoch, elected=vote.elected)
         except StoreError as error:
             logger.debug("broker %d gives no vote: %s", voter, error.detail)
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from korvet_fast.core.clock import Clock
+from korvet_fast.core.fair_queue import BackgroundPace
 from korvet_fast.core.partition.leader_epochs import epoch_error
 from korvet_fast.core.replication.peers import EpochEnd, EpochRequest, FetchedLog, FetchPosition
 from korvet_fast.core.replication.replica import OutOfRange, Replica
@@ -54,7 +55,10 @@ class LeaderSide:
         until = self._clock.monotonic() + wait_ms / 1000
         refused: dict[str, FetchedLog] = {}
         led: list[tuple[Replica, FetchPosition]] = []
+        pace = BackgroundPace()
         for position in positions:
+            if pace.due():
+                await pace.turn()
             try:
                 replica = self._note(follower, position)
             except NotLed as error:
@@ -71,6 +75,8 @@ class LeaderSide:
             await self._await_more([replica for replica, _ in led], until)
         answers, share = list(refused.values()), max(_LOG_BYTES, room // max(1, len(led)))
         for replica, position in self._rotate(follower, led):
+            if pace.due():
+                await pace.turn()
             if room <= 0:
                 self._first.setdefault(follower, position.log)
             answer = await self._read(follower, replica, position, min(room, share))

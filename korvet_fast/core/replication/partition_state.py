@@ -10,6 +10,7 @@ PREFIX: Final = "partitions/"  # key: this and the log's name
 class PartitionState(NamedTuple):
     """`topic`: the topic's id, as hex. `leader` is to lead, and does so when it has an epoch of its own.
 
+    `recovering`: the operator named a leader that is not in sync; it leads with whatever it has (KIP-704).
     `version` counts the changes. Without a document in the metadata log, the first replica is to lead, and all are in
     sync: nobody has anything.
     """
@@ -19,6 +20,7 @@ class PartitionState(NamedTuple):
     leader: int
     epoch: int
     isr: tuple[int, ...]
+    recovering: bool = False
 
     def pack(self) -> bytes:
         """The document."""
@@ -30,13 +32,15 @@ def begin_state(topic: str, replicas: Sequence[int]) -> PartitionState:
     return PartitionState(topic, 0, replicas[0], -1, tuple(sorted(replicas)))
 
 
-def read_state(document: bytes | None, topic: str, replicas: Sequence[int]) -> PartitionState:
-    """Read a state that `PartitionState.pack` wrote; the state of an earlier topic of this name does not count."""
-    if document is not None:
-        values = json.loads(document)
-        if values["topic"] == topic:
-            return PartitionState(**values | {"isr": tuple(values["isr"])})
-    return begin_state(topic, replicas)
+def unpack_state(document: bytes) -> PartitionState:
+    """Read a state that `PartitionState.pack` wrote."""
+    values = json.loads(document)
+    return PartitionState(**values | {"isr": tuple(values["isr"])})
+
+
+def find_present(state: PartitionState | None, topic: str, replicas: Sequence[int]) -> PartitionState:
+    """The state in the metadata log, or that of a new partition: the one of an earlier topic's does not count."""
+    return state if state is not None and state.topic == topic else begin_state(topic, replicas)
 
 
 def spread(partitions: int, factor: int, brokers: Sequence[int], begin: int) -> list[list[int]]:

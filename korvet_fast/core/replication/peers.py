@@ -94,10 +94,11 @@ class VoteRequest(NamedTuple):
 
 
 class Vote(NamedTuple):
-    """The answer, and whom the voter follows."""
+    """The answer, and whom the voter follows. `elected`: the voter knows that this one had the votes."""
 
     promise: Promise
     leader: int
+    elected: bool
 
 
 class Peers(Protocol):

@@ -39,9 +39,12 @@ class Voter:
             self.epoch, self.leader = epoch, candidate
         return Promise(granted, self.epoch, own)
 
-    def update_leader(self, leader: int, epoch: int) -> bool:
-        """Somebody leads under this epoch; returns whether that is news."""
-        if epoch < self.epoch or (epoch, leader) == (self.epoch, self.leader):
+    def update_leader(self, leader: int, epoch: int, *, elected: bool) -> bool:
+        """A broker leads under this epoch, or stands for it; returns whether that is news.
+
+        `elected`: it has the votes. Of several that stand for one epoch, a voter follows the elected one in the end.
+        """
+        if epoch < self.epoch or (epoch == self.epoch and (leader == self.leader or not elected)):
             return False
         self.epoch, self.leader = epoch, leader
         return True

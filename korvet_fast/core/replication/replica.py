@@ -1,4 +1,4 @@
-"""This broker's copy of one log: it appends there as the leader, or copies the leader's records.
+"""This broker's copy of one log: it appends there as the leader, or copies the leader's records (`copying.py`).
 
 The store keeps the records; `Replica` knows the epochs that they were written under, the progress of the followers, and
 who waits for the high watermark.
@@ -6,14 +6,11 @@ who waits for the high watermark.
 
 import asyncio
 import json
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from korvet_fast._native import Batch, batch_headers
-from korvet_fast.core.fair_queue import BackgroundPace
-from korvet_fast.core.partition.leader_epochs import EpochOffset, LeaderEpochCache
+from korvet_fast.core.partition.leader_epochs import LeaderEpochCache
 from korvet_fast.core.replication.follower import FollowerState
 from korvet_fast.core.replication.leader_progress import LeaderProgress
 from korvet_fast.core.replication.quorum_progress import QuorumProgress
@@ -22,12 +19,6 @@ from korvet_fast.store.interface import CopyStore, OpenedLog
 from korvet_fast.store.shared_future import SharedFuture
 from korvet_fast.store.types import LARGE, Appending, OffsetConflict, RecordBatch, SegmentLimits
 from korvet_fast.types import Buffer
-
-logger = logging.getLogger(__name__)
-
-# Before others may have a turn, so many fetched batches are appended, or so many bytes of them, about.
-_AT_ONCE = 64
-_PART = 512 << 10
 
 PREFIX = "replica/"  # key in this broker's own store: this and the log's name
 
@@ -65,13 +56,14 @@ class OutOfRange(Exception):
 
 
 class Replica:
-    """`open`, then either `begin_leading` and `append`, or `copy` what was fetched.
+    """`open`, then either `begin_leading` and `append`, or `copying.copy` what was fetched.
 
     `opened`: the log in the store; `start`, `end`: of it. `topic`: which topic of this name it is of, as hex.
     `progress`: of the followers, while this broker leads. `state`: as a follower; it is kept, and waits, while this
     broker leads. `is_new`: this broker never had all that is safe. `in_sync`: as the metadata log has it.
     `tells_watermark`: followers are told of the watermark as soon as it moves, not only with the next batches; `told`
-    has by follower the one that was told last.
+    has by follower the one that was told last. `failure`: why nothing can be copied at present, "" if it can; the
+    leader is not asked again before `retry_at`, in monotonic seconds.
     """
 
     opened: OpenedLog
@@ -79,21 +71,23 @@ class Replica:
     __slots__ = (
         "_ahead",
         "_saved",
-        "_store",
         "_waiting",
         "_waking",
         "changing",
         "end",
         "epochs",
+        "failure",
         "in_sync",
         "is_new",
         "listener",
         "name",
         "opened",
         "progress",
+        "retry_at",
         "segment_limits",
         "start",
         "state",
+        "store",
         "tells_watermark",
         "told",
         "topic",
@@ -105,13 +99,14 @@ class Replica:
         self.start = self.end = 0
         self.is_new = self.in_sync = True
         self.tells_watermark = False
+        self.failure, self.retry_at = "", 0.0
         self.told: dict[int, int] = {}
         self.epochs = LeaderEpochCache()
         self.state = FollowerState(self.epochs, 0, 0)
         self.progress: LeaderProgress | QuorumProgress | None = None
         self.segment_limits: SegmentLimits = LARGE
         self.changing = asyncio.Lock()  # held while the log is truncated, or its leadership begins
-        self._store = store
+        self.store = store
         self.listener = listener or LogListener()
         self._saved: bytes | None = None
         self._waiting: deque[tuple[int, SharedFuture]] = deque()  # appends the watermark has not reached, ends rising
@@ -120,7 +115,7 @@ class Replica:
 
     async def open(self) -> None:
         """Read the log's bounds; records of another topic of this name are removed. Raises `StoreError`."""
-        store, key = self._store, PREFIX + self.name
+        store, key = self.store, PREFIX + self.name
         self._saved = await store.load(key)
         known = json.loads(self._saved) if self._saved is not None else None
         if known is None or known["topic"] != self.topic:
@@ -131,21 +126,22 @@ class Replica:
         bounds = await store.bounds(self.name)
         self.start, self.end = bounds.start, bounds.end
         self.epochs.replace((epoch, first) for epoch, first in known["epochs"] if first < bounds.end)
-        await self._save_epochs()
+        await self.save_epochs()
         if bounds.durable < bounds.end:
-            await self._flush()
+            await self.flush()
         self.state = FollowerState(self.epochs, bounds.end, bounds.start)
 
-    async def _save_epochs(self) -> None:
+    async def save_epochs(self) -> None:
         """Keep the epochs, durably: before the first batch of a new one is appended."""
         packed = json.dumps({"topic": self.topic, "epochs": self.epochs.entries, "new": self.is_new}).encode()
         if packed == self._saved:
             return
-        if not await self._store.save(PREFIX + self.name, packed, self._saved):
+        if not await self.store.save(PREFIX + self.name, packed, self._saved):
             raise StoreError(f"{PREFIX}{self.name} was changed by another writer")
         self._saved = packed
 
-    async def _flush(self) -> None:
+    async def flush(self) -> None:
+        """Flush what is in the log. Raises `StoreError`."""
         durable = self.opened.append((), self.end, True).durable
         await asyncio.wait([durable])
         durable.result()
@@ -154,10 +150,10 @@ class Replica:
         """Remove the log. Raises `StoreError`."""
         self.stop_leading()
         async with self.changing:
-            await self._store.drop(self.name)
+            await self.store.drop(self.name)
             self.start = self.end = 0
             self.listener.restarted()
-            if self._saved is not None and await self._store.save(PREFIX + self.name, None, self._saved):
+            if self._saved is not None and await self.store.save(PREFIX + self.name, None, self._saved):
                 self._saved = None
 
     # -- as the leader -----------------------------------------------------------------------------------------------
@@ -168,10 +164,10 @@ class Replica:
             self.stop_leading()
             self.state.forget_leader()
             if self.end or self.start:
-                await self._flush()
+                await self.flush()
             self.epochs.add(epoch, self.end)
             self.is_new = False
-            await self._save_epochs()
+            await self.save_epochs()
             self.state.epoch = epoch
             self.progress = make(self.end, min(self.state.high_watermark, self.end))
 
@@ -278,124 +274,3 @@ class Replica:
         if self.progress is not None:
             return 0
         return max(0, self.state.target - self.end) if self.state.target >= 0 else -1
-
-    # -- as a follower -----------------------------------------------------------------------------------------------
-
-    async def settle_divergence(self, epoch: int, asked: int, answer: EpochOffset) -> None:
-        """Truncate the records that the leader of `epoch` does not have, by its answer for `asked`.
-
-        Raises `StoreError`.
-        """
-        async with self.changing:
-            if self.progress is not None:
-                return
-            state, epochs, high_watermark = self.state, list(self.epochs.entries), self.state.high_watermark
-            end = state.find_divergence(epoch, asked, answer)
-            if end is None:
-                return
-            try:
-                await self._truncate(max(end, self.start))
-            except StoreError:  # the log is as it was: the leader is asked again
-                self.epochs.replace(epochs)
-                state.end, state.high_watermark, state.asking = self.end, high_watermark, asked
-                raise
-
-    async def _truncate(self, end: int) -> None:
-        state, before = self.state, self.end
-        bounds = await self._store.truncate(self.name, end)
-        text = "%s: the leader has nothing from offset %d on: %d offsets were cut off here"
-        logger.info(text, self.name, bounds.end, before - bounds.end)
-        self.end = bounds.end
-        self.epochs.truncate(bounds.end)
-        state.appended(bounds.end)
-        state.high_watermark = min(state.high_watermark, bounds.end)
-        await self._save_epochs()
-        self.listener.truncated(bounds.end)
-
-    async def restart(self, start: int) -> None:
-        """Begin anew at `start`: the leader has nothing below. Raises `StoreError`."""
-        async with self.changing:
-            if self.progress is not None:
-                return
-            await self._store.restart(self.name, start)
-            self.opened = self._store.open_log(self.name)
-            self.start = self.end = start
-            self.state.restart(start)
-            self.listener.restarted()
-            await self._save_epochs()
-
-    async def copy(self, epoch: int, offset: int, records: Buffer) -> bool:
-        """Append batches fetched at `offset` from the leader of `epoch`, and flush them. Raises `StoreError`.
-
-        Returns False where they no longer belong there: the log has changed meanwhile.
-        """
-        pace = BackgroundPace()
-        batches = batch_headers(records, True)
-        if not batches:
-            raise StoreError(f"{self.name}: the leader of epoch {epoch} sent no whole batch")
-        if batches[0].base_offset < offset and self.start == self.end == offset:
-            await self.restart(batches[0].base_offset)  # the leader's log starts within this batch
-            offset = batches[0].base_offset
-        data, durable = memoryview(records), None
-        step = max(1, min(_AT_ONCE, _PART * len(batches) // len(data)))
-        async with self.changing:
-            if self.progress is not None or not self.state.accepts(epoch, offset):
-                return False
-            try:
-                for start in range(0, len(batches), step):
-                    if pace.due():
-                        await pace.turn()
-                        if not self.state.accepts(epoch, offset):
-                            return False
-                    durable = await self._append_copied(epoch, data, batches[start : start + step])
-            finally:
-                if durable is not None:
-                    await asyncio.wait([durable])
-                    durable.result()
-                    self.state.appended(self.end)
-            return True
-
-    async def _append_copied(self, epoch: int, data: memoryview, batches: Sequence[Batch]) -> "asyncio.Future[None]":
-        """Append batches of `data`, all or none; the future ends when they are flushed. Raises `StoreError`."""
-        self._check(epoch, self.end, [(each.base_offset, each.last_offset, each.leader_epoch) for each in batches])
-        last = self.epochs.last
-        for each in batches:
-            self.epochs.add(each.leader_epoch, each.base_offset)
-        if self.epochs.last != last:
-            await self._save_epochs()
-        rows = [
-            RecordBatch(
-                data[each.start : each.start + each.size], each.base_offset, each.last_offset, each.max_timestamp
-            )
-            for each in batches
-        ]
-        durable = self.opened.append(rows, self.end, True, 1, self.segment_limits).durable
-        self.end = batches[-1].last_offset + 1
-        for row in rows:
-            self.listener.appended(row.data, row.last + 1)
-        return durable
-
-    def _check(self, epoch: int, offset: int, batches: Sequence[tuple[int, int, int]]) -> None:
-        """Raises `StoreError` unless these batches (first, last, epoch) belong behind the log."""
-        known = self.epochs.last
-        for first, last, written_in in batches:
-            if first != offset or not known <= written_in <= epoch:
-                raise StoreError(
-                    f"{self.name}: the leader of epoch {epoch} sent offset {first} of epoch {written_in}, but the log "
-                    f"goes on at {offset} in epoch {known}"
-                )
-            offset, known = last + 1, written_in
-
-    async def follow_leader_log(self, start: int, high_watermark: int) -> None:
-        """Take over the leader's watermark, and where its log starts. Raises `StoreError`."""
-        if self.progress is None and self.state.update_high_watermark(high_watermark):
-            self.listener.committed(self.state.high_watermark)
-        if self.is_new and self.end >= high_watermark:
-            async with self.changing:  # a leadership that begins meanwhile saves its epoch under the same key
-                self.is_new = False
-                await self._save_epochs()
-        if self.start < start <= self.end:
-            async with self.changing:
-                bounds = await self._store.delete_records(self.name, start)
-                self.start = bounds.start
-                self.epochs.trim(self.start)

@@ -11,8 +11,9 @@ from typing import Any
 
 from korvet_fast.config import Settings
 from korvet_fast.core.clock import Clock
+from korvet_fast.core.fair_queue import BackgroundPace
 from korvet_fast.core.replication.leader_progress import LagLimits, LeaderProgress
-from korvet_fast.core.replication.partition_state import PREFIX, PartitionState, read_state
+from korvet_fast.core.replication.partition_state import PREFIX, PartitionState, find_present, unpack_state
 from korvet_fast.core.replication.peers import METADATA_LOG
 from korvet_fast.core.replication.registry import Registry
 from korvet_fast.core.replication.replica import PREFIX as COPIES
@@ -59,7 +60,8 @@ class Replicas:
         # Consumers at followers wait for it.
         self._tells_watermark = settings.text("replica.selector.class") == RACK_AWARE
         self._topics: dict[str, Document] = {}
-        self._documents: dict[str, bytes] = {}  # the partitions' states in the metadata log, by log
+        self._configs: dict[str, tuple[Document, TopicConfig]] = {}  # by topic: what it was made from, and itself
+        self._states: dict[str, PartitionState] = {}  # in the metadata log, by log
         self._taken: dict[
             str, int
         ] = {}  # by log that this broker leads: the last version of its state that was applied
@@ -73,18 +75,20 @@ class Replicas:
         """The metadata log has this value under a key from now on."""
         if key.startswith(_TOPICS):
             topic = key.removeprefix(_TOPICS)
-            if value is None or Document.unpack(value).deleting:
+            document = Document.unpack(value) if value is not None else None
+            if document is None or document.deleting:
                 self._topics.pop(topic, None)
+                self._configs.pop(topic, None)
             else:
-                self._topics[topic] = Document.unpack(value)
+                self._topics[topic] = document
             self._uncopied[topic] = None
             self._wake.set()
         elif key.startswith(PREFIX):
             log = key.removeprefix(PREFIX)
             if value is None:
-                self._documents.pop(log, None)
+                self._states.pop(log, None)
             else:
-                self._documents[log] = value
+                self._states[log] = unpack_state(value)
             self._follow_state(log)
             self._on_change()
 
@@ -100,7 +104,7 @@ class Replicas:
         if not replicas:
             return None
         topic = self._topics[log.rpartition(":")[0]]
-        return read_state(self._documents.get(log), topic.id.hex(), replicas)
+        return find_present(self._states.get(log), topic.id.hex(), replicas)
 
     def find_leader(self, log: str) -> int:
         """The id of the broker that is to lead a partition; -1 while this broker has no copy, or does not know."""
@@ -108,6 +112,18 @@ class Replicas:
         if state is None or (state.leader == self._own and log not in self.logs):
             return -1
         return state.leader
+
+    def is_led_by(self, log: str, broker: int) -> bool:
+        """Whether a broker is to lead a partition, and is not known to lack what it has to have for that."""
+        state = self.find_state(log)
+        if state is None or self.find_leader(log) != broker:
+            return False
+        return broker != self._own or not self._lacks_copy(log, state)
+
+    def _lacks_copy(self, log: str, state: PartitionState) -> bool:
+        """Whether this broker never had what others may have of a partition, and nobody said that it may be lost."""
+        replica = self.logs.get(log)
+        return (replica is None or replica.is_new) and state.epoch >= 0 and not state.recovering
 
     def _follow_state(self, log: str) -> None:
         """Make the copy lead or follow, by the state."""
@@ -138,11 +154,14 @@ class Replicas:
 
     def _find_minimum(self, log: str) -> int:
         """min.insync.replicas of a partition's topic."""
-        return self._configure(log).copies
+        return self._configure(log.rpartition(":")[0]).copies
 
-    def _configure(self, log: str) -> TopicConfig:
-        document = self._topics[log.rpartition(":")[0]]
-        return TopicConfig(self._settings, document.configs, document.fixed)
+    def _configure(self, topic: str) -> TopicConfig:
+        document = self._topics[topic]
+        known = self._configs.get(topic)
+        if known is None or known[0] is not document:
+            known = self._configs[topic] = document, TopicConfig(self._settings, document.configs, document.fixed)
+        return known[1]
 
     # -- copies ------------------------------------------------------------------------------------------------------
 
@@ -159,8 +178,11 @@ class Replicas:
                 except Exception:
                     logger.exception("topic %s cannot be copied", topic)  # the others can
             await self._remove_leftovers()
+            pace = BackgroundPace()
             for replica in list(self.logs.values()):
                 self.change_isr(replica)
+                if pace.due():
+                    await pace.turn()
             try:
                 async with asyncio.timeout(max(_AGAIN, min(1.0, self._limits.seconds / 4))):
                     await self._wake.wait()
@@ -178,17 +200,20 @@ class Replicas:
                 self._leftovers[replica.name] = None  # until it is gone: dropping it may fail
                 await replica.drop()
                 self._leftovers.pop(replica.name, None)
+        pace = BackgroundPace()
         for index, brokers in enumerate(document.replicas[: document.partitions] if document is not None else ()):
             log = f"{topic}:{index}"
+            if pace.due():
+                await pace.turn()
             if self._own in brokers and log not in self.logs:
                 replica = Replica(log, wanted, self._store)
                 replica.tells_watermark = self._tells_watermark
                 await replica.open()
                 self.logs[log] = replica
-                if self._topics.get(topic) is not document:
-                    return  # it was changed or deleted meanwhile, and its turn comes again
+            if self._topics.get(topic) is not document:
+                return  # it was changed or deleted meanwhile, and its turn comes again
             if log in self.logs:
-                self.logs[log].segment_limits = self._configure(log).segment_limits
+                self.logs[log].segment_limits = self._configure(topic).segment_limits
                 self._follow_state(log)
         self._on_change()
 
@@ -234,12 +259,13 @@ class Replicas:
             state = self._read(log, document)
             if state.leader != self._own or self._own not in state.isr:
                 raise NotLeader(f"{log} is to be led by broker {state.leader}")
-            if replica.is_new and state.epoch >= 0:
+            if self._lacks_copy(log, state):
                 raise StoreError(
                     f"{log}: this broker has copied nothing yet, or its copy is gone; others may have all of it. Name "
-                    f"one of them: korvet-fast partition lead {log.replace(':', ' ')} --broker N"
+                    f"one of them: korvet-fast partition lead {log.replace(':', ' ')} --broker N. If nobody has it, "
+                    f"name this broker: --broker {self._own} --unclean"
                 )
-            taken = state._replace(version=state.version + 1, epoch=max(state.epoch + 1, epoch))
+            taken = state._replace(version=state.version + 1, epoch=max(state.epoch + 1, epoch), recovering=False)
             packed = taken.pack()
             if await self._registry.save(PREFIX + log, packed, document):
                 break
@@ -273,7 +299,8 @@ class Replicas:
         replicas = self.find_replicas(log)
         if not replicas:
             raise NotLeader(f"{log} was deleted")
-        return read_state(document, self._topics[log.rpartition(":")[0]].id.hex(), replicas)
+        state = unpack_state(document) if document is not None else None
+        return find_present(state, self._topics[log.rpartition(":")[0]].id.hex(), replicas)
 
     def change_isr(self, replica: Replica) -> None:
         """Write the in-sync replicas to the metadata log, if they have changed."""
@@ -316,14 +343,19 @@ class Replicas:
             if broker not in replicas:
                 return f"broker {broker} has no copy of {log}; brokers {', '.join(map(str, replicas))} have"
             if broker not in state.isr and not unclean:
-                isr = ", ".join(map(str, state.isr))
-                return f"broker {broker} is not in sync, and would lose records; brokers {isr} are"
-            if broker == state.leader:
+                present = ", ".join(map(str, state.isr))
+                return f"broker {broker} is not in sync, and would lose records; brokers {present} are"
+            is_whole = broker != self._own or not self._lacks_copy(log, state) or await self._await_copy(log, until)
+            if broker == state.leader and is_whole:
                 return ""
-            if broker == self._own and state.epoch >= 0 and not await self._await_copy(log, until):
-                return f"broker {broker} has copied nothing of {log} yet, or its copy is gone; name another one"
-            isr_then = state.isr if broker in state.isr else (broker,)
-            changed = state._replace(version=state.version + 1, leader=broker, isr=isr_then)
+            if not is_whole and not unclean:
+                return (
+                    f"broker {broker} has copied nothing of {log} yet, or its copy is gone; name another one, "
+                    "or, if nobody has it, this one with --unclean"
+                )
+            loses = not is_whole or broker not in state.isr
+            isr = (broker,) if loses else state.isr
+            changed = state._replace(version=state.version + 1, leader=broker, isr=isr, recovering=loses)
             if await self._registry.save(PREFIX + log, changed.pack(), document):
                 return ""
 

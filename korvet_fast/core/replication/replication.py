@@ -95,13 +95,9 @@ class Replication:
         except BaseException:
             await self.local.close()
             raise
-        for work in (
-            self.replicas.run(),
-            self._metadata_fetcher.run(),
-            self._keep_leader(),
-            *(fetcher.run() for fetcher in self._fetchers),
-        ):
-            self._running.append(self._background.start(work))
+        fetchers = (self._metadata_fetcher, *self._fetchers)
+        for work in (self.replicas.run, self._keep_leader, *(fetcher.run for fetcher in fetchers)):
+            self._running.append(self._background.keep(work))
         try:
             await self._await_registry()
             await self.replicas.note_topics(await self.registry.scan("topics/"))
@@ -204,18 +200,21 @@ class Replication:
         self.on_change()
 
     def describe_quorum(self) -> MetadataQuorum:
-        """The metadata log's leader and voters. Only the leader knows how far all of them are."""
+        """The metadata log's leader, -1 where it does not answer, and voters. Only the leader knows how far all are."""
+        leader, epoch = self.find_leader(METADATA_LOG)
+        if not (self._log.is_ready if leader == self.own else self._metadata_fetcher.reached):
+            leader = -1
         replica = self._log.replica
         progress, ends = replica.progress, dict.fromkeys(self.brokers, -1)
         ends[self.own] = replica.end
         if isinstance(progress, QuorumProgress):
             ends |= {voter: progress.find_end(voter) for voter in self.brokers}
         high_watermark = (progress or replica.state).high_watermark
-        return MetadataQuorum(self.election.leader, self.election.epoch, high_watermark, ends)
+        return MetadataQuorum(leader, epoch, high_watermark, ends)
 
     def find_leader(self, log: str) -> tuple[int, int]:
         """The id of a log's leader, and the epoch; -1 where that is not known."""
         if log == METADATA_LOG:
-            return self.election.leader, self.election.epoch
+            return (self.election.leader, self.election.epoch) if self.election.is_elected else (-1, -1)
         state = self.replicas.find_state(log)
         return (state.leader, state.epoch) if state is not None else (-1, -1)

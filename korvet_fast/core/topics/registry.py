@@ -39,6 +39,10 @@ class TopicRegistry:
     async def _scan(self) -> dict[str, bytes]:
         return {key.removeprefix(_PREFIX): packed for key, packed in (await self._store.scan(_PREFIX)).items()}
 
+    async def find(self, name: str) -> bytes | None:
+        """The document of the topic of this name, if there is one. Raises `StoreError`."""
+        return await self._store.load(_PREFIX + name)
+
     async def save(self, name: str, packed: bytes | None, expected: bytes | None) -> bool:
         """Set a topic's document if the present one is `expected` (see `KeyStore.save`). Raises `StoreError`."""
         return await self._store.save(_PREFIX + name, packed, expected)

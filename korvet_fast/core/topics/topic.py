@@ -28,11 +28,13 @@ class Document(NamedTuple):
     deleting: bool = False  # the records are being removed, and clients do not see the topic any more
     version: int = 0
     replicas: Sequence[Sequence[int]] = ()  # by partition: the brokers that have copies; of files that are copied only
+    deleter: str = ""  # the incarnation of the broker that removes the records
 
     def pack(self) -> bytes:
         values = self._asdict() | {"id": self.id.hex(), "configs": dict(self.configs), "fixed": dict(self.fixed)}
-        if not self.replicas:
-            del values["replicas"]
+        for optional in ("replicas", "deleter"):
+            if not values[optional]:
+                del values[optional]
         return json.dumps(values, sort_keys=True).encode()
 
     @classmethod
@@ -46,7 +48,7 @@ class Document(NamedTuple):
         # Documents of before there was a choice have no fixed settings.
         fixed, version = values.get("fixed", ONLY), values.get("version", 0)
         deleting, replicas = values.get("deleting", False), values.get("replicas", ())
-        return cls(identity, partitions, configs, fixed, deleting, version, replicas)
+        return cls(identity, partitions, configs, fixed, deleting, version, replicas, values.get("deleter", ""))
 
 
 class Topic:

@@ -3,20 +3,22 @@
 Where the store is shared, other brokers change them as well: `refresh` follows the registry.
 """
 
-import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
 from korvet_fast.config import Settings
 from korvet_fast.core.eager import gather_bounded
 from korvet_fast.core.fair_lock import ChangeLock, Changer
+from korvet_fast.core.fair_queue import BackgroundPace
 from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.partition.snapshot_saver import SnapshotSaver
 from korvet_fast.core.topic_config import TopicConfig, fix, warn
+from korvet_fast.core.topics.deletions import Members, TopicDeletions
 from korvet_fast.core.topics.index import TopicIndex
 from korvet_fast.core.topics.mutation_quota import MutationQuota
 from korvet_fast.core.topics.registry import TopicRegistry
@@ -35,15 +37,15 @@ class Placement(Protocol):
     def complete(self, configs: Mapping[str, str | None], factor: int) -> Mapping[str, str | None]: ...
 
 
-_STEP = 256  # partitions made before others have their turn
+_STEP = 64  # partitions made between two looks at the clock
 
 
 class Topics(TopicIndex):
     """All topics of the cluster, and the partitions of each, of which this broker leads some.
 
     `reconcile` acquires the partitions of these topics that this broker is to lead, and resigns from the others.
-    `forget` is called with the id of a topic that is gone. `placement`: where copies go; None: the store decides.
-    `quota`: how fast clients of this broker may create and delete.
+    `members`: the brokers that are there. `placement`: where copies go; None: the store decides. `quota`: how fast
+    clients of this broker may create and delete.
     """
 
     def __init__(
@@ -51,7 +53,7 @@ class Topics(TopicIndex):
         given: PartitionCollaborators,
         settings: Settings,
         reconcile: Callable[[Iterable[Topic]], Awaitable[None]],
-        forget: Callable[[bytes], None],
+        members: Members,
         placement: Placement | None = None,
     ) -> None:
         super().__init__(given)
@@ -59,13 +61,13 @@ class Topics(TopicIndex):
         rate, burst = number("controller.mutation.rate"), number("controller.mutation.burst")
         self.quota = MutationQuota(rate, burst, given.clock.monotonic)
         self._reconcile = reconcile
-        self._forget = forget
+        self._members = members
         self._placement = placement
         self._settings = settings
         self._registry = TopicRegistry(given.store, given.generation)
         self.changing = ChangeLock()  # reading never waits
         self._own = self.changing.open(self)  # for the broker's own work
-        self._deleting: dict[bytes, Topic] = {}  # by id: topics that are deleted, of which the store may keep something
+        self._deletions = TopicDeletions(self._registry, members)
 
     @property
     def version(self) -> int:
@@ -79,29 +81,34 @@ class Topics(TopicIndex):
     # -- the registry --------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Load all topics of the registry, and end deletions that a crash cut short. Raises `StoreError`.
+        """Load all topics of the registry. Raises `StoreError`.
 
-        Where the store is not shared, this broker leads all partitions.
+        Where the store is not shared, this broker leads all partitions, and ends deletions that a crash cut short.
         """
         given = self._given
         async with self._own.turn():  # the cluster is watched already, and a change of it may call `refresh`
             for name, packed in (await self._registry.load()).items():
-                topic = self._read(name, packed)
+                topic = await self._read(name, packed)
                 if Document.unpack(packed).deleting:
-                    await self._drop(topic)
+                    self._deletions.add(topic)
                 else:
                     self._add(topic)
+            if given.store.shared is None:
+                await self._deletions.end()
         if given.store.shared is None:
             states = await given.store.scan("state/")
             await gather_bounded(self._all(), lambda one: one.leader.acquire(states.get(f"state/{one.name}")))
 
-    def _read(self, name: str, packed: bytes) -> Topic:
+    async def _read(self, name: str, packed: bytes) -> Topic:
         try:
-            return Topic(self._given, name, packed, self._settings)
+            topic = Topic(self._given, name, packed, self._settings, made=0)
+            partitions = Document.unpack(packed).partitions
         except StoreError as error:
             raise StoreError(f"topic {name!r}: {error.detail}") from error
         except KorvetError as error:
             raise StoreError(f"topic {name!r} was made by a broker of other settings: {error.detail}") from error
+        await _make_partitions(partial(topic.grow, self._given), 0, partitions)
+        return topic
 
     def _all(self) -> Iterator[Partition]:
         return (partition for topic in self for partition in topic.partitions)
@@ -129,15 +136,19 @@ class Topics(TopicIndex):
             packed = documents.by_name.get(topic.name)
             if packed != topic.packed:
                 with self._leave_out(topic.name):
-                    self._apply_change(topic, packed)
+                    await self._apply_change(topic, packed)
                     changed.append(topic)
         for name, packed in documents.by_name.items():
             if name not in self._by_name:
                 with self._leave_out(name):
-                    if not Document.unpack(packed).deleting:
-                        topic = self._read(name, packed)
-                        self._add(topic)
-                        changed.append(topic)
+                    document = Document.unpack(packed)
+                    if document.id not in self._deletions:
+                        topic = await self._read(name, packed)
+                        if document.deleting:
+                            self._deletions.add(topic)
+                        else:
+                            self._add(topic)
+                            changed.append(topic)
         self._registry.mark_seen(documents)
         await self._reconcile([topic for topic in changed if self._by_id.get(topic.id) is topic])
 
@@ -151,20 +162,26 @@ class Topics(TopicIndex):
                 "unreadable", f"the document of topic {name!r} is left out until it changes: {error.detail}"
             )
 
-    def _apply_change(self, topic: Topic, packed: bytes | None) -> None:
+    async def _apply_change(self, topic: Topic, packed: bytes | None) -> None:
         """Another broker changed the topic's document, or took it out."""
         document = Document.unpack(packed) if packed is not None else None
         if packed is None or document is None or document.deleting or document.id != topic.id:
             self._remove(topic)
-            self._forget(topic.id)
+            self._members.forget(topic.id)
+            if document is not None and document.id == topic.id:
+                self._deletions.add(topic)
+            pace = BackgroundPace()
             for partition in topic.partitions:
                 partition.leader.delete()
+                if pace.due():
+                    await pace.turn()
             return
         syncs = self._given.store.syncs
         config = TopicConfig(self._settings, document.configs, topic.config.fixed, syncs=syncs)
-        topic.packed, topic.version, topic.replicas = packed, document.version, document.replicas
+        topic.version, topic.replicas = document.version, document.replicas
         topic.configure(config)
-        self._add_partitions(topic, document.partitions)
+        await _make_partitions(partial(self._add_partitions, topic), len(topic.partitions), document.partitions)
+        topic.packed = packed
         self._given.metadata.advance()
 
     async def find(self, name: str, changer: Changer | None = None) -> Topic | None:
@@ -262,9 +279,7 @@ class Topics(TopicIndex):
                 raise KorvetError(Errors.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists, or is being deleted")
             self.quota.take(total)
             warn(name, fixed)
-            for end in range(_STEP, total + _STEP, _STEP):
-                topic.grow(self._given, min(end, total))
-                await asyncio.sleep(0)
+            await _make_partitions(partial(topic.grow, self._given), len(topic.partitions), total)
             self._add(topic)
             self._given.log.tell("created", f"topic {name}: created, {_count(total)}{_show(overrides)}")
             await self._reconcile([topic])
@@ -302,9 +317,7 @@ class Topics(TopicIndex):
                 await self._rewrite(topic, document, total - have)
                 topic.replicas = replicas
                 self._given.log.tell("grown", f"topic {topic.name}: {_count(total)}, {have} before")
-                for end in range(have + _STEP, total + _STEP, _STEP):
-                    self._add_partitions(topic, min(end, total))
-                    await asyncio.sleep(0)
+                await _make_partitions(partial(self._add_partitions, topic), have, total)
                 await self._reconcile([topic])
 
     async def arrange(self, topic: Topic, index: int, replicas: Sequence[int], changer: Changer | None = None) -> None:
@@ -353,21 +366,21 @@ class Topics(TopicIndex):
         """
         async with (changer or self._own).turn():
             await self._refresh()
-            # The point of no return: if this broker crashes now, its next start deletes the topic.
-            await self._rewrite(topic, topic.describe()._replace(deleting=True), len(topic.partitions))
+            # The point of no return: if this broker crashes now, another one deletes the topic, or its next start.
+            deleting = topic.describe()._replace(deleting=True, deleter=self._members.incarnation)
+            await self._rewrite(topic, deleting, len(topic.partitions))
             partitions = _count(len(topic.partitions))
             self._given.log.tell("deleted", f"topic {topic.name}: deleted, {partitions} with all records")
             self._remove(topic)
-            self._forget(topic.id)
-            self._deleting[topic.id] = topic
-            await self._drop(topic)
+            self._members.forget(topic.id)
+            self._deletions.add(topic)
+            await self._deletions.drop(topic)
 
     async def end_deletions(self) -> None:
-        """Delete the rest of topics whose deletion failed: until then their names are taken. Raises `StoreError`."""
-        if self._deleting:
+        """Delete the rest of topics whose deletion failed, or whose broker is gone. Raises `StoreError`."""
+        if self._deletions:
             async with self._own.turn():
-                for topic in list(self._deleting.values()):
-                    await self._drop(topic)
+                await self._deletions.end()
 
     def _check_total(self, total: int, more: int) -> None:
         if total < 1:
@@ -392,10 +405,14 @@ class Topics(TopicIndex):
         topic.packed, topic.version = packed, version
         self._given.metadata.advance()
 
-    async def _drop(self, topic: Topic) -> None:
-        await gather_bounded(topic.partitions, lambda partition: partition.leader.drop())
-        await self._registry.save(topic.name, None, topic.packed)
-        self._deleting.pop(topic.id, None)
+
+async def _make_partitions(grow: Callable[[int], object], have: int, total: int) -> None:
+    """Have `grow` make partitions until there are `total`; others have their turn between."""
+    pace = BackgroundPace()
+    for end in range(have + _STEP, total + _STEP, _STEP):
+        grow(min(end, total))
+        if pace.due():
+            await pace.turn()
 
 
 def _count(partitions: int) -> str:

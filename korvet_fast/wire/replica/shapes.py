@@ -76,6 +76,7 @@ VOTE = message(
         Field("granted", "bool"),
         Field("epoch", "int32"),
         Field("leader_id", "int32"),
+        Field("elected", "bool"),
         Field("last_epoch", "int32"),
         Field("end_offset", "int64"),
     ),

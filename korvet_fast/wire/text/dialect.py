@@ -10,7 +10,8 @@ from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.wire.dialect import FirstBytes, FirstRequestLimits
 from korvet_fast.wire.text.api.produce import produce
 from korvet_fast.wire.text.commands import COMMANDS
-from korvet_fast.wire.text.session import FAREWELL, LISTENER, Service, Session
+from korvet_fast.wire.text.errors import BAD_REQUEST
+from korvet_fast.wire.text.session import Service, Session, refuse
 
 _RUN: Final = 64 * 1024  # bytes of a run of PRODUCE lines
 _LARGEST: Final = 2 << 20  # bytes of a value that fits into an answer, at least
@@ -20,9 +21,9 @@ class TextDialect:
     """Serves `broker` to whoever writes lines. `workers`: they unpack what takes long."""
 
     of_peers = in_zookeeper = False
-    farewell = FAREWELL
+    farewell = refuse("0", BAD_REQUEST, "this port speaks the text protocol only")
     first_bytes = FirstBytes(re.compile(rb"V1\|"), "the text protocol")
-    listener_name = LISTENER
+    listener_name = "a listener of the text protocol"
 
     def __init__(self, broker: Broker, listener: int, workers: FairExecutor) -> None:
         self._limit = broker.settings.number("text.line.max.bytes")

@@ -11,14 +11,12 @@ from korvet_fast.core.fair_queue import FairQueue
 from korvet_fast.core.replication.handshake import Handshake
 from korvet_fast.errors import KorvetError
 from korvet_fast.wire.dialect import CloseConnection, Reply
-from korvet_fast.wire.protocols import FOREIGN, find_protocol
 from korvet_fast.wire.text.arguments import Arguments, BadArguments, Usage
 from korvet_fast.wire.text.blocks import Blocks
 from korvet_fast.wire.text.errors import BAD_REQUEST, UNAUTHORIZED, UNKNOWN_COMMAND, translate
 from korvet_fast.wire.text.order import CommandOrder
 
 VERSION: Final = "V1"
-LISTENER: Final = "a listener of the text protocol"
 _FIELDS: Final = 4
 _PATIENCE: Final = 3  # unknown commands in a row, after which this is nobody who speaks the protocol
 _QUICK: Final = 1000  # microseconds of work that nobody has to wait for
@@ -74,7 +72,7 @@ class Session(ClientSession):
     `handshake`: of who says to be another broker.
     """
 
-    __slots__ = ("_over", "_spoken", "_unknown", "handshake", "order", "peer", "service")
+    __slots__ = ("_over", "_unknown", "handshake", "order", "peer", "service")
 
     def __init__(self, service: Service, peer: str, client: Client | None = None) -> None:
         super().__init__(service.broker, service.workers, client, service.queue)
@@ -83,27 +81,22 @@ class Session(ClientSession):
         self.order = CommandOrder()
         self.handshake: Handshake | None = None
         self._unknown = 0  # unknown commands in a row
-        self._spoken = self._over = False
+        self._over = False
 
     def handle(self, frame: bytearray) -> Coroutine[Any, Any, Reply]:
         """Answer one line, or a run of PRODUCE lines. The coroutine raises `CloseConnection`, with a last answer."""
-        if self._spoken and not self._over and not frame.endswith(b"\n"):
+        if not self._over and not frame.endswith(b"\n"):
             return self._answer(frame)  # nearly every line: a coroutine less to wait for
         return self._handle(frame)
 
     async def _handle(self, frame: bytearray) -> Reply:
+        """Answer a run, or a line that is too long; nothing more once the connection is to end."""
         if self._over:
             return []
-        if frame.endswith(b"\n"):
-            self._spoken, self._unknown = True, 0
-            if len(frame) > 1:
-                return await self.service.produce(self, frame)
-            raise self._close("a line too long", refuse("0", BAD_REQUEST, "line too long"))
-        if not self._spoken:
-            self._spoken = True
-            if (foreign := find_protocol(bytes(frame[:16]), FOREIGN.values(), LISTENER)) is not None:
-                raise self._close(foreign, FAREWELL)
-        return await self._answer(frame)
+        self._unknown = 0
+        if len(frame) > 1:
+            return await self.service.produce(self, frame)
+        raise self._close("a line too long", refuse("0", BAD_REQUEST, "line too long"))
 
     async def _answer(self, frame: bytearray) -> Reply:
         identity = "0"
@@ -157,9 +150,6 @@ _UNKNOWN: Final = (UNKNOWN_COMMAND, "there is no such command")
 def refuse(identity: str, code: str, message: str) -> bytes:
     """The answer to a request that failed."""
     return f"{VERSION}|{identity}|ERR|{code}|{message}\n".encode()
-
-
-FAREWELL: Final = refuse("0", BAD_REQUEST, "this port speaks the text protocol only")
 
 
 def _open(frame: bytearray) -> tuple[str, str, str]:

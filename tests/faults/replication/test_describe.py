@@ -27,6 +27,14 @@ def test_copies_are_told(tmp_path: Path) -> None:
         expected = {(0, broker): 0 for broker in (1, 2, 3) if broker != leader}
         while trio.lags("orders") != expected:  # a follower hears how far the leader is with its first answer
             pass
+        for named in (2, 3):
+            trio.appoint_registry([named])
+            while f"broker {named} leads @registry, the metadata log\n" not in trio.run("cluster", "info"):
+                pass  # the broker that is asked has not copied the first record of this leadership yet
+        trio.brokers[3].kill()
+        trio.away = trio.brokers[3]
+        while "nobody leads @registry, the metadata log: name a broker" not in trio.run("cluster", "info"):
+            pass
 
 
 def _order(leader: int) -> str:

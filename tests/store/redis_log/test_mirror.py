@@ -70,6 +70,25 @@ async def test_positions_are_shown_in_the_background_and_before_the_end(place: R
     assert groups(place) == {"g": (place.id(1), 0)}
 
 
+async def test_positions_of_a_round_under_way_are_shown_at_the_end(
+    place: RedisNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with place.scene() as scene:
+        await scene.fill(LOG, 1, 1)
+        run, calling = scene.store._calls.run, asyncio.Event()
+
+        async def hang(*_: object, **__: object) -> None:
+            monkeypatch.setattr(scene.store._calls, "run", run)
+            calling.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(scene.store._calls, "run", hang)
+        for group, offset in (("g", 1), ("h", 2)):
+            scene.store.groups.mirror_offset(LOG, group, place.maker.origin + offset)
+        await calling.wait()
+    assert groups(place) == {"g": (place.id(0), 1), "h": (place.id(1), 0)}
+
+
 async def test_a_server_that_does_not_answer_is_told_later(
     place: RedisNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

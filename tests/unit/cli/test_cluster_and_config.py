@@ -39,6 +39,7 @@ def test_a_cluster(broker: BrokerProcess) -> None:
     call(broker, "topic", "create", "info", "--partitions", "3")
     found = told(broker, "cluster", "info")
     assert (found["controller"], found["leaderless"], found["lagging"]) == (7, 0, 0)
+    assert (found["registry_leader"], found["registry_voters"]) == (7, [7])
     (row,) = found["brokers"]
     assert (row["broker"], row["port"], row["controller"], row["leads"]) == (7, broker.port, True, found["partitions"])
     first, second = call(broker, "cluster", "info").splitlines()

@@ -73,6 +73,25 @@ def test_a_request_makes_no_task_whether_it_waits_or_not() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("pieces", [(b"\x16", b"\x03\x01\0\x05hello"), (b"G", b"E", b"T", b" / HTTP/1.1\r\n")])
+def test_another_protocol_is_detected_whatever_the_pieces(
+    pieces: tuple[bytes, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            peer = await here.connect()
+            await here.until(lambda: len(here.server.connections) == 1)
+            (connection,), sent = here.server.connections, 0
+            for piece in pieces:
+                await here.until(lambda sent=sent: connection._frames.pending == sent)
+                peer.writer.write(piece)
+                sent += len(piece)
+            assert await peer.ended() == b""
+        assert "and the first bytes look like" in caplog.text
+
+    run(scenario)
+
+
 def test_frames_may_arrive_in_any_pieces() -> None:
     async def scenario() -> None:
         async with scene() as here:

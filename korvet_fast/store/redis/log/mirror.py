@@ -78,15 +78,20 @@ class Mirror:
 
     async def _round(self) -> None:
         latest, self._latest = self._latest, {}
-        for (key, group), (log, offset) in latest.items():
-            try:
-                if offset is None:
-                    await self._calls.run(REMOVE_GROUP, (key,), group, within=_WITHIN)
+        written: set[tuple[str, str]] = set()
+        try:
+            for (key, group), (log, offset) in latest.items():
+                try:
+                    if offset is None:
+                        await self._calls.run(REMOVE_GROUP, (key,), group, within=_WITHIN)
+                    else:
+                        await self._write_offset(log, group, offset)
+                except StoreError as error:
+                    _logger.debug("XINFO GROUPS %s does not show where %s is: %s", key, group, error.detail)
                 else:
-                    await self._write_offset(log, group, offset)
-            except StoreError as error:
-                _logger.debug("XINFO GROUPS %s does not show where %s is: %s", key, group, error.detail)
-                self._latest.setdefault((key, group), (log, offset))
+                    written.add((key, group))
+        finally:  # also where the round was cancelled
+            self._latest = {place: row for place, row in latest.items() if place not in written} | self._latest
 
     async def _write_offset(self, log: Log, group: str, offset: int) -> None:
         if not log.log_format.entries_layout and not log.is_acquired:

@@ -50,7 +50,7 @@ async def _elect(session: Session, topic: str, index: int, *, unclean: bool, unt
         why = await replication.election.become_leader(unclean=unclean)
     elif found is None or not 0 <= index < len(found.partitions):
         raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {index} of topic {topic!r}")
-    elif replication is None or replication.replicas.find_leader(log) == found.replicas[index][0]:
+    elif replication is None or replication.replicas.is_led_by(log, found.replicas[index][0]):
         raise KorvetError(Errors.ELECTION_NOT_NEEDED)
     else:
         why = await replication.replicas.appoint(log, found.replicas[index][0], unclean=unclean, until=until)

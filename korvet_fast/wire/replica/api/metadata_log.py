@@ -25,7 +25,7 @@ async def vote(session: Session, request: Values, version: int) -> Values:
     position = LogPosition(request["last_epoch"], request["end_offset"])
     asked = VoteRequest(request["candidate"], request["epoch"], position, request["trial"], request["unclean"])
     try:
-        promise, leader = await session.replication.election.vote(asked)
+        promise, leader, elected = await session.replication.election.vote(asked)
     except StoreError as error:
         return _refuse(error)
     last_epoch, end = promise.position
@@ -33,6 +33,7 @@ async def vote(session: Session, request: Values, version: int) -> Values:
         "granted": promise.granted,
         "epoch": promise.epoch,
         "leader_id": leader,
+        "elected": elected,
         "last_epoch": last_epoch,
         "end_offset": end,
     }

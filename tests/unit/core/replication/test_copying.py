@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from korvet_fast.core import fair_queue
+from korvet_fast.core.replication import copying
 from korvet_fast.core.replication.replica import Replica
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
@@ -65,7 +66,7 @@ async def test_others_have_turns_between_parts(tmp_path: Path) -> None:
                 await asyncio.sleep(0)
 
         others = asyncio.create_task(look_on())
-        assert await replica.copy(0, 0, make_page(0))
+        assert await copying.copy(replica, 0, 0, make_page(0))
         await others
         assert {PART, 2 * PART, 3 * PART} <= set(ends)
         assert replica.end == replica.state.end == await read_offsets(replica) == PAGE
@@ -80,7 +81,7 @@ async def test_another_leadership_ends_the_copying_between_two_parts(tmp_path: P
             replica.state.follow_leader(2, 1)
 
         moving = asyncio.create_task(move())
-        assert not await replica.copy(0, 0, make_page(0))
+        assert not await copying.copy(replica, 0, 0, make_page(0))
         await moving
         # What is there is on the disk, and the new leader is asked how much of it stays.
         assert PART <= replica.end < PAGE
@@ -101,7 +102,7 @@ async def test_what_went_well_before_a_failure_counts(tmp_path: Path) -> None:
 
         replica.opened = OpenedLog(append, opened.read)
         with pytest.raises(StoreError, match="no space left"):
-            await replica.copy(0, 0, make_page(0))
+            await copying.copy(replica, 0, 0, make_page(0))
         assert replica.end == replica.state.end == await read_offsets(replica) == PART
-        assert await replica.copy(0, PART, make_page(PART))
+        assert await copying.copy(replica, 0, PART, make_page(PART))
         assert replica.end == replica.state.end == await read_offsets(replica) == PAGE

@@ -1,16 +1,27 @@
 """The metadata log: one set of keys for all brokers, whoever leads it."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from korvet_fast.core.replication import metadata_log
 from korvet_fast.core.replication.metadata_log import MetadataLog
-from korvet_fast.core.replication.peers import METADATA_LOG, KeyAnswer, KeyRequest, KeyVerb
+from korvet_fast.core.replication.peers import (
+    METADATA_LOG,
+    FetchPosition,
+    KeyAnswer,
+    KeyRequest,
+    KeyVerb,
+    Vote,
+    VoteRequest,
+)
 from korvet_fast.errors import OutcomeUnknown, StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
-from korvet_fast.store.types import CompareAndSet, OffsetConflict
+from korvet_fast.store.interface import OpenedLog
+from korvet_fast.store.types import Appending, CompareAndSet, OffsetConflict, RecordBatch
 from replicated_scene import ReplicatedScene
 
 
@@ -115,6 +126,64 @@ async def test_a_leader_that_nobody_copies_gives_up_and_follows_the_next_one(
         await scene.until(lambda: scene.brokers[2].election.leader == 3)
         assert await scene.stores[2].save("k/kept", b"1", None)
         assert [scene.brokers[identity].election.leader for identity in scene.ids] == [3, 3, 3]
+
+
+async def test_who_loses_to_another_candidate_of_the_same_epoch_follows_that_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Broker 2 stands for an epoch, but asks nobody for a vote before broker 3 has them."""
+    caplog.set_level("INFO")
+    async with ReplicatedScene(tmp_path) as scene:
+        await scene.copy_metadata()
+        loser, elected = scene.brokers[2], asyncio.Event()
+        vote, standing = loser._peers.vote, asyncio.Event()
+
+        async def vote_late(broker: int, request: VoteRequest) -> Vote:
+            if not request.trial:
+                standing.set()
+                await elected.wait()
+            return await vote(broker, request)
+
+        monkeypatch.setattr(loser._peers, "vote", vote_late)
+        losing = asyncio.create_task(loser.election.become_leader())
+        await standing.wait()
+        epoch = loser.election.epoch
+        assert loser.find_leader(METADATA_LOG) == (-1, -1), "nobody voted for it"
+        assert loser.describe_quorum().leader == -1
+        (answer,) = await loser.leading.fetch(1, [FetchPosition(METADATA_LOG, epoch - 1, 0)], 0)
+        assert (answer.leader, answer.epoch) == (-1, -1)
+        scene.cut.add(frozenset((2, 3)))
+        assert await scene.brokers[3].election.become_leader() == ""
+        scene.cut.clear()
+        elected.set()
+        assert await losing != ""
+        await scene.until(lambda: loser.find_leader(METADATA_LOG) == (3, epoch))
+        assert await scene.stores[2].save("k/kept", b"1", None)
+        await scene.copy_metadata()
+        assert {broker.election.epoch for broker in scene.brokers.values()} == {epoch}
+    told = [record.getMessage() for record in caplog.records]
+    assert told.count(f"this broker leads @registry, the metadata log, under epoch {epoch}") == 1
+    assert told.count(f"broker 3 has this one's vote for @registry, epoch {epoch}") == 1
+
+
+async def test_records_that_could_not_be_written_speak_for_no_candidate(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        await scene.copy_metadata()
+        copy, failed = scene.brokers[3].metadata_replica, asyncio.Event()
+        opened = copy.opened
+
+        def append(batches: Sequence[RecordBatch], *more: Any) -> Appending:
+            if not batches:
+                return opened.append(batches, *more)
+            failed.set()
+            raise StoreError("no space left")
+
+        copy.opened = OpenedLog(append, opened.read)
+        await scene.appoint_metadata(2)
+        await failed.wait()
+        assert scene.brokers[3].election.position < scene.brokers[2].election.position
+        assert scene.brokers[3].election.position.epoch < scene.brokers[2].election.epoch
+        copy.opened = opened
 
 
 async def test_who_promises_a_later_epoch_while_it_begins_to_lead_does_not_lead(tmp_path: Path) -> None:

@@ -26,8 +26,17 @@ def test_a_broker_agrees_to_an_epoch_once() -> None:
     assert not voter.vote(2, 3, position, position, unclean=False).granted
     assert voter.vote(2, 4, position, position, unclean=False).granted
     assert not voter.vote(3, 4, position, position, unclean=False).granted
-    assert not voter.update_leader(1, 3), "an old leader"
-    assert voter.update_leader(3, 5)
+    assert not voter.update_leader(1, 3, elected=True), "an old leader"
+    assert voter.update_leader(3, 5, elected=False)
+
+
+def test_of_two_that_stand_for_an_epoch_the_elected_one_is_followed() -> None:
+    voter = Voter(4, 2)
+    assert not voter.update_leader(3, 4, elected=False)
+    assert voter.leader == 2
+    assert voter.update_leader(3, 4, elected=True)
+    assert not voter.update_leader(3, 4, elected=True), "known already"
+    assert voter.leader == 3
 
 
 def test_a_broker_agrees_only_with_who_has_all_that_it_has() -> None:
@@ -113,7 +122,7 @@ def copy(members: dict[int, Member], own: int, other: int) -> None:
     leader, follower = members[own], members[other]
     assert leader.leading is not None
     if follower is not leader and follower.voter.epoch <= leader.leading.epoch:
-        follower.voter.update_leader(own, leader.leading.epoch)
+        follower.voter.update_leader(own, leader.leading.epoch, elected=True)
         follower.leading = None
         follower.log = list(leader.log)
         leader.leading.fetched(other, len(follower.log))

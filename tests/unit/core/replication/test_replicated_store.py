@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from korvet_fast.core import fair_queue
 from korvet_fast.core.replication.peers import EpochRequest, FetchPosition
+from korvet_fast.core.topics.topic import Document
 from korvet_fast.errors import KorvetError, StoreError
 from korvet_fast.store.types import NotLeader, OffsetConflict
 from replicated_scene import PATIENCE, ReplicatedScene
@@ -98,7 +100,7 @@ async def test_who_has_fetched_nothing_yet_is_named_when_he_has(tmp_path: Path) 
         log = await scene.create(min_insync_replicas=1)
         await scene.acquire(log, 1)
         why = await scene.appoint(log, 2, patience=0.05)
-        assert why == "broker 2 has copied nothing of orders:0 yet, or its copy is gone; name another one"
+        assert why.startswith("broker 2 has copied nothing of orders:0 yet, or its copy is gone; name another one")
         assert scene.replica(log, 1).progress is not None
         appointed = asyncio.ensure_future(scene.appoint(log, 2))
         await asyncio.sleep(0.1)
@@ -124,6 +126,68 @@ async def test_a_broker_whose_disk_is_gone_does_not_become_the_leader(tmp_path: 
         assert await scene.appoint(log, 3) == ""
         await scene.until(lambda: scene.replica(log, 1).state.end == 2)
         assert await scene.read(log, 1) == [0, 1]
+
+
+@pytest.mark.parametrize("asked", [3, 1])
+async def test_an_empty_broker_leads_if_somebody_insists(tmp_path: Path, asked: int) -> None:
+    """Broker 3 never copied anything; it is named at itself, or at another broker."""
+    async with ReplicatedScene(tmp_path) as scene:
+        scene.mute = {(3, "orders:0")}
+        log = await scene.create(min_insync_replicas=2)
+        await scene.acquire(log, 1)
+        await scene.append(log, 1, 3)
+        await scene.isr(log, 3, 1, 2)
+        assert scene.replica(log, 3).is_new
+        assert await scene.brokers[asked].replicas.appoint(log, 3, unclean=True) == ""
+        await scene.until(lambda: scene.brokers[3].replicas.find_leader(log) == 3)
+        scene.mute.clear()
+        await scene.acquire(log, 3)
+        await scene.isr(log, 3, 1, 2, 3)
+        await scene.append(log, 3, 2)
+        for identity in scene.ids:
+            assert await scene.read(log, identity) == [0, 1]
+
+
+async def test_who_has_the_only_copy_and_lost_it_leads_again_if_somebody_insists(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create(replicas=(3,), min_insync_replicas=1)
+        for disk in ("first", "second"):
+            await scene.acquire(log, 3)
+            await scene.append(log, 3, 2)
+            await scene.stop(3)
+            (tmp_path / "3").rename(tmp_path / disk)
+            await scene.start(3)
+            await scene.until(lambda: log in scene.brokers[3].replicas.logs)
+            with pytest.raises(StoreError, match="name this broker: --broker 3 --unclean"):
+                await scene.acquire(log, 3)
+            assert not scene.brokers[3].replicas.is_led_by(log, 3)
+            why = await scene.brokers[3].replicas.appoint(log, 3, unclean=False)
+            assert why.endswith("or, if nobody has it, this one with --unclean")
+            assert await scene.brokers[3].replicas.appoint(log, 3, unclean=True) == ""
+            await scene.until(lambda: scene.brokers[3].replicas.is_led_by(log, 3))
+        await scene.acquire(log, 3)
+        assert await scene.read(log, 3) == []
+        await scene.append(log, 3, 1)
+
+
+async def test_others_have_turns_while_a_topic_of_many_partitions_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fair_queue, "SLICE", -1.0)  # as on a slow processor
+    async with ReplicatedScene(tmp_path) as scene:
+        document = Document(b"many".ljust(16, b"\0"), 50, {}, replicas=[[1]] * 50)
+        assert await scene.stores[1].save("topics/many", document.pack(), None)
+        replicas = scene.brokers[1].replicas
+        await scene.until(lambda: sum(log.startswith("many:") for log in replicas.logs) == 50)
+        altered = document._replace(version=1, configs={"segment.bytes": "1000000"})
+        assert await scene.stores[1].save("topics/many", altered.pack(), document.pack())
+        copying, turns = asyncio.create_task(replicas._copy_topic("many")), 0
+        while not copying.done():
+            await asyncio.sleep(0)
+            turns += 1
+        await copying
+        assert turns >= 50
+        assert {replicas.logs[f"many:{index}"].segment_limits[0] for index in range(50)} == {1_000_000}
 
 
 async def test_retention_of_the_leader_is_followed(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_a_store_may_have_one_layout_only() -> None:
 
 def test_documents_of_before_there_was_a_choice_are_read() -> None:
     document = Document.unpack(b'{"id": "00ff", "partitions": 3, "configs": {"retention.ms": "1"}, "deleting": false}')
-    assert document == (b"\x00\xff", 3, {"retention.ms": "1"}, {"storage.layout": BATCHES}, False, 0, ())
+    assert document == (b"\x00\xff", 3, {"retention.ms": "1"}, {"storage.layout": BATCHES}, False, 0, (), "")
     assert Document.unpack(document.pack()) == document
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from core_world import SharedWorld, run_shared, send
+from korvet_fast.core import fair_queue
 from korvet_fast.core.fetch.delayed_fetch import DelayedFetch
 from korvet_fast.core.topics.mutation_quota import MutationQuota
 from korvet_fast.errors import KorvetError, StoreError
@@ -53,6 +54,41 @@ def test_changes_are_followed() -> None:
         await other.broker.topics.alter(found, lambda: {**found.config.overrides, "max.message.bytes": "9"})
         await topics.refresh()
         assert made.config.overrides == {"retention.ms": "7", "max.message.bytes": "9"}
+
+    over(body)
+
+
+def test_others_have_turns_while_the_partitions_of_a_topic_are_made_and_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fair_queue, "SLICE", -1.0)  # as on a slow processor
+
+    async def refresh(world: SharedWorld) -> int:
+        """How many turns others have meanwhile."""
+        refreshing, turns = asyncio.create_task(world.broker.topics.refresh()), 0
+        while not refreshing.done():
+            await asyncio.sleep(0)
+            turns += 1
+        await refreshing
+        return turns
+
+    async def body(one: SharedWorld, other: SharedWorld) -> None:
+        topics = one.broker.topics
+        few = await topics.create("few", 1, {})
+        least = await refresh(other)
+        many = await topics.create("many", 1000, {})
+        assert await refresh(other) > least + 10
+        await topics.grow(many, 2000)
+        assert await refresh(other) > least + 10
+        found = other.broker.topics.get("many")
+        assert found is not None
+        assert [partition.index for partition in found.partitions] == list(range(2000))
+        assert other.broker.topics.partition_count == 2001
+        await topics.delete(few)
+        least = await refresh(other)
+        await topics.delete(many)
+        assert await refresh(other) > least + 10
+        assert other.broker.topics.partition_count == 0
 
     over(body)
 
