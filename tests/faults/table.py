@@ -38,7 +38,11 @@ PROCESSES: dict[str, Fault] = {
     "F01": Fault(
         "kill -9 of the broker under load",
         {
-            FILES: (f"{_HERE}/test_kill_under_load.py", f"{_HERE}/test_groups_under_kill.py"),
+            FILES: (
+                f"{_HERE}/test_kill_under_load.py",
+                f"{_HERE}/test_groups_under_kill.py",
+                f"{_HERE}/test_commits_under_kill.py",
+            ),
             REDIS: (f"{_BROKERS}::test_killed_brokers_are_replaced",),
             REPLICAS: (_ROUNDS, f"{_HERE}/replication/test_demo_cluster.py"),
             TEXT: (f"{_HERE}/test_producer_doors.py::test_text_says_delivered_only_of_what_is_there",),
@@ -258,7 +262,11 @@ TIMES_AND_LIMITS: dict[str, Fault] = {
     "F40": Fault(
         "leaders and followers killed, cut off, paused, moved; an election that loses",
         {
-            REPLICAS: (_ROUNDS, f"{_HERE}/replication/test_unclean.py"),
+            REPLICAS: (
+                _ROUNDS,
+                f"{_HERE}/replication/test_unclean.py",
+                f"{_HERE}/replication/test_follower_flush.py",
+            ),
             "in one process": ("tests/unit/core/replication",),
         },
     ),

@@ -39,6 +39,7 @@ class Committer(threading.Thread):
                     self.acknowledged[group] = self.tried[group]
                 else:
                     self.refusals += 1
+                    await asyncio.sleep(0.02)
 
     async def _try(self, group: str, offset: int) -> int:
         """The last answer of a broker: it coordinates the group, unless none does now."""

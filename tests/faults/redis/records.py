@@ -56,6 +56,16 @@ class Records:
             assert partition["leader_epoch"] == ROOM  # it was taken over once
 
 
+def create_topic(broker: BrokerProcess) -> None:
+    """Of one partition, for commits alone."""
+
+    async def scenario() -> None:
+        async with connect(broker.port) as client:
+            assert (await client.create("t"))["error_code"] == 0
+
+    run(scenario)
+
+
 async def try_commit(client: RawClient, group: str, offset: int) -> int:
     """Commit as a client that is no member; returns the error's code."""
     topics = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": offset}]}]

@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterable
 from broker_process import BrokerProcess
 from faults.redis.committer import Committer
 from faults.redis.proxy import RedisProxy
-from faults.redis.records import GROUPS
+from faults.redis.records import GROUPS, create_topic
 from faults.redis.replicas import attach
-from kafka_server import run
-from raw_connection import connect
 from redis_sentinels import Sentinels
 from redis_server import RedisServer
 
@@ -21,14 +19,6 @@ Serve = Callable[..., BrokerProcess]
 StartRedis = Callable[..., RedisServer]
 QUICK = ("broker.heartbeat.interval.ms=300", "broker.session.timeout.ms=3000")
 NEWCOMERS = [f"new-{number}" for number in range(8)]
-
-
-def create_topic(broker: BrokerProcess) -> None:
-    async def scenario() -> None:
-        async with connect(broker.port) as client:
-            await client.create("t")
-
-    run(scenario)
 
 
 def read_stored(server: RedisServer) -> dict[str, int]:
