@@ -252,8 +252,8 @@ ROUNDS ?= 20
 replication-rounds: develop  ## twenty rounds of three brokers over files: leaders killed, cut off, paused, moved, full disks; nothing lost (ROUNDS=20)
 	KORVET_TEST_ROUNDS=$(ROUNDS) $(PY) -m pytest -s -p no:benchmark tests/faults/replication/test_rounds.py
 
-faults: develop tools  ## all the faults of tests/faults/table.py, ROUNDS=20 times, going on where it was stopped; prints and writes docs/reliability.md
-	PYTHONPATH=.:tests $(PY) -m faults.campaign $(ROUNDS)
+faults: develop tools  ## all the faults of tests/faults/table.py, ROUNDS=20 times, going on where it was stopped; prints and writes docs/reliability.md (FAULT="F04 F07": these)
+	PYTHONPATH=.:tests $(PY) -m faults.campaign $(ROUNDS) $(FAULT)
 
 mutants: develop tools  ## break the product in one place after the other, and print which fault test notices; one that none notices ends it (MUTANT=name)
 	PYTHONPATH=.:tests $(PY) -m faults.mutants.run $(MUTANT)
