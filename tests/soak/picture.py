@@ -46,6 +46,7 @@ def draw(
             descriptors.plot(times, [sample.descriptors for sample in rows], label=broker)
         for axes in (memory, descriptors):
             axes.set_ylim(bottom=0)
-            axes.legend(loc="lower right")
+            if axes.lines:
+                axes.legend(loc="lower right")
         descriptors.set_xlabel("seconds")
     figure.savefig(file)
