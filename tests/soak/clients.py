@@ -1,7 +1,6 @@
 """Clients of a soak beside `Load`: a probe that measures waits, a group of consumers, a client of Kafka 0.7."""
 
 import asyncio
-import threading
 import time
 from asyncio import IncompleteReadError
 from collections.abc import Sequence
@@ -9,6 +8,7 @@ from collections.abc import Sequence
 from confluent_kafka import Consumer
 
 from broker_process import BrokerProcess
+from client_thread import ClientThread
 from faults.redis.load import PATIENT
 from journal import Sent, read_value
 from kafka_server import make_batch
@@ -19,36 +19,7 @@ _BETWEEN = 0.1  # seconds between two probes
 _PATIENCE = 10.0  # seconds until a probe asks elsewhere
 
 
-class Client(threading.Thread):
-    """A thread that works from the beginning of a `with` block to its end. What it raises is raised there."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name=name, daemon=True)
-        self.enough = threading.Event()
-        self._failure: BaseException | None = None
-
-    def work(self) -> None:
-        """Until it is `enough`."""
-        raise NotImplementedError
-
-    def run(self) -> None:
-        try:
-            self.work()
-        except BaseException as error:  # noqa: BLE001  (of a thread: raised by `__exit__`)
-            self._failure = error
-
-    def __enter__(self) -> "Client":
-        self.start()
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self.enough.set()
-        self.join(120)
-        if self._failure is not None and kind is None:
-            raise self._failure
-
-
-class Probe(Client):
+class Probe(ClientThread):
     """Sends a record to the topic `t`, again until it is taken. `waits`: when each began (monotonic), and seconds."""
 
     def __init__(self, brokers: Sequence[BrokerProcess]) -> None:
@@ -80,7 +51,7 @@ class Probe(Client):
         return False
 
 
-class GroupMember(Client):
+class GroupMember(ClientThread):
     """A member of a group that reads a topic. `seen`: shared by the members."""
 
     def __init__(self, bootstrap: str, topic: str, seen: set[Sent]) -> None:
@@ -98,7 +69,7 @@ class GroupMember(Client):
         consumer.close()
 
 
-class OldClient(Client):
+class OldClient(ClientThread):
     """Writes numbers by the protocol of 0.7, which acknowledges nothing, and reads at the end what is there."""
 
     def __init__(self, port: int, topic: str) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import psutil
 
-from soak.clients import Client
+from client_thread import ClientThread
 from soak.worlds import World
 
 _EVERY = 1.0  # seconds
@@ -23,7 +23,7 @@ class Sample(NamedTuple):
     descriptors: int
 
 
-class Watch(Client):
+class Watch(ClientThread):
     """`samples` of all brokers that run."""
 
     def __init__(self, worlds: Sequence[World]) -> None:

@@ -1,13 +1,13 @@
 """A client that commits offsets for groups while things break, and what it was answered."""
 
 import asyncio
-import threading
 import time
 from asyncio import IncompleteReadError
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from broker_process import BrokerProcess
+from client_thread import ClientThread
 from faults.redis.records import COORDINATOR_AGAIN, try_commit, try_read_commit
 from korvet_fast.wire.kafka.errors import CODES
 from raw_connection import connect
@@ -15,19 +15,18 @@ from raw_connection import connect
 UNKNOWN = CODES["COORDINATOR_NOT_AVAILABLE"]  # whether it was stored
 
 
-class Committer(threading.Thread):
+class Committer(ClientThread):
     """Commits 1, 2, … for each group in turn, at whichever broker coordinates it, until told that it is `enough`."""
 
     def __init__(self, brokers: Sequence[BrokerProcess], groups: Iterable[str]) -> None:
-        super().__init__(name="committer", daemon=True)
+        super().__init__("committer")
         self.brokers = brokers
         self.groups = list(groups)
         self.tried: defaultdict[str, int] = defaultdict(int)  # by group: the last offset that was sent
         self.acknowledged: defaultdict[str, int] = defaultdict(lambda: -1)
         self.refusals = 0
-        self.enough = threading.Event()
 
-    def run(self) -> None:
+    def work(self) -> None:
         asyncio.run(self._commit())
 
     async def _commit(self) -> None:
@@ -70,14 +69,6 @@ class Committer(threading.Thread):
         while not done():
             assert self.is_alive() and time.monotonic() < deadline, f"acknowledged: {dict(self.acknowledged)}"
             time.sleep(0.005)
-
-    def __enter__(self) -> "Committer":
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.enough.set()
-        self.join(60)
 
     def check(self) -> None:
         """Each group has what was acknowledged last, or what was sent since."""
