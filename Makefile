@@ -261,7 +261,7 @@ mutants: develop tools  ## break the product in one place after the other, and p
 HOURS ?= 1
 
 soak: develop tools  ## both stores, all doors and groups at work for HOURS=1, faults at random from a printed seed (SEED=...); draws results/soak.png
-	PYTHONPATH=.:tests $(PY) -m soak.run $(HOURS) $(SEED)
+	PYTHONPATH=.:tests:python $(PY) -m soak.run $(HOURS) $(SEED)
 
 matrix: develop tools  ## every foreign client in every scenario over both stores; prints and writes docs/compatibility.md
 	KORVET_TEST_MATRIX=full $(PY) -m pytest -q -n 4 tests/compat/test_matrix.py

@@ -56,10 +56,10 @@ class GroupMember(ClientThread):
 
     def __init__(self, bootstrap: str, topic: str, seen: set[Sent]) -> None:
         super().__init__("member")
-        self._bootstrap, self._topic, self._seen = bootstrap, topic, seen
+        self._brokers, self._topic, self._seen = bootstrap, topic, seen
 
     def work(self) -> None:
-        config = {"bootstrap.servers": self._bootstrap, "group.id": self._topic, "auto.offset.reset": "earliest"}
+        config = {"bootstrap.servers": self._brokers, "group.id": self._topic, "auto.offset.reset": "earliest"}
         consumer = Consumer({**PATIENT, **config})
         consumer.subscribe([self._topic])
         while not self.enough.is_set():
