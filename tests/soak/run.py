@@ -63,7 +63,8 @@ class Soak:
         assert load.check(world.brokers[0].port) == set()
         committer.check()
         written = old.check() if old else 0
-        for future in AdminClient({"bootstrap.servers": world.bootstrap}).delete_topics([topic, old_topic]).values():
+        admin = AdminClient({"bootstrap.servers": world.bootstrap})
+        for future in admin.delete_topics([topic, old_topic]).values():
             future.result(120)
         self.acknowledged += len(load.history.acknowledged)
         print(f"  {len(load.history.acknowledged):,} records acknowledged, none lost; {written:,} of the old protocol")
