@@ -187,8 +187,8 @@ class Durability:
         full = {master for master, server in self._servers.items() if server.is_full}
         for master in full - self._full:
             log.error(
-                "%s has reached its maxmemory of %d bytes, and takes no records, topics or first commits: what is there "
-                "can be read; raise maxmemory, or take records away (log.retention.bytes, kafka-delete-records)",
+                "%s has reached its maxmemory of %d bytes, and takes no records, topics or first commits: what is "
+                "there can be read; raise maxmemory, or take records away (log.retention.bytes, kafka-delete-records)",
                 master,
                 self._servers[master].limit,
             )
