@@ -50,7 +50,8 @@ class World:
             yield self
             codes = [broker.stop() for broker in self.brokers]
             assert codes == [0] * len(codes), codes
-            assert not [line for broker in self.brokers for line in broker.log if "Traceback" in line]
+            traces = [line for broker in self.brokers for line in broker.log if "Traceback" in line]
+            assert not traces, f"{len(traces)} tracebacks, the first of them:\n{traces[0]}"
         finally:
             for broker in self.brokers:
                 broker.kill()
