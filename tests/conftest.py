@@ -9,16 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import hypothesis.core
 import pytest
 
 from broker_process import RUNNING, BrokerProcess
 from redis_cluster import Cluster
 from redis_sentinels import Sentinels
 from redis_server import PROGRAMS, RedisServer, find_program
+from twin.profile import SEED
 
 # No test asserts how fast the machine is; an example that fails is printed so that it can be run again.
 hypothesis.settings.register_profile("here", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("here")
+if SEED is not None:
+    hypothesis.core.global_force_seed = int(SEED)  # as the option --hypothesis-seed does, in every worker
 
 # A shell that runs the tests in the background has them ignore it, and the programs they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -4,6 +4,7 @@ import json
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -202,9 +203,21 @@ class Scene:
         return largest
 
     @property
-    def refused(self) -> int:
-        """How many commits were not taken."""
-        return sum("refused" in line for one in self.members for line in list(one.said))
+    def unexplained(self) -> int:
+        """How many times a record was read again although no commit of it had been refused."""
+        explained: set[tuple[int, int]] = set()
+        for one in self.members:
+            pending: set[tuple[int, int]] = set()  # read, and not committed
+            for line in list(one.said):
+                if "read" in line:
+                    partition, offset = line["read"]
+                    pending.add((partition, offset))
+                elif "refused" in line:
+                    explained |= pending
+                elif "committed" in line:
+                    done = {int(partition): offset for partition, offset in line["committed"].items()}
+                    pending = {each for each in pending if each[1] >= done.get(each[0], 0)}
+        return sum(count - 1 for record, count in Counter(self.read).items() if record not in explained)
 
     @property
     def doubles(self) -> int:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,18 +66,21 @@ def read_report(result: Result, report: Path) -> None:
             result.passed += 1
 
 
-def find_left(rounds: int, results: list[Result]) -> list[tuple[int, str]]:
-    """What has to be run: (round, test), the first round first."""
-    tests = dict.fromkeys(test for fault in FAULTS.values() for row in fault.tests.values() for test in row)
+def find_left(rounds: int, results: list[Result], faults: Collection[str] = FAULTS) -> list[tuple[int, str]]:
+    """What has to be run of these faults: (round, test), the first round first."""
+    tests = dict.fromkeys(test for number in faults for row in FAULTS[number].tests.values() for test in row)
     done = {(result.round, result.test) for result in results}
     return [(number, test) for number in range(1, rounds + 1) for test in tests if (number, test) not in done]
 
 
-def main(rounds: int) -> int:
-    """Returns the exit code: 1 if a test has failed in any round."""
+def main(rounds: int, faults: Collection[str]) -> int:
+    """Returns the exit code: 1 if a test has failed in any round. `faults`: numbers of some; none: all."""
+    if unknown := sorted(set(faults) - FAULTS.keys()):
+        print(f"there is no fault {', '.join(unknown)}; the table is tests/faults/table.py")
+        return 2
     product = find_product()
     results = read_results(product)
-    left = find_left(rounds, results)
+    left = find_left(rounds, results, faults or FAULTS)
     print(f"{rounds} rounds of {product}: {len(left)} tests to run, {len(results)} done before")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     pool = ThreadPoolExecutor(2)
@@ -93,11 +97,11 @@ def main(rounds: int) -> int:
                     bar.console.print(f"round {result.round}: FAILED {result.test}: {name}", markup=False)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-    page = draw(results)
+    page = draw(results, PAGE.read_text())
     print(page)
     PAGE.write_text(page)
     return 1 if any(result.failed for result in results) else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))
+    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))

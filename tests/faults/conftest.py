@@ -12,7 +12,7 @@ from requirement import missing, require
 
 
 class Flushes:
-    """Controls the flushes of a broker that was started with `before`."""
+    """Controls the flushes of a process that was started with `before`."""
 
     def __init__(self, library: Path, order: Path) -> None:
         self.before = ("env", f"LD_PRELOAD={library}", f"FLUSH_FAULT={order}")
@@ -25,6 +25,10 @@ class Flushes:
     def hang(self) -> None:
         """They do not return until `heal`."""
         self._give("hang")
+
+    def slow_down(self) -> None:
+        """Each takes 20 ms more."""
+        self._give("slow")
 
     def heal(self) -> None:
         """They work again."""

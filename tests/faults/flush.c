@@ -1,4 +1,5 @@
-/* Preloaded into a broker: flushes obey the file named by FLUSH_FAULT. "fail": EIO. "hang": wait until it is gone. */
+/* Preloaded into a broker or a Redis: flushes obey the file named by FLUSH_FAULT. "fail": EIO. "hang": wait until it
+   is gone. "slow": 20 ms more. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,6 +18,10 @@ static int obey(void) {
         if (got == 1 && what == 'f') {
             errno = EIO;
             return -1;
+        }
+        if (got == 1 && what == 's') {
+            usleep(20000);
+            return 0;
         }
         usleep(1000);
     }

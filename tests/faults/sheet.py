@@ -1,6 +1,7 @@
 """docs/reliability.md, drawn from what the rounds have counted, never by hand."""
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -25,13 +26,17 @@ again, to real processes, and what clients sent and saw is held against what is 
 - **longest wait**: between two acknowledgements, of whichever producer, in seconds.
 - **descriptors**, **threads**: of the broker whose number of descriptors grew most, when it was ready and when it was
   told to stop or was killed; clients may still have been connected. Tasks inside the process are not counted.
+- **measured**: the day of the last round (UTC), and the commit of the product. A row that was not run since keeps its
+  figures.
 - {NOTHING}: these tests do not count it. They look at answers, and fail where one is wrong.
 
 """
 _COLUMNS = (
     *("", "fault", "where", "rounds", "cases", "acknowledged", "lost", "told", "doubled", "disordered"),
-    *("longest wait", "descriptors", "threads"),
+    *("longest wait", "descriptors", "threads", "measured"),
 )
+_KEY = 3  # cells before the figures
+_MEASURED = re.compile(r"^\| F.*`[0-9a-f]+` \|$", re.MULTILINE)
 
 
 def read_counts(file: Path) -> list[dict[str, Any]]:
@@ -45,23 +50,37 @@ def read_counts(file: Path) -> list[dict[str, Any]]:
     return found
 
 
-def draw(results: Iterable[Result]) -> str:
-    """The page."""
+def draw(results: Iterable[Result], before: str = "") -> str:
+    """The page. `before`: the page as it was, whose figures stay in rows of which some test was not run."""
     by_test: defaultdict[str, list[Result]] = defaultdict(list)
     for result in results:
         by_test[result.test].append(result)
-    everything = [result for found in by_test.values() for result in found]
-    dates = sorted(result.began for result in everything)
-    products = ", ".join(f"`{name}`" for name in sorted({result.product for result in everything}))
-    said = f"Measured {dates[0]} to {dates[-1]} UTC, of commit {products}.\n\n" if dates else "Nothing was run yet.\n\n"
+    former = _read_rows(before)
     rows = [_row(*_COLUMNS), _row(*("---",) * 4, *("--:",) * (len(_COLUMNS) - 4))]
     for number, fault in FAULTS.items():
         for place, tests in fault.tests.items():
-            rows.append(_row(number, fault.done, place, *summarize([by_test[test] for test in tests])))
+            found = [by_test[test] for test in tests]
+            figures = former.get((number, place)) if not all(found) else None
+            rows.append(_row(number, fault.done, place, *(figures or [*summarize(found), _measured(found)])))
         if not fault.tests:
             rows.append(_row(number, fault.done, *(NOTHING,) * (len(_COLUMNS) - 2)))
     left = [f"- {number}: {fault.left}." for number, fault in FAULTS.items() if fault.left]
-    return _HEAD + said + "\n".join(rows) + "\n\n## What is not done\n\n" + "\n".join(left) + "\n"
+    return _HEAD + "\n".join(rows) + "\n\n## What is not done\n\n" + "\n".join(left) + "\n"
+
+
+def _read_rows(page: str) -> dict[tuple[str, str], list[str]]:
+    """The figures of each row of a page that has some, by the fault's number and where it was made to happen."""
+    found = {}
+    for row in _MEASURED.findall(page):
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        found[cells[0], cells[_KEY - 1]] = cells[_KEY:]
+    return found
+
+
+def _measured(tests: list[list[Result]]) -> str:
+    """The day and the commit of a row's last result."""
+    results = sorted((result for found in tests for result in found), key=lambda result: result.began)
+    return f"{results[-1].began.partition(' ')[0]}, `{results[-1].product}`" if results else NOTHING
 
 
 def summarize(tests: list[list[Result]]) -> list[str]:

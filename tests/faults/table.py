@@ -16,6 +16,8 @@ _STOP = f"{_HERE}/test_stop.py"
 _DEATH = f"{_REDIS}/test_death.py"
 _EMPTY = f"{_REDIS}/test_empty.py"
 _ROOM = f"{_REDIS}/test_room.py"
+_FLUSH = f"{_REDIS}/test_slow_flush.py"
+_COMMITS = f"{_REDIS}/test_commits.py"
 _FAILOVER = f"{_REDIS}/test_failover.py"
 _STROBE = f"{_HERE}/test_strobing_clock.py"
 _NETWORK = f"{_HERE}/test_network.py"
@@ -36,7 +38,11 @@ PROCESSES: dict[str, Fault] = {
     "F01": Fault(
         "kill -9 of the broker under load",
         {
-            FILES: (f"{_HERE}/test_kill_under_load.py", f"{_HERE}/test_groups_under_kill.py"),
+            FILES: (
+                f"{_HERE}/test_kill_under_load.py",
+                f"{_HERE}/test_groups_under_kill.py",
+                f"{_HERE}/test_commits_under_kill.py",
+            ),
             REDIS: (f"{_BROKERS}::test_killed_brokers_are_replaced",),
             REPLICAS: (_ROUNDS, f"{_HERE}/replication/test_demo_cluster.py"),
             TEXT: (f"{_HERE}/test_producer_doors.py::test_text_says_delivered_only_of_what_is_there",),
@@ -53,7 +59,15 @@ PROCESSES: dict[str, Fault] = {
             )
         },
     ),
-    "F04": Fault("kill -9 of Redis, appendfsync everysec, while a flush hangs", {}, left="there is no test of it"),
+    "F04": Fault(
+        "kill -9 of Redis, appendfsync everysec, while a flush hangs",
+        {
+            REDIS: (
+                f"{_FLUSH}::test_kill_9_while_a_flush_hangs_is_told",
+                f"{_FLUSH}::test_kill_9_while_a_flush_hangs_loses_nothing_that_was_waited_for",
+            )
+        },
+    ),
     "F05": Fault("Redis comes back empty, or is emptied", {REDIS: (_EMPTY,)}),
     "F06": Fault(
         "the end of the append-only file is cut at each of 200 bytes",
@@ -62,7 +76,7 @@ PROCESSES: dict[str, Fault] = {
             REDIS: (f"{_REDIS}/test_torn_file.py", f"{_REDIS}/test_torn_append.py"),
         },
     ),
-    "F07": Fault("the append-only file is damaged in its middle", {}, left="there is no test of it"),
+    "F07": Fault("the append-only file is damaged in its middle", {REDIS: (f"{_REDIS}/test_damaged_file.py",)}),
     "F08": Fault(
         "the disk is full; Redis with appendfsync always ends",
         {
@@ -75,8 +89,14 @@ PROCESSES: dict[str, Fault] = {
     ),
     "F10": Fault(
         "maxmemory is reached, noeviction; later a server that evicts",
-        {REDIS: (f"{_ROOM}::test_no_memory_left", f"{_REDIS}/test_promises.py")},
-        left="commits at maxmemory with two brokers are not tried",
+        {
+            REDIS: (
+                f"{_ROOM}::test_no_memory_left",
+                f"{_ROOM}::test_a_broker_starts_where_no_memory_is_left",
+                f"{_COMMITS}::test_commits_at_maxmemory",
+                f"{_REDIS}/test_promises.py",
+            )
+        },
     ),
     "F11": Fault(
         "Redis stands still for 3 s, longer than calls wait",
@@ -98,7 +118,10 @@ PROCESSES: dict[str, Fault] = {
     "F13": Fault(
         "Redis loads slowly (LOADING)", {REDIS: (f"{_DEATH}::test_a_server_that_loads_slowly_keeps_its_topics",)}
     ),
-    "F14": Fault("Redis rewrites its file under load, on a slow disk", {}, left="there is no test of it"),
+    "F14": Fault(
+        "Redis rewrites its file under load, on a slow disk",
+        {REDIS: (f"{_FLUSH}::test_files_are_written_anew_on_a_slow_disk",)},
+    ),
 }
 
 COPIES: dict[str, Fault] = {
@@ -109,6 +132,7 @@ COPIES: dict[str, Fault] = {
                 f"{_FAILOVER}::test_two_copies_survive_a_stalled_link",
                 f"{_FAILOVER}::test_one_copy_is_lost_and_told",
                 f"{_REDIS}/test_too_few_copies.py",
+                f"{_COMMITS}::test_commits_that_were_never_copied",
             )
         },
     ),
@@ -118,6 +142,7 @@ COPIES: dict[str, Fault] = {
             SENTINEL: (
                 f"{_FAILOVER}::test_a_sentinel_failover_under_load",
                 f"{_FAILOVER}::test_an_operators_failover_under_load",
+                f"{_COMMITS}::test_commits_over_a_sentinel_failover",
             )
         },
     ),
@@ -237,7 +262,11 @@ TIMES_AND_LIMITS: dict[str, Fault] = {
     "F40": Fault(
         "leaders and followers killed, cut off, paused, moved; an election that loses",
         {
-            REPLICAS: (_ROUNDS, f"{_HERE}/replication/test_unclean.py"),
+            REPLICAS: (
+                _ROUNDS,
+                f"{_HERE}/replication/test_unclean.py",
+                f"{_HERE}/replication/test_follower_flush.py",
+            ),
             "in one process": ("tests/unit/core/replication",),
         },
     ),

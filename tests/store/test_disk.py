@@ -198,6 +198,32 @@ async def test_append_that_cannot_be_undone(
     await store.close()
 
 
+async def test_nothing_of_a_refused_append_comes_back(
+    embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two batches one is in the file when the disk is full, and it looks whole: a crash must not bring it back."""
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, 2, sync=True)
+    real, full, calls = os.pwritev, failing(errno.ENOSPC), 0
+
+    def write(fd: int, parts: list[Any], position: int) -> int:
+        nonlocal calls
+        calls += 1
+        return real(fd, parts[:1], position) if calls == 1 else full()
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "pwritev", write)
+        with pytest.raises(StoreError, match="nothing was appended"):
+            store.open_log(LOG).append([make_record_batch(2), make_record_batch(3)], 2, sync=True)
+    assert calls == 2
+    embedded.crash(store)
+    store = embedded.make()
+    await store.open()
+    assert await read_all(store, LOG) == [0, 1]
+    await store.close()
+
+
 async def test_short_writes(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A system call may take less than it was given, at any byte."""
     store = embedded.make()

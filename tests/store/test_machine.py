@@ -28,6 +28,7 @@ class Model:
         self.batches: list[tuple[int, int, int]] = []
         self.start = 0
         self.end = 0
+        self.newest = 0  # of all that was ever appended
 
     @property
     def offsets(self) -> list[int]:
@@ -77,6 +78,7 @@ class StoreMachine(RuleBasedStateMachine):
         for count in counts:
             batches.append(make_record_batch(end, count, time=time, size=size))
             model.batches.append((end, count, time + count - 1))
+            model.newest = max(model.newest, time + count - 1)
             end += count
 
         async def append() -> None:
@@ -108,18 +110,23 @@ class StoreMachine(RuleBasedStateMachine):
     def retire_by_time(self, log: str, ms: int) -> None:
         model = self.logs.get(log)
         if model is not None:
+            before = self.run(self.store.bounds(log))
             bounds = self.run(self.store.apply_retention(log, older_than=ms))
+            if ms > model.newest and before.durable == before.end:
+                assert bounds.start == model.end
             assert all(time < ms for first, count, time in model.batches if first + count <= bounds.start)
             model.start = bounds.start
             model.trim()
 
-    @rule(log=LOGS, size=st.integers(0, 5000))
+    @rule(log=LOGS, size=st.just(0) | st.integers(0, 5000))
     def retire_by_size(self, log: str, size: int) -> None:
         model = self.logs.get(log)
         if model is not None:
-            before = self.run(self.store.bounds(log)).size
+            before = self.run(self.store.bounds(log))
             bounds = self.run(self.store.apply_retention(log, larger_than=size))
-            assert bounds.size >= min(before, size)
+            assert bounds.size >= min(before.size, size)
+            if size == 0 and before.durable == before.end:
+                assert bounds.start == model.end
             model.start = bounds.start
             model.trim()
 

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,42 @@ def test_tests_that_pass_pass_the_run(tmp_path: Path) -> None:
     asked = re.findall("^make (.+)$", done.stdout, re.MULTILINE)
     tests = ["test", "test-clients", "test-spark", "test-legacy", "test-bench"]
     assert asked == [*tests, "replication-rounds ROUNDS=10", "bench-check"]
+    assert re.match(r"KORVET_TEST_HYPOTHESIS_SEED=\d+\n", done.stdout)
+
+
+EXAMPLES = """
+from hypothesis import given, strategies as st
+from twin.profile import examples
+
+@examples(5)
+@given(st.binary(max_size=20))
+def test_it(data):
+    print(data)
+"""
+
+
+@pytest.fixture
+def draw(tmp_path: Path) -> Callable[[str | None], str]:
+    """The examples that a test gets with a seed, or with none."""
+    (tmp_path / "test_examples.py").write_text(EXAMPLES)
+    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
+
+    def run(seed: str | None) -> str:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "KORVET_TEST"))}
+        chosen = {} if seed is None else {"KORVET_TEST_HYPOTHESIS_SEED": seed}
+        command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
+        environment = kept | chosen | {"PYTHONPATH": f"{ROOT / 'tests'}:{ROOT / 'python'}:{ROOT}"}
+        done = subprocess.run(
+            [*command, "test_examples.py"], cwd=tmp_path, capture_output=True, text=True, env=environment, check=True
+        )
+        return "".join(line for line in done.stdout.splitlines() if line.startswith(("b'", 'b"')))
+
+    return run
+
+
+def test_finding_6_6_examples_follow_from_the_seed(draw: Callable[[str | None], str]) -> None:
+    assert draw("1") == draw("1") != draw("2")
+    assert draw(None) == draw(None)
 
 
 def test_every_test_file_is_run_by_one_target() -> None:

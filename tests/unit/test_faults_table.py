@@ -73,5 +73,22 @@ def test_what_is_done_is_not_run_again(tmp_path: Path) -> None:
     assert len(find_left(3, found)) == 3 * len(tests) - 1
 
 
-def test_a_page_of_nothing_says_so() -> None:
-    assert "Nothing was run yet." in draw([])
+def test_a_row_that_was_not_run_again_keeps_its_figures() -> None:
+    tests = FAULTS["F02"].tests["files"]
+    first = draw([Result("abc", 1, test, "2026-01-01 00:00", 1.0, passed=7) for test in tests])
+    row = next(line for line in first.splitlines() if line.startswith("| F02"))
+    assert row.endswith("| 2026-01-01, `abc` |")
+    assert f"| {7 * len(tests)} |" in row
+    assert row in draw([], first)
+    again = draw([Result("def", 2, test, "2026-01-02 00:00", 1.0, passed=9) for test in tests], first)
+    assert row not in again
+    assert "| 2026-01-02, `def` |" in again
+
+
+def test_a_page_of_nothing_has_no_figures() -> None:
+    rows = [line for line in draw([]).splitlines() if line.startswith("| F")]
+    assert all(line.endswith(f"| {NOTHING} |") for line in rows)
+
+
+def test_some_faults_alone() -> None:
+    assert {test for _, test in find_left(1, [], ["F02"])} == set(FAULTS["F02"].tests["files"])

@@ -13,6 +13,7 @@ the server itself does not tell: it is the same process with the same replicatio
 """
 
 import asyncio
+import re
 import secrets
 from itertools import count
 from typing import Any, NamedTuple
@@ -26,6 +27,8 @@ from korvet_fast.store.types import CompareAndSet
 _VERSION = b"@version"
 _LINEAGE = b"@lineage"
 _GROWTH = 64  # bytes by which a value may grow when the server has reached its memory limit
+# Keys of which there is one for each broker, or for each coordinator partition: they may be new then.
+_BOUNDED = re.compile(r"brokers/|leads/|groups-\d+/owner$")
 
 # Arguments: the token; then for each key: itself, present value expected (then the value), present value wanted (then
 # the value). Redis runs a script as one step and logs its writes as one.
@@ -53,7 +56,7 @@ if ARGV[5] == '1' then redis.call('HSET', KEYS[2], ARGV[2], token) end
 if redis.call('HINCRBY', KEYS[1], '@version', 1) == 1 then redis.call('HSET', KEYS[1], '@lineage', token) end
 return 1
 """
-# Brokers must be able to say that they are alive, and give up what they hold, when no memory is left.
+# Brokers must be able to start, say that they are alive, and give up what they hold, when no memory is left.
 SAVE_ALWAYS = "#!lua flags=allow-oom" + SAVE
 
 
@@ -147,6 +150,8 @@ class Registry:
 
 
 def _grows(change: CompareAndSet) -> bool:
+    if _BOUNDED.match(change.key):
+        return False
     if change.expected is None:
         return change.value is not None
     return len(change.value or b"") - len(change.expected) > _GROWTH

@@ -58,7 +58,7 @@ def come_and_go(scene: Scene, clients: Sequence[str], **options: Any) -> None:
     scene.wait_read()
     # Nobody died: what was handed over had been committed, unless its reader came too late for that.
     preview = options.get("protocol") == "consumer" and not PREVIEW.keys().isdisjoint(clients)
-    assert preview or scene.doubles == 0 or scene.refused, scene.explain()
+    assert preview or scene.unexplained == 0, scene.explain()
     first.leave()
     scene.wait_shared(second, third)
     scene.send()

@@ -98,4 +98,20 @@ MUTANTS: dict[str, Mutant] = {
         "the leader's own disk moves the high watermark",
         ("tests/unit/core/replication/test_replicated_store.py",),
     ),
+    "commit-not-stored": Mutant(
+        "a commit is answered, and only remembered",
+        ("tests/faults/test_commits_under_kill.py",),
+    ),
+    "follower-not-flushed": Mutant(
+        "a follower counts with what it has not flushed",
+        ("tests/faults/replication/test_follower_flush.py",),
+    ),
+    "refused-append-half-left": Mutant(
+        "what was written of an append that is refused stays in the file",
+        ("tests/store/test_disk.py::test_nothing_of_a_refused_append_comes_back",),
+    ),
+    "late-append-let-in": Mutant(
+        "an append that Redis lost is carried out by a later start of Redis, after it was sent again",
+        ("tests/faults/redis/test_torn_append.py",),
+    ),
 }

@@ -1,8 +1,12 @@
-"""Waits for log lines of a broker process."""
+"""What a broker process says in its log."""
 
+import re
 import time
 
 from broker_process import BrokerProcess
+from history import PartitionOffset
+
+LOST = re.compile(r":(\d+): records were lost: offsets (\d+) to (\d+)")
 
 
 def wait_for_line(broker: BrokerProcess, words: str, times: int = 1, within: float = 240.0) -> str:
@@ -12,3 +16,12 @@ def wait_for_line(broker: BrokerProcess, words: str, times: int = 1, within: flo
         assert time.monotonic() < deadline, f"the broker did not say {words!r}:\n" + "".join(broker.log[-20:])
         time.sleep(0.005)
     return found[times - 1]
+
+
+def reported(broker: BrokerProcess) -> set[PartitionOffset]:
+    """Every place that the broker's log tells to be lost."""
+    places: set[PartitionOffset] = set()
+    for line in broker.log:
+        for partition, first, last in LOST.findall(line):
+            places |= {(int(partition), offset) for offset in range(int(first), int(last) + 1)}
+    return places

@@ -3,8 +3,7 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from collections.abc import Callable
 
 import pytest
 
@@ -12,15 +11,12 @@ from broker_process import BrokerProcess
 from faults.redis.load import AGAIN
 from faults.redis.log import wait_for_line
 from faults.redis.proxy import RedisProxy
-from kafka_server import METADATA, OFFSET_COMMIT, OFFSET_FETCH, RawClient, make_batch, run
+from faults.redis.records import Records, find_topic_id, produce_to_leader, run_and_return
+from kafka_server import RawClient, make_batch, run
 from korvet_fast.wire.kafka.errors import CODES
 from raw_connection import connect, find_leaders, read_places
 from redis_server import RedisServer
 
-GROUPS = [f"group-{number}" for number in range(8)]  # of several coordinator partitions
-COORDINATOR_AGAIN = {CODES["NOT_COORDINATOR"], CODES["COORDINATOR_LOAD_IN_PROGRESS"]}
-ROOM = 1000  # epochs left out when a history breaks (core/broker.py)
-R = TypeVar("R")
 Serve = Callable[..., BrokerProcess]
 StartRedis = Callable[..., RedisServer]
 
@@ -62,45 +58,6 @@ def test_a_topic_that_wants_more_than_the_server_gives_is_answered_in_words(
     server = start_redis(appendonly="no")
     broker = serve(server.url)
     run(scenario)
-
-
-class Records:
-    """Three records in a topic, and offsets that groups committed there; what must hold when all of it is gone."""
-
-    def __init__(self, broker: BrokerProcess) -> None:
-        self.broker = broker
-        self.places: list[tuple[int, bytes]] = []
-        run(self._write)
-
-    async def _write(self) -> None:
-        async with connect(self.broker.port) as client:
-            await client.create("t")
-            for number in range(3):
-                self.places.append((await produce_to_leader([self.broker], 0, b"%d" % number), b"%d" % number))
-            for group in GROUPS:
-                await commit(client, group, self.places[-1][0])
-
-    def check(self) -> None:
-        """The loss was told; what is written now, if anything is, gets other offsets and another epoch.
-
-        The broker that coordinates the groups lives, and knows what it has acknowledged.
-        """
-        line = wait_for_line(self.broker, "records were lost")
-        first, last = self.places[0][0], self.places[-1][0]
-        assert f"t:0: records were lost: offsets {first} to {last}" in line or f"to {last}," in line
-        run(self._look)
-
-    async def _look(self) -> None:
-        async with connect(self.broker.port) as client:
-            while (row := await client.produce("t", make_batch(b"after")))["error_code"]:
-                assert row["error_code"] in AGAIN, row
-            last = self.places[-1][0]
-            assert row["base_offset"] > last
-            assert [await read_commit(client, group) for group in GROUPS] == [last] * len(GROUPS)
-            assert await read_places(client, "t", start=last + 1) == [(row["base_offset"], b"after")]
-            answer: dict[str, Any] = await client.ask(METADATA, 9, topics=[{"name": "t"}])
-            (partition,) = answer["topics"][0]["partitions"]
-            assert partition["leader_epoch"] == ROOM  # it was taken over once
 
 
 def test_a_server_without_a_file_comes_back_empty(serve: Serve, start_redis: StartRedis) -> None:
@@ -154,47 +111,6 @@ def test_a_stream_that_somebody_deletes(serve: Serve, start_redis: StartRedis, l
     assert "".join(broker.log).count("records were lost") == 1
 
 
-async def commit(client: RawClient, group: str, offset: int) -> None:
-    """Commit as a client that is no member."""
-    topics = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": offset}]}]
-    member = {"member_id": "", "generation_id_or_member_epoch": -1}
-    while True:
-        answer = await client.ask(OFFSET_COMMIT, 7, group_id=group, topics=topics, **member)
-        code = answer["topics"][0]["partitions"][0]["error_code"]
-        if not code:
-            return
-        assert code in COORDINATOR_AGAIN
-        await asyncio.sleep(0.02)
-
-
-async def read_commit(client: RawClient, group: str) -> int:
-    """The offset that a group has committed; -1: none."""
-    topics = [{"name": "t", "partition_indexes": [0]}]
-    while (answer := await client.ask(OFFSET_FETCH, 7, group_id=group, topics=topics))["error_code"]:
-        assert answer["error_code"] in COORDINATOR_AGAIN
-        await asyncio.sleep(0.02)
-    found: int = answer["topics"][0]["partitions"][0]["committed_offset"]
-    return found
-
-
-def run_and_return(port: int, ask: Callable[[RawClient], Awaitable[R]]) -> R:
-    """The broker's answer to a client of its own."""
-    answers: list[R] = []
-
-    async def scenario() -> None:
-        async with connect(port) as client:
-            answers.append(await ask(client))
-
-    run(scenario)
-    return answers[0]
-
-
-async def find_topic_id(client: RawClient) -> bytes:
-    answer = await client.ask(METADATA, 12, topics=[{"name": "t"}])
-    found: bytes = answer["topics"][0]["topic_id"]
-    return found
-
-
 async def read_errors(client: RawClient, places: list[tuple[int, bytes]]) -> set[int]:
     """The errors of who stands at offsets that are lost."""
     found = set()
@@ -236,15 +152,3 @@ def test_brokers_whose_server_somebody_empties_do_not_take_over_from_each_other(
     server = start_redis(appendonly="yes")
     brokers = [serve(server.url) for _ in range(2)]
     run(scenario)
-
-
-async def produce_to_leader(brokers: list[BrokerProcess], index: int, value: bytes = b"a record") -> int:
-    """The offset of a record that the partition's leader takes."""
-    while True:
-        for broker in brokers:
-            async with connect(broker.port) as client:
-                row = await client.produce("t", make_batch(value), index=index)
-            if not row["error_code"]:
-                return int(row["base_offset"])
-            assert row["error_code"] in AGAIN, row
-        await asyncio.sleep(0.02)

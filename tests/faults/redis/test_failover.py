@@ -1,14 +1,13 @@
 """Another server takes a dead master's place (reliability F15, F16): losses are told, offsets never reused."""
 
-import re
 from collections.abc import Callable
 from functools import partial
 
 from broker_process import BrokerProcess
 from faults.redis.load import Load, create_topic
+from faults.redis.log import reported
 from faults.redis.proxy import RedisProxy
 from faults.redis.replicas import attach, read_lengths, wait_for_more
-from history import PartitionOffset
 from kafka_server import METADATA, run
 from raw_connection import connect
 from redis_sentinels import Sentinels
@@ -16,18 +15,8 @@ from redis_server import RedisServer
 
 Serve = Callable[..., BrokerProcess]
 StartRedis = Callable[..., RedisServer]
-LOST = re.compile(r":(\d+): records were lost: offsets (\d+) to (\d+)")
 
 ROOM = 1000  # epochs left out when a history breaks (core/broker.py)
-
-
-def reported(broker: BrokerProcess) -> set[PartitionOffset]:
-    """Every place that the broker's log tells to be lost."""
-    places: set[PartitionOffset] = set()
-    for line in broker.log:
-        for partition, first, last in LOST.findall(line):
-            places |= {(int(partition), offset) for offset in range(int(first), int(last) + 1)}
-    return places
 
 
 def test_two_copies_survive_a_stalled_link(serve: Serve, start_redis: StartRedis) -> None:

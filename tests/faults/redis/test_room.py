@@ -1,13 +1,16 @@
 """A Redis without room (reliability F08, F09, F10): nothing is half written, what is there is served, and it passes."""
 
 import asyncio
+import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from broker_process import BrokerProcess
 from faults.redis.load import AGAIN
+from faults.redis.log import wait_for_line
 from kafka_server import DELETE_RECORDS, RawClient, make_batch, run
 from korvet_fast.wire.kafka.errors import CODES
 from raw_connection import connect, read_places, start_producer
@@ -107,6 +110,15 @@ def test_a_full_disk_that_stops_the_writes(serve: Serve, small_redis: Callable[[
     run(scenario)
 
 
+async def trim(client: RawClient, offset: int) -> int:
+    partition = {"partition_index": 0, "offset": offset}
+    topics = [{"name": "t", "partitions": [partition]}]
+    answer = await client.ask(DELETE_RECORDS, 2, topics=topics, timeout_ms=10_000)
+    row = answer["topics"][0]["partitions"][0]
+    assert row["error_code"] == 0, row
+    return int(row["low_watermark"])
+
+
 def test_no_memory_left(serve: Serve, start_redis: StartRedis) -> None:
     """F10: a batch is refused whole, reading and trimming go on, and trimming makes room."""
 
@@ -130,14 +142,48 @@ def test_no_memory_left(serve: Serve, start_redis: StartRedis) -> None:
                 await filling.send_until_taken()
                 assert await read_places(client, "t", start=start) == [row for row in filling.stored if row[0] >= start]
 
-    async def trim(client: RawClient, offset: int) -> int:
-        partition = {"partition_index": 0, "offset": offset}
-        topics = [{"name": "t", "partitions": [partition]}]
-        answer = await client.ask(DELETE_RECORDS, 2, topics=topics, timeout_ms=10_000)
-        row = answer["topics"][0]["partitions"][0]
-        assert row["error_code"] == 0, row
-        return int(row["low_watermark"])
-
     server = start_redis(appendonly="yes", maxmemory_policy="noeviction")
     broker = serve(server.url)
     run(scenario)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_broker_starts_where_no_memory_is_left(serve: Serve, start_redis: StartRedis, killed: bool) -> None:
+    """F10: it says so, serves what is there, and trims; it stops well too."""
+
+    async def fill() -> None:
+        async with connect(broker.port) as client:
+            await client.create("t")
+            for value in (b"first", b"second", b"third"):
+                row = await client.produce("t", make_batch(value))
+                places.append((row["base_offset"], value))
+
+    async def use(start: int) -> None:
+        async with connect(broker.port) as client:
+            while (row := await client.produce("t", make_batch(b"refused")))["error_code"] != STORAGE_ERROR:
+                assert row["error_code"] in AGAIN  # the killed one may still lead it
+                await asyncio.sleep(0.02)
+            assert "OOM" in row["error_message"]
+            assert await read_places(client, "t", start=places[start][0]) == places[start:]
+            assert await trim(client, places[start + 1][0]) == places[start + 1][0]
+
+    async def go_on() -> None:
+        async with connect(broker.port) as client:
+            row = await client.produce("t", make_batch(b"taken"))
+            assert row["error_code"] == 0, row
+
+    places: list[tuple[int, bytes]] = []
+    server = start_redis(appendonly="yes")
+    broker = serve(server.url, "broker.heartbeat.interval.ms=300", "broker.session.timeout.ms=3000")
+    run(fill)
+    assert broker.stop(signal.SIGKILL if killed else signal.SIGTERM) == (-signal.SIGKILL if killed else 0)
+    server.call("CONFIG", "SET", "maxmemory", 1)
+    broker.start()
+    wait_for_line(broker, "has reached its maxmemory")
+    run(partial(use, 0))
+    assert broker.stop() == 0
+    broker.start()
+    run(partial(use, 1))
+    server.call("CONFIG", "SET", "maxmemory", 0)
+    wait_for_line(broker, "has memory for records again")
+    run(go_on)

@@ -48,6 +48,7 @@ class Server(NamedTuple):
     failing: str = ""  # the server's report of a failure with its files
     used: int = 0  # bytes of memory
     limit: int = 0  # maxmemory, in bytes; 0 for none
+    uncounted: int = 0  # bytes of `used` that do not count towards the limit: buffers of replicas and of the file
     missing: str = ""  # rights that our user must be granted, as words of ACL SETUSER
     may_wait: bool = True  # our user may run WAITAOF
 
@@ -55,6 +56,11 @@ class Server(NamedTuple):
     def product(self) -> str:
         """Its name and version, for people."""
         return f"{self.name.capitalize()} {'.'.join(map(str, self.version))}"
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it refuses what needs memory: it has reached maxmemory."""
+        return 0 < self.limit < self.used - self.uncounted
 
     @property
     def always(self) -> bool:
@@ -103,6 +109,7 @@ def read_server(info: dict[str, str], config: dict[str, str]) -> Server:
         _failing(info),
         int(info["used_memory"]),
         int(info["maxmemory"]),
+        uncounted=int(info.get("mem_not_counted_for_evict", 0)),
     )
 
 

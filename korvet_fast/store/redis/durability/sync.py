@@ -62,6 +62,7 @@ class Durability:
         self._servers: dict[RedisAddress, Server] = {}
         self._refreshed = asyncio.get_running_loop().create_future()  # ends with the next refresh that succeeds
         self.unfit: dict[RedisAddress, str] = {}  # masters that must not be used any more, and why
+        self._full: set[RedisAddress] = set()  # masters that have reached maxmemory
         self._level = 0  # the weakest master's level, where a topic asks for no more than the server is set to
         self._queues: dict[tuple[RedisAddress, Need], _Queue] = {}
         self._due = asyncio.Event()
@@ -74,6 +75,7 @@ class Durability:
         for master, server in self._servers.items():
             check(server, master)
         self._level = min(level(server, False, 1) for server in self._servers.values())
+        self._tell_memory()
         self._topology.on_history_change(self._refresh_soon)
         self._probing = begin(self._keep_refreshing())
 
@@ -177,7 +179,22 @@ class Durability:
                 log.error("%s cannot keep records, and takes none: %s", master, why)
         for master in told.keys() - self.unfit.keys():
             log.info("%s can keep records again", master)
+        self._tell_memory()
         self._tell_promise()
+
+    def _tell_memory(self) -> None:
+        """Log the masters that have reached maxmemory, or have room again; each once."""
+        full = {master for master, server in self._servers.items() if server.is_full}
+        for master in full - self._full:
+            log.error(
+                "%s has reached its maxmemory of %d bytes, and takes no records, topics or first commits: what is "
+                "there can be read; raise maxmemory, or take records away (log.retention.bytes, kafka-delete-records)",
+                master,
+                self._servers[master].limit,
+            )
+        for master in self._full - full:
+            log.info("%s has memory for records again", master)
+        self._full = full
 
     def _tell_promise(self) -> None:
         """Log a change of the lowest level: a server was configured anew, or another one took over."""

@@ -125,8 +125,12 @@ return out
 
 READ_STATE = _READ_STATE
 
+# Redis carries these out at maxmemory too. They write a few bytes, and without them no broker could start there, read
+# what is stored, and trim.
+_WITHOUT_ROOM = "#!lua flags=allow-oom"
+
 # Take the log over. Arguments: form, fence, epoch at least. Carried out again, it does nothing more.
-ACQUIRE = f"""
+ACQUIRE = f"""{_WITHOUT_ROOM}
 local h = redis.call('HMGET', KEYS[2], 'form', 'epoch', 'fence')
 if h[1] and h[1] ~= ARGV[1] then return h[1] end
 if h[3] ~= ARGV[2] then
@@ -136,7 +140,7 @@ end
 {_READ_STATE}"""
 
 # Set fields of the state, if the log is still ours. Arguments: fence, then names and values.
-SET = """
+SET = f"""{_WITHOUT_ROOM}
 if redis.call('HGET', KEYS[2], 'fence') ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[2], unpack(ARGV, 2))
 return 1
@@ -157,7 +161,7 @@ return 1
 # transaction comes behind it. This script stands behind it, so that start will delete those entries again, and set the
 # fields right that the transaction may have set. Here and now it changes nothing: an entry is added, so that there is
 # one to delete and the command is kept; it goes with the others.
-UNDO_LOST = f"""
+UNDO_LOST = f"""{_WITHOUT_ROOM}
 if redis.call('HGET', KEYS[2], 'fence') ~= ARGV[1] then return 0 end
 local absent, at = {{}}, 3 + ARGV[2]
 for i = at, #ARGV do
@@ -192,23 +196,23 @@ return 1
 
 # Give a log that this program has had all the time another token: appends under the former token are refused.
 # Arguments: the present token, the new one, then ids. Answers which of them exist. Carried out again, it does the same.
-REPLACE_FENCE = """
+REPLACE_FENCE = f"""{_WITHOUT_ROOM}
 local h = redis.call('HMGET', KEYS[2], 'fence', 'end')
-if h[1] ~= ARGV[1] and h[1] ~= ARGV[2] then return {0, h[2]} end
+if h[1] ~= ARGV[1] and h[1] ~= ARGV[2] then return {{0, h[2]}} end
 redis.call('HSET', KEYS[2], 'fence', ARGV[2])
 local top = '0-0'
 if redis.call('EXISTS', KEYS[1]) == 1 then
   local info = redis.call('XINFO', 'STREAM', KEYS[1])
   for i = 1, #info, 2 do if info[i] == 'last-generated-id' then top = info[i + 1] end end
 end
-local out = {1, h[2], top}
+local out = {{1, h[2], top}}
 for i = 3, #ARGV do out[i + 1] = #redis.call('XRANGE', KEYS[1], ARGV[i], ARGV[i]) end
 return out
 """
 
 # Take entries away from the front. Arguments: fence ('' for a log that is not acquired), lowest id that stays, how many
 # bytes that is, then names and values to set.
-TRIM = f"""
+TRIM = f"""{_WITHOUT_ROOM}
 if ARGV[1] ~= '' and redis.call('HGET', KEYS[2], 'fence') ~= ARGV[1] then return 0 end
 if redis.call('EXISTS', KEYS[1]) == 1 then
   redis.call('XTRIM', KEYS[1], 'MINID', '=', ARGV[2])
