@@ -13,7 +13,7 @@ from korvet_fast.config import Settings, read_settings, variable
 from korvet_fast.endpoint import Endpoint, read_endpoint
 from korvet_fast.errors import SettingError
 from korvet_fast.store.redis.connection.url import RedisUrl, parse_url
-from korvet_fast.wire.dialects import DIALECTS, IN_ZOOKEEPER
+from korvet_fast.wire.dialects import IN_ZOOKEEPER, SCHEMES
 from korvet_fast.zookeeper.connect_string import ConnectString, read_connect_string
 
 DEFAULT_STORE = "file:./korvet-data"
@@ -37,7 +37,7 @@ class BrokerOptions(NamedTuple):
 def parse_endpoint(text: str) -> Endpoint:
     """Read `kafka://127.0.0.1:9092`; without a scheme it is Kafka's. Raises `click.BadParameter`."""
     scheme, found, _ = text.strip().partition("://")
-    if found and scheme not in DIALECTS:
+    if found and scheme not in SCHEMES:
         raise click.BadParameter(f"{scheme}:// is not served by this version; write {_SERVED}")
     try:
         return read_endpoint(text)
@@ -59,7 +59,7 @@ def broker_options(function: Callable[[BrokerOptions], None]) -> Callable[..., N
 
 _ENDPOINT = click.types.FuncParamType(parse_endpoint)
 _ENDPOINT.envvar_list_splitter = ADDRESSES  # type: ignore[misc]
-_SERVED = "|".join(f"{scheme}://HOST:PORT" for scheme in DIALECTS)
+_SERVED = "|".join(f"{scheme}://HOST:PORT" for scheme in SCHEMES)
 store_option = click.option(
     "--store",
     default=DEFAULT_STORE,

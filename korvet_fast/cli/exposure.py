@@ -10,6 +10,7 @@ from typing import NamedTuple
 from korvet_fast.cli.broker_options import BrokerOptions
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.store.redis.connection.url import RedisUrl
+from korvet_fast.wire.dialects import OF_PEERS, TLS
 
 
 class Exposure(NamedTuple):
@@ -32,11 +33,19 @@ def find_exposures(options: BrokerOptions) -> Iterator[Exposure]:
         if file.stat().st_mode & stat.S_IROTH:
             yield Exposure("password", f"everybody on this machine can read {file}: chmod o-rwx {file}")
     for listener in options.listeners:
+        encrypted = listener.scheme.endswith(TLS)
+        if encrypted and options.settings.text("ssl.client.auth") == "required":
+            continue
         if _reached_from_elsewhere(listener):
+            way_out = (
+                "ssl.client.auth=required" if encrypted else f"{listener.scheme}{TLS}:// and ssl.client.auth=required"
+            )
+            if listener.scheme in OF_PEERS:
+                way_out = "a network of their own for the brokers"
             yield Exposure(
                 "listen",
-                f"whoever reaches {listener} can read, write and delete everything, as there is no TLS and no "
-                "authentication yet: listen on 127.0.0.1, or let a firewall admit none but your clients",
+                f"whoever reaches {listener} can read, write and delete everything: listen on 127.0.0.1, let a "
+                f"firewall admit none but your clients, or choose {way_out}",
             )
 
 

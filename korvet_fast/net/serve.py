@@ -13,11 +13,12 @@ from typing import Any, Protocol
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.endpoint import Endpoint
+from korvet_fast.net.certificates import Certificates, find_files
 from korvet_fast.net.limits import leave_room, read_limits
 from korvet_fast.net.listeners import BoundListeners, Listener
 from korvet_fast.net.memory import Memory
 from korvet_fast.net.server import Server
-from korvet_fast.wire.dialects import DIALECTS, OF_PEERS
+from korvet_fast.wire.dialects import DIALECTS, OF_PEERS, TLS
 
 log = logging.getLogger(__name__)
 
@@ -75,16 +76,19 @@ async def serve_until(
     """Serve until `stop`, then hand over to other brokers, stop accepting, finish the requests under way, close.
 
     `ready` gets the endpoints listened on, in the order of `listeners`. Any loop on any thread will do. Raises
-    `StoreError` if the store cannot be opened or closed, `SettingError` if another broker has the same `node.id`,
-    `OSError` (with `filename` set to the address) if an address cannot be listened on.
+    `StoreError` if the store cannot be opened or closed, `SettingError` if another broker has the same `node.id` or the
+    certificates of a listener with TLS cannot be used, `OSError` (with `filename` set to the address) if an address
+    cannot be listened on.
     """
+    encrypted = any(listener.endpoint.scheme.endswith(TLS) for listener in listeners)
+    certificates = Certificates(find_files(broker.settings)) if encrypted else None
     with BoundListeners(listeners) as bound:
         async with _serve_peers(broker, bound):
             if not await _open(broker, bound, stop):
                 return
             try:
                 with FairExecutor(WORKERS, "check") as workers:
-                    await _serve(broker, bound, workers, ready, stop, registration)
+                    await _serve(broker, bound, certificates, workers, ready, stop, registration)
             finally:
                 await broker.close()
 
@@ -105,20 +109,28 @@ async def _serve_peers(broker: Broker, bound: BoundListeners) -> AsyncIterator[N
             await server.drain(GRACE_OF_PEERS)
 
 
-def _listen(server: Server, broker: Broker, bound: BoundListeners, workers: FairExecutor, *, of_peers: bool) -> None:
+def _listen(
+    server: Server,
+    broker: Broker,
+    bound: BoundListeners,
+    workers: FairExecutor,
+    certificates: Certificates | None = None,
+    *,
+    of_peers: bool,
+) -> None:
     """Accept connections of clients, or those of other brokers."""
     for number, (listening, endpoint) in enumerate(zip(bound.sockets, bound.endpoints, strict=True)):
         if (endpoint.scheme in OF_PEERS) is of_peers:
-            server.listen(listening, DIALECTS[endpoint.scheme](broker, number, workers))
+            dialect = DIALECTS[endpoint.scheme.removesuffix(TLS)](broker, number, workers)
+            server.listen(listening, dialect, certificates if endpoint.scheme.endswith(TLS) else None)
 
 
 async def _open(broker: Broker, bound: BoundListeners, stop: asyncio.Event) -> bool:
     """Open the broker. Where that waits for peers: False if it is told to stop meanwhile. Raises as `Broker.open`."""
-    addresses = [endpoint.address for endpoint in bound.advertised]
     if broker.replication is None:
-        await broker.open(addresses)
+        await broker.open(bound.advertised)
         return True
-    opening = asyncio.ensure_future(broker.open(addresses))
+    opening = asyncio.ensure_future(broker.open(bound.advertised))
     stopping = asyncio.ensure_future(stop.wait())
     await asyncio.wait([opening, stopping], return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
@@ -133,6 +145,7 @@ async def _open(broker: Broker, bound: BoundListeners, stop: asyncio.Event) -> b
 async def _serve(
     broker: Broker,
     bound: BoundListeners,
+    certificates: Certificates | None,
     workers: FairExecutor,
     ready: Callable[[list[Endpoint]], None],
     stop: asyncio.Event,
@@ -143,7 +156,7 @@ async def _serve(
     server = Server(server_limits, limits)
     if registration is not None:
         await registration.open(bound.advertised)
-    _listen(server, broker, bound, workers, of_peers=False)
+    _listen(server, broker, bound, workers, certificates, of_peers=False)
     try:
         ready(bound.endpoints)
         if server_limits != wanted:

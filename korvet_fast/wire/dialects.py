@@ -39,6 +39,8 @@ DIALECTS: Final[Mapping[str, DialectType]] = {
     "legacy": LegacyDialect,
     "replica": ReplicaDialect,
 }
+TLS: Final = "+tls"  # behind a scheme: the same dialect inside TLS
+SCHEMES: Final = (*DIALECTS, *(scheme + TLS for scheme, dialect in DIALECTS.items() if not dialect.of_peers))
 OF_PEERS: Final = frozenset(scheme for scheme, dialect in DIALECTS.items() if dialect.of_peers)
 IN_ZOOKEEPER: Final = frozenset(scheme for scheme, dialect in DIALECTS.items() if dialect.in_zookeeper)
 _KNOWN: Final = (*FOREIGN.values(), *(each.first_bytes for each in DIALECTS.values() if each.first_bytes is not None))

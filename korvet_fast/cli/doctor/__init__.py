@@ -8,7 +8,7 @@ import uvloop
 
 from korvet_fast.cli.broker_options import BrokerOptions, broker_options
 from korvet_fast.cli.doctor.finding import Finding, Verdict, warn
-from korvet_fast.cli.doctor.network import examine_address, examine_descriptors
+from korvet_fast.cli.doctor.network import examine_address, examine_certificates, examine_descriptors
 from korvet_fast.cli.doctor.store import examine_store, judge_copies
 from korvet_fast.cli.doctor.topics import KEYS, judge_topics
 from korvet_fast.cli.exposure import find_exposures
@@ -33,6 +33,7 @@ def command(options: BrokerOptions) -> None:
     """
     findings, promised, cluster_id = _examine_place(options)
     findings += asyncio.run(_examine_addresses(options, cluster_id))
+    findings += examine_certificates(options.listeners, options.settings)
     if options.zookeeper is not None:
         from korvet_fast.cli.doctor.zookeeper import examine_zookeeper  # kazoo is an extra
 

@@ -4,13 +4,18 @@ import asyncio
 import errno
 import resource
 import socket
+from collections.abc import Iterable
 from typing import Any
 
 from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.connection import connect
 from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.config import Settings
 from korvet_fast.endpoint import Address, Endpoint
+from korvet_fast.errors import SettingError
+from korvet_fast.net.certificates import Certificates, find_files
+from korvet_fast.wire.dialects import TLS
 
 PATIENCE = 3.0  # seconds for each answer
 FILES_BESIDE = 1024  # descriptors for segment files
@@ -26,6 +31,8 @@ async def examine_address(listener: Endpoint, told: Endpoint | None, cluster_id:
     except OSError as error:
         return [bad("listen", f"{listener} cannot be listened on: {error.strerror}")]
     if not free:
+        if listener.scheme.endswith(TLS):
+            return [warn("listen", f"{listener} is taken, and doctor cannot ask over TLS whether by a broker of yours")]
         return await _examine_broker(listener, cluster_id)
     findings = [good("listen", f"{listener} is free")]
     loopback = ("127.", "::1", "localhost")
@@ -95,6 +102,18 @@ async def _examine_advertised(answer: dict[str, Any]) -> list[Finding]:
             await connection.close()
             findings.append(good("advertise", f"it sends clients to {address}, and that answers"))
     return findings
+
+
+def examine_certificates(listeners: Iterable[Endpoint], settings: Settings) -> list[Finding]:
+    """Whether the certificates of the listeners with TLS, if there are any, can be used."""
+    if not any(listener.scheme.endswith(TLS) for listener in listeners):
+        return []
+    try:
+        files = find_files(settings)
+        Certificates(files)
+    except SettingError as error:
+        return [bad("tls", str(error))]
+    return [good("tls", f"{files.keystore} has a key and the certificate that belongs to it")]
 
 
 def examine_descriptors(connections: int) -> Finding:
