@@ -291,7 +291,7 @@ docs: $(VENV)/.deps  ## build the documentation as a site, build/site/index.html
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir $(SITE)
 	@echo "file://$(CURDIR)/$(SITE)/index.html"
 
-reference: develop  ## write docs/cli.md and docs/configuration.md anew from the commands and the table of settings
+reference: develop  ## write docs/cli.md, docs/configuration.md and docs/metrics.md anew from the commands and the tables in the code
 	@$(PY) -m docs.reference
 
 diagrams: develop  ## draw docs/groups.md, docs/leadership.md and docs/images/overview.svg anew from the tables in the code
@@ -308,11 +308,11 @@ wheel-install: wheel
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
 
 # Foreign programs by the packages of Debian that have them.
-TOOLS := kcat redis-server redis-cli valgrind chromium chromedriver nc
+TOOLS := kcat redis-server redis-cli valgrind chromium chromedriver nc promtool
 ZOOKEEPER := /usr/share/java/zookeeper.jar
-PACKAGES := kcat redis-server valgrind chromium chromium-driver zookeeper netcat-openbsd
+PACKAGES := kcat redis-server valgrind chromium chromium-driver zookeeper netcat-openbsd prometheus
 
-tools: programs jars drivers  ## foreign programs the tests use: kcat, redis-server, valgrind, nc, ZooKeeper and a browser from Debian, Kafka's jars from Maven, clients
+tools: programs jars drivers  ## foreign programs the tests use: kcat, redis-server, valgrind, nc, promtool, ZooKeeper and a browser from Debian, Kafka's jars from Maven, clients
 
 programs:
 	@command -v $(TOOLS) >/dev/null && [ "$$(command -v $(TOOLS) | wc -l)" = "$(words $(TOOLS))" ] && [ -e $(ZOOKEEPER) ] || \

@@ -1,4 +1,4 @@
-"""Writes docs/cli.md and docs/configuration.md from the commands and from the table of settings: `make reference`."""
+"""Writes docs/cli.md, docs/configuration.md and docs/metrics.md from the tables in the code: `make reference`."""
 
 import inspect
 from collections.abc import Iterator
@@ -15,6 +15,9 @@ from korvet_fast.client.configs import Config
 from korvet_fast.client.groups import GroupDescription, GroupListing, PartitionProgress
 from korvet_fast.config import PLACES, variable
 from korvet_fast.config_def import SETTINGS, show
+from korvet_fast.config_kept import NO_EFFECT
+from korvet_fast.setting import Setting
+from korvet_fast.wire.http.metrics_table import EXPORTER, METRICS
 
 HERE = Path(__file__).parent
 
@@ -32,13 +35,14 @@ CLI = """# The command line
 
 Written by `make reference` from the commands themselves; do not edit this page.
 
-Exit codes: 0 done, 1 it failed, 2 it was asked for in a way that cannot be. An error is one sentence on standard
-error. A command whose output nobody reads any more ends with 0; one whose output cannot be written, because the disk
-is full, with 1.
+Exit codes: 0 the command did its work, 1 it failed, 2 the command line is wrong. An error is one sentence on standard
+error. A command ends with 0 when the program that reads its output closes the pipe, and with 1 when its output cannot
+be written, for example because the disk is full.
 
 `--bootstrap`, `--store`, `--listen`, `--advertise` and `--zookeeper` may also be given as `KORVET_BOOTSTRAP` and so
 on, or in the TOML file of `--config-file`: [configuration](configuration.md). An address is `HOST:PORT`, or
-`kafka://HOST:PORT`.
+`kafka://HOST:PORT`. A time is written as in ISO 8601 (`2026-01-31T12:00:00+01:00`); without a zone it is UTC, as in
+Kafka's tools.
 """
 
 COMPLETION = """
@@ -59,8 +63,8 @@ known is null.
 
 `consume --json` prints an object on each line, and `produce --json` reads the same: `topic`, `partition`, `offset`,
 `timestamp` (ms), `key`, `value` and `headers`, a list of pairs. A key, a value or the value of a header is a string,
-or null, or `{"base64": "..."}` where the bytes are not UTF-8. `produce` takes any of these fields, and leaves `topic`
-and `offset` out of account. `group reset --json` prints `topic`, `partition`, `before` (null if nothing was
+or null, or `{"base64": "..."}` where the bytes are not UTF-8. `produce` takes any of these fields, and ignores `topic`
+and `offset`. `group reset --json` prints `topic`, `partition`, `before` (null if nothing was
 committed) and `after`.
 """
 
@@ -84,9 +88,9 @@ partitions = 4
 
 ## Places
 
-Options of commands, that the environment and the file may hold as well; several are separated by commas, or a list in
-the file. A variable that Kubernetes sets for a Service named `korvet…` (`*_SERVICE_HOST`, `*_SERVICE_PORT*`,
-`*_PORT*`) is none of ours.
+These options of commands may also stand in the environment or in the file. Several addresses are separated by commas,
+or are a list in the file. Variables that Kubernetes sets for a Service named `korvet…` (`*_SERVICE_HOST`,
+`*_SERVICE_PORT*`, `*_PORT*`) are ignored.
 
 | file | environment | option |
 |---|---|---|
@@ -98,6 +102,39 @@ SETTINGS_HEAD = """
 Those that say "of a topic" are the broker's default for it: `korvet-fast config set NAME=VALUE --topic TOPIC`
 changes one topic's. All others are read when the broker starts.
 
+"""
+
+KEPT_HEAD = """
+## Settings that change nothing
+
+Kafka's tools set these and ask for them, so the broker accepts them, keeps them and shows them. None has an effect
+here: [topic settings](topic-settings.md) says why.
+
+"""
+
+METRICS_HEAD = """# Metrics
+
+Written by `make reference` from the table of metrics; do not edit this page.
+
+A listener `http://` serves them to Prometheus at `/metrics` ([operations](operations.md#health-and-metrics)). Where
+Kafka has a metric, the name is the one that Prometheus's JMX exporter makes of Kafka's with its example
+configuration; Kafka's own name stands in the last column. Lag has the names of kafka_exporter. Times are in
+milliseconds, as in Kafka.
+
+- No label holds what clients can make by the thousand: a client id, a member, an address.
+- Topics and committed offsets have rows up to `metrics.max.partitions`, in the order of their names; the others count
+  in the totals. `korvet_metrics_left_out` says how many that are.
+- Counters begin at 0 when the broker starts. Rows of a partition come from the broker that leads it, rows of a group
+  from the broker that coordinates it.
+- Lag is given where both are the same broker. Elsewhere subtract `kafka_consumergroup_current_offset` from
+  `kafka_topic_partition_current_offset` of the leader. In the layout `entries` offsets follow the clock, and a
+  difference is no number of records: a group that has read everything has lag 0 there, any other has no row.
+
+[A Grafana dashboard](grafana-korvet-fast.json) shows the most important ones: import the file, and choose your
+Prometheus.
+
+| metric | type | labels | | Kafka's name |
+|---|---|---|---|---|
 """
 
 
@@ -112,12 +149,25 @@ def write_cli() -> str:
 def write_configuration() -> str:
     """The page about the settings."""
     places = "".join(f"| `{name}` | `{variable(name)}` | `--{name}` |\n" for name in PLACES)
+    used, kept = ("".join(_setting(row) for row in SETTINGS.values() if row.effect is each) for each in (True, False))
+    return CONFIGURATION + places + SETTINGS_HEAD + used + KEPT_HEAD + kept
+
+
+def _setting(row: Setting) -> str:
+    default = f"default `{show(row.default)}`" if show(row.default) else "empty by default"
+    topic = f" Of a topic: `{row.topic}`." if row.topic else ""
+    doc = row.doc.removesuffix(NO_EFFECT)
+    return f"- **`{row.name}`**, {default}: {doc} Value: {row.legal}.{topic}\n".replace("<", "&lt;")
+
+
+def write_metrics() -> str:
+    """The page about the metrics."""
     rows = []
-    for row in SETTINGS.values():
-        default = f"default `{show(row.default)}`" if show(row.default) else "empty by default"
-        topic = f" Of a topic: `{row.topic}`." if row.topic else ""
-        rows.append(f"- **`{row.name}`**, {default}: {row.doc} Value: {row.legal}.{topic}\n".replace("<", "&lt;"))
-    return CONFIGURATION + places + SETTINGS_HEAD + "".join(rows)
+    for metric in METRICS:
+        source = "" if metric.source in ("", EXPORTER) else f"`{metric.source}`"
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        rows.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.doc} | {source} |\n")
+    return METRICS_HEAD + "".join(rows)
 
 
 def _walk(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -161,3 +211,4 @@ def _kind(kind: Any) -> str:
 if __name__ == "__main__":
     (HERE / "cli.md").write_text(write_cli(), encoding="utf-8")
     (HERE / "configuration.md").write_text(write_configuration(), encoding="utf-8")
+    (HERE / "metrics.md").write_text(write_metrics(), encoding="utf-8")

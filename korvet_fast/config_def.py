@@ -29,14 +29,14 @@ SETTINGS = _table(
         "broker.heartbeat.interval.ms",
         Kind.INT,
         2_000,
-        "Time between two signs of life that this broker gives the others over the same store.",
+        "Time between two heartbeats that this broker sends to the others over the same store.",
         50,
     ),
     Setting(
         "broker.session.timeout.ms",
         Kind.INT,
         9_000,
-        "A broker silent this long is taken for dead: the others lead its partitions.",
+        "A broker silent this long counts as dead: the others take over its partitions.",
         100,
     ),
     Setting(
@@ -73,7 +73,7 @@ SETTINGS = _table(
         "replica.lag.timeout",
         Kind.INT,
         10_000,
-        "How long, in ms, a follower may not keep up before it is in sync no more.",
+        "How long, in ms, a follower may lag behind before it leaves the replicas in sync.",
         100,
     ),
     Setting(
@@ -87,7 +87,7 @@ SETTINGS = _table(
         "broker.rack",
         Kind.STRING,
         "",
-        "Where this broker stands, in a word that clients may name too (client.rack).",
+        "The rack of this broker: consumers that name the same one (client.rack) may read here.",
         choices=("eu-west-1a",),
         pattern=r"[^\0]{0,249}",
     ),
@@ -190,7 +190,7 @@ SETTINGS = _table(
         "offset.sequence.bits",
         Kind.INT,
         10,
-        "Where offsets are made of a time in ms and a sequence number (Redis): how many bits the latter has.",
+        "Over Redis an offset is a time in ms and a sequence number: how many bits the sequence number has.",
         1,
         topic="offset.sequence.bits",
         highest=16,
@@ -222,7 +222,7 @@ SETTINGS = _table(
         topic="retention.bytes",
     ),
     Setting(
-        "log.retention.check.interval.ms", Kind.LONG, 300_000, "Time between two looks for what may be deleted.", 1
+        "log.retention.check.interval.ms", Kind.LONG, 300_000, "Time between two checks for segments to delete.", 1
     ),
     Setting(
         "log.segment.bytes",
@@ -270,22 +270,22 @@ SETTINGS = _table(
         "max.groups",
         Kind.INT,
         20_000,
-        "Groups that this broker coordinates; more are refused. Those that are nothing but commits leave a quarter of"
-        " it to the others.",
+        "Groups that this broker coordinates; more are refused. Groups that hold only commits may be three quarters of"
+        " them.",
         1,
     ),
     Setting(
         "group.memory.max.bytes",
         Kind.LONG,
         32 * _MIB,
-        "Memory of the broker, about, that a group's members or its commits may fill; what would pass it is refused.",
+        "Approximate memory that a group's members, or its commits, may fill; requests beyond it are refused.",
         10_000,
     ),
     Setting(
         "groups.memory.max.bytes",
         Kind.LONG,
         256 * _MIB,
-        "Memory of the broker, about, that all its groups together may fill; what would pass it is refused.",
+        "Approximate memory that all groups of the broker may fill together; requests beyond it are refused.",
         10_000,
     ),
     Setting(
@@ -299,7 +299,7 @@ SETTINGS = _table(
         "group.consumer.heartbeat.interval.ms",
         Kind.INT,
         5_000,
-        "Time between two heartbeats that members of the consumer protocol are told.",
+        "Time between two heartbeats that the broker asks of members of the consumer protocol.",
         1,
     ),
     Setting("group.consumer.max.size", Kind.INT, 10_000, "Members that a group of that protocol may have.", 1),
@@ -307,7 +307,7 @@ SETTINGS = _table(
         "group.consumer.assignors",
         Kind.LIST,
         "uniform,range",
-        "Assignors that members of the consumer protocol may ask for; the first is that of members that do not ask.",
+        "Assignors that members of the consumer protocol may ask for; members that ask for none get the first.",
         choices=("uniform,range", "range,uniform", "uniform", "range"),
     ),
     Setting("offset.metadata.max.bytes", Kind.INT, 4096, "Longest text that may be committed with an offset.", 0),
@@ -318,7 +318,7 @@ SETTINGS = _table(
         "How long commits are kept after their group became empty.",
         1,
     ),
-    Setting("offsets.retention.check.interval.ms", Kind.LONG, 600_000, "Time between two looks for old commits.", 1),
+    Setting("offsets.retention.check.interval.ms", Kind.LONG, 600_000, "Time between two checks for old commits.", 1),
     Setting(
         "max.producers",
         Kind.INT,
@@ -328,17 +328,39 @@ SETTINGS = _table(
         1,
     ),
     Setting("producer.id.expiration.ms", Kind.INT, _DAY, "An idempotent producer silent this long is forgotten.", 1),
-    Setting("socket.request.max.bytes", Kind.INT, 100 * _MIB, "Largest request taken; a larger one is hung up on.", 1),
+    Setting(
+        "socket.request.max.bytes",
+        Kind.INT,
+        100 * _MIB,
+        "Largest request accepted; the connection of a larger one is closed.",
+        1,
+    ),
     Setting("queued.max.request.bytes", Kind.LONG, 128 * _MIB, "Bytes of all requests held at a time.", 1),
     Setting("fetch.max.bytes", Kind.INT, 55 * _MIB, "Bytes of records in one answer to Fetch.", 1024),
     Setting("max.connections", Kind.INT, 10_000, "Open connections on all listeners together.", 1),
     Setting("max.connections.per.ip", Kind.INT, 4_000, "Open connections from one address.", 1),
     Setting("max.connection.creation.rate", Kind.INT, 2_000, "New connections a second; more have to wait.", 1),
     Setting(
+        "http.token.file",
+        Kind.STRING,
+        "",
+        "A file with the token that reads more than health on a listener http://, as Authorization: Bearer TOKEN. On an"
+        " address that other machines reach there is no such listener without it.",
+        choices=("/etc/korvet/token",),
+        pattern=r"[^\0]*",
+    ),
+    Setting(
+        "metrics.max.partitions",
+        Kind.INT,
+        20_000,
+        "Partitions that have rows of their own in /metrics, and the same number of committed offsets. Topics beyond it"
+        " count in the totals only.",
+    ),
+    Setting(
         "zookeeper.session.timeout.ms",
         Kind.INT,
         6_000,
-        "How long ZooKeeper keeps the nodes of a broker that it hears nothing of.",
+        "How long ZooKeeper keeps the nodes of a broker that is silent.",
         100,
     ),
     Setting(
@@ -352,9 +374,8 @@ SETTINGS = _table(
         "log.level",
         Kind.STRING,
         "info",
-        "The least level of the lines that the broker logs: `warning` has what a person should see to, `info` also what"
-        " changes data, `debug` also every connection. A running broker: korvet-fast config set korvet_fast=debug"
-        " --loggers.",
+        "The lowest level that the broker logs: `warning`, a person should act; `info`, also what changes data;"
+        " `debug`, also every connection. While the broker runs: korvet-fast config set korvet_fast=debug --loggers.",
         choices=("debug", "info", "warning", "error"),
     ),
     Setting(

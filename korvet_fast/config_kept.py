@@ -8,6 +8,8 @@ from typing import Final
 
 from korvet_fast.setting import Kind, Setting, Value
 
+NO_EFFECT: Final = " It is kept and shown, and has no effect here."
+
 _NO_LIMIT: Final = (1 << 63) - 1
 _DAY: Final = 86_400_000
 _REPLICAS: Final = r"(\*|none|[0-9]{1,9}:[0-9]{1,9}(,[0-9]{1,9}:[0-9]{1,9})*)?"
@@ -24,8 +26,7 @@ def _kept(
     choices: tuple[str, ...] = (),
     pattern: str = "",
 ) -> Setting:
-    doc = f"{doc} It is kept and shown, and has no effect here."
-    return Setting(name, kind, default, doc, lowest, choices, topic, highest, pattern=pattern, effect=False)
+    return Setting(name, kind, default, doc + NO_EFFECT, lowest, choices, topic, highest, pattern=pattern, effect=False)
 
 
 KEPT: Final = (

@@ -83,5 +83,5 @@ def _short(given: object) -> str:
 
 def explain_unknown(name: str, known: Iterable[str]) -> str:
     """The name, quoted and cut to a readable length, and which known one it may have been meant for."""
-    close = difflib.get_close_matches(name[:80], list(known), 1, 0.5)
+    close = difflib.get_close_matches(name[:80], list(known), 1)
     return _short(name) + (f"; did you mean {close[0]!r}?" if close else "")

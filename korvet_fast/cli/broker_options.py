@@ -13,7 +13,7 @@ from korvet_fast.config import Settings, read_settings, variable
 from korvet_fast.endpoint import Endpoint, read_endpoint
 from korvet_fast.errors import SettingError
 from korvet_fast.store.redis.connection.url import RedisUrl, parse_url
-from korvet_fast.wire.dialects import IN_ZOOKEEPER, SCHEMES
+from korvet_fast.wire.dialects import DIALECTS, IN_ZOOKEEPER, OF_OPERATORS, OF_PEERS, SCHEMES, TLS
 from korvet_fast.zookeeper.connect_string import ConnectString, read_connect_string
 
 DEFAULT_STORE = "file:./korvet-data"
@@ -59,7 +59,7 @@ def broker_options(function: Callable[[BrokerOptions], None]) -> Callable[..., N
 
 _ENDPOINT = click.types.FuncParamType(parse_endpoint)
 _ENDPOINT.envvar_list_splitter = ADDRESSES  # type: ignore[misc]
-_SERVED = "|".join(f"{scheme}://HOST:PORT" for scheme in SCHEMES)
+_SERVED = "|".join(f"{scheme}{'' if scheme in OF_PEERS else f'[{TLS}]'}://HOST:PORT" for scheme in DIALECTS)
 store_option = click.option(
     "--store",
     default=DEFAULT_STORE,
@@ -88,7 +88,8 @@ _OPTIONS = (
         envvar=variable("listen"),
         show_envvar=True,
         metavar=_SERVED,
-        help="An address to serve; no scheme means kafka://, port 0 any free port. May be given more than once.",
+        help="An address to serve; no scheme means kafka://, port 0 any free port; +tls is inside TLS, with the files "
+        "of ssl.keystore.location and ssl.truststore.location. May be given more than once.",
     ),
     click.option(
         "--advertise",
@@ -184,7 +185,7 @@ def _advertised(listeners: tuple[Endpoint, ...], given: tuple[Endpoint, ...]) ->
         if listener.port == 0 or listener.host in ANYWHERE:
             raise click.UsageError(f"--advertise {listener}: nobody can connect to that; give a host and a port")
     for listener in () if given else listeners:
-        if listener.host in ANYWHERE:
+        if listener.host in ANYWHERE and listener.scheme not in OF_OPERATORS:
             raise click.UsageError(
                 f"--listen {listener} takes connections on every address of this machine, so say which one clients "
                 f"are to be told: --advertise {listener.scheme}://HOST:PORT"

@@ -11,7 +11,7 @@ VARIABLE = "_KORVET_FAST_COMPLETE"  # where click looks for it
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:
-    """Print what makes SHELL complete commands and options: its start-up file is where that goes.
+    """Print the script that lets SHELL complete commands and options. It belongs in the start-up file of the shell.
 
     \b
     Examples:

@@ -45,16 +45,21 @@ def _resource_options(function: F) -> F:
     of.__name__ = function.__name__
     of.__dict__.update(function.__dict__)
     for option in (
-        click.option("--loggers", is_flag=True, help="The levels of the broker's loggers."),
-        click.option("--broker", type=click.IntRange(min=0), metavar="ID", help="Of this broker; else of any."),
-        click.option("--topic", metavar="NAME", help="Of this topic, instead of a broker."),
+        click.option("--loggers", is_flag=True, help="The levels of a broker's loggers."),
+        click.option(
+            "--broker",
+            type=click.IntRange(min=0),
+            metavar="ID",
+            help="A broker's id; any broker's settings if not given.",
+        ),
+        click.option("--topic", metavar="NAME", help="A topic's settings, instead of a broker's."),
     ):
         of = option(of)
     return of  # type: ignore[return-value]
 
 
 @command.command("list")
-@click.option("--changed", is_flag=True, help="Only those that are not the default.")
+@click.option("--changed", is_flag=True, help="Only settings that differ from their default.")
 @_resource_options
 @json_option
 @bootstrap_option

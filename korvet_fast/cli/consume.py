@@ -6,7 +6,7 @@ import sys
 import click
 
 from korvet_fast.cli.group_reader import read_in_group
-from korvet_fast.cli.offset_target import Target, find_positions, parse_target
+from korvet_fast.cli.offset_target import Target, find_positions, parse_target, say_if_beyond
 from korvet_fast.cli.record_format import LETTERS, RecordFormat, json_format, raw_format, template_format
 from korvet_fast.cli.record_printer import RecordPrinter, output_watched
 from korvet_fast.cli.session import Bootstrap, bootstrap_option, run
@@ -14,7 +14,6 @@ from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.consumer import Consumer
 from korvet_fast.client.group_member import PATIENCE
 from korvet_fast.client.protocol.errors import ClientError
-from korvet_fast.printable import printable
 
 
 @click.command()
@@ -24,12 +23,12 @@ from korvet_fast.printable import printable
     "start",
     type=parse_target,
     metavar="earliest|latest|OFFSET|TIME",
-    help="Where to begin; with --group, where the group has committed nothing.  [default: latest; with --until-end "
-    "earliest]",
+    help="Where to begin; with --group, where the group has committed nothing. A TIME without a zone is UTC.  "
+    "[default: latest; with --until-end earliest]",
 )
 @click.option("--count", type=click.IntRange(min=1), help="End after so many records; otherwise go on until Ctrl-C.")
 @click.option("-e", "--until-end", is_flag=True, help="End where the partitions end now.")
-@click.option("--partition", type=click.IntRange(min=0), help="Read only this one.")
+@click.option("--partition", type=click.IntRange(min=0), help="Read only this partition.")
 @click.option(
     "--group", help="Read as a member of this group, which shares the partitions, and commit what was printed."
 )
@@ -102,13 +101,8 @@ async def _read_alone(
             raise ClientError(f"topic {topic!r} has no partition {partition}, only 0 to {len(partitions) - 1}")
         partitions = [partition]
     positions, ends = await find_positions(cluster, topic, start, partitions)
-    if start.offset is not None and all(start.offset > end for end in ends.values()) and not until_end:
-        last = max(ends.values())
-        click.echo(
-            f"no partition of {printable(topic)} has offset {start.offset} yet, they end at {last} at most: "
-            "waiting for new records",
-            err=True,
-        )
+    if not until_end:
+        say_if_beyond(topic, start, ends)
 
     async def go_on() -> bool:
         return True

@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 
+from korvet_fast.cli.offset_target import parse_time
 from korvet_fast.cli.session import Bootstrap, bootstrap_option, run
 from korvet_fast.cli.signals import asked_to_end
 from korvet_fast.cli.spark_bar import job_bar
@@ -48,7 +48,7 @@ LOOK = 0.2  # seconds between two looks at a stream
     "--until",
     "end",
     metavar="WHERE",
-    help="latest, a time, or offsets as JSON. With --follow only latest: stop when what is there now was written.",
+    help="latest, a time, or offsets as JSON. With --follow only latest: end when all there is now is written.",
 )
 @click.option(
     "--option",
@@ -73,7 +73,7 @@ LOOK = 0.2  # seconds between two looks at a stream
     "--most",
     type=click.IntRange(min=1),
     metavar="OFFSETS",
-    help="How many offsets --follow goes on at a time; all there are if not given.",
+    help="How many offsets --follow writes at a time at most; all that there are if not given.",
 )
 @spark_options
 @bootstrap_option
@@ -171,13 +171,11 @@ def read_bound(side: str, text: str) -> dict[str, str]:
     if text.startswith("{"):
         return {f"{side}Offsets": text}
     try:
-        moment = datetime.fromisoformat(text)
+        bound = {f"{side}Timestamp": str(parse_time(text))}
     except ValueError:
         words = "earliest" if side == "starting" else LATEST
         name = "--from" if side == "starting" else "--until"
         raise click.UsageError(
             f"{name} {text!r}: write {words}, a time (2026-11-21T10:00), or offsets as JSON"
         ) from None
-    ms = int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-    bound = {f"{side}Timestamp": str(ms)}
     return bound | ({"startingOffsetsByTimestampStrategy": LATEST} if side == "starting" else {})

@@ -23,12 +23,12 @@ _PIECE: Final = 4 << 20  # bytes read and written at a time
 
 @click.command()
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--topic", "topics", multiple=True, help="Only this one. May be given more than once.")
+@click.option("--topic", "topics", multiple=True, help="Only this topic. May be given more than once.")
 @offline_options
 def command(directory: Path, topics: tuple[str, ...], offline: Offline) -> None:
     """Write the topics of the layout `legacy` below DIRECTORY, as a `log.dir` of Kafka 0.7. No broker may be running.
 
-    DIRECTORY is made, and must not hold any of the partitions. Messages have the same positions there. A file ends as
+    DIRECTORY is created, and must not hold any of the partitions. Messages keep their positions. A file ends as
     soon as it is larger than the topic's segment.bytes.
 
     \b

@@ -7,10 +7,12 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
 
+import click
+
 from korvet_fast.cli.broker_options import BrokerOptions
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.store.redis.connection.url import RedisUrl
-from korvet_fast.wire.dialects import OF_PEERS, TLS
+from korvet_fast.wire.dialects import OF_OPERATORS, OF_PEERS, TLS
 
 
 class Exposure(NamedTuple):
@@ -21,7 +23,10 @@ class Exposure(NamedTuple):
 
 
 def find_exposures(options: BrokerOptions) -> Iterator[Exposure]:
-    """Find all exposures. `serve` warns of them in its log, `doctor` among its findings."""
+    """Find all exposures. `serve` warns of them in its log, `doctor` among its findings.
+
+    Raises `click.UsageError` for a listener that must not be opened so.
+    """
     if options.password_typed:
         yield Exposure(
             "password",
@@ -33,20 +38,40 @@ def find_exposures(options: BrokerOptions) -> Iterator[Exposure]:
         if file.stat().st_mode & stat.S_IROTH:
             yield Exposure("password", f"everybody on this machine can read {file}: chmod o-rwx {file}")
     for listener in options.listeners:
-        encrypted = listener.scheme.endswith(TLS)
-        if encrypted and options.settings.text("ssl.client.auth") == "required":
+        if not _reached_from_elsewhere(listener):
             continue
-        if _reached_from_elsewhere(listener):
-            way_out = (
-                "ssl.client.auth=required" if encrypted else f"{listener.scheme}{TLS}:// and ssl.client.auth=required"
-            )
-            if listener.scheme in OF_PEERS:
-                way_out = "a network of their own for the brokers"
+        if listener.scheme in OF_OPERATORS:
+            yield from _check_operators(listener, options.settings.text("http.token.file"))
+        elif not (listener.scheme.endswith(TLS) and options.settings.text("ssl.client.auth") == "required"):
             yield Exposure(
                 "listen",
                 f"whoever reaches {listener} can read, write and delete everything: listen on 127.0.0.1, let a "
-                f"firewall admit none but your clients, or choose {way_out}",
+                f"firewall admit none but your clients, or choose {_name_way_out(listener)}",
             )
+
+
+def _check_operators(listener: Endpoint, token: str) -> Iterator[Exposure]:
+    """The exposure of a listener of operators that strangers reach; raises `click.UsageError` without a token."""
+    if not token:
+        raise click.UsageError(
+            f"--listen {listener} can be reached from other machines, and would tell everybody what this broker "
+            "does: name a file with a token, --set http.token.file=FILE, or listen on 127.0.0.1"
+        )
+    if not listener.scheme.endswith(TLS):
+        yield Exposure(
+            "listen",
+            f"{listener} has no TLS, so the token of http.token.file can be read on the way: listen on "
+            f"{listener.scheme}{TLS}://",
+        )
+
+
+def _name_way_out(listener: Endpoint) -> str:
+    """How such a listener asks its clients who they are."""
+    if listener.scheme in OF_PEERS:
+        return "a network of their own for the brokers"
+    if listener.scheme.endswith(TLS):
+        return "ssl.client.auth=required"
+    return f"{listener.scheme}{TLS}:// and ssl.client.auth=required"
 
 
 def _reached_from_elsewhere(listener: Endpoint) -> bool:

@@ -48,14 +48,14 @@ def command() -> None:
     "states",
     multiple=True,
     type=click.Choice(STATES, case_sensitive=False),
-    help="Only those in this state.",
+    help="Only groups in this state.",
 )
 @click.option(
     "--type",
     "kinds",
     multiple=True,
     type=click.Choice(KINDS, case_sensitive=False),
-    help="Only those of this protocol.",
+    help="Only groups of this protocol.",
 )
 @json_option
 @bootstrap_option
@@ -145,7 +145,12 @@ def _parse_topics(
 )
 @click.option("--all-topics", is_flag=True, help="All partitions that the group has committed.")
 @click.option(
-    "--to", "target", type=parse_target, required=True, metavar="earliest|latest|OFFSET|TIME", help="Where to."
+    "--to",
+    "target",
+    type=parse_target,
+    required=True,
+    metavar="earliest|latest|OFFSET|TIME",
+    help="Where the group goes on. A TIME without a zone is UTC.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @json_option
@@ -159,9 +164,9 @@ def reset(
     as_json: bool,
     bootstrap: Bootstrap,
 ) -> None:
-    """Set where a group goes on reading. It may have no members: stop them before.
+    """Set where a group goes on reading. The group must have no members: stop its consumers first.
 
-    TIME: where the first record of that time or later is, or the end if there is none.
+    With a TIME the group goes on at the first record of that time or later, or at the end if there is none.
 
     \b
     Examples:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from korvet_fast.cli.offset_target import Target, find_positions
+from korvet_fast.cli.offset_target import Target, find_positions, say_if_beyond
 from korvet_fast.cli.record_printer import RecordPrinter
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.consumer import Consumer, find_offset
@@ -46,7 +46,7 @@ async def read_in_group(
     await cluster.partitions(topic)  # a topic that is not there is said at once
     async with GroupMember(cluster, group, topic) as member:
         while True:
-            positions, ends = await _find_positions(cluster, topic, start, group, await member.join())
+            positions, ends = await _find_positions(cluster, topic, start, group, until_end, await member.join())
             printer.next_offsets.clear()
             committer = _Committer(member, printer)
             if not positions and not until_end:  # the others have them all
@@ -62,12 +62,14 @@ async def read_in_group(
 
 
 async def _find_positions(
-    cluster: Cluster, topic: str, start: Target, group: str, partitions: list[int]
+    cluster: Cluster, topic: str, start: Target, group: str, until_end: bool, partitions: list[int]
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Where the group goes on in each of the partitions, and where each ends now."""
     committed = await fetch_committed(cluster, group)
     fresh = [each for each in partitions if (topic, each) not in committed]
     positions, ends = await find_positions(cluster, topic, start, fresh)
+    if not until_end:
+        say_if_beyond(topic, start, ends)
     for each in set(partitions) - set(fresh):
         positions[each] = committed[topic, each][0]
         ends[each] = await find_offset(cluster, topic, each, LATEST)

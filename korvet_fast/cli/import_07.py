@@ -29,8 +29,8 @@ def command(directory: Path, offline: Offline) -> None:
     consumers of 0.7 go on where they stood. Each file is a segment with the time of the file's last change, from which
     retention counts, as in 0.7.
 
-    If it is broken off, run it again: it goes on where it was. What a crash of Kafka left half written at the end of
-    a partition is left out, with a message.
+    If the command is interrupted, run it again: it continues where it stopped. What a crash of Kafka left half written
+    at the end of a partition is left out, and the command says so.
 
     \b
     Examples:

@@ -28,7 +28,11 @@ FORMATS = ("parquet", "csv", "json")
 
 @click.command()
 @click.argument("files", nargs=-1, required=True)
-@click.option("--topic", required=True, help="Where to; the broker makes it if there is none and it makes topics.")
+@click.option(
+    "--topic",
+    required=True,
+    help="The topic to write to. A broker with auto.create.topics.enable creates it if it is missing.",
+)
 @click.option("--key", metavar="COLUMN", help="The records' keys: records of one key keep the order of the files.")
 @click.option(
     "--unordered", is_flag=True, help="Faster with --key: without the shuffle that keeps the order of each key."
@@ -42,7 +46,7 @@ FORMATS = ("parquet", "csv", "json")
 )
 @click.option("--format", "form", type=click.Choice(FORMATS), help="What the files are, if their names do not tell.")
 @click.option(
-    "--schema", metavar="DDL", help="Columns and types, for example 'id INT, name STRING'; else found by Spark."
+    "--schema", metavar="DDL", help="Columns and types, such as 'id INT, name STRING'; if not given, Spark infers them."
 )
 @click.option(
     "--option",
@@ -57,7 +61,7 @@ FORMATS = ("parquet", "csv", "json")
     type=click.Choice(list(COMPRESSIONS)),
     default="none",
     show_default=True,
-    help="Of the records.",
+    help="How the records are compressed.",
 )
 @spark_options
 @bootstrap_option

@@ -1,6 +1,7 @@
 """Where to begin reading: `earliest`, `latest`, an offset, or a time. For `consume --from` and `group reset --to`."""
 
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import click
@@ -8,8 +9,10 @@ import click
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.consumer import find_offset
 from korvet_fast.client.groups import find_bounds
+from korvet_fast.printable import printable
 
 LEGAL = "earliest, latest, an offset (0, 1, 2, ...) or a time such as 2026-01-31T12:00:00+01:00"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Target(NamedTuple):
@@ -27,10 +30,19 @@ def parse_target(text: str) -> Target:
     if text.isdecimal() and len(text) <= 18:
         return Target(offset=int(text))
     try:
-        when = datetime.fromisoformat(text)
-        return Target(time=max(0, int(when.astimezone().timestamp() * 1000)))  # a time without a zone is local time
-    except (ValueError, OverflowError):
+        return Target(time=parse_time(text))
+    except ValueError:
         raise click.BadParameter(f"{text!r} is none of: {LEGAL}") from None
+
+
+def parse_time(text: str) -> int:
+    """Read a time in ISO 8601 as ms since 1970, at least 0; without a zone it is UTC, as in Kafka's tools.
+
+    Raises `ValueError`.
+    """
+    when = datetime.fromisoformat(text)
+    since = (when if when.tzinfo else when.replace(tzinfo=UTC)) - _EPOCH
+    return max(0, since // timedelta(milliseconds=1))
 
 
 async def find_target(cluster: Cluster, topic: str, partition: int, target: Target) -> tuple[int, int, int]:
@@ -59,3 +71,14 @@ async def find_positions(
         first, ends[each], found = await find_target(cluster, topic, each, target)
         positions[each] = min(max(first, found), ends[each])
     return positions, ends
+
+
+def say_if_beyond(topic: str, target: Target, ends: Mapping[int, int]) -> None:
+    """Say on standard error that no partition has the offset yet, so that nobody wonders why nothing is printed."""
+    last = max(ends.values(), default=None)
+    if target.offset is not None and last is not None and target.offset > last:
+        click.echo(
+            f"no partition of {printable(topic)} has offset {target.offset} yet, they end at {last} at most: "
+            "waiting for new records",
+            err=True,
+        )

@@ -29,7 +29,7 @@ def command() -> None:
 @click.argument("partition", type=click.IntRange(min=0))
 @click.option("--broker", type=click.IntRange(min=0), required=True, help="The node.id of the broker that is to lead.")
 @click.option("--unclean", is_flag=True, help="Also if the broker lacks records that were acknowledged: they are lost.")
-@click.option("--yes", is_flag=True, help="With --unclean: do it.")
+@click.option("--yes", is_flag=True, help="Confirms --unclean.")
 @bootstrap_option
 def appoint(topic: str, partition: int, broker: int, unclean: bool, yes: bool, bootstrap: Bootstrap) -> None:
     """Have a broker lead a partition, or the metadata log (@registry, partition 0).

@@ -28,7 +28,12 @@ PATIENCE = 30.0  # seconds until a line has to be stored
 @click.command()
 @click.argument("topic")
 @click.argument("file", type=click.File("rb"), default="-")
-@click.option("--partition", type=click.IntRange(min=0), help="Send everything to this one; otherwise all in turn.")
+@click.option(
+    "--partition",
+    type=click.IntRange(min=0),
+    help="Send every record to this partition. Otherwise the key chooses the partition; records without a key go to "
+    "all partitions in turn.",
+)
 @click.option("--key", help="The key of every record; they all go to its partition.")
 @click.option(
     "--key-separator",
@@ -46,10 +51,24 @@ PATIENCE = 30.0  # seconds until a line has to be stored
 )
 @click.option("--json", "as_json", is_flag=True, help="Each line is an object, as `consume --json` prints them.")
 @click.option(
-    "--acks", type=click.Choice(["1", "all"]), default="all", show_default=True, help="What an answer has to promise."
+    "--acks",
+    type=click.Choice(["1", "all"]),
+    default="all",
+    show_default=True,
+    help="A record counts as stored when its leader has it (1), or when it is as safe as the topic asks for (all).",
 )
-@click.option("--compression", type=click.Choice(list(COMPRESSIONS)), default="none", show_default=True)
-@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Records a second; otherwise as fast as it goes.")
+@click.option(
+    "--compression",
+    type=click.Choice(list(COMPRESSIONS)),
+    default="none",
+    show_default=True,
+    help="How the records are compressed.",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(0, min_open=True),
+    help="How many records a second are sent at most; as many as possible if not given.",
+)
 @bootstrap_option
 def command(
     topic: str,

@@ -35,7 +35,11 @@ def pairs(context: click.Context, parameter: click.Parameter, given: tuple[str, 
 def spark_options(function: F) -> F:
     """Add the options `--master` and `--conf` to a command."""
     master = click.option(
-        "--master", metavar="URL", default="local[*]", show_default=True, help="The Spark that does it."
+        "--master",
+        metavar="URL",
+        default="local[*]",
+        show_default=True,
+        help="The Spark to run on, as for spark-submit.",
     )
     conf = click.option(
         "--conf",
@@ -110,9 +114,10 @@ def explain(error: Exception) -> str:
 
 
 def summary(rows: int, size: int, seconds: float, where: str) -> str:
-    """A line such as `1,000 rows (1.2 MB) to topic orders in 2.0 s: 500 rows/s`."""
+    """A line such as `1,000 rows (1.2 MB) to topic orders in 2.0 s: 500 rows/s`; no rate below a row a second."""
     rate = rows / max(seconds, 1e-9)
-    return f"{count(rows, 'row')} ({size / 1e6:,.1f} MB) {printable(where)} in {seconds:,.1f} s: {rate:,.0f} rows/s"
+    done = f"{count(rows, 'row')} ({size / 1e6:,.1f} MB) {printable(where)} in {seconds:,.1f} s"
+    return f"{done}: {rate:,.0f} rows/s" if rate >= 1 else done
 
 
 def _interrupt(*_: object) -> NoReturn:

@@ -59,7 +59,7 @@ def _set_option(sentence: str) -> Callable[[F], F]:
 
 @command.command()
 @click.argument("name")
-@click.option("--partitions", type=PARTITIONS, help="How many; the broker's num.partitions if not given.")
+@click.option("--partitions", type=PARTITIONS, help="Number of partitions; the broker's num.partitions if not given.")
 @click.option(
     "--replication-factor",
     "factor",
@@ -70,8 +70,9 @@ def _set_option(sentence: str) -> Callable[[F], F]:
 @click.option(
     "--layout",
     type=click.Choice(LAYOUTS),
-    help="How a store in Redis keeps the records: every one an entry that other programs can read and write, or in the"
-    " producers' batches. On any store: as messages of Kafka 0.7 (legacy). The store's default if not given.",
+    help="How the records are kept. In Redis: each as an entry that other programs can read and write (entries), or in "
+    "the producers' batches (batches). In any store: as messages of Kafka 0.7 (legacy). The store's default if not "
+    "given.",
 )
 @_set_option("A setting of the topic, for example retention.ms=86400000. May be given more than once.")
 @bootstrap_option

@@ -158,7 +158,11 @@ class ReplicaPeers:
             if connection is None or connection.failure is not None:
                 try:
                     connection = await connect(self._static.addresses[broker], _PATIENCE, _LARGEST)
-                    await self._introduce(broker, connection)
+                    try:
+                        await self._introduce(broker, connection)
+                    except BaseException:
+                        await connection.close()
+                        raise
                 except ClientError as error:
                     raise NotCarriedOut(f"broker {broker}: {error}") from None
                 self._connections[key] = connection
@@ -171,7 +175,6 @@ class ReplicaPeers:
         answer = await connection.request(CHALLENGE, asked)
         theirs = answer["nonce"]
         if not secret.is_proof(answer["proof"], broker, own, nonce, theirs, accepts=True):
-            await connection.close()
             raise NotCarriedOut(
                 f"broker {broker} at {connection.endpoint} does not know the secret of replication.peers"
             )

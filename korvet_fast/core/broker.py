@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from korvet_fast.config import Settings
 from korvet_fast.core.background import BackgroundTasks
+from korvet_fast.core.broker_state import BrokerState
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.cluster.identity import ClusterIdentity
@@ -18,6 +20,7 @@ from korvet_fast.core.generation import MetadataVersion, StoreGeneration
 from korvet_fast.core.groups.collaborators import GroupCollaborators
 from korvet_fast.core.groups.coordinator import GroupCoordinator
 from korvet_fast.core.metadata_sync import MetadataSync
+from korvet_fast.core.network_use import NetworkUse
 from korvet_fast.core.partition.collaborators import PartitionCollaborators
 from korvet_fast.core.partition.idle import settle_idle
 from korvet_fast.core.partition.loss_journal import Loss, LossJournal
@@ -27,6 +30,7 @@ from korvet_fast.core.replication.follower_reads import FollowerPartition, find_
 from korvet_fast.core.replication.placement import Placement
 from korvet_fast.core.replication.replica_selector import make_selector
 from korvet_fast.core.replication.replication import Replication
+from korvet_fast.core.request_times import RequestTimes
 from korvet_fast.core.topic_config import check_store
 from korvet_fast.core.topics.topic import Topic
 from korvet_fast.core.topics.topics import Topics
@@ -49,6 +53,8 @@ class Broker:
 
     Raises `SettingError` for settings that contradict each other.
     """
+
+    network_use: Callable[[], NetworkUse] | None = None  # from when clients are served
 
     def __init__(
         self,
@@ -96,6 +102,8 @@ class Broker:
             self.tasks, self.cluster, self._directory, self._leaders, self.topics, self.groups
         )
         self._producer_ids = ProducerIds(store, self.generation)
+        self.state = BrokerState.STARTING
+        self.request_times: defaultdict[str, RequestTimes] = defaultdict(RequestTimes)  # by Kafka's name of the API
         self._restored = 0  # the store's generation in which lost documents were last written again
         self._stop = asyncio.Event()
 
@@ -142,9 +150,11 @@ class Broker:
         self.tasks.start(self._repeat(_RETRY_INTERVAL, self.topics.end_deletions))
         if self._store.shared is not None:
             self.tasks.start(self._repeat(_RETRY_INTERVAL, self._retry_failed))
+        self.state = BrokerState.RUNNING
 
     async def leave(self) -> None:
         """Have the other brokers take over this broker's partitions, wait for them, then lead nothing any more."""
+        self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
         if self._store.shared is None:
             return
         clock, handing = self.clock, self.tasks.start(self._hand_over())
@@ -182,6 +192,7 @@ class Broker:
 
     async def close(self) -> None:
         """Save what is only in memory, mark the stop as clean, close the store. Raises `StoreError`."""
+        self.state = BrokerState.SHUTTING_DOWN
         self.drain()
         self._stop.set()
         self.groups.close()

@@ -1,8 +1,9 @@
 """Turns of the event loop, dealt out fairly among clients: long work is cut into slices, and others go first.
 
 A work is a callback that was put off; its client is a connection. In each turn of the loop such works run for some 2
-ms, then the loop serves sockets again. Clients that used little of the loop lately go first; among equals it is one
-work each in turn. Every turn serves a client that used much as well, so no client waits for ever.
+ms, or for as long as the sockets took since, up to 8 ms; then the loop serves sockets again. Clients that used little
+of the loop lately go first; among equals it is one work each in turn. Every turn serves a client that used much as
+well, so no client waits for ever.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 SLICE: Final = 0.001  # seconds that one client's work may hold the loop at a time
 TURN: Final = 0.002  # seconds of each turn of the loop for works that were put off
+LONGEST: Final = 0.008  # seconds for them in a turn whose other part, which serves sockets, takes as long
 NOTED: Final = 0.00025  # seconds: most requests are done within this
 LITTLE: Final = 0.001  # seconds of use that still count as little
 _MANY: Final = 200  # short works between two looks at the clock
@@ -35,6 +37,7 @@ class FairQueue:
         self._preemptions = 0
         self._expected = 0.0  # seconds that works of this turn said they cause after it
         self.spent = 0.0  # seconds of this turn of the loop that were counted
+        self._ended = 0.0  # when the works of the turn before ended, monotonic
 
     def was_preempted(self) -> bool:
         """Whether another thread had the processor since this was asked last, so that time says nothing of the work."""
@@ -55,8 +58,10 @@ class FairQueue:
 
     def enter(self, client: "Turns") -> None:
         """`client` has works now, and had none."""
-        self._place(client, monotonic())
+        now = monotonic()
+        self._place(client, now)
         if not self._running:
+            self._ended = now
             self._go_on()
 
     def _place(self, client: "Turns", now: float) -> None:
@@ -69,12 +74,14 @@ class FairQueue:
     def _run(self) -> None:
         self.spent = self._expected = 0.0
         now = monotonic()
-        until = now + TURN
+        # As long as the sockets had: of many clients that used much, one a turn would not do where a turn takes 8 ms.
+        until = now + min(max(TURN, now - self._ended), LONGEST)
         light = False
         first, second = self._heavy, self._light  # a heavy one first, or they might never have a turn
         # And a light one after it, however long that took.
         while (first or second) and (
-            now + self._expected < until or (first is self._light and not light and self._light)
+            (now + self._expected < until and self._expected < TURN)
+            or (first is self._light and not light and self._light)
         ):
             light = first is self._light
             client = (first or second).popleft()
@@ -88,6 +95,7 @@ class FairQueue:
             if client.works:
                 self._place(client, now)
             first, second = self._light, self._heavy
+        self._ended = now
         self._go_on()
         if not self._running:
             self.count(0.0)

@@ -1,6 +1,6 @@
 """Limits of one connection, and of all connections of a server. Times are in seconds."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from korvet_fast.config import Settings
 
@@ -26,6 +26,11 @@ class ServerLimits(NamedTuple):
     per_ip: int = 10_000  # max.connections.per.ip
     rate: int = 1_000  # connections a second: max.connection.creation.rate (KIP-612)
     pool: int = 128 * 1024 * 1024  # bytes: queued.max.request.bytes
+
+
+# Of the listeners of operators. One request at a time on a connection: a scrape takes memory, and turns of the loop.
+OPERATORS: Final = ServerLimits(connections=64, per_ip=64, rate=100, pool=32 * 1024 * 1024)
+OPERATORS_CONNECTION: Final = Limits(requests=1, idle=75.0, frame=10.0)
 
 
 def read_limits(settings: Settings) -> tuple[ServerLimits, Limits]:

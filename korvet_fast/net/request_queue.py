@@ -304,7 +304,8 @@ class RequestQueue:
 
     def _finish(self, reason: str) -> None:
         if not (self.lost or self.closing):
-            self._log.warn("protocol", f"closes the connection of {self._peer} after a last answer: {reason}")
+            if reason:
+                self._log.warn("protocol", f"closes the connection of {self._peer} after a last answer: {reason}")
             self._owner.drain()
 
     def _send_finished(self) -> None:

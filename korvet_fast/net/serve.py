@@ -6,24 +6,25 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.core.network_use import NetworkUse
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.net.certificates import Certificates, find_files
-from korvet_fast.net.limits import leave_room, read_limits
+from korvet_fast.net.limits import OPERATORS, OPERATORS_CONNECTION, Limits, ServerLimits, leave_room, read_limits
 from korvet_fast.net.listeners import BoundListeners, Listener
 from korvet_fast.net.memory import Memory
 from korvet_fast.net.server import Server
-from korvet_fast.wire.dialects import DIALECTS, OF_PEERS, TLS
+from korvet_fast.wire.dialects import DIALECTS, OF_CLIENTS, OF_OPERATORS, OF_PEERS, TLS
 
 log = logging.getLogger(__name__)
 
 GRACE = 20.0  # seconds that requests under way have when the broker is told to stop
-GRACE_OF_PEERS = 1.0  # the same for other brokers, whose fetches wait no longer
+GRACE_BESIDE = 1.0  # the same for other brokers, whose fetches wait no longer, and for operators
 WORKERS = 2  # threads that check large batches; more would only take turns with the loop
 
 
@@ -83,7 +84,7 @@ async def serve_until(
     encrypted = any(listener.endpoint.scheme.endswith(TLS) for listener in listeners)
     certificates = Certificates(find_files(broker.settings)) if encrypted else None
     with BoundListeners(listeners) as bound:
-        async with _serve_peers(broker, bound):
+        async with _serve_operators(broker, bound, certificates), _serve_peers(broker, bound):
             if not await _open(broker, bound, stop):
                 return
             try:
@@ -96,17 +97,41 @@ async def serve_until(
 @asynccontextmanager
 async def _serve_peers(broker: Broker, bound: BoundListeners) -> AsyncIterator[None]:
     """Answer the brokers that keep copies, if any: while this one opens and closes too, as they wait for each other."""
-    if broker.replication is None:
+    wanted, limits = read_limits(broker.settings)
+    schemes = OF_PEERS if broker.replication is not None else ()
+    async with _serve_beside(broker, bound, schemes, leave_room(wanted, _file_limit()), limits):
+        yield
+
+
+@asynccontextmanager
+async def _serve_operators(
+    broker: Broker, bound: BoundListeners, certificates: Certificates | None
+) -> AsyncIterator[None]:
+    """Answer operators and their probes from the start to the end, beside all limits of clients."""
+    async with _serve_beside(broker, bound, OF_OPERATORS, OPERATORS, OPERATORS_CONNECTION, certificates):
+        yield
+
+
+@asynccontextmanager
+async def _serve_beside(
+    broker: Broker,
+    bound: BoundListeners,
+    schemes: Collection[str],
+    server_limits: ServerLimits,
+    limits: Limits,
+    certificates: Certificates | None = None,
+) -> AsyncIterator[None]:
+    """Serve the listeners of these schemes, if there are any, by a server of their own."""
+    if all(endpoint.scheme not in schemes for endpoint in bound.endpoints):
         yield
         return
-    wanted, limits = read_limits(broker.settings)
-    with FairExecutor(WORKERS, "peers") as workers:
-        server = Server(leave_room(wanted, _file_limit()), limits)
-        _listen(server, broker, bound, workers, of_peers=True)
+    with FairExecutor(WORKERS, "beside") as workers:
+        server = Server(server_limits, limits)
         try:
+            _listen(server, broker, bound, workers, schemes, certificates)
             yield
         finally:
-            await server.drain(GRACE_OF_PEERS)
+            await server.drain(GRACE_BESIDE)
 
 
 def _listen(
@@ -114,13 +139,12 @@ def _listen(
     broker: Broker,
     bound: BoundListeners,
     workers: FairExecutor,
-    certificates: Certificates | None = None,
-    *,
-    of_peers: bool,
+    schemes: Collection[str],
+    certificates: Certificates | None,
 ) -> None:
-    """Accept connections of clients, or those of other brokers."""
+    """Accept connections at the listeners of these schemes; inside TLS where the scheme says so."""
     for number, (listening, endpoint) in enumerate(zip(bound.sockets, bound.endpoints, strict=True)):
-        if (endpoint.scheme in OF_PEERS) is of_peers:
+        if endpoint.scheme in schemes:
             dialect = DIALECTS[endpoint.scheme.removesuffix(TLS)](broker, number, workers)
             server.listen(listening, dialect, certificates if endpoint.scheme.endswith(TLS) else None)
 
@@ -154,9 +178,10 @@ async def _serve(
     wanted, limits = read_limits(broker.settings)
     server_limits = leave_room(wanted, _file_limit())
     server = Server(server_limits, limits)
+    broker.network_use = lambda: NetworkUse(len(server.connections), server.pool.used, server.pool.limit)
     if registration is not None:
         await registration.open(bound.advertised)
-    _listen(server, broker, bound, workers, certificates, of_peers=False)
+    _listen(server, broker, bound, workers, OF_CLIENTS, certificates)
     try:
         ready(bound.endpoints)
         if server_limits != wanted:

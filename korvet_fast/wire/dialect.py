@@ -13,7 +13,10 @@ Reply = list[Buffer]
 
 
 class CloseConnection(Exception):
-    """The peer broke the protocol: close this connection, behind `reply` if there is one. The text goes to the log."""
+    """The peer broke the protocol: close this connection, behind `reply` if there is one. The text goes to the log.
+
+    "" is for a peer that asked for the end of the connection: nothing is logged.
+    """
 
     def __init__(self, text: str, reply: Reply | None = None) -> None:
         super().__init__(text)

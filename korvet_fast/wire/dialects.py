@@ -6,6 +6,7 @@ from typing import Final, Protocol
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.wire.dialect import Dialect, FirstBytes
+from korvet_fast.wire.http.dialect import HttpDialect
 from korvet_fast.wire.kafka.dialect import KafkaDialect
 from korvet_fast.wire.legacy.dialect import LegacyDialect
 from korvet_fast.wire.protocols import FOREIGN, find_protocol
@@ -38,10 +39,13 @@ DIALECTS: Final[Mapping[str, DialectType]] = {
     "text": TextDialect,
     "legacy": LegacyDialect,
     "replica": ReplicaDialect,
+    "http": HttpDialect,
 }
 TLS: Final = "+tls"  # behind a scheme: the same dialect inside TLS
-SCHEMES: Final = (*DIALECTS, *(scheme + TLS for scheme, dialect in DIALECTS.items() if not dialect.of_peers))
 OF_PEERS: Final = frozenset(scheme for scheme, dialect in DIALECTS.items() if dialect.of_peers)
+OF_OPERATORS: Final = frozenset({"http", "http" + TLS})  # served by a server of their own, from start to end
+SCHEMES: Final = (*DIALECTS, *(scheme + TLS for scheme in DIALECTS if scheme not in OF_PEERS))
+OF_CLIENTS: Final = frozenset(SCHEMES) - OF_PEERS - OF_OPERATORS
 IN_ZOOKEEPER: Final = frozenset(scheme for scheme, dialect in DIALECTS.items() if dialect.in_zookeeper)
 _KNOWN: Final = (*FOREIGN.values(), *(each.first_bytes for each in DIALECTS.values() if each.first_bytes is not None))
 

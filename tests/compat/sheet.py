@@ -36,8 +36,10 @@ again.
 | Quix Streams 3.28.1 | ✓ | ✓ | ✓ | state, restored when its directory is lost |
 
 Faust commits by a list of all offsets between two records. Over `entries` these are a million for each second without
-a record, which takes minutes and memory: use `storage.layout=batches`. Exactly-once modes need transactions, which
-this version refuses with TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
+a record, which takes minutes and memory: use `storage.layout=batches`. Records that wait while Faust restores its
+tables may be counted twice, or not at all, over Apache Kafka as well: Faust reads on before it seeks to the offsets
+that it has committed. Exactly-once modes need transactions, which this version refuses with
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
 
 ## What tools are told
 

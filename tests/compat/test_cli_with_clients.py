@@ -124,7 +124,7 @@ def test_a_setting_that_cannot_be_ends_serve_before_it_begins(
 ) -> None:
     (tmp_path / "korvet.toml").write_text(file)
     store = ("--store", f"file:{tmp_path / 'data'}", "--listen", "kafka://127.0.0.1:0")
-    arguments = ("serve", *store, "--config", str(tmp_path / "korvet.toml"), *flags)
+    arguments = ("serve", *store, "--config-file", str(tmp_path / "korvet.toml"), *flags)
     done = call(*arguments, code=2, env={**os.environ, **environment})
     assert words in done.stderr.decode()
     assert not (tmp_path / "data").exists()

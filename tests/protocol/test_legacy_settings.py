@@ -20,7 +20,7 @@ brokerid = 7
 def test_a_config_file_of_0_7(tmp_path: Path) -> None:
     file, port = tmp_path / "korvet.toml", free_port()
     file.write_text(CONFIG)
-    arguments = ("--config", str(file), "--listen", f"legacy://127.0.0.1:{port}")
+    arguments = ("--config-file", str(file), "--listen", f"legacy://127.0.0.1:{port}")
     exact, larger = encode_message(bytes(100)), encode_message(bytes(101))
     with BrokerProcess(tmp_path / "data", arguments=arguments) as broker, LegacyClient("127.0.0.1", port) as client:
         client.produce("t", 2, larger)

@@ -296,6 +296,8 @@ async def test_unusable_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be used"):
         await EmbeddedStore(tmp_path / "file" / "data").open()
+    with pytest.raises(StoreError, match="No such file or directory; name a directory that this user may make"):
+        await EmbeddedStore(Path("/proc/nowhere")).open()
 
 
 async def test_finding_1_8_a_new_data_directory_is_kept_by_those_above_it(

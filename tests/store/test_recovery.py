@@ -228,10 +228,22 @@ async def test_checkpoint_that_does_not_fit(embedded: EmbeddedEngine) -> None:
     assert await reopened(embedded) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"\xff\xff"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(b"", b"{", b"\xff\xff", b"[]", b"3", b"{}", b'{"version": 1}', b'{"version": 1, "logs": 3}'),
+        *(b'{"version": 1, "logs": {"orders-0": %s}}' % row for row in (b"3", b"[0]", b"[0, []]", b'[0, [["a"]]]')),
+    ],
+)
 async def test_damaged_checkpoint(embedded: EmbeddedEngine, text: bytes) -> None:
     await write(embedded, count=5, crash=False)
     (embedded.directory / recovery.CHECKPOINT).write_bytes(text)
+    assert await reopened(embedded) == [0, 1, 2, 3, 4]
+
+
+async def test_files_of_others_beside_the_segments(embedded: EmbeddedEngine) -> None:
+    await write(embedded, count=5)
+    (embedded.directory / "orders-0" / "notes.log").write_text("copied on Monday")
     assert await reopened(embedded) == [0, 1, 2, 3, 4]
 
 

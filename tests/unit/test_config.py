@@ -134,3 +134,9 @@ def test_describe_names_every_setting_with_its_synonyms() -> None:
     assert rows["node.id"].synonyms == (("node.id", "7", Source.FLAG), ("node.id", "1", Source.DEFAULT))
     assert rows["num.partitions"].synonyms == (("num.partitions", "1", Source.DEFAULT),)
     assert rows["auto.create.topics.enable"].value == "true"
+
+
+def test_a_name_that_is_like_no_other_is_not_taken_for_one() -> None:
+    with pytest.raises(SettingError) as refused:
+        read_settings(["nonsense=1"])
+    assert str(refused.value).endswith("there is no setting 'nonsense'")

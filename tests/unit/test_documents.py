@@ -34,7 +34,7 @@ RUN_BY = {
         ("tests/compat/test_documents.py",),
     ),
 }
-LANGUAGES = {*RUNNABLE, "text", "ini", "toml", "mermaid"}
+LANGUAGES = {*RUNNABLE, "text", "ini", "toml", "yaml", "mermaid"}
 DOCUMENTS = [page for page in PAGES if page in ("README.md", "CONTRIBUTING.md") or page.startswith("docs/")]
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 

@@ -31,6 +31,7 @@ def command(options: BrokerOptions) -> None:
       korvet-fast doctor --store file:/var/lib/korvet --listen kafka://0.0.0.0:9092 --advertise kafka://10.1.2.3:9092
       korvet-fast doctor --store redis://localhost:6379
     """
+    exposures = list(find_exposures(options))
     findings, promised, cluster_id = _examine_place(options)
     findings += asyncio.run(_examine_addresses(options, cluster_id))
     findings += examine_certificates(options.listeners, options.settings)
@@ -38,7 +39,7 @@ def command(options: BrokerOptions) -> None:
         from korvet_fast.cli.doctor.zookeeper import examine_zookeeper  # kazoo is an extra
 
         findings.append(asyncio.run(examine_zookeeper(options.zookeeper, options.settings)))
-    findings += [warn(*exposure) for exposure in find_exposures(options)]
+    findings += [warn(*exposure) for exposure in exposures]
     findings.append(examine_descriptors(options.settings.number("max.connections")))
     for finding in findings:
         mark = click.style(f"{finding.verdict.value:5}", fg=COLOURS[finding.verdict])

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
 from korvet_fast.cli.doctor.topics import KEYS
+from korvet_fast.cli.sentence import sentence
 from korvet_fast.core.cluster.identity import KEY, read_cluster_id
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.connection.clients import Clients
@@ -55,7 +56,7 @@ async def examine_redis(url: RedisUrl, durability: str, copies: int) -> Answer:
         cluster_id = read_cluster_id(await registry.load(KEY))
         topics = await registry.scan(KEYS)
     except StoreError as error:
-        return Answer([*findings, bad("redis", f"{error.detail.rstrip(' .')}. A broker could not start.")], [], None)
+        return Answer([*findings, bad("redis", f"{sentence(error.detail)} A broker could not start.")], [], None)
     finally:
         await topology.close()
     sync = durability == "fsync"

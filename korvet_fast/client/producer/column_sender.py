@@ -51,7 +51,7 @@ class ColumnSender:
 
     async def _find_partitions(self) -> None:
         topic = self._driver.pipeline.dispatcher.topic(self._topic)
-        topic.awaited = True
+        topic.awaited += 1
         ledger = self._driver.pipeline.ledger
         self._driver.schedule()
         try:
@@ -60,6 +60,8 @@ class ColumnSender:
         except TimeoutError:
             limit = f"max.block.ms ({self._config.max_block:g} s)"
             raise Expired(f"the partitions of topic {self._topic!r} were not found within {limit}") from None
+        finally:
+            topic.awaited -= 1
         ledger.refuse()
 
     def _cut(self, rows: ColumnRows, keys: Iterable[bytes | None] | None) -> list[RowRun]:

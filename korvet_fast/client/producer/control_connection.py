@@ -26,15 +26,20 @@ class ControlConnection:
 
     async def request(self, message: Message, values: Mapping[str, Any]) -> dict[str, Any]:
         """Ask one broker. Raises `ClientError`; then the next call asks another one."""
+        async with self._connecting:
+            connection = self._connection
+            if connection is None or connection.failure is not None:
+                try:
+                    self._connection = connection = await connect(self._next(), self._patience, self._largest)
+                except ClientError:
+                    self._turn += 1
+                    raise
         try:
-            async with self._connecting:
-                if self._connection is None or self._connection.failure is not None:
-                    self._connection = await connect(self._next(), self._patience, self._largest)
-                connection = self._connection
             return await connection.request(message, values)
         except ClientError:
-            self._turn += 1
-            await self.close()
+            if self._connection is connection:  # else another request that failed with it has closed it
+                self._turn += 1
+                await self.close()
             raise
 
     async def close(self) -> None:

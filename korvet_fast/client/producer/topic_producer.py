@@ -23,7 +23,7 @@ from korvet_fast.client.producer.partitioners import BrokerChoice, Chosen, Parti
 class TopicProducer:
     """A topic that messages are sent to. `count`: its partitions, 0 while they are not known.
 
-    `pending`: messages without a partition yet, in order. `awaited`: somebody else wants to know the partitions.
+    `pending`: messages without a partition yet, in order. `awaited`: so many others want to know the partitions.
     `stopped`: partitions that take no messages since one of theirs failed (`on.failure` = stop), and the failure.
     `runs`: those that are open, by partition; `sticky_run`: the one that messages without a key join; `unplaced`: the
     one whose messages get their partitions together when it is shut. `usual_run`: bytes and messages of the last one;
@@ -40,7 +40,7 @@ class TopicProducer:
     ) -> None:
         self.name = name
         self.count = ANY_PARTITION + 1 if config.dialect.broker_chooses else 0
-        self.awaited = False
+        self.awaited = 0
         self.stopped: dict[int, DeliveryFailed] = {}
         self.pending: deque[QueuedRecords] = deque()
         self.partitions: dict[int, PartitionProducer] = {}

@@ -90,7 +90,9 @@ class PartitionFetch:
             self.error = forget_frames(error)
             return 0
         self.records = data
-        return len(data[0]) if len(data) == 1 else sum(map(len, data))
+        size = len(data[0]) if len(data) == 1 else sum(map(len, data))
+        self.partition.high_watermark.fetched += size
+        return size
 
 
 async def fetch_one(

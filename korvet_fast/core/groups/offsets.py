@@ -211,7 +211,7 @@ class Offsets:
             return True
         if not runtime.group.is_empty:
             return False
-        now = self._clock.wall()
+        now = self._clock.settled_wall()
         # A group that never had members has no time at which it became empty.
         had_members = runtime.group.protocol_type is not None
         since = max(offset.committed_at, runtime.since) if had_members else offset.committed_at

@@ -40,6 +40,7 @@ class HighWatermark:
     """`offset`: all below it is durable. `fail` is called with the reason when an append turns out not to be durable.
 
     `stored`: the largest end of an append that the store has confirmed. Clients were told of nothing above it.
+    `written`, `records`: bytes and records appended since the partition opened. `fetched`: bytes that consumers got.
     """
 
     __slots__ = (
@@ -48,10 +49,12 @@ class HighWatermark:
         "_looked_at",
         "_recent",
         "_visible",
-        "_written",
         "delayed_fetches",
+        "fetched",
         "offset",
+        "records",
         "stored",
+        "written",
     )
 
     def __init__(self, fail: Callable[[BaseException], object]) -> None:
@@ -60,8 +63,9 @@ class HighWatermark:
         # Tens of thousands of fetches may end at once, when their clients leave: a list would be searched for each.
         self.delayed_fetches: dict[WatermarkListener, None] = {}
         self._fail = fail
-        self._written = self._visible = 0  # bytes appended, and bytes below `offset`, since opening
-        self._looked_at = 0  # `_written` when somebody last looked whether the partition is idle
+        self.written = self.records = self.fetched = 0
+        self._visible = 0  # of `written`, those below `offset`
+        self._looked_at = 0  # `written` when somebody last looked whether the partition is idle
         # Base offset and bytes written before it, of one append after the other, rising. As a list of pairs this takes
         # eight times the memory, in small pieces among those that requests let go of.
         self._recent = array("q")
@@ -72,12 +76,13 @@ class HighWatermark:
 
         None: as soon as all earlier appends may be read.
         """
-        recent, before = self._recent, self._written
+        recent, before = self._recent, self.written
         recent.append(base)
         recent.append(before)
         if len(recent) > _MOST:
             del recent[:_FORGOTTEN]
-        written = self._written = before + size
+        written = self.written = before + size
+        self.records += end - base
         if durable is None and not self._flushes and not self.delayed_fetches:
             self._visible = written
             if end > self.offset:
@@ -132,7 +137,7 @@ class HighWatermark:
         """Start anew at a log's durable end."""
         self.offset = offset
         self.stored = max(self.stored, offset)
-        self._visible = self._written
+        self._visible = self.written
         self._forget_recent()
 
     def advance(self, offset: int) -> None:
@@ -174,12 +179,14 @@ class HighWatermark:
 
     def is_idle(self) -> bool:
         """Whether nothing was appended since the last call, and nobody waits."""
-        before, self._looked_at = self._looked_at, self._written
-        return before == self._written and not (self._flushes or self.delayed_fetches)
+        before, self._looked_at = self._looked_at, self.written
+        return before == self.written and not (self._flushes or self.delayed_fetches)
 
     def settle_idle(self, end: int) -> None:
         """Forget the sizes of appends, and the room of emptied tables. `end`: see `idle.py`."""
-        self._written = self._visible = self._looked_at = 0
+        self.written = self._visible = self._looked_at = renew(self.written)
+        self.records = renew(self.records)
+        self.fetched = renew(self.fetched)
         self._forget_recent()
         self._flushes.clear()
         self.delayed_fetches.clear()

@@ -174,7 +174,10 @@ class Replicas:
         for replica in [one for name, one in self.logs.items() if name.rpartition(":")[0] == topic]:
             if replica.topic != wanted:
                 del self.logs[replica.name]
+                self._taken.pop(replica.name, None)
+                self._leftovers[replica.name] = None  # until it is gone: dropping it may fail
                 await replica.drop()
+                self._leftovers.pop(replica.name, None)
         for index, brokers in enumerate(document.replicas[: document.partitions] if document is not None else ()):
             log = f"{topic}:{index}"
             if self._own in brokers and log not in self.logs:
@@ -252,7 +255,8 @@ class Replicas:
         )
         present = self.find_state(log)
         if present is not None and present.version > taken.version and present.leader != self._own:
-            replica.stop_leading()
+            self._follow_state(log)
+            self._on_change()
             raise NotLeader(f"{log} is to be led by broker {present.leader}")
         return replica
 
@@ -285,6 +289,8 @@ class Replicas:
             try:
                 document = await self._registry.load(key)
                 state = self._read(replica.name, document)
+                if replica.progress is not progress:
+                    return  # this broker leads under a later epoch meanwhile, or no more
                 if (state.leader, state.epoch) != (self._own, progress.epoch):
                     replica.stop_leading()
                     return

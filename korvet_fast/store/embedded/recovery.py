@@ -122,27 +122,29 @@ def write_checkpoint(directory: Path, logs: Iterable[Log]) -> None:
 def _read_checkpoint(path: Path) -> dict[str, Any]:
     try:
         kept = json.loads(path.read_bytes())
+        if kept["version"] != _VERSION:
+            raise StoreError(f"{path} was written by a newer version of this program; use that one")
+        return dict(kept["logs"])
     except FileNotFoundError:
         return {}
-    except ValueError as error:
-        _logger.warning("%s is damaged, every log is looked at instead: %s", path, error)
+    except (ValueError, TypeError, KeyError) as error:
+        _logger.warning("%s is damaged, every log is looked at instead: %r", path, error)
         return {}
-    if kept["version"] != _VERSION:
-        raise StoreError(f"{path} was written by a newer version of this program; use that one")
-    logs: dict[str, Any] = kept["logs"]
-    return logs
 
 
 def _reopen(name: str, directory: Path, given: LogCollaborators, kept: Any) -> Log | None:
     """A log as its row of the checkpoint has it; None without a row, or if the log is not as it was left."""
     if kept is None:
         return None
-    start, rows = kept
-    segments = [_from_checkpoint(directory, *values) for values in rows]
     try:
+        start, rows = kept
+        segments = [_from_checkpoint(directory, *values) for values in rows]
         size = os.stat(f"{directory}/{segments[-1].name}").st_size  # noqa: PTH116  (a third of the time of Path.stat)
     except FileNotFoundError:
         size = -1
+    except (ValueError, TypeError, IndexError) as error:
+        _logger.warning("%s: its row of %s is damaged, looked at in full: %r", name, CHECKPOINT, error)
+        return None
     if size != segments[-1].size:
         _logger.warning("%s: not as the last shutdown left it, looked at in full", name)
         return None
@@ -161,7 +163,7 @@ def _recover(name: str, directory: Path, given: LogCollaborators) -> _Recovered:
     start = read_start(directory)
     for leftover in directory.glob("*.new"):
         leftover.unlink()
-    bases = sorted(int(path.stem) for path in directory.glob("*.log"))
+    bases = sorted(int(path.stem) for path in directory.glob("*.log") if path.stem.isdecimal())
     segments: list[Segment] = []
     read = truncated = 0
     for number, base in enumerate(bases):

@@ -1,7 +1,8 @@
 """Removing records: from the front (delete records, retention) and from the end.
 
-One removal at a time. Appends go on meanwhile, so every step between two awaits leaves the log whole. Flushes go on too
-while the front is removed: segments are taken out of the log first, and deleted once no flush has their files.
+One removal at a time in a log (removals.py). Appends go on meanwhile, so every step between two awaits leaves the log
+whole. Flushes go on too while the front is removed: segments are taken out of the log first, and deleted once no flush
+has their files.
 """
 
 import asyncio

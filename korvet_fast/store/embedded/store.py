@@ -29,6 +29,7 @@ from korvet_fast.store.embedded.plain_files import EmbeddedPlainFiles
 from korvet_fast.store.embedded.reader import Reader
 from korvet_fast.store.embedded.recovery import open_logs, write_checkpoint
 from korvet_fast.store.embedded.registry import NAME, Registry
+from korvet_fast.store.embedded.removals import Removals
 from korvet_fast.store.embedded.retention import Retention
 from korvet_fast.store.interface import OpenedLog
 from korvet_fast.store.shared_future import SharedFuture
@@ -76,7 +77,8 @@ class EmbeddedStore:
             self._lock.take()
         except OSError as error:
             a_file = isinstance(error, FileExistsError | NotADirectoryError)
-            why = "there is a file; name a directory" if a_file else error.strerror
+            own = f"{error.strerror}; name a directory that this user may make, and write in"
+            why = "there is a file; name a directory" if a_file else own
             raise StoreError(f"{self._directory} cannot be used: {why}") from error
         self._readers = ThreadPoolExecutor(_READERS, "read")
         self._writers = ThreadPoolExecutor(_WRITERS, "write")
@@ -88,7 +90,7 @@ class EmbeddedStore:
         self._given = LogCollaborators(self._interval, self._files, self._commit.ask, at_once)
         self._reader = Reader(self._files, self._readers)
         self._retention = Retention(self._files, self._writers, self._commit)
-        self._removing = asyncio.Lock()
+        self._removals = Removals()
         try:
             await self._recover()
             self._ready = True
@@ -108,7 +110,9 @@ class EmbeddedStore:
 
     async def close(self) -> None:
         """See `Store.close`. Raises `StoreError` if a log has failed; the directory is let go of even then."""
-        async with self._removing:  # the checkpoint must not tell of files that are being removed
+        async with self._removals.stop(
+            self._logs.keys()
+        ):  # the checkpoint must not tell of files that are being removed
             await self._registry.close()
             try:
                 logs = await self._flush()
@@ -181,7 +185,7 @@ class EmbeddedStore:
 
     async def truncate(self, log: str, end: int) -> Bounds:
         """See `LogStore.truncate`."""
-        async with self._removing:
+        async with self._removals.lock(log):
             state = self._find(log, end)
             if state is None:
                 return _NOTHING
@@ -191,7 +195,7 @@ class EmbeddedStore:
 
     async def delete_records(self, log: str, start: int) -> Bounds:
         """See `LogStore.delete_records`."""
-        async with self._removing:
+        async with self._removals.lock(log):
             state = self._find(log, start)
             if state is None:
                 return _NOTHING
@@ -210,7 +214,7 @@ class EmbeddedStore:
         self, log: str, below: int | None, *, older_than: int | None = None, larger_than: int | None = None
     ) -> Bounds:
         """See `CopyStore.apply_retention_below`."""
-        async with self._removing:
+        async with self._removals.lock(log):
             state = self._find(log, 0)
             if state is None:
                 return _NOTHING
@@ -220,7 +224,7 @@ class EmbeddedStore:
 
     async def close_idle(self) -> None:
         """See `LogStore.close_idle`."""
-        await close_idle(self._logs, self._removing, self._reader, self._files, self._commit.ask)
+        await close_idle(self._logs, self._removals, self._reader, self._files, self._commit.ask)
 
     def _find(self, log: str, offset: int) -> Log | None:
         """A log; None if there is none yet. Raises `KorvetError` OFFSET_OUT_OF_RANGE if it then lacks the offset."""
@@ -233,7 +237,7 @@ class EmbeddedStore:
 
     async def drop(self, log: str) -> None:
         """See `LogStore.drop`."""
-        async with self._removing:
+        async with self._removals.lock(log):
             state = self._logs.get(log)
             if state is None:
                 return

@@ -30,8 +30,8 @@ _GROWTH = 64  # bytes by which a value may grow when the server has reached its 
 # Arguments: the token; then for each key: itself, present value expected (then the value), present value wanted (then
 # the value). Redis runs a script as one step and logs its writes as one.
 SAVE = """
-local mark = ARGV[1]
-if redis.call('HGET', KEYS[2], ARGV[2]) == mark then return 1 end
+local token = ARGV[1]
+if redis.call('HGET', KEYS[2], ARGV[2]) == token then return 1 end
 for i = 2, #ARGV, 5 do
   local present = redis.call('HGET', KEYS[1], ARGV[i])
   if ARGV[i + 1] == '1' then
@@ -49,8 +49,8 @@ for i = 2, #ARGV, 5 do
     redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 4])
   end
 end
-if ARGV[5] == '1' then redis.call('HSET', KEYS[2], ARGV[2], mark) end
-if redis.call('HINCRBY', KEYS[1], '@version', 1) == 1 then redis.call('HSET', KEYS[1], '@lineage', mark) end
+if ARGV[5] == '1' then redis.call('HSET', KEYS[2], ARGV[2], token) end
+if redis.call('HINCRBY', KEYS[1], '@version', 1) == 1 then redis.call('HSET', KEYS[1], '@lineage', token) end
 return 1
 """
 # Brokers must be able to say that they are alive, and give up what they hold, when no memory is left.

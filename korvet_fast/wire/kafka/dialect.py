@@ -1,6 +1,7 @@
 """The modern Kafka protocol behind one listener."""
 
 import re
+from dataclasses import replace
 
 from korvet_fast._native import Frames
 from korvet_fast.core.broker import Broker
@@ -27,7 +28,9 @@ class KafkaDialect:
         self._frame_limit = broker.settings.number("socket.request.max.bytes")
         self.first_request = FirstRequestLimits(self._frame_limit)
         elements = count_elements(broker.settings.number("max.partitions"))
-        self._service = Service(broker, listener, ROUTES, workers, elements, {})
+        times = broker.request_times
+        routes = {key: replace(route, times=times[route.message.name]) for key, route in ROUTES.items()}
+        self._service = Service(broker, listener, routes, workers, elements, {})
 
     def frames(self) -> Frames:
         return Frames(self._frame_limit)

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from struct import Struct
+from time import monotonic
 from typing import Any, NamedTuple, TypeAlias
 
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.client_session import Client, ClientSession
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.fair_queue import FairQueue, Turn
+from korvet_fast.core.request_times import RequestTimes
 from korvet_fast.errors import CodecError
 from korvet_fast.wire.dialect import CloseConnection, Reply
 from korvet_fast.wire.kafka.errors import UNSUPPORTED_VERSION
@@ -20,6 +22,7 @@ _BESIDE = 5_000  # array elements of a request besides
 LITTLE = 64 * 1024  # bytes of an answer that nobody has to wait for
 QUICK = 1000  # microseconds of work that nobody has to wait for
 _PRODUCE = b"\0\0"  # its API key
+_TIMED = RequestTimes.EVERY - 1  # the bits that are 0 in the number of a request that is timed
 _SPREAD = 32
 _HEADER = Struct(">hhi")  # api key, api version, correlation id: the same in every request header
 
@@ -67,6 +70,7 @@ class Route:
     `cost` estimates a request before its work starts. None: the cost is little whatever the request names, or
     the handler asks for its share itself (Produce, Fetch). `alone`: if a request costs more than `QUICK`, the requests
     behind it that have a cost begin when it has ended: its handler may not be overtaken, and gives up its turn.
+    `times`: of the requests of one broker.
     """
 
     message: Message
@@ -76,6 +80,7 @@ class Route:
     advertised: int | None = None
     cost: "CostOf | None" = None
     alone: bool = False
+    times: RequestTimes = field(default_factory=RequestTimes, compare=False)
 
 
 def list_api_versions(routes: Mapping[int, Route]) -> Values:
@@ -136,6 +141,9 @@ class Session(ClientSession):
             if key == API_VERSIONS:
                 return self._answer_newer_client(route, correlation_id)
             return self._refuse_version(route, version, correlation_id)
+        times = route.times
+        began = 0.0 if times.count & _TIMED else monotonic()
+        times.count += 1
         try:
             request = _decode(message, frame, version, self.service.elements)
         except CodecError as error:
@@ -144,6 +152,8 @@ class Session(ClientSession):
             answer = await route.handler(self, request, version)
         else:
             answer = await self._pay(route, request, version, *(cost or _NOTHING))
+        if began:
+            times.note(began)
         if answer is None:
             return []
         if isinstance(answer, list):

@@ -48,6 +48,10 @@ class Program:
             assert time.monotonic() < deadline, f"it did not come in time:\n{self.said()}"
             time.sleep(0.3)
 
+    def times(self, words: str) -> int:
+        """How often it has said this, since it was first started."""
+        return self._log.read_text(errors="replace").count(words)
+
     def said(self) -> str:
         """The end of its log."""
         return self._log.read_text(errors="replace")[-6000:]

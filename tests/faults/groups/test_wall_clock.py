@@ -1,5 +1,6 @@
 """The broker's wall clock is moved back an hour and forward two (reliability F32): groups do not stand on it."""
 
+import asyncio
 import time
 from collections.abc import Callable
 
@@ -8,7 +9,7 @@ import pytest
 from broker_process import BrokerProcess
 from compat.group_scene import play
 from faults.clock import HOUR, Clock
-from kafka_server import make_batch, run
+from kafka_server import OFFSET_COMMIT, OFFSET_FETCH, make_batch, run
 from member_history import check_members
 from raw_connection import connect
 
@@ -66,3 +67,37 @@ def test_a_group_does_not_notice(
         scene.send()
         scene.wait_read()
         check_members(scene)
+
+
+def test_commits_of_nobody_stay(serve: Callable[..., BrokerProcess], url: str | None, clock: Clock) -> None:
+    """A clock two hours ahead does not expire what was committed a moment ago; what is due goes meanwhile."""
+    broker = serve(url, *SETTINGS, before=clock.before)
+
+    async def commit(topic: str, keep_ms: int) -> None:
+        topics = [{"name": topic, "partitions": [{"partition_index": 0, "committed_offset": 7}]}]
+        async with connect(broker.port) as client:
+            await client.create(topic)
+            answer = await client.ask(OFFSET_COMMIT, 4, group_id="g", retention_time_ms=keep_ms, topics=topics)
+            assert answer["topics"][0]["partitions"][0]["error_code"] == 0
+
+    async def find(topic: str) -> int:
+        topics = [{"name": topic, "partition_indexes": [0]}]
+        async with connect(broker.port) as client:
+            answer = await client.ask(OFFSET_FETCH, 4, group_id="g", topics=topics)
+            return int(answer["topics"][0]["partitions"][0]["committed_offset"])
+
+    async def prepare() -> None:
+        await commit("kept", -1)
+        await commit("due", 3000)
+        assert await find("due") == 7
+
+    async def see() -> None:
+        while await find("due") != -1:
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.5)  # five more checks, of which none may take anything: nothing is waited for
+        assert await find("kept") == 7
+
+    run(prepare)
+    clock.shift(2 * HOUR)
+    assert abs(wall(broker) - time.time() * 1000 - 2 * HOUR) < HOUR / 2
+    run(see)

@@ -166,3 +166,27 @@ async def test_the_table_of_forgotten_ones_shrinks(entries: RedisNamespace) -> N
         before = sys.getsizeof(log.heads)
         forget(scene, *range(1999))
         assert sys.getsizeof(log.heads) < before / 20
+
+
+async def test_one_that_is_forgotten_while_its_append_is_under_way_is_kept(entries: RedisNamespace) -> None:
+    async with entries.scene() as scene:
+        await scene.acquire(LOG)
+        log = scene.store._logs[LOG]  # type: ignore[attr-defined]
+
+        async def settle() -> None:
+            while log.transactions:
+                await scene.bounds(LOG)
+
+        send(scene, 0, (7, 0, 0))
+        await scene.bounds(LOG)
+        await settle()
+        send(scene, 2, (7, 0, 2))
+        assert log.transactions
+        forget(scene, 7)
+        await settle()
+        send(scene, 4, (8, 0, 0))  # what is forgotten goes with this one
+        await scene.bounds(LOG)
+        await settle()
+    async with entries.scene() as scene:
+        found = batch_headers(await acquire(scene), False)
+        assert [(head.producer_id, head.base_sequence) for head in found] == [(7, 0), (7, 2), (8, 0)]

@@ -39,6 +39,19 @@ async def test_logs_take_turns(own_place: RedisNamespace) -> None:
             await future
 
 
+async def test_logs_that_send_without_end_leave_a_turn_to_one_that_waits(own_place: RedisNamespace) -> None:
+    """An answer makes room: a log that has the next append ready does not take it before those that wait."""
+    async with own_place.scene() as scene:
+        for name in (LOG, *MANY[:12]):
+            await scene.acquire(name)
+        greedy = [scene.append(name, at, 1, size=LARGE).stored for name in MANY[:12] for at in range(10)]
+        await asyncio.sleep(0)
+        await scene.append(LOG, 0, 1, size=LARGE).stored
+        assert sum(future.done() for future in greedy) <= 2 * (12 + window.FULL // LARGE + 1)
+        for future in greedy:
+            await future
+
+
 async def test_a_small_append_stays_behind_a_large_one_of_its_log(own_place: RedisNamespace) -> None:
     async with own_place.scene() as scene:
         for name in MANY:

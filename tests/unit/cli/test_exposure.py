@@ -164,3 +164,9 @@ def test_finding_4_5_doctor_warns_of_it_too(tmp_path: Path) -> None:
     assert f"warn  listen       whoever reaches kafka://0.0.0.0:0 {OPEN}" in said
     for loopback in ("127.0.0.1", "127.1.2.3", "localhost"):
         assert OPEN not in doctor(*store, "--listen", f"kafka://{loopback}:0")
+
+
+def test_what_redis_asks_is_no_sentence_with_two_ends(start_redis: Callable[..., RedisServer]) -> None:
+    """It answers a password that nobody asked for with a question, which stays one."""
+    said = doctor("--store", f"redis://:{SECRET}@127.0.0.1:{start_redis(appendonly='yes').port}")
+    assert "Are you sure your configuration is correct? A broker could not start." in said, said

@@ -91,9 +91,9 @@ def test_a_redis_is_shown_without_its_password() -> None:
 def test_flag_over_environment_over_file(tmp_path: Path) -> None:
     file = tmp_path / "korvet.toml"
     file.write_text("[num]\npartitions = 2\n[node]\nid = 7\n")
-    assert read("--config", str(file)).settings.number("num.partitions") == 2
-    assert read("--config", str(file), KORVET_NUM_PARTITIONS="3").settings.number("num.partitions") == 3
-    options = read("--config", str(file), "--set", "num.partitions=4", KORVET_NUM_PARTITIONS="3")
+    assert read("--config-file", str(file)).settings.number("num.partitions") == 2
+    assert read("--config-file", str(file), KORVET_NUM_PARTITIONS="3").settings.number("num.partitions") == 3
+    options = read("--config-file", str(file), "--set", "num.partitions=4", KORVET_NUM_PARTITIONS="3")
     assert options.settings.number("num.partitions") == 4
     assert options.settings.number("node.id") == 7
 
@@ -110,14 +110,14 @@ partitions = 2
 def test_places_from_flag_over_environment_over_file(tmp_path: Path) -> None:
     file = tmp_path / "korvet.toml"
     file.write_text(PLACES)
-    options = read("--config", str(file))
+    options = read("--config-file", str(file))
     assert options.store == "file:/from/the/file"
     assert [each.port for each in options.listeners] == [1, 2]
     assert options.settings.number("num.partitions") == 2
-    listening = read("--config", str(file), KORVET_LISTEN="127.0.0.1:4, text://127.0.0.1:5").listeners
+    listening = read("--config-file", str(file), KORVET_LISTEN="127.0.0.1:4, text://127.0.0.1:5").listeners
     assert [str(each) for each in listening] == ["kafka://127.0.0.1:4", "text://127.0.0.1:5"]
-    assert read("--config", str(file), KORVET_STORE="file:here").store == "file:here"
-    assert read("--store", "file:there", "--config", str(file), KORVET_STORE="file:here").store == "file:there"
+    assert read("--config-file", str(file), KORVET_STORE="file:here").store == "file:here"
+    assert read("--store", "file:there", "--config-file", str(file), KORVET_STORE="file:here").store == "file:there"
     told = read(
         "--listen", "0.0.0.0:1", KORVET_ADVERTISE="broker.example.org:1", KORVET_BOOTSTRAP="unused:1"
     ).advertised
@@ -151,7 +151,7 @@ def test_the_address_of_a_broker_from_the_environment_and_a_file(tmp_path: Path)
 def test_a_file_that_says_a_place_wrong(tmp_path: Path, text: str, words: str) -> None:
     file = tmp_path / "korvet.toml"
     file.write_text(text)
-    result = CliRunner().invoke(root, ["doctor", "--config", str(file)])
+    result = CliRunner().invoke(root, ["doctor", "--config-file", str(file)])
     assert result.exit_code == 2
     assert words in result.output
 
@@ -198,7 +198,7 @@ def advertise(*listeners: str) -> list[str]:
         (["--set", "num.partition=4"], "did you mean 'num.partitions'?"),
         (["--set", "num.partitions=many"], "must be a whole number"),
         (["--set", "num.partitions"], "write it as name=value"),
-        (["--config", "missing.toml"], "does not exist"),
+        (["--config-file", "missing.toml"], "does not exist"),
     ],
 )
 @pytest.mark.parametrize("command", ["serve", "doctor"])
@@ -262,9 +262,9 @@ def test_nobody_listens() -> None:
     assert "korvet-fast serve" in result.output
 
 
-def walk(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The words of every command there is."""
-    yield path
+def walk(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """The words of every command there is, and the command."""
+    yield path, command
     if isinstance(command, click.Group):
         context = click.Context(command)
         for name in command.list_commands(context):
@@ -273,7 +273,19 @@ def walk(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[s
             yield from walk(found, (*path, name))
 
 
-@pytest.mark.parametrize("words", [*walk(root)][1:], ids=" ".join)
+def test_config_is_a_setting_but_where_the_file_is_the_brokers_own() -> None:
+    meanings = {
+        " ".join(path): parameter.metavar
+        for path, command in walk(root)
+        for parameter in command.params
+        if "--config" in parameter.opts
+    }
+    files = {command for command, metavar in meanings.items() if metavar == "FILE"}
+    assert files == {"serve", "doctor", "import-07", "export-07"}
+    assert {meanings[command] for command in meanings.keys() - files} == {"NAME=VALUE"}
+
+
+@pytest.mark.parametrize("words", [words for words, _ in walk(root)][1:], ids=" ".join)
 def test_every_command_explains_itself(words: tuple[str, ...]) -> None:
     result = CliRunner().invoke(root, [*words, "--help"])
     assert result.exit_code == 0

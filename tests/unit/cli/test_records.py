@@ -106,8 +106,9 @@ def test_reading_from_a_time_and_to_the_end(broker: BrokerProcess, topic: str) -
     assert read(broker, topic, "--from", "1") == ["new"]
 
 
-def test_an_offset_that_is_not_there_yet_is_said(broker: BrokerProcess, topic: str) -> None:
-    command = [*KORVET, "consume", topic, "--from", "9999999", "--bootstrap", broker.bootstrap]
+@pytest.mark.parametrize("more", [(), ("--group", "beyond")])
+def test_an_offset_that_is_not_there_yet_is_said(broker: BrokerProcess, topic: str, more: tuple[str, ...]) -> None:
+    command = [*KORVET, "consume", topic, "--from", "9999999", *more, "--bootstrap", broker.bootstrap]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as reader:
         assert reader.stderr is not None
         assert b"has offset 9999999 yet, they end at 0 at most: waiting" in reader.stderr.readline()

@@ -135,7 +135,7 @@ def test_errors_in_a_sentence(text: str, sentence: str) -> None:
 
 
 def test_summary() -> None:
-    assert summary(1, 0, 2.0, "to x") == "1 row (0.0 MB) to x in 2.0 s: 0 rows/s"
+    assert summary(1, 0, 2.0, "to x") == "1 row (0.0 MB) to x in 2.0 s"
     assert summary(3000, 1_500_000, 2.0, "to x") == "3,000 rows (1.5 MB) to x in 2.0 s: 1,500 rows/s"
 
 

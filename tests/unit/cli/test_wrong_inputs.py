@@ -155,14 +155,15 @@ doctor --advertise kafka://host:0
 doctor --set num.partition=4
 doctor --set num.partitions=many
 doctor --set num.partitions
-doctor --config FILE
-doctor --config DIR
+doctor --config-file FILE
+doctor --config-file DIR
+doctor --config num.partitions=4
 doctor --zookeeper 127.0.0.1:2181
 serve extra
 serve --store korvet-data
 serve --set nonsense=1
 serve --set max.connections=-1
-serve --config missing.toml
+serve --config-file missing.toml
 serve --zookeeper ''
 """
 

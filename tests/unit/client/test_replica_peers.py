@@ -1,16 +1,19 @@
-"""How much a follower asks for at a time."""
+"""How much a follower asks for at a time, and what is left of a peer that is none."""
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from korvet_fast.client.replica_peers import ReplicaPeers
-from korvet_fast.core.replication.peers import FetchPosition
+from korvet_fast.core.replication.peers import FetchPosition, NotCarriedOut, VoteRequest
+from korvet_fast.core.replication.quorum import LogPosition
 from korvet_fast.core.replication.secret import Secret
 from korvet_fast.core.replication.static_peers import StaticPeers
 from korvet_fast.endpoint import Address
+from korvet_fast.testing import running_broker
 from korvet_fast.wire.kafka.shapes.message import Message
 
 ADDRESSES = {1: Address("127.0.0.1", 1), 2: Address("127.0.0.1", 2)}
@@ -36,3 +39,17 @@ async def test_logs_that_catch_up_take_little_at_a_time(
     (values,) = asked
     rows = [row for topic in values["topics"] for row in topic["partitions"]]
     assert [values["max_bytes"], *(row["partition_max_bytes"] for row in rows)] == [room, room]
+
+
+async def test_a_port_where_no_peers_are_served_leaves_no_connection_open() -> None:
+    async with running_broker() as address:  # it speaks Kafka's protocol, and knows no Challenge
+        port = int(address.rpartition(":")[2])
+        addresses = {1: Address("127.0.0.1", 1), 2: Address("127.0.0.1", port)}
+        peers = ReplicaPeers(StaticPeers(1, addresses, Secret(b"what all of them know")))
+        opened = len(list(Path("/proc/self/fd").iterdir()))
+        for _ in range(5):
+            with pytest.raises(NotCarriedOut, match="broker 2"):
+                await peers.vote(2, VoteRequest(1, 1, LogPosition(0, 0)))
+        async with asyncio.timeout(30):
+            while len(list(Path("/proc/self/fd").iterdir())) > opened:
+                await asyncio.sleep(0.01)

@@ -12,6 +12,7 @@ from weakref import ref
 
 import pytest
 
+from korvet_fast.core import fair_queue
 from korvet_fast.core.eager import run_inline
 from korvet_fast.core.fair_executor import FairExecutor, Longer
 from korvet_fast.core.fair_queue import SLICE, TURN, FairQueue, Pace, Turns
@@ -299,3 +300,36 @@ def test_works_that_cause_more_work_are_few_in_a_turn() -> None:
         assert max(turns.values()) <= 11
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("sockets", "works"), [(0.0, 2), (0.006, 6), (0.1, 8)])
+def test_works_have_as_long_as_the_sockets_had(sockets: float, works: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(fair_queue, "monotonic", lambda: now)
+    turns_of_loop: list[int] = []
+
+    def spend(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    def work() -> None:
+        spend(0.001)
+        turns_of_loop[-1] += 1
+
+    def serve_sockets() -> None:
+        spend(sockets)
+        turns_of_loop.append(0)
+        asyncio.get_running_loop().call_soon(serve_sockets)
+
+    async def scenario() -> None:
+        queue = FairQueue()
+        serve_sockets()
+        for _ in range(100):
+            client = Turns(queue)
+            client.use(1.0)  # much
+            client.put_off(work)
+        while len(turns_of_loop) < 8:
+            await asyncio.sleep(0)
+
+    asyncio.run(scenario())
+    assert turns_of_loop[2:7] == [works] * 5

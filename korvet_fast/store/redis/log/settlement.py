@@ -40,6 +40,7 @@ class Settlement:
         for producer, heads in transaction.heads.items():
             log.heads[producer] = heads
             log.heads.move_to_end(producer)
+            log.forgotten.pop(producer, None)  # it was forgotten while this was on its way
         while len(log.heads) > PRODUCERS:
             log.forgotten[log.heads.popitem(last=False)[0]] = None
 

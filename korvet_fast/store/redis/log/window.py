@@ -13,17 +13,20 @@ FULL = 4 << 20  # bytes on their way that keep a server busy: only small transac
 class Window:
     """The appends sent to one server and not answered, and the logs that wait until there are fewer."""
 
-    __slots__ = ("_bytes", "_waiting")
+    __slots__ = ("_bytes", "_taken", "_waiting")
 
     def __init__(self) -> None:
         self._bytes = 0
         self._waiting: dict[Log, None] = {}  # the one that waits longest comes first
+        self._taken: Log | None = None  # the one whose turn it is
 
     def begin(self, log: Log, size: int) -> bool:
         """Count an append of so many bytes as sent; or say no, and have the log wait."""
-        if self._bytes >= FULL and size > SMALL:
+        # A log that never waits would take the room that each answer makes, and others would wait for ever.
+        if size > SMALL and (self._bytes >= FULL or (self._waiting and log is not self._taken)):
             self._waiting[log] = None
             return False
+        self._taken = None
         self._bytes += size
         return True
 
@@ -37,4 +40,5 @@ class Window:
             return None
         log = next(iter(self._waiting))
         del self._waiting[log]
+        self._taken = log
         return log

@@ -268,6 +268,18 @@ def test_memory_is_waited_for(run: Run, nowhere: str) -> None:
     run(work)
 
 
+def test_a_topic_that_rows_waited_for_in_vain_is_asked_for_no_more(run: Run, nowhere: str) -> None:
+    async def work() -> None:
+        p = AsyncProducer(nowhere, max_block_ms=50)
+        dispatcher = p._driver.pipeline.dispatcher
+        with pytest.raises(Expired, match="the partitions of topic 't' were not found"):
+            await p.send_many("t", None, [b"x"])
+        assert not dispatcher.incomplete
+        await p.abort()
+
+    run(work)
+
+
 def test_interceptors_see_each_message_once(run: Run, broker: BrokerProcess, topic: str) -> None:
     seen: list[Any] = []
 

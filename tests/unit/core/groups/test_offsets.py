@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from group_broker import GROUP, run_groups, until
+from group_broker import GROUP, Groups, run_groups, until
 from korvet_fast.core.groups.documents import TopicPartition
 
 MINUTE = 60_000
@@ -117,19 +117,40 @@ def test_a_topic_made_anew_has_no_commits(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def pass_time(groups: Groups, ms: int) -> None:
+    groups.clock.ms += ms
+    groups.clock.seconds += ms / 1000
+
+
+def test_a_clock_that_is_ahead_for_a_moment_expires_no_commit(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with run_groups(tmp_path, "offsets.retention.minutes=10") as groups:
+            assert await groups.commit(5) == ""
+            for step in (0, 20 * MINUTE, -20 * MINUTE, 20 * MINUTE):
+                groups.clock.ms += step
+                pass_time(groups, MINUTE)
+                await groups.coordinator.offsets.expire()
+                assert await groups.fetch() == 5
+            pass_time(groups, 60 * MINUTE)
+            await groups.coordinator.offsets.expire()
+            assert await groups.fetch() == -1
+
+    asyncio.run(run())
+
+
 def test_commits_expire_when_their_group_was_empty_for_long(tmp_path: Path) -> None:
     async def run() -> None:
         async with run_groups(tmp_path, "offsets.retention.minutes=10") as groups:
             joined = await groups.form()
             assert await groups.commit(5, joined) == ""
-            groups.clock.ms += 20 * MINUTE
+            pass_time(groups, 20 * MINUTE)
             await groups.coordinator.offsets.expire()
             assert await groups.fetch() == 5  # there is somebody
             groups.coordinator.classic.leave(GROUP, [(joined.member_id, None)])
-            groups.clock.ms += 9 * MINUTE
+            pass_time(groups, 9 * MINUTE)
             await groups.coordinator.offsets.expire()
             assert await groups.fetch() == 5
-            groups.clock.ms += 1 * MINUTE
+            pass_time(groups, 1 * MINUTE)
             await groups.coordinator.offsets.expire()
             assert await groups.fetch() == -1
             assert groups.coordinator.groups.describe(GROUP) == ("GROUP_ID_NOT_FOUND", None)
@@ -167,10 +188,10 @@ def test_commits_of_nobody_expire_each_in_its_time(tmp_path: Path) -> None:
             await groups.broker.topics.create("short", 1, {})
             assert await groups.commit(5) == ""
             assert await groups.commit(6, topic="short", retention_ms=MINUTE) == ""
-            groups.clock.ms += MINUTE
+            pass_time(groups, MINUTE)
             await groups.coordinator.offsets.expire()
             assert (await groups.fetch(), await groups.fetch("short")) == (5, -1)
-            groups.clock.ms += 9 * MINUTE
+            pass_time(groups, 9 * MINUTE)
             await groups.coordinator.offsets.expire()
             assert await groups.fetch() == -1
 

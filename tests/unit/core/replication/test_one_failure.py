@@ -1,5 +1,6 @@
 """What fails for one log, or once, stops no other log, and is tried again."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from korvet_fast.core.replication.replica import Replica
 from korvet_fast.core.topics.topic import Document
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
+from korvet_fast.store.types import NotLeader
 from replicated_scene import ReplicatedScene
 
 
@@ -103,3 +105,69 @@ async def test_a_topic_that_is_deleted_while_its_copies_are_made_keeps_no_other_
         await scene.acquire(log, 1)
         await scene.append(log, 1)
         await scene.isr(log, 1, 1, 2, 3)
+
+
+async def test_a_copy_that_cannot_be_removed_is_removed_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create()
+        await scene.acquire(log, 1)
+        await scene.append(log, 1)
+        await scene.until(lambda: all(scene.replica(log, identity).end == 1 for identity in scene.ids))
+        monkeypatch.setattr(EmbeddedStore, "drop", fail(3, EmbeddedStore.drop))
+        known = await scene.stores[1].load("topics/orders")
+        assert await scene.stores[1].save("topics/orders", None, known)
+        async with asyncio.timeout(30):
+            for broker in scene.brokers.values():
+                while log in broker.replicas.logs or await broker.local.scan("replica/orders"):
+                    await asyncio.sleep(0.01)
+    assert "topic orders cannot be copied yet: the disk does not answer" in caplog.text
+
+
+async def test_a_change_of_the_isr_that_comes_late_ends_no_later_leadership(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create(min_insync_replicas=1)
+        await scene.acquire(log, 1)
+        registry = scene.brokers[1].replicas._registry
+        load, asked, answer = registry.load, asyncio.Event(), asyncio.Event()
+
+        async def load_late(key: str) -> bytes | None:
+            if not asked.is_set():
+                asked.set()
+                await answer.wait()
+            return await load(key)
+
+        monkeypatch.setattr(registry, "load", load_late)
+        scene.mute = {(3, log)}
+        scene.append(log, 1)
+        await asked.wait()  # the leader writes down that 3 is not in sync
+        await scene.acquire(log, 1)
+        leading = scene.replica(log, 1).progress
+        answer.set()
+        await scene.isr(log, 1, 1, 2)
+        assert scene.replica(log, 1).progress is leading
+        await scene.append(log, 1)
+
+
+async def test_who_was_named_and_then_another_follows_that_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with ReplicatedScene(tmp_path, "replica.lag.timeout=60000") as scene:
+        log = await scene.create(min_insync_replicas=2)
+        await scene.acquire(log, 1)
+        await scene.append(log, 1)
+        await scene.until(lambda: not any(scene.replica(log, identity).is_new for identity in (2, 3)))
+        begin_leading = Replica.begin_leading
+
+        async def begin_late(replica: Replica, *arguments: Any) -> None:
+            monkeypatch.setattr(Replica, "begin_leading", begin_leading)
+            assert await scene.appoint(log, 2) == ""
+            await scene.until(lambda: scene.brokers[1].replicas.find_leader(log) == 2)
+            await begin_leading(replica, *arguments)
+
+        monkeypatch.setattr(Replica, "begin_leading", begin_late)
+        with pytest.raises(NotLeader, match="to be led by broker 2"):
+            await scene.acquire(log, 1)
+        await scene.append(log, 2, 3)
+        await scene.until(lambda: scene.replica(log, 1).end == 4)

@@ -1,0 +1,26 @@
+"""Whether clients should be sent to this broker: for probes, and for load balancers."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from korvet_fast.core.broker import Broker
+from korvet_fast.core.broker_state import BrokerState
+
+_STATES: Final[Mapping[BrokerState, str]] = MappingProxyType(
+    {
+        BrokerState.STARTING: "the broker is starting",
+        BrokerState.RUNNING: "",
+        BrokerState.PENDING_CONTROLLED_SHUTDOWN: "the broker is stopping",
+        BrokerState.SHUTTING_DOWN: "the broker is stopping",
+    }
+)
+
+
+def find_obstacle(broker: Broker) -> str:
+    """Why no client should be sent to this broker at this moment, in a sentence; "" if clients may come."""
+    if obstacle := _STATES[broker.state]:
+        return obstacle
+    if not broker.cluster.holds_lease():
+        return "the store has not answered for nearly broker.session.timeout.ms"
+    return ""

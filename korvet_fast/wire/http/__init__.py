@@ -1,0 +1,1 @@
+"""HTTP for operators: health and metrics."""

@@ -1,0 +1,153 @@
+"""Reads what the broker counts anyway into an `Exposition`, a slice of time at a time.
+
+Nothing has a label that clients can make by the thousand: no client id, no member, no address. Topics and committed
+offsets have rows up to metrics.max.partitions, in the order of their names; the others count in the totals.
+"""
+
+from typing import Final
+
+from korvet_fast.core.broker import Broker
+from korvet_fast.core.fair_queue import Pace
+from korvet_fast.core.groups.runtime import GroupRuntime
+from korvet_fast.core.topics.topic import Topic
+from korvet_fast.wire.http import metrics_table as metrics
+from korvet_fast.wire.http.exposition import Exposition, write_labels
+
+_MS: Final = 1000
+
+
+class TopicTotals:
+    """What all topics together got and gave, those that were deleted included: a counter may not fall.
+
+    A deleted topic counts with what it had at the scrape before.
+    """
+
+    def __init__(self) -> None:
+        self._deleted = (0, 0, 0)
+        self._known: dict[bytes, tuple[int, int, int]] = {}  # by topic id: records in, bytes in, bytes out
+
+    def update(self, present: dict[bytes, tuple[int, int, int]]) -> tuple[int, int, int]:
+        """The totals, now that these topics are present."""
+        for topic in self._known.keys() - present.keys():
+            self._deleted = _sum(self._deleted, self._known[topic])
+        self._known = present
+        total = self._deleted
+        for counts in present.values():
+            total = _sum(total, counts)
+        return total
+
+
+def collect_broker(broker: Broker, out: Exposition) -> None:
+    """The broker as a whole."""
+    out.add(metrics.BROKER_STATE, broker.state)
+    for name, times in sorted(broker.request_times.items()):
+        out.add(metrics.REQUESTS, times.count, name)
+        out.add_summary(metrics.REQUEST_TIME, times.timed, times.seconds * _MS, name)
+    if broker.network_use is not None:
+        connections, memory, limit = broker.network_use()
+        out.add(metrics.CONNECTIONS, connections)
+        out.add(metrics.MEMORY_USED, memory)
+        out.add(metrics.MEMORY_AVAILABLE, max(0, limit - memory))
+    out.add(metrics.LOSSES, len(broker.losses))
+
+
+async def collect_topics(broker: Broker, totals: TopicTotals, most: int, out: Exposition, pace: Pace) -> int:
+    """Topics and partitions, of `most` partitions at most; returns how many topics have no rows."""
+    topics = sorted(broker.topics, key=lambda topic: topic.name)
+    present: dict[bytes, tuple[int, int, int]] = {}
+    leaders = partitions = under_replicated = offline = left_out = 0
+    for topic in topics:
+        most -= len(topic.partitions)
+        shown = most >= 0
+        left_out += not shown
+        counts = (0, 0, 0)
+        for partition in topic.partitions:
+            high_watermark, log = partition.high_watermark, partition.log
+            counts = _sum(counts, (high_watermark.records, high_watermark.written, high_watermark.fetched))
+            offline += broker.find_leader(topic, partition.index)[0] < 0
+            if partition.leadership.leads:
+                leaders += 1
+                replicas, isr = broker.find_replicas(topic, partition.index)
+                under_replicated += len(isr) < len(replicas)
+                if shown:
+                    labels = write_labels(metrics.LOG_END, topic.name, str(partition.index))
+                    out.add_labelled(metrics.LOG_END, log.end, labels)
+                    out.add_labelled(metrics.LOG_START, log.start, labels)
+                    out.add_labelled(metrics.LOG_SIZE, log.size, labels)
+                    out.add_labelled(metrics.HIGH_WATERMARK, high_watermark.offset, labels)
+            if pace.due():
+                await pace.turn()
+        partitions += len(topic.partitions)
+        present[topic.id] = counts
+        if shown:
+            _add_counts(out, counts, topic.name)
+    _add_counts(out, totals.update(present))
+    out.add(metrics.TOPICS, len(topics))
+    out.add(metrics.ALL_PARTITIONS, partitions)
+    out.add(metrics.LEADERS, leaders)
+    out.add(metrics.PARTITIONS, leaders + await _collect_copies(broker, out, pace))
+    out.add(metrics.UNDER_REPLICATED, under_replicated)
+    out.add(metrics.OFFLINE, offline)
+    return left_out
+
+
+async def _collect_copies(broker: Broker, out: Exposition, pace: Pace) -> int:
+    """The copies that are kept here of partitions that other brokers lead; returns how many there are."""
+    many = 0
+    for name, replica in list(broker.replication.replicas.logs.items()) if broker.replication is not None else ():
+        if replica.progress is None:
+            many += 1
+            topic, _, index = name.rpartition(":")
+            out.add(metrics.FETCHER_LAG, replica.lag, topic, index)
+        if pace.due():
+            await pace.turn()
+    return many
+
+
+async def collect_groups(broker: Broker, most: int, out: Exposition, pace: Pace) -> int:
+    """The groups that this broker coordinates, `most` committed offsets at most; returns how many have no rows."""
+    runtimes = sorted(broker.groups.partitions.runtimes, key=lambda runtime: runtime.id)
+    out.add(metrics.GROUPS, len(runtimes))
+    left_out = 0
+    for runtime in runtimes:
+        many = len(runtime.offsets.stored)
+        if many <= most:
+            most -= many
+            await _collect_group(broker, runtime, out, pace)
+        else:
+            left_out += many
+    return left_out
+
+
+async def _collect_group(broker: Broker, runtime: GroupRuntime, out: Exposition, pace: Pace) -> None:
+    for partition, committed in list(runtime.offsets.stored.items()):
+        topic = broker.topics.get(partition.topic)
+        if topic is not None and topic.id == committed.topic_id:
+            labels = write_labels(metrics.LAG, runtime.id, partition.topic, str(partition.partition))
+            out.add_labelled(metrics.COMMITTED, committed.offset, labels)
+            lag = find_lag(topic, partition.partition, committed.offset)
+            if lag is not None:
+                out.add_labelled(metrics.LAG, lag, labels)
+        if pace.due():
+            await pace.turn()
+
+
+def find_lag(topic: Topic, index: int, committed: int) -> int | None:
+    """The records that a group has not read, as Kafka's tools count them; None if this broker cannot tell.
+
+    It cannot where another broker leads; nor in the layout `entries`, where offsets follow the clock, before the end.
+    """
+    partition = topic.partitions[index] if 0 <= index < len(topic.partitions) else None
+    if partition is None or not partition.leadership.leads:
+        return None
+    behind = max(0, partition.high_watermark.offset - max(committed, partition.log.start))
+    return None if behind and partition.log.entries_layout else behind
+
+
+def _add_counts(out: Exposition, counts: tuple[int, int, int], *labels: str) -> None:
+    for metric, count in zip((metrics.MESSAGES_IN, metrics.BYTES_IN, metrics.BYTES_OUT), counts, strict=True):
+        out.add(metric, count, *labels)
+
+
+def _sum(one: tuple[int, int, int], other: tuple[int, int, int]) -> tuple[int, int, int]:
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]

@@ -1,0 +1,18 @@
+"""/livez and /readyz: what a supervisor asks. The loop that serves clients answers, so a stall is seen here, too."""
+
+from http import HTTPStatus
+
+from korvet_fast.core.readiness import find_obstacle
+from korvet_fast.wire.http.exchange import Answer, say
+from korvet_fast.wire.http.session import Session
+
+
+async def live(_: Session) -> Answer:
+    """200 whenever it is answered: the process is to be left alone."""
+    return say(HTTPStatus.OK, "ok")
+
+
+async def ready(session: Session) -> Answer:
+    """200 while clients may be sent here, else 503 and the reason."""
+    obstacle = find_obstacle(session.broker)
+    return say(HTTPStatus.SERVICE_UNAVAILABLE, obstacle) if obstacle else say(HTTPStatus.OK, "ok")

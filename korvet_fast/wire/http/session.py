@@ -1,0 +1,107 @@
+"""A connection's state, and how a request becomes its answer: is it meant for this broker, may it, which page."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from ipaddress import ip_address
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from korvet_fast.core.broker import Broker
+from korvet_fast.core.client_session import Client, ClientSession
+from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.core.fair_queue import FairQueue
+from korvet_fast.core.operator_token import OperatorToken
+from korvet_fast.wire.dialect import CloseConnection, Reply
+from korvet_fast.wire.http.collectors import TopicTotals
+from korvet_fast.wire.http.exchange import Answer, Exchange, RequestError, say
+
+_METHODS: Final = ("GET", "HEAD")
+_SPREAD: Final = 8  # bytes of memory that a byte of a head takes, about
+
+Handler: TypeAlias = "Callable[[Session], Coroutine[Any, Any, Answer]]"
+
+
+class Route(NamedTuple):
+    """One path. `public`: without the token, too; for what tells strangers nothing."""
+
+    handler: "Handler"
+    public: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The context that all connections of one listener share. `token`: None where everybody may read everything.
+
+    `scraping`: held while `/metrics` is made, as `totals` follows one scrape after the other.
+    """
+
+    broker: Broker
+    listener: int  # its number: the hosts it may be asked for are those that are advertised for it
+    routes: "Mapping[str, Route]"
+    workers: FairExecutor
+    token: OperatorToken | None
+    totals: TopicTotals = field(default_factory=TopicTotals)
+    scraping: asyncio.Lock = field(default_factory=asyncio.Lock)
+    queue: FairQueue = field(default_factory=FairQueue)  # the queue of sessions without a connection
+
+
+class Session(ClientSession):
+    """One client's connection, as HTTP sees it."""
+
+    __slots__ = ("_over", "service")
+
+    def __init__(self, service: Service, client: Client | None = None) -> None:
+        super().__init__(service.broker, service.workers, client, service.queue)
+        self.service = service
+        self._over = False
+
+    async def handle(self, frame: bytearray) -> Reply:
+        """Answer one request. Raises `CloseConnection` with the answer that is the last one."""
+        if self._over:
+            return []  # bytes behind a request that could not be read may be the body of that one
+        exchange = Exchange()
+        wrong = ""
+        try:
+            exchange.read(frame)
+            answer = await self._answer(exchange)
+        except RequestError as error:
+            answer = error.answer
+            wrong = f"an HTTP request was refused with {answer.status.value} {answer.status.phrase}"
+        reply, goes_on = exchange.answer(answer)
+        if not goes_on:
+            self._over = True
+            raise CloseConnection(wrong, reply)
+        return reply
+
+    async def _answer(self, exchange: Exchange) -> Answer:
+        service = self.service
+        if not self._is_meant(exchange.host):
+            ask = "ask for the broker by its address, or by a name that it has from --advertise http://NAME:PORT"
+            return say(HTTPStatus.MISDIRECTED_REQUEST, f"this listener has another name: {ask}")
+        route = service.routes.get(exchange.path)
+        if route is None:
+            return say(HTTPStatus.NOT_FOUND, f"there is {', '.join(service.routes)}")
+        if exchange.method not in _METHODS:
+            return say(HTTPStatus.METHOD_NOT_ALLOWED, "read with GET", ("allow", ", ".join(_METHODS)))
+        if service.token is not None and not route.public and not service.token.equals(exchange.token):
+            ask = "send the token of http.token.file: Authorization: Bearer TOKEN"
+            return say(HTTPStatus.UNAUTHORIZED, ask, ("www-authenticate", "Bearer"))
+        return await route.handler(self)
+
+    def _is_meant(self, host: str) -> bool:
+        """Whether a client asked for this broker by an address, or by one of its names.
+
+        A page of a stranger can give a name of its own the broker's address, and read the answers then (DNS rebinding).
+        """
+        try:
+            ip_address(host)
+        except ValueError:
+            cluster = self.broker.cluster
+            own = (node.address.host for node in cluster.nodes(self.service.listener) if node.id == cluster.id)
+            return host == "localhost" or host in own
+        return True
+
+    def cost(self, frame: bytearray) -> int:
+        """h11 makes objects of the headers."""
+        return _SPREAD * len(frame)

@@ -1,0 +1,141 @@
+"""/metrics of a real broker: what it says, whom it makes wait, and whether Prometheus likes it."""
+
+import http.client
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from batches import make_batch
+from broker_process import BrokerProcess
+from kafka_server import RawClient
+from korvet_fast.wire.http.metrics_table import METRICS, Kind
+from metric_rows import Key, key, read_rows
+from redis_server import free_port
+from requirement import require
+from second_client import PARTITIONS, SecondClient, forget_peak, peak_memory, set_up
+
+ROOT = Path(__file__).parents[2]
+DASHBOARD = ROOT / "docs" / "grafana-korvet-fast.json"
+WITHIN = 120.0  # seconds: a busy machine may take long
+WAIT = 0.01  # seconds of the broker's work that a client may wait for a scrape
+ATTEMPTS = 5
+MEMORY = 96 << 20  # bytes that scrapes of 20,000 partitions may take: text, and the parts it is made of
+
+
+class Operated:
+    """A broker with an HTTP listener."""
+
+    def __init__(self, process: BrokerProcess, port: int) -> None:
+        self.process = process
+        self.port = port
+
+    def scrape(self) -> str:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WITHIN)
+        connection.request("GET", "/metrics")
+        answer = connection.getresponse()
+        assert answer.status == 200
+        assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+        text = answer.read().decode()
+        connection.close()
+        return text
+
+    def rows(self) -> dict[Key, float]:
+        return read_rows(self.scrape())
+
+
+@pytest.fixture(scope="module")
+def operated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
+    port = int(free_port())
+    settings = (f"max.partitions={PARTITIONS + 2000}", "metrics.max.partitions=30000")
+    place = tmp_path_factory.mktemp("operated") / "data"
+    with BrokerProcess(place, *settings, arguments=("--listen", f"http://127.0.0.1:{port}")) as process:
+        yield Operated(process, port)
+
+
+def korvet(operated: Operated, *words: str, given: str = "") -> str:
+    command = [sys.executable, "-m", "korvet_fast", *words, "--bootstrap", operated.process.bootstrap]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=WITHIN)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_what_clients_did_is_counted(operated: Operated) -> None:
+    async def work(client: RawClient) -> dict[str, Any]:
+        assert (await client.create("counted", 1))["error_code"] == 0
+        for _ in range(3):
+            assert (await client.produce("counted", make_batch([b"one", b"two"])))["error_code"] == 0
+        return await client.fetch("counted", 0)
+
+    fetched = set_up(operated.process.port, work)
+    rows = operated.rows()
+    stored = len(fetched["records"])
+    prefix = "kafka_server_brokertopicmetrics"
+    assert rows[key(f"{prefix}_messagesin_total", topic="counted")] == 6
+    assert rows[key(f"{prefix}_bytesin_total", topic="counted")] == stored
+    assert rows[key(f"{prefix}_bytesout_total", topic="counted")] == stored
+    assert rows[key("kafka_log_log_size", topic="counted", partition="0")] == stored
+    assert rows[key("kafka_topic_partition_current_offset", topic="counted", partition="0")] == 6
+    assert rows[key("kafka_network_requestmetrics_requests_total", request="Produce")] >= 3
+    assert rows[key("kafka_network_requestmetrics_totaltimems_sum", request="Fetch")] > 0
+    assert rows[key("kafka_network_socketserver_memorypoolavailable")] <= 128 << 20
+
+
+def test_lag_is_what_the_tools_compute(operated: Operated) -> None:
+    korvet(operated, "topic", "create", "lagging", "--partitions", "1")
+    korvet(operated, "produce", "lagging", given="".join(f"value {number}\n" for number in range(60)))
+    korvet(operated, "consume", "lagging", "--group", "readers", "--from", "earliest", "--count", "25")
+    (described,) = json.loads(korvet(operated, "group", "describe", "readers", "--json"))
+    expected = {str(row["partition"]): row["lag"] for row in described["progress"] if row["lag"] is not None}
+    rows = operated.rows()
+    got = {
+        dict(labels)["partition"]: value
+        for (name, labels), value in rows.items()
+        if name == "kafka_consumergroup_lag" and dict(labels)["consumergroup"] == "readers"
+    }
+    assert got == expected
+    assert got == {"0": 60 - 25}
+
+
+def test_a_scrape_of_20_000_partitions_lets_others_go_first(operated: Operated) -> None:
+    row = set_up(operated.process.port, lambda client: client.create("wide", PARTITIONS))
+    assert row["error_code"] == 0
+    before = forget_peak(operated.process)
+    waits: list[float] = []
+    while len(waits) < ATTEMPTS and min(waits, default=1.0) > WAIT:
+        second = SecondClient(operated.process)
+        second.start()
+        second.asking.wait()
+        second.longest = 0.0
+        text = operated.scrape()
+        waits.append(second.finish())
+        assert text.count("kafka_log_log_size{") >= PARTITIONS
+    print(f"{len(text)} bytes; longest waits {waits}")
+    assert min(waits) <= WAIT, waits
+    assert peak_memory(operated.process) - before < MEMORY
+
+
+def test_prometheus_reads_it_without_complaint(operated: Operated) -> None:
+    promtool = require("promtool")
+    done = subprocess.run(
+        [promtool, "check", "metrics"], input=operated.scrape(), capture_output=True, text=True, timeout=WITHIN
+    )
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def test_the_dashboard_asks_for_nothing_that_is_not_served() -> None:
+    served = set()
+    for metric in METRICS:
+        served |= {f"{metric.name}_sum", f"{metric.name}_count"} if metric.kind is Kind.SUMMARY else {metric.name}
+    board = json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    asked = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
+    assert len(asked) >= 10
+    for expression in asked:
+        names = set(re.findall(r"\b(?:kafka|korvet)_\w+", expression))
+        assert names, expression
+        assert names <= served, expression
