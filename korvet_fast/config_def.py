@@ -401,6 +401,15 @@ SETTINGS = _table(
         "Whether clients of listeners with TLS show a certificate: they are not asked, they may, or they have to.",
         choices=("none", "requested", "required"),
     ),
+    Setting(
+        "ssl.principal.mapping.rules",
+        Kind.STRING,
+        "DEFAULT",
+        "How a client is named by the subject of its certificate, as in Kafka: RULE:PATTERN/REPLACEMENT/ with L or U "
+        "behind it, DEFAULT is the whole subject. The first rule that fits counts; without one the client is refused.",
+        choices=("RULE:^CN=(.*?),.*$/$1/L,DEFAULT",),
+        pattern=r"[^\0]*",
+    ),
     Setting("connections.max.idle.ms", Kind.LONG, 600_000, "A connection silent this long is closed.", 1),
     *KEPT,
 )

@@ -25,10 +25,10 @@ class Authority:
         made.private_key_and_cert_chain_pem.write_to_path(written)
         return written.rename(self._directory / f"{name}.pem")
 
-    def certificates(self, client_auth: str = "none", checked: float = 0.0) -> Certificates:
+    def certificates(self, client_auth: str = "none", checked: float = 0.0, rules: str = "DEFAULT") -> Certificates:
         """Those of a broker, signed by this authority."""
         truststore = None if client_auth == "none" else self.file
-        return Certificates(CertificateFiles(self.issue(), truststore, client_auth), checked)
+        return Certificates(CertificateFiles(self.issue(), truststore, client_auth, rules), checked)
 
     def client(self, shown: Path | None = None) -> ssl.SSLContext:
         """The context of a client that trusts this authority, and shows a certificate if it has one."""

@@ -9,12 +9,14 @@ from typing import Final, NamedTuple
 
 from korvet_fast.config import Settings
 from korvet_fast.errors import SettingError
+from korvet_fast.net.principal import PrincipalRules
 
 log = logging.getLogger(__name__)
 
 _KEYSTORE: Final = "ssl.keystore.location"
 _TRUSTSTORE: Final = "ssl.truststore.location"
 _CLIENT_AUTH: Final = "ssl.client.auth"
+_RULES: Final = "ssl.principal.mapping.rules"
 _CHECKED: Final = 1.0  # seconds between two looks at the files, at least
 _VERIFY: Final[Mapping[str, ssl.VerifyMode]] = {
     "none": ssl.CERT_NONE,
@@ -24,11 +26,12 @@ _VERIFY: Final[Mapping[str, ssl.VerifyMode]] = {
 
 
 class CertificateFiles(NamedTuple):
-    """The files of the settings. `client_auth`: none, requested or required, as in Kafka."""
+    """The files of the settings. `client_auth`: none, requested or required, `rules`: names of clients; as in Kafka."""
 
     keystore: Path
     truststore: Path | None
     client_auth: str
+    rules: str = "DEFAULT"
 
     def state(self) -> list[tuple[int, int, int] | None]:
         """A value that changes when a file does."""
@@ -36,10 +39,14 @@ class CertificateFiles(NamedTuple):
 
 
 class Certificates:
-    """The TLS context of new connections. Connections that are open keep the one that they began with."""
+    """The TLS context of new connections. Connections that are open keep the one that they began with.
+
+    `principals`: how their clients are named.
+    """
 
     def __init__(self, files: CertificateFiles, checked: float = _CHECKED) -> None:
         """Read the files. `checked`: seconds between two looks at them. Raises `SettingError`."""
+        self.principals = PrincipalRules(files.rules)
         self._files = files
         self._checked = checked
         self._state = files.state()
@@ -78,7 +85,9 @@ def find_files(settings: Settings) -> CertificateFiles:
             f"{_CLIENT_AUTH}={client_auth} needs to know whose certificates clients may show: "
             f"--set {_TRUSTSTORE}=FILE, a PEM file with the certificates of those authorities"
         )
-    return CertificateFiles(Path(keystore), Path(truststore) if truststore else None, client_auth)
+    return CertificateFiles(
+        Path(keystore), Path(truststore) if truststore else None, client_auth, settings.text(_RULES)
+    )
 
 
 def _load(files: CertificateFiles) -> ssl.SSLContext:
@@ -90,13 +99,13 @@ def _load(files: CertificateFiles) -> ssl.SSLContext:
         context.load_cert_chain(files.keystore, password=_refuse_password)
     except (OSError, ValueError) as error:
         expected = "a PEM file with a private key and the certificates that belong to it"
-        raise SettingError(f"{_KEYSTORE}: {_explain(files.keystore, error, expected)}") from None
+        raise SettingError(f"{_KEYSTORE}: {explain_file(files.keystore, error, expected)}") from None
     if files.truststore is not None:
         try:
             context.load_verify_locations(files.truststore)
         except (OSError, ValueError) as error:
             expected = "a PEM file with certificates of authorities"
-            raise SettingError(f"{_TRUSTSTORE}: {_explain(files.truststore, error, expected)}") from None
+            raise SettingError(f"{_TRUSTSTORE}: {explain_file(files.truststore, error, expected)}") from None
     context.verify_mode = _VERIFY[files.client_auth]
     return context
 
@@ -106,7 +115,8 @@ def _refuse_password() -> str:
     raise ValueError("its private key is encrypted")
 
 
-def _explain(file: Path, error: OSError | ValueError, expected: str) -> str:
+def explain_file(file: Path | str, error: OSError | ValueError, expected: str) -> str:
+    """Why OpenSSL could not use a file that was to be as `expected` says."""
     if isinstance(error, ssl.SSLError):
         return f"{file} is not {expected} ({error.reason or 'nothing found in it'})"
     if isinstance(error, OSError):

@@ -144,7 +144,7 @@ class Server:
             self._empty.clear()
             log.debug("a connection of %s, %d are open", ip, len(self.connections))
             if certificates is not None:
-                protocol = TlsTransport(connection, certificates.context(), self._context)
+                protocol = TlsTransport(connection, certificates, self._context)
             await self._loop.connect_accepted_socket(lambda: protocol, newcomer)
             if not connection.greeted and connection in self.connections:
                 self._quota.watch(connection, address)

@@ -6,16 +6,21 @@ any other, in turns of the loop, and until it is done the connection is one that
 """
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Final, cast
 
 from korvet_fast.core.fair_queue import Turns
+from korvet_fast.net.certificates import Certificates
 from korvet_fast.net.connection import Connection
 from korvet_fast.net.pool import SMALL
 from korvet_fast.net.server_context import ServerContext
+from korvet_fast.printable import printable
 from korvet_fast.types import Buffer
+
+log = logging.getLogger(__name__)
 
 _HANDSHAKE: Final = 0x16  # the first byte of every connection that begins with a TLS handshake
 _NO_TLS: Final = "this is a listener with TLS, and the first bytes are of a client without it"
@@ -28,14 +33,17 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
     _transport: asyncio.Transport
 
-    def __init__(self, connection: Connection, context: ssl.SSLContext, shared: ServerContext[Connection]) -> None:
+    def __init__(
+        self, connection: Connection, certificates: Certificates, shared: ServerContext[Connection]
+    ) -> None:
         self._connection = connection
         self._account = connection.account
         self._window = shared.window
         self._pool = shared.pool
         self._turns = Turns(shared.queue)
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._tls = certificates.context().wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._principals = certificates.principals
         self._first = True  # nothing has been read yet
         self._established = self._closed = False
         self._over = self._ended = False  # the peer sends no more; the connection knows
@@ -153,9 +161,22 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         except ssl.SSLError as error:
             self._connection.hang_up("tls", f"the TLS handshake failed: {_explain(error)}")
         else:
-            self._established = True
-            self._flush()
-            self._read_on()  # its first request may have come with the end of the handshake
+            self._establish()
+
+    def _establish(self) -> None:
+        connection = self._connection
+        certificate = self._tls.getpeercert(binary_form=True)
+        if certificate is not None:
+            try:
+                principal = self._principals.name(certificate)
+            except ValueError as error:
+                connection.hang_up("tls", str(error))
+                return
+            connection.peer = f"{connection.peer} ({printable(principal)})"  # as the log names it
+            log.debug("the connection of %s has shown a certificate", connection.peer)
+        self._established = True
+        self._flush()
+        self._read_on()  # its first request may have come with the end of the handshake
 
     def _read_on(self) -> None:
         """Give the connection what has come, then have the socket read, unless the connection stops that."""

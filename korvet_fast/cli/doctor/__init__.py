@@ -8,12 +8,13 @@ import uvloop
 
 from korvet_fast.cli.broker_options import BrokerOptions, broker_options
 from korvet_fast.cli.doctor.finding import Finding, Verdict, warn
-from korvet_fast.cli.doctor.network import examine_address, examine_certificates, examine_descriptors
+from korvet_fast.cli.doctor.network import examine_address, examine_descriptors
 from korvet_fast.cli.doctor.store import examine_store, judge_copies
 from korvet_fast.cli.doctor.topics import KEYS, judge_topics
 from korvet_fast.cli.exposure import find_exposures
 from korvet_fast.printable import printable
 from korvet_fast.store.embedded.registry import read_keys
+from korvet_fast.wire.dialects import TLS
 
 COLOURS = {Verdict.GOOD: "green", Verdict.WARN: "yellow", Verdict.BAD: "red"}
 
@@ -34,7 +35,10 @@ def command(options: BrokerOptions) -> None:
     exposures = list(find_exposures(options))
     findings, promised, cluster_id = _examine_place(options)
     findings += asyncio.run(_examine_addresses(options, cluster_id))
-    findings += examine_certificates(options.listeners, options.settings)
+    if any(listener.scheme.endswith(TLS) for listener in options.listeners):
+        from korvet_fast.cli.doctor.certificates import examine_certificates  # cryptography takes long to import
+
+        findings += examine_certificates(options.listeners, options.advertised, options.settings)
     if options.zookeeper is not None:
         from korvet_fast.cli.doctor.zookeeper import examine_zookeeper  # kazoo is an extra
 

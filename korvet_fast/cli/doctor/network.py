@@ -4,17 +4,13 @@ import asyncio
 import errno
 import resource
 import socket
-from collections.abc import Iterable
 from typing import Any
 
 from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.connection import connect
 from korvet_fast.client.protocol.errors import ClientError
-from korvet_fast.config import Settings
 from korvet_fast.endpoint import Address, Endpoint
-from korvet_fast.errors import SettingError
-from korvet_fast.net.certificates import Certificates, find_files
 from korvet_fast.wire.dialects import TLS
 
 PATIENCE = 3.0  # seconds for each answer
@@ -102,18 +98,6 @@ async def _examine_advertised(answer: dict[str, Any]) -> list[Finding]:
             await connection.close()
             findings.append(good("advertise", f"it sends clients to {address}, and that answers"))
     return findings
-
-
-def examine_certificates(listeners: Iterable[Endpoint], settings: Settings) -> list[Finding]:
-    """Whether the certificates of the listeners with TLS, if there are any, can be used."""
-    if not any(listener.scheme.endswith(TLS) for listener in listeners):
-        return []
-    try:
-        files = find_files(settings)
-        Certificates(files)
-    except SettingError as error:
-        return [bad("tls", str(error))]
-    return [good("tls", f"{files.keystore} has a key and the certificate that belongs to it")]
 
 
 def examine_descriptors(connections: int) -> Finding:

@@ -46,6 +46,7 @@ KEYSTORE = "ssl.keystore.location=DIR/server.pem"
         (("ssl.keystore.location=DIR/locked.pem",), "locked.pem cannot be used: its private key is encrypted"),
         ((KEYSTORE, "ssl.truststore.location=DIR/missing.pem"), "ssl.truststore.location: "),
         ((KEYSTORE, "ssl.truststore.location=DIR/empty.pem"), "empty.pem is not a PEM file with certificates of"),
+        ((KEYSTORE, "ssl.principal.mapping.rules=nothing"), "'nothing' is no rule"),
     ],
 )
 def test_files_that_cannot_be_used_are_named(tmp_path: Path, settings: tuple[str, ...], words: str) -> None:

@@ -1,6 +1,7 @@
 """Listeners with TLS over loopback sockets, with a dialect of the test's own."""
 
 import asyncio
+import logging
 import random
 import resource
 import socket
@@ -132,6 +133,22 @@ def test_clients_have_to_show_a_certificate_of_the_authority(
     run(scenario)
     assert "the TLS handshake failed: peer did not return a certificate" in caplog.text
     assert "the TLS handshake failed: the client's certificate is refused: " in caplog.text
+
+
+def test_clients_are_named_by_their_certificates(authority: Authority, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        certificates = authority.certificates("required", rules="RULE:^CN=ann,.*$/Ann/")
+        async with scene(certificates=certificates) as here:
+            ann = await here.connect(authority.client(authority.issue("ann", "client.test")))
+            assert await ann.ask(b"echo me") == b"echo me"
+            with pytest.raises((ConnectionError, ssl.SSLError, asyncio.IncompleteReadError)):
+                await (await here.connect(authority.client(authority.issue("bob", "client.test")))).ask(b"echo me")
+            assert len(here.dialect.started) == 1
+
+    with caplog.at_level(logging.DEBUG, "korvet_fast"):
+        run(scenario)
+    assert "the connection of 127.0.0.1 (User:Ann) has shown a certificate" in caplog.text
+    assert "closed the connection of 127.0.0.1: no rule of ssl.principal.mapping.rules fits CN=bob," in caplog.text
 
 
 def test_a_certificate_that_changes_drops_no_connection(authority: Authority) -> None:

@@ -17,7 +17,6 @@ from korvet_fast.cli.doctor.finding import Finding, Verdict
 from korvet_fast.cli.doctor.network import (
     FILES_BESIDE,
     examine_address,
-    examine_certificates,
     examine_descriptors,
 )
 from korvet_fast.cli.doctor.redis import judge_server
@@ -30,12 +29,10 @@ from korvet_fast.cli.doctor.store import (
     judge_mount,
     judge_space,
 )
-from korvet_fast.config import read_settings
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.store.embedded.lock import Lock
 from korvet_fast.store.redis.connection.url import RedisAddress
 from korvet_fast.store.redis.durability.durability import Server
-from tls_world import Authority
 
 MOUNTS = """\
 22 27 0:21 / /proc rw,relatime - proc proc rw
@@ -174,19 +171,6 @@ def test_an_address_with_tls_that_is_taken_is_not_asked(taken: Endpoint) -> None
     (finding,) = asyncio.run(examine_address(taken._replace(scheme="kafka+tls"), None))
     assert finding.verdict is Verdict.WARN
     assert "cannot ask over TLS" in finding.sentence
-
-
-def test_certificates(tmp_path: Path) -> None:
-    plain, encrypted = (Endpoint(scheme, "127.0.0.1", 0) for scheme in ("kafka", "text+tls"))
-    assert examine_certificates([plain], read_settings([])) == []
-    assert verdicts(examine_certificates([plain, encrypted], read_settings([]))) == [Verdict.BAD]
-    keystore = Authority(tmp_path).issue()
-    assert verdicts(examine_certificates([encrypted], read_settings([f"ssl.keystore.location={keystore}"]))) == [
-        Verdict.GOOD
-    ]
-    keystore.write_text("")
-    (finding,) = examine_certificates([encrypted], read_settings([f"ssl.keystore.location={keystore}"]))
-    assert (finding.verdict, "is not a PEM file" in finding.sentence) == (Verdict.BAD, True)
 
 
 def test_what_clients_are_told() -> None:
