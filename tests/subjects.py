@@ -40,10 +40,14 @@ CN, OU, ORGANIZATION, CITY, STATE, COUNTRY = (
 
 # A certificate (DER) and the name of its subject.
 SUBJECTS = [
-    (certify((COUNTRY, "DE"), (STATE, "Bayern"), (CITY, "Münc"), (ORGANIZATION, "Firma"), (OU, "IT"), (CN, "ann")),
-     "CN=ann,OU=IT,O=Firma,L=Münc,ST=Bayern,C=DE"),
-    (certify((NameOID.DOMAIN_COMPONENT, "org"), (NameOID.USER_ID, "u1"), (NameOID.STREET_ADDRESS, "Weg 1")),
-     "STREET=Weg 1,UID=u1,DC=org"),
+    (
+        certify((COUNTRY, "DE"), (STATE, "Bayern"), (CITY, "Münc"), (ORGANIZATION, "Firma"), (OU, "IT"), (CN, "ann")),
+        "CN=ann,OU=IT,O=Firma,L=Münc,ST=Bayern,C=DE",
+    ),
+    (
+        certify((NameOID.DOMAIN_COMPONENT, "org"), (NameOID.USER_ID, "u1"), (NameOID.STREET_ADDRESS, "Weg 1")),
+        "STREET=Weg 1,UID=u1,DC=org",
+    ),
     (certify([(CN, "ann"), (OU, "Dev")], (ORGANIZATION, "Firma")), "O=Firma,CN=ann+OU=Dev"),
     (certify((CN, 'a,b+c"d\\e<f>g;h=i#j')), 'CN=a\\,b\\+c\\"d\\\\e\\<f\\>g\\;h\\=i\\#j'),
     (certify((CN, "  two  ")), "CN=\\ \\ two\\ \\ "),

@@ -1,4 +1,4 @@
-"""A private certificate authority in a directory, and the certificates that it issues: PEM files, as RFC 5280 has them."""
+"""A private certificate authority in a directory, and certificates that it issues: PEM files, as RFC 5280 has them."""
 
 import os
 from collections.abc import Sequence

@@ -13,7 +13,7 @@ from korvet_fast.config import Settings, read_settings, variable
 from korvet_fast.endpoint import Endpoint, read_endpoint
 from korvet_fast.errors import SettingError
 from korvet_fast.store.redis.connection.url import RedisUrl, parse_url
-from korvet_fast.wire.dialects import DIALECTS, IN_ZOOKEEPER, OF_OPERATORS, OF_PEERS, SCHEMES, TLS
+from korvet_fast.wire.dialects import DIALECTS, IN_ZOOKEEPER, OF_OPERATORS, SCHEMES
 from korvet_fast.zookeeper.connect_string import ConnectString, read_connect_string
 
 DEFAULT_STORE = "file:./korvet-data"
@@ -59,7 +59,7 @@ def broker_options(function: Callable[[BrokerOptions], None]) -> Callable[..., N
 
 _ENDPOINT = click.types.FuncParamType(parse_endpoint)
 _ENDPOINT.envvar_list_splitter = ADDRESSES  # type: ignore[misc]
-_SERVED = "|".join(f"{scheme}{'' if scheme in OF_PEERS else f'[{TLS}]'}://HOST:PORT" for scheme in DIALECTS)
+_SERVED = "|".join(f"{scheme}://HOST:PORT" for scheme in DIALECTS)
 store_option = click.option(
     "--store",
     default=DEFAULT_STORE,
@@ -88,8 +88,8 @@ _OPTIONS = (
         envvar=variable("listen"),
         show_envvar=True,
         metavar=_SERVED,
-        help="An address to serve; no scheme means kafka://, port 0 any free port; +tls is inside TLS, with the files "
-        "of ssl.keystore.location and ssl.truststore.location. May be given more than once.",
+        help="An address to serve; no scheme means kafka://, port 0 any free port; kafka+tls:// and so on are inside "
+        "TLS, with the files of ssl.keystore.location and ssl.truststore.location. May be given more than once.",
     ),
     click.option(
         "--advertise",

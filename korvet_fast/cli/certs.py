@@ -44,7 +44,10 @@ def command(directory: Path, hosts: tuple[str, ...], name: str, days: int) -> No
     try:
         authority = open_authority(directory)
         written = (
-            (directory / "ca.pem", "whose certificates are trusted: ssl.truststore.location, of clients ssl.ca.location"),
+            (
+                directory / "ca.pem",
+                "whose certificates are trusted: ssl.truststore.location, of clients ssl.ca.location",
+            ),
             (authority.issue_server([*hosts, *_HOSTS], days), "key and chain of the broker: ssl.keystore.location"),
             (authority.issue_client(name, days), f"key and chain of the client CN={name}"),
             (directory / "ca.key", "the authority's key: keep it where no broker is"),

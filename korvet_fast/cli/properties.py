@@ -39,18 +39,18 @@ def read_properties(file: Path) -> dict[str, str]:
 
 def _join_lines(text: str) -> Iterator[str]:
     """The lines that say something; those that go on with the next one, joined."""
-    joined = ""
+    joined, continued = "", False
     for line in re.split(r"\r\n|\r|\n", text):
         line = line.lstrip(_BLANK)
-        if not joined and (not line or line[0] in "#!"):
+        if not continued and (not line or line[0] in "#!"):
             continue
         joined += line
-        if (len(joined) - len(joined.rstrip("\\"))) % 2:
+        continued = (len(joined) - len(joined.rstrip("\\"))) % 2 == 1
+        if continued:
             joined = joined[:-1]
-            if joined:
-                continue
-        yield joined
-        joined = ""
+        else:
+            yield joined
+            joined = ""
     if joined:
         yield joined
 

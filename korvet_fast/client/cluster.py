@@ -22,9 +22,7 @@ class Cluster:
     `patience`: seconds for each request; `security`: of every connection. All methods raise `ClientError`.
     """
 
-    def __init__(
-        self, bootstrap: Sequence[Address], patience: float = 10.0, security: Security = PLAINTEXT
-    ) -> None:
+    def __init__(self, bootstrap: Sequence[Address], patience: float = 10.0, security: Security = PLAINTEXT) -> None:
         self._bootstrap = bootstrap
         self._patience = patience
         self._security = security

@@ -32,7 +32,7 @@ PLAINTEXT: Final = Security()
 def _protocol(value: str) -> bool:
     if value.upper().startswith("SASL_"):
         raise ValueError("PLAINTEXT or SSL; passwords (SASL) are not supported yet")
-    return _choose({"PLAINTEXT": False, "SSL": True})(value.upper())
+    return bool(_choose({"PLAINTEXT": False, "SSL": True})(value.upper()))
 
 
 def _choose(values: Mapping[str, Any]) -> Callable[[str], Any]:

@@ -13,7 +13,8 @@ from korvet_fast.errors import CodecError, SettingError
 _SETTING: Final = "ssl.principal.mapping.rules"
 _LONGEST: Final = 4096  # characters of a subject
 _RULE: Final = re.compile(
-    r"\s*(?:(?P<default>DEFAULT)|RULE:(?P<pattern>(?:\\.|[^\\/])*)/(?P<instead>(?:\\.|[^\\/])*)/(?P<case>[LU]?))\s*(?:,|$)"
+    r"\s*(?:(?P<default>DEFAULT)|RULE:(?P<pattern>(?:\\.|[^\\/])*)/(?P<instead>(?:\\.|[^\\/])*)/(?P<case>[LU]?))"
+    r"\s*(?:,|$)"
 )
 _INSTEAD: Final = re.compile(r"\\(?P<literal>.)|\$(?P<number>\d+)|(?P<plain>[^\\])", re.DOTALL)
 
@@ -34,7 +35,7 @@ _TEXTS: Final = {12: "utf-8", 19: "ascii", 20: "latin-1", 22: "ascii", 28: "utf-
 
 
 class _Rule(NamedTuple):
-    """`pattern`: of the whole subject, "" for DEFAULT. `instead`: parts, texts and numbers of groups. `case`: L or U."""
+    """`pattern`: of the whole subject, "" for DEFAULT. `instead`: parts, texts and numbers of groups. `case`: L, U."""
 
     pattern: str = ""
     instead: Sequence[str | int] = ()

@@ -33,9 +33,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
     _transport: asyncio.Transport
 
-    def __init__(
-        self, connection: Connection, certificates: Certificates, shared: ServerContext[Connection]
-    ) -> None:
+    def __init__(self, connection: Connection, certificates: Certificates, shared: ServerContext[Connection]) -> None:
         self._connection = connection
         self._account = connection.account
         self._window = shared.window

@@ -1,4 +1,4 @@
-"""Kafka's own tools inside TLS with the files of `korvet-fast certs`, and names of clients beside Java's and Kafka's."""
+"""Kafka's own tools inside TLS with files of `korvet-fast certs`, and names of clients beside Java's and Kafka's."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Our own clients inside TLS with certificates of `korvet-fast certs`: commands, the producer by each protocol, http."""
+"""Our own clients inside TLS with certificates of `korvet-fast certs`: commands, producer by each protocol, http."""
 
 import asyncio
 import http.client
@@ -163,7 +163,7 @@ def test_a_file_that_cannot_be_used_is_an_error_of_the_command_line(tmp_path: Pa
 
 
 def test_new_certificates_under_load_drop_nothing(world: World) -> None:
-    """`certs` again and again while one producer goes on, and others come: each of them gets a certificate that fits."""
+    """`certs` again and again while one producer goes on, and others come: each gets a certificate that fits."""
 
     async def scenario() -> None:
         address = Address("127.0.0.1", world.ports["kafka+tls"])
@@ -197,6 +197,7 @@ def read_certificate(world: World) -> bytes:
     context.load_cert_chain(world.files / "client.pem")
     asked = http.client.HTTPSConnection("127.0.0.1", world.ports["http+tls"], timeout=60, context=context)
     asked.connect()
+    assert isinstance(asked.sock, ssl.SSLSocket)
     shown = asked.sock.getpeercert(binary_form=True)
     asked.close()
     assert shown is not None

@@ -1,4 +1,4 @@
-"""Checks the files of listeners with TLS: can they be used, when do they end, do they have the names clients ask for."""
+"""Checks files of listeners with TLS: can they be used, when do they end, do they have the names clients ask for."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta

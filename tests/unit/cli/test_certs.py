@@ -17,11 +17,6 @@ def certs(directory: Path, *arguments: str) -> Result:
     return CliRunner().invoke(root, ["certs", str(directory), *arguments])
 
 
-def read_subject(file: Path) -> tuple[str, x509.Certificate]:
-    own = x509.load_pem_x509_certificates(file.read_bytes())[0]
-    return own.subject.rfc4514_string(), own
-
-
 def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> ssl.SSLObject:
     """Both halves of a handshake in memory; the server's half."""
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -57,7 +52,7 @@ def test_broker_and_client_know_each_other_by_its_files(tmp_path: Path) -> None:
         shown = shake_hands(server, client, host).getpeercert()
         assert shown is not None
         assert shown["subject"] == ((("commonName", "ann"),),)
-    with pytest.raises(ssl.SSLCertVerificationError, match="doesn't match|mismatch"):
+    with pytest.raises(ssl.SSLCertVerificationError, match=r"doesn't match|mismatch"):
         shake_hands(server, client, "elsewhere.example.org")
 
 
@@ -67,23 +62,16 @@ def test_its_second_call_renews_what_the_same_authority_signed(tmp_path: Path) -
     assert certs(tmp_path, "--days", "7").exit_code == 0
     assert (tmp_path / "ca.pem").read_bytes() == authority
     assert (tmp_path / "server.pem").read_bytes() != former
-    _, own = read_subject(tmp_path / "server.pem")
+    own = x509.load_pem_x509_certificates((tmp_path / "server.pem").read_bytes())[0]
     assert timedelta(days=6) < own.not_valid_after_utc - datetime.now(UTC) < timedelta(days=8)
     assert not list(tmp_path.glob(".*"))
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "words"),
-    [
-        ("ca.pem", "", "is there without"),
-        ("ca.key", "", "is there without"),
-    ],
-)
-def test_half_an_authority_is_left_alone(tmp_path: Path, file: str, content: str, words: str) -> None:
-    (tmp_path / file).write_text(content)
+@pytest.mark.parametrize("file", ["ca.pem", "ca.key"])
+def test_half_an_authority_is_left_alone(tmp_path: Path, file: str) -> None:
+    (tmp_path / file).touch()
     refused = certs(tmp_path)
-    assert refused.exit_code == 2
-    assert words in refused.output
+    assert (refused.exit_code, "is there without" in refused.output) == (2, True)
     assert [each.name for each in tmp_path.iterdir()] == [file]
 
 

@@ -43,7 +43,7 @@ def test_a_listener_is_read_and_written_alike(text: str, listener: Endpoint) -> 
         ("kafka://host:9092/topic", "is not an address"),
         ("kafka://[::1:9092", "is not an address"),
         ("replica+tls://host:9092", r"replica\+tls:// is not served by this version"),
-        ("http://host:9092", "http:// is not served by this version"),
+        ("https://host:9092", "https:// is not served by this version"),
         ("kafkas://host:9092", "kafkas:// is not served by this version; write kafka://HOST:PORT"),
     ],
 )

@@ -51,8 +51,12 @@ def test_what_is_no_such_file(tmp_path: Path) -> None:
         read_properties(tmp_path / "missing")
 
 
-@given(pairs=st.dictionaries(st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]), max_size=8),
-                             st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]), max_size=8)))
+@given(
+    pairs=st.dictionaries(
+        st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]), max_size=8),
+        st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]), max_size=8),
+    )
+)
 def test_what_is_escaped_comes_back(tmp_path_factory: pytest.TempPathFactory, pairs: dict[str, str]) -> None:
     def escape(text: str) -> str:
         return "".join(f"\\u{ord(each):04x}" for each in text)

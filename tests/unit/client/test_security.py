@@ -126,7 +126,7 @@ def test_a_key_may_be_apart_and_encrypted(tmp_path: Path) -> None:
     apart.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")))
     security = Security(True, str(tmp_path / "ca.pem"), str(shown), str(apart), "secret")
     assert make_context(security) is not None
-    with pytest.raises(SettingError, match="its private key is encrypted: set ssl.key.password"):
+    with pytest.raises(SettingError, match=r"its private key is encrypted: set ssl\.key\.password"):
         make_context(security._replace(password=""))
-    with pytest.raises(SettingError, match="ssl.keystore.location"):
+    with pytest.raises(SettingError, match=r"ssl\.keystore\.location"):
         make_context(security._replace(password="wrong"))

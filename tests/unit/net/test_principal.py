@@ -36,7 +36,11 @@ KAFKAS = (
     [
         # SslPrincipalMapperTest.testSslPrincipalMapper
         (KAFKAS, ((COUNTRY, "DE"), (OU, "ServiceUsers"), (CN, "Duke")), "duke"),
-        (KAFKAS, ((COUNTRY, "US"), (STATE, "UN"), (CITY, "UN"), (ORGANIZATION, "UN"), (OU, "SME"), (CN, "duke")), "duke@sme"),
+        (
+            KAFKAS,
+            ((COUNTRY, "US"), (STATE, "UN"), (CITY, "UN"), (ORGANIZATION, "UN"), (OU, "SME"), (CN, "duke")),
+            "duke@sme",
+        ),
         (KAFKAS, ((OU, "JavaSoft"), (CN, "duke")), "DUKE"),
         (KAFKAS, ((ORGANIZATION, "UN"), (OU, "UN")), "OU=UN,O=UN"),
         # testUnterminated and others: a slash and a comma inside

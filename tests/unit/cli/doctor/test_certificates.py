@@ -49,9 +49,7 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
         (90, Verdict.BAD, "clients refuse it"),
     ],
 )
-def test_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: int, verdict: Verdict, words: str
-) -> None:
+def test_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: int, verdict: Verdict, words: str) -> None:
     """Of a certificate of 90 days, `later` days after it was made."""
 
     class Clock(datetime):
