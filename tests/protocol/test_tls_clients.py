@@ -18,9 +18,10 @@ from korvet_fast.cli import root
 from korvet_fast.cli.authority import open_authority
 from korvet_fast.client import AsyncProducer
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.protocol.errors import ClientError, ConnectionLost, Unreachable
+from korvet_fast.client.protocol.errors import ClientError, Unreachable
 from korvet_fast.client.security import Security
 from korvet_fast.endpoint import Address
+from korvet_fast.errors import SettingError
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 from redis_server import free_port
 
@@ -95,7 +96,7 @@ def test_every_command_that_asks_a_broker(world: World) -> None:
     run("topic", "delete", "commands")
 
 
-@pytest.mark.parametrize("scheme", ["kafka", "text", "legacy"])
+@pytest.mark.parametrize("scheme", ["kafka", "text"])
 def test_the_producer_by_each_protocol(world: World, scheme: str) -> None:
     address, topic = f"{scheme}://127.0.0.1:{world.ports[f'{scheme}+tls']}", f"by-{scheme}"
 
@@ -107,6 +108,11 @@ def test_the_producer_by_each_protocol(world: World, scheme: str) -> None:
 
     asyncio.run(asyncio.wait_for(scenario(), 120))
     assert world.run("consume", topic, "--until-end").splitlines() == [str(number) * 1000 for number in range(300)]
+
+
+def test_the_producer_does_not_speak_tls_where_nothing_is_answered(world: World) -> None:
+    with pytest.raises(SettingError, match="inside TLS nobody sees when the system has it"):
+        AsyncProducer(f"legacy://127.0.0.1:{world.ports['legacy+tls']}", **world.settings)
 
 
 def test_health_and_metrics(world: World) -> None:
@@ -137,10 +143,10 @@ def test_who_is_not_trusted_or_speaks_no_tls_is_told_why(world: World, tmp_path:
         (encrypted, world.security._replace(authorities=str(elsewhere / "ca.pem")), ClientError, "is refused: "),
         (encrypted, world.security._replace(authorities=str(elsewhere)), ClientError, "ssl.truststore.location: "),
         # With TLS 1.3 a client has sent its first request when it is refused, and TCP may lose the reason.
-        (encrypted, Security(True, ca), ConnectionLost, "certificate required|reset|closed the connection"),
-        (encrypted, Security(True, ca, stranger), ConnectionLost, "unknown ca|reset|closed the connection"),
+        (encrypted, Security(True, ca), Unreachable, "certificate required|reset|closed the connection"),
+        (encrypted, Security(True, ca, stranger), Unreachable, "unknown ca|reset|closed the connection"),
         (plain, world.security, Unreachable, "may be a listener without it"),
-        (encrypted, Security(), ConnectionLost, "closed the connection|reset"),
+        (encrypted, Security(), Unreachable, "closed the connection|reset"),
     ):
         with pytest.raises(kind, match=words):
             asyncio.run(ask(address, security))

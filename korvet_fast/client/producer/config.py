@@ -112,6 +112,8 @@ def read_config(given: Mapping[str, Any], dialect: Dialect = KAFKA) -> ProducerC
         named[setting.field] = name
         by_sarama = _spelling(name) != _spelling(setting.name)
         values[setting.field] = _read(setting, name, value, by_sarama)
+    if security.tls:
+        named["security"] = "security.protocol"
     if values["idempotent"] is None:
         values["idempotent"] = values["acks"] == ALL and "idempotent" not in dialect.refused
     config = ProducerConfig(dialect=dialect, security=security, **values)

@@ -60,9 +60,7 @@ async def _connect_text(address: Address, config: ProducerConfig) -> TextStream:
 
 
 async def _connect_legacy(address: Address, config: ProducerConfig) -> LegacyStream:
-    return await open_transport(
-        address, config.connect_timeout, lambda: LegacyStream(address, config.request_timeout), config.security
-    )
+    return await open_transport(address, config.connect_timeout, lambda: LegacyStream(address, config.request_timeout))
 
 
 async def _produce_stream(stream: ProduceStream, request: ProduceRequest, _config: ProducerConfig) -> Answer:

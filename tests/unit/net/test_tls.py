@@ -255,9 +255,11 @@ def test_a_thousand_handshakes_that_never_end_leave_others_unharmed(
 
 def test_handshakes_take_turns_with_requests(authority: Authority) -> None:
     """Two hundred that come at once are not all done before a client's next request."""
+    dialect = ToyDialect()
+    dialect.first_request = FirstRequestLimits(LIMIT, 200.0)  # a busy machine may take long
 
     async def scenario() -> None:
-        async with scene(certificates=authority.certificates()) as here:
+        async with scene(limits=Limits(frame=200.0), dialect=dialect, certificates=authority.certificates()) as here:
             plain = await here.connect()
             context = authority.client()
             peers = [await open_tls_peer(here.tls_address, context) for _ in range(200)]
