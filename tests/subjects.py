@@ -6,7 +6,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509.name import _ASN1Type
 from cryptography.x509.oid import NameOID
 
 KEY = generate_private_key(SECP256R1())
@@ -25,7 +24,7 @@ def certify(*rows: tuple[x509.ObjectIdentifier, str] | list[tuple[x509.ObjectIde
 
 def sign(subject: x509.Name) -> bytes:
     now = datetime.now(UTC)
-    builder = x509.CertificateBuilder(subject, subject, KEY.public_key(), 1, now, now + timedelta(days=1))
+    builder = x509.CertificateBuilder(ISSUER, subject, KEY.public_key(), 1, now, now + timedelta(days=1))
     return builder.sign(KEY, hashes.SHA256()).public_bytes(Encoding.DER)
 
 
@@ -37,6 +36,7 @@ CN, OU, ORGANIZATION, CITY, STATE, COUNTRY = (
     NameOID.STATE_OR_PROVINCE_NAME,
     NameOID.COUNTRY_NAME,
 )
+ISSUER = x509.Name([x509.NameAttribute(CN, "issuer")])
 
 # A certificate (DER) and the name of its subject.
 SUBJECTS = [
@@ -53,7 +53,5 @@ SUBJECTS = [
     (certify((CN, "  two  ")), "CN=\\ \\ two\\ \\ "),
     (certify((CN, "#1")), "CN=\\#1"),
     (certify((NameOID.EMAIL_ADDRESS, "a@b"), (CN, "ann")), "CN=ann,1.2.840.113549.1.9.1=#1603614062"),
-    (sign(x509.Name([])), ""),
-    (sign(x509.Name([x509.NameAttribute(CN, "ä€", _ASN1Type.BMPString)])), "CN=ä€"),
     (certify((CN, "long" * 16)), "CN=" + "long" * 16),
 ]

@@ -1,6 +1,6 @@
 """The name of a client by its certificate: the subject as Java writes it, and Kafka's rules that shorten it (KIP-371).
 
-Java: `X500Principal.getName()`, which is RFC 2253. Kafka: `SslPrincipalMapper`.
+Java: `X500Principal.getName()`, which is RFC 2253, but that UTF-16 is not taken for UTF-8. Kafka: `SslPrincipalMapper`.
 """
 
 import re

@@ -4,12 +4,13 @@ from contextlib import suppress
 
 import pytest
 from cryptography import x509
+from cryptography.x509.name import _ASN1Type
 from hypothesis import given
 from hypothesis import strategies as st
 
 from korvet_fast.errors import SettingError
 from korvet_fast.net.principal import PrincipalRules, read_subject
-from subjects import CITY, CN, COUNTRY, ORGANIZATION, OU, STATE, SUBJECTS, certify
+from subjects import CITY, CN, COUNTRY, ORGANIZATION, OU, STATE, SUBJECTS, certify, sign
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,12 @@ from subjects import CITY, CN, COUNTRY, ORGANIZATION, OU, STATE, SUBJECTS, certi
 def test_subjects_as_java_writes_them(certificate: bytes, expected: str) -> None:
     assert read_subject(certificate) == expected
     assert PrincipalRules("DEFAULT").name(certificate) == f"User:{expected}"
+
+
+def test_subjects_that_java_cannot_read() -> None:
+    """None at all, and UTF-16, which Java takes for UTF-8."""
+    assert read_subject(sign(x509.Name([]))) == ""
+    assert read_subject(sign(x509.Name([x509.NameAttribute(CN, "ä€", _ASN1Type.BMPString)]))) == "CN=ä€"
 
 
 KAFKAS = (
