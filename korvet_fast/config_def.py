@@ -378,6 +378,38 @@ SETTINGS = _table(
         " `debug`, also every connection. While the broker runs: korvet-fast config set korvet_fast=debug --loggers.",
         choices=("debug", "info", "warning", "error"),
     ),
+    Setting(
+        "ssl.keystore.location",
+        Kind.STRING,
+        "",
+        "A PEM file with the private key and the certificates of listeners with TLS. Read again when it changes.",
+        choices=("/etc/korvet/server.pem",),
+        pattern=r"[^\0]*",
+    ),
+    Setting(
+        "ssl.truststore.location",
+        Kind.STRING,
+        "",
+        "A PEM file with the authorities whose certificates clients may show. Read again when it changes.",
+        choices=("/etc/korvet/ca.pem",),
+        pattern=r"[^\0]*",
+    ),
+    Setting(
+        "ssl.client.auth",
+        Kind.STRING,
+        "none",
+        "Whether clients of listeners with TLS show a certificate: they are not asked, they may, or they have to.",
+        choices=("none", "requested", "required"),
+    ),
+    Setting(
+        "ssl.principal.mapping.rules",
+        Kind.STRING,
+        "DEFAULT",
+        "How a client is named by the subject of its certificate, as in Kafka: RULE:PATTERN/REPLACEMENT/ with L or U "
+        "behind it, DEFAULT is the whole subject. The first rule that fits counts; without one the client is refused.",
+        choices=("RULE:^CN=(.*?),.*$/$1/L,DEFAULT",),
+        pattern=r"[^\0]*",
+    ),
     Setting("connections.max.idle.ms", Kind.LONG, 600_000, "A connection silent this long is closed.", 1),
     *KEPT,
 )

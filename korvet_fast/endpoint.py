@@ -68,6 +68,8 @@ def _without_scheme(text: str) -> str:
     scheme, found, rest = text.partition("://")
     if not found:
         return text
+    if scheme == f"{KAFKA}+tls":
+        raise ValueError(f"{text!r} is inside TLS; write {rest}, and security.protocol=SSL among the client's settings")
     if scheme != KAFKA:
         raise ValueError(f"{text!r} is for another protocol than Kafka's; write {KAFKA}://{rest}, of that listener")
     return rest

@@ -8,7 +8,7 @@ from korvet_fast.config import read_settings
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.generation import MetadataVersion
-from korvet_fast.endpoint import Address
+from korvet_fast.endpoint import KAFKA, Endpoint
 from korvet_fast.errors import StoreError
 from korvet_fast.store.interface import Store
 
@@ -74,7 +74,7 @@ class One:
     """A broker of the test, its view, and how often it learned of something new."""
 
     def __init__(self, registry: Registry, clock: Clock, port: int, *flags: str) -> None:
-        self.address = Address("127.0.0.1", port)
+        self.address = Endpoint(KAFKA, "127.0.0.1", port)
         self.news = 0
         self.runs = False
         self.metadata = MetadataVersion()

@@ -190,7 +190,7 @@ class Reader:
         """Start brokers, and wait until all of them are ready."""
         started = []
         for command in commands:
-            ports = frozenset(re.findall(r"--listen \w+://[\w.]+:(\d+)", command)) or frozenset({"9092"})
+            ports = frozenset(re.findall(r"--listen [\w+]+://[\w.]+:(\d+)", command)) or frozenset({"9092"})
             for port in ports & frozenset().union(*(server.ports for server in self._servers)):
                 self.stop(port)
             log = self._directory / f"server-{time.monotonic_ns()}.log"
@@ -206,7 +206,7 @@ class Reader:
         self._servers += started
         for server in started:
             deadline = time.monotonic() + READY_WITHIN
-            while "ready kafka://" not in server.log.read_text():
+            while "ready kafka" not in server.log.read_text():
                 assert server.process.poll() is None, server.log.read_text()
                 assert time.monotonic() < deadline, server.log.read_text()
                 time.sleep(0.05)

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import socket
+import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -17,8 +18,9 @@ from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.fair_executor import FairExecutor
-from korvet_fast.endpoint import Address
+from korvet_fast.endpoint import KAFKA, Address, Endpoint
 from korvet_fast.errors import Errors
+from korvet_fast.net.certificates import Certificates
 from korvet_fast.net.limits import Limits, read_limits
 from korvet_fast.net.serve import WORKERS
 from korvet_fast.net.server import Server
@@ -152,27 +154,31 @@ class KafkaServer:
         self.address = address
         self.clients: list[RawClient] = []
 
-    async def connect(self) -> RawClient:
-        self.clients.append(RawClient(*await asyncio.open_connection(self.address.host, self.address.port)))
+    async def connect(self, tls: ssl.SSLContext | None = None) -> RawClient:
+        self.clients.append(RawClient(*await asyncio.open_connection(*self.address, ssl=tls)))
         return self.clients[-1]
 
 
 @asynccontextmanager
 async def kafka_server(
-    data: Path | Store, *settings: str, limits: Limits | None = None, clock: Clock | None = None
+    data: Path | Store,
+    *settings: str,
+    limits: Limits | None = None,
+    clock: Clock | None = None,
+    certificates: Certificates | None = None,
 ) -> AsyncIterator[KafkaServer]:
     """A broker over the embedded store in `data`, or over the store given, with `name=value` settings."""
     broker = Broker(EmbeddedStore(data) if isinstance(data, Path) else data, read_settings(settings), clock)
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
     address = Address(*listener.getsockname())
-    await broker.open([address])
+    await broker.open([Endpoint(KAFKA, *address)])
     try:
         server_limits, from_settings = read_limits(broker.settings)
         server = Server(server_limits, limits or from_settings)
         workers = FairExecutor(WORKERS, "check")
         dialect = KafkaDialect(broker, 0, workers)
-        server.listen(listener, dialect)
+        server.listen(listener, dialect, certificates)
         running = KafkaServer(broker, server, address, dialect, workers)
         try:
             yield running

@@ -2,11 +2,13 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import uvloop
 
+from korvet_fast.net.certificates import Certificates
 from korvet_fast.net.limits import Limits, ServerLimits
 from korvet_fast.net.server import Server
 from toy_dialect import ToyDialect, frame
@@ -39,19 +41,27 @@ class Peer:
 
 
 class Scene:
-    """A server with the toy dialect, and peers of it."""
+    """A server with the toy dialect, and peers of it. With `certificates` it has a listener with TLS as well."""
 
-    def __init__(self, server_limits: ServerLimits, limits: Limits, dialect: ToyDialect) -> None:
+    def __init__(
+        self, server_limits: ServerLimits, limits: Limits, dialect: ToyDialect, certificates: Certificates | None
+    ) -> None:
         self.dialect = dialect
         self.server = Server(server_limits, limits)
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.listener.setblocking(False)
         self.address = self.listener.getsockname()
         self.server.listen(self.listener, self.dialect)
+        self.tls_listener = socket.create_server(("127.0.0.1", 0))
+        self.tls_listener.setblocking(False)
+        self.tls_address = self.tls_listener.getsockname()
+        if certificates is not None:
+            self.server.listen(self.tls_listener, self.dialect, certificates)
         self.peers: list[Peer] = []
 
-    async def connect(self) -> Peer:
-        peer = Peer(*await asyncio.open_connection(*self.address))
+    async def connect(self, tls: ssl.SSLContext | None = None) -> Peer:
+        address = self.address if tls is None else self.tls_address
+        peer = Peer(*await asyncio.open_connection(*address, ssl=tls))
         self.peers.append(peer)
         return peer
 
@@ -65,16 +75,20 @@ class Scene:
 
 @asynccontextmanager
 async def scene(
-    server_limits: ServerLimits | None = None, limits: Limits | None = None, dialect: ToyDialect | None = None
+    server_limits: ServerLimits | None = None,
+    limits: Limits | None = None,
+    dialect: ToyDialect | None = None,
+    certificates: Certificates | None = None,
 ) -> AsyncIterator[Scene]:
-    made = Scene(server_limits or ServerLimits(), limits or Limits(), dialect or ToyDialect())
+    made = Scene(server_limits or ServerLimits(), limits or Limits(), dialect or ToyDialect(), certificates)
     try:
         yield made
     finally:
         for peer in made.peers:
             peer.writer.close()
         await made.server.drain(5.0)
-        made.listener.close()  # the loop closes it too, in one of its next turns, and there may be none
+        for listener in (made.listener, made.tls_listener):
+            listener.close()  # the loop closes it too, in one of its next turns, and there may be none
         assert made.server.pool.used == 0
         assert not made.server.connections
 

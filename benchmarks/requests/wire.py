@@ -12,7 +12,7 @@ from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.fair_queue import FairQueue
-from korvet_fast.endpoint import Address
+from korvet_fast.endpoint import KAFKA, Endpoint
 from korvet_fast.net.busy_poll import BusyPoll
 from korvet_fast.net.connection import WINDOW, Connection
 from korvet_fast.net.limits import Limits, ServerLimits
@@ -107,7 +107,7 @@ class _Drowsy(BusyPoll):
 async def open_wire() -> AsyncIterator[Wire]:
     """A connection to a broker of this process over a store that discards."""
     broker = Broker(Discard(), read_settings(SETTINGS))
-    await broker.open([Address("broker.test", 9092)])
+    await broker.open([Endpoint(KAFKA, "broker.test", 9092)])
     workers = FairExecutor(WORKERS, "check")
     dialect = KafkaDialect(broker, 0, workers)
     loop = asyncio.get_running_loop()

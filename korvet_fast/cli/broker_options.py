@@ -13,7 +13,7 @@ from korvet_fast.config import Settings, read_settings, variable
 from korvet_fast.endpoint import Endpoint, read_endpoint
 from korvet_fast.errors import SettingError
 from korvet_fast.store.redis.connection.url import RedisUrl, parse_url
-from korvet_fast.wire.dialects import DIALECTS, IN_ZOOKEEPER, OF_OPERATORS
+from korvet_fast.wire.dialects import DIALECTS, IN_ZOOKEEPER, OF_OPERATORS, SCHEMES
 from korvet_fast.zookeeper.connect_string import ConnectString, read_connect_string
 
 DEFAULT_STORE = "file:./korvet-data"
@@ -37,7 +37,7 @@ class BrokerOptions(NamedTuple):
 def parse_endpoint(text: str) -> Endpoint:
     """Read `kafka://127.0.0.1:9092`; without a scheme it is Kafka's. Raises `click.BadParameter`."""
     scheme, found, _ = text.strip().partition("://")
-    if found and scheme not in DIALECTS:
+    if found and scheme not in SCHEMES:
         raise click.BadParameter(f"{scheme}:// is not served by this version; write {_SERVED}")
     try:
         return read_endpoint(text)
@@ -88,7 +88,8 @@ _OPTIONS = (
         envvar=variable("listen"),
         show_envvar=True,
         metavar=_SERVED,
-        help="An address to serve; no scheme means kafka://, port 0 any free port. May be given more than once.",
+        help="An address to serve; no scheme means kafka://, port 0 any free port; kafka+tls:// and so on are inside "
+        "TLS, with the files of ssl.keystore.location and ssl.truststore.location. May be given more than once.",
     ),
     click.option(
         "--advertise",

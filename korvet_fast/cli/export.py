@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from korvet_fast.cli.offset_target import parse_time
-from korvet_fast.cli.session import Bootstrap, bootstrap_option, run
+from korvet_fast.cli.session import Bootstrap, plain_bootstrap_option, run
 from korvet_fast.cli.signals import asked_to_end
 from korvet_fast.cli.spark_bar import job_bar
 from korvet_fast.cli.spark_job import import_jobs, pairs, spark_options, spark_session, summary
@@ -76,7 +76,7 @@ LOOK = 0.2  # seconds between two looks at a stream
     help="How many offsets --follow writes at a time at most; all that there are if not given.",
 )
 @spark_options
-@bootstrap_option
+@plain_bootstrap_option
 def command(
     topic: str,
     target: tuple[str, str],
@@ -106,7 +106,7 @@ def command(
     if checkpoint is not None and not follow:
         raise click.UsageError("--checkpoint is where --follow notes how far it is: give --follow, or leave it out")
     options = {"subscribe": topic, "includeHeaders": str(headers).lower(), **read_bound("starting", begin)}
-    options |= {**given, "kafka.bootstrap.servers": ",".join(map(str, bootstrap))}
+    options |= {**given, "kafka.bootstrap.servers": str(bootstrap)}
     options |= read_end(end, follow)
 
     async def check(cluster: Cluster) -> None:

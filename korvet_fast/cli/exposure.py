@@ -12,7 +12,7 @@ import click
 from korvet_fast.cli.broker_options import BrokerOptions
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.store.redis.connection.url import RedisUrl
-from korvet_fast.wire.dialects import OF_OPERATORS
+from korvet_fast.wire.dialects import OF_OPERATORS, OF_PEERS, TLS
 
 
 class Exposure(NamedTuple):
@@ -41,23 +41,37 @@ def find_exposures(options: BrokerOptions) -> Iterator[Exposure]:
         if not _reached_from_elsewhere(listener):
             continue
         if listener.scheme in OF_OPERATORS:
-            yield _check_operators(listener, options.settings.text("http.token.file"))
-        else:
+            yield from _check_operators(listener, options.settings.text("http.token.file"))
+        elif not (listener.scheme.endswith(TLS) and options.settings.text("ssl.client.auth") == "required"):
             yield Exposure(
                 "listen",
-                f"whoever reaches {listener} can read, write and delete everything, as there is no TLS and no "
-                "authentication yet: listen on 127.0.0.1, or let a firewall admit none but your clients",
+                f"whoever reaches {listener} can read, write and delete everything: listen on 127.0.0.1, let a "
+                f"firewall admit none but your clients, or choose {_name_way_out(listener)}",
             )
 
 
-def _check_operators(listener: Endpoint, token: str) -> Exposure:
+def _check_operators(listener: Endpoint, token: str) -> Iterator[Exposure]:
     """The exposure of a listener of operators that strangers reach; raises `click.UsageError` without a token."""
     if not token:
         raise click.UsageError(
             f"--listen {listener} can be reached from other machines, and would tell everybody what this broker "
             "does: name a file with a token, --set http.token.file=FILE, or listen on 127.0.0.1"
         )
-    return Exposure("listen", f"{listener} has no TLS: the token of http.token.file can be read on the way")
+    if not listener.scheme.endswith(TLS):
+        yield Exposure(
+            "listen",
+            f"{listener} has no TLS, so the token of http.token.file can be read on the way: listen on "
+            f"{listener.scheme}{TLS}://",
+        )
+
+
+def _name_way_out(listener: Endpoint) -> str:
+    """How such a listener asks its clients who they are."""
+    if listener.scheme in OF_PEERS:
+        return "a network of their own for the brokers"
+    if listener.scheme.endswith(TLS):
+        return "ssl.client.auth=required"
+    return f"{listener.scheme}{TLS}:// and ssl.client.auth=required"
 
 
 def _reached_from_elsewhere(listener: Endpoint) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from korvet_fast.cli.session import Bootstrap, bootstrap_option, run
+from korvet_fast.cli.session import Bootstrap, plain_bootstrap_option, run
 from korvet_fast.cli.spark_bar import job_bar
 from korvet_fast.cli.spark_job import import_jobs, pairs, spark_options, spark_session, summary
 from korvet_fast.client.cluster import Cluster
@@ -64,7 +64,7 @@ FORMATS = ("parquet", "csv", "json")
     help="How the records are compressed.",
 )
 @spark_options
-@bootstrap_option
+@plain_bootstrap_option
 def command(
     files: tuple[str, ...],
     topic: str,
@@ -108,7 +108,7 @@ def command(
             records = jobs.count_records(jobs.make_records(rows, key, value, ordered=not unordered), counted)
             await_topic(bootstrap, topic)  # not earlier: a mistake leaves no topic behind
             settings = {"kafka.compression.type": compression}
-            jobs.write_records(records, ",".join(map(str, bootstrap)), topic, settings)
+            jobs.write_records(records, str(bootstrap), topic, settings)
         seconds = time.perf_counter() - began
         click.echo(summary(counted.get["rows"], counted.get["bytes"], seconds, f"to topic {topic}"), err=True)
 
@@ -159,7 +159,7 @@ def await_topic(bootstrap: Bootstrap, topic: str) -> None:
     """Let the broker create the topic if it is missing, and wait for it. Raises `click.ClickException`."""
     from korvet_fast.spark.cluster import BlockingCluster
 
-    brokers = BlockingCluster(bootstrap, PATIENCE)
+    brokers = BlockingCluster(bootstrap.addresses, PATIENCE)
     try:
         brokers.partitions([topic], create=True)
     except ClientError as error:

@@ -144,7 +144,8 @@ def _make_producer(bootstrap: Bootstrap, acks: str, compression: str) -> AsyncPr
     """A producer that takes a line of any length, and ends at the first that fails."""
     largest = LONGEST_LINE + 1024  # bytes: a line and the record around it
     return AsyncProducer(
-        bootstrap,
+        bootstrap.addresses,
+        **bootstrap.security,
         acks=acks,
         compression_type=compression,
         retries=None if acks == "all" else 0,

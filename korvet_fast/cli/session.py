@@ -1,23 +1,37 @@
-"""Shared by the client commands: the option --bootstrap, and a run of a coroutine that prints errors as sentences."""
+"""Shared by the client commands: how they connect, and a run of a coroutine that prints errors as sentences."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from korvet_fast.cli.config_file import config_option
+from korvet_fast.cli.properties import read_properties
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.protocol.errors import ClientError, Unreachable
+from korvet_fast.client.security import is_security, read_security
 from korvet_fast.config import variable
 from korvet_fast.endpoint import Address, read_brokers
+from korvet_fast.errors import SettingError
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-Bootstrap: TypeAlias = tuple[Address, ...]  # the brokers to ask first
 
 
-def parse_bootstrap(text: str) -> Bootstrap:
+class Bootstrap(NamedTuple):
+    """The brokers to ask first, and the settings of connections that `read_security` reads."""
+
+    addresses: tuple[Address, ...]
+    security: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.addresses))
+
+
+def parse_bootstrap(text: str) -> tuple[Address, ...]:
     """Read `127.0.0.1:9092`, or several with commas between them, or with `kafka://`. Raises `click.BadParameter`."""
     try:
         return read_brokers(text)
@@ -26,7 +40,37 @@ def parse_bootstrap(text: str) -> Bootstrap:
 
 
 def bootstrap_option(function: F) -> F:
-    """Add the options `--bootstrap`, and `--config-file`, whose file may hold the same, to a command."""
+    """Add the options `--bootstrap`, `--command-config`, and `--config-file`, whose file may hold the first.
+
+    The command gets the first two as one `bootstrap`.
+    """
+
+    @wraps(function)
+    def command(bootstrap: tuple[Address, ...], security: Mapping[str, str], **given: Any) -> Any:
+        return function(bootstrap=Bootstrap(bootstrap, security), **given)
+
+    option = click.option(
+        "--command-config",
+        "security",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        callback=_read_command_config,
+        metavar="FILE",
+        help="Settings of connections in a .properties file, by Kafka's names: security.protocol=SSL, ssl.…",
+    )
+    return _bootstrap(option(command))  # type: ignore[return-value]
+
+
+def plain_bootstrap_option(function: F) -> F:
+    """As `bootstrap_option` for a command whose connections cannot be inside TLS."""
+
+    @wraps(function)
+    def command(bootstrap: tuple[Address, ...], **given: Any) -> Any:
+        return function(bootstrap=Bootstrap(bootstrap, {}), **given)
+
+    return _bootstrap(command)  # type: ignore[return-value]
+
+
+def _bootstrap(function: Callable[..., Any]) -> Callable[..., Any]:
     option = click.option(
         "--bootstrap",
         type=parse_bootstrap,
@@ -40,11 +84,23 @@ def bootstrap_option(function: F) -> F:
     return option(config_option(exposed=False)(function))
 
 
+def _read_command_config(_: click.Context, __: click.Parameter, file: Path | None) -> Mapping[str, str]:
+    """The settings of connections in a file of Kafka's tools; it is often that of a whole client, with others in it."""
+    if file is None:
+        return {}
+    try:
+        found = {name: value for name, value in read_properties(file).items() if is_security(name)}
+        read_security(found)
+    except SettingError as error:
+        raise click.UsageError(f"--command-config {file}: {error}") from None
+    return found
+
+
 def run(bootstrap: Bootstrap, work: Callable[[Cluster], Awaitable[T]], patience: float = 10.0) -> T:
     """Connect, run `work`, disconnect. `patience`: seconds for each request. A `ClientError` gives exit code 1."""
 
     async def connected() -> T:
-        async with Cluster(bootstrap, patience) as cluster:
+        async with Cluster(bootstrap.addresses, patience, read_security(bootstrap.security)) as cluster:
             return await work(cluster)
 
     try:

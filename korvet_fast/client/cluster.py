@@ -9,6 +9,7 @@ from korvet_fast.client.connection import Connection, connect
 from korvet_fast.client.protocol.errors import ClientError, ConnectionLost, Unreachable, check_error_code
 from korvet_fast.client.protocol.metadata import ClusterMetadata, metadata_request
 from korvet_fast.client.protocol.requests import find_coordinator_request, read_coordinator
+from korvet_fast.client.security import PLAINTEXT, Security
 from korvet_fast.endpoint import Address
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 from korvet_fast.wire.kafka.shapes.coordinators import FIND_COORDINATOR
@@ -18,12 +19,13 @@ from korvet_fast.wire.kafka.shapes.message import Message
 class Cluster:
     """`async with Cluster(endpoints) as cluster:` connects to the first of the endpoints that answers.
 
-    `patience`: seconds for each request. All methods raise `ClientError`.
+    `patience`: seconds for each request; `security`: of every connection. All methods raise `ClientError`.
     """
 
-    def __init__(self, bootstrap: Sequence[Address], patience: float = 10.0) -> None:
+    def __init__(self, bootstrap: Sequence[Address], patience: float = 10.0, security: Security = PLAINTEXT) -> None:
         self._bootstrap = bootstrap
         self._patience = patience
+        self._security = security
         self._connections: dict[Address, Connection] = {}
         self._connecting = asyncio.Lock()  # two callers must not connect to one broker each: one would never be closed
         self._metadata = ClusterMetadata()
@@ -103,5 +105,7 @@ class Cluster:
         async with self._connecting:
             connection = self._connections.get(endpoint)
             if connection is None or connection.failure is not None:
-                connection = self._connections[endpoint] = await connect(endpoint, self._patience)
+                connection = self._connections[endpoint] = await connect(
+                    endpoint, self._patience, security=self._security
+                )
             return connection

@@ -1,13 +1,17 @@
 """One connection to a Kafka broker for asyncio: the driver of `ConnectionState`. Requests are pipelined."""
 
 import asyncio
+import ssl
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 from korvet_fast.client.protocol.connection import LARGEST_ANSWER, ConnectionState, Parts
 from korvet_fast.client.protocol.errors import ClientError, Unreachable, os_reason
+from korvet_fast.client.security import PLAINTEXT, Security
+from korvet_fast.client.tls import make_context
 from korvet_fast.endpoint import Address
+from korvet_fast.errors import SettingError
 from korvet_fast.wire.kafka.shapes.message import Message
 
 Stream = TypeVar("Stream", bound=asyncio.BaseProtocol)
@@ -130,12 +134,19 @@ class Connection(asyncio.BufferedProtocol):
         self._disconnected.set()
 
 
-async def connect(endpoint: Address, patience: float = 10.0, largest_answer: int = LARGEST_ANSWER) -> Connection:
+async def connect(
+    endpoint: Address,
+    patience: float = 10.0,
+    largest_answer: int = LARGEST_ANSWER,
+    security: Security = PLAINTEXT,
+) -> Connection:
     """Connect and negotiate versions. `patience`: seconds for this and each request. Raises `ClientError`.
 
     `largest_answer`: bytes; a broker that announces more is cut off.
     """
-    connection = await open_transport(endpoint, patience, lambda: Connection(endpoint, patience, largest_answer))
+    connection = await open_transport(
+        endpoint, patience, lambda: Connection(endpoint, patience, largest_answer), security
+    )
     try:
         await connection.negotiate()
     except BaseException:  # also where the caller is cancelled
@@ -144,13 +155,29 @@ async def connect(endpoint: Address, patience: float = 10.0, largest_answer: int
     return connection
 
 
-async def open_transport(endpoint: Address, patience: float, make: Callable[[], Stream]) -> Stream:
-    """Connect within `patience` seconds; `make` makes the asyncio protocol. Raises `Unreachable`."""
+async def open_transport(
+    endpoint: Address, patience: float, make: Callable[[], Stream], security: Security = PLAINTEXT
+) -> Stream:
+    """Connect within `patience` seconds, TLS included; `make` makes the asyncio protocol.
+
+    Raises `Unreachable`, or `ClientError` where one of the two does not trust the other.
+    """
+    try:
+        context = make_context(security)
+    except SettingError as error:
+        raise ClientError(str(error)) from None
     try:
         async with asyncio.timeout(patience):
-            _, made = await asyncio.get_running_loop().create_connection(make, endpoint.host, endpoint.port)
+            loop = asyncio.get_running_loop()
+            _, made = await loop.create_connection(make, endpoint.host, endpoint.port, ssl=context)
     except TimeoutError:
         raise Unreachable(f"{endpoint} did not take a connection within {patience:g} s") from None
+    except ssl.SSLCertVerificationError as error:
+        raise ClientError(f"the certificate of {endpoint} is refused: {error.verify_message}") from None
+    except ssl.SSLError as error:
+        raise Unreachable(f"no TLS with {endpoint}, which may be a listener without it: {os_reason(error)}") from None
     except OSError as error:
+        if context is not None and not error.errno:  # asyncio's own, for an end of the stream
+            raise Unreachable(f"no TLS with {endpoint}, which may be a listener without it: it hung up") from None
         raise Unreachable(f"cannot connect to {endpoint}: {os_reason(error)}") from None
     return made

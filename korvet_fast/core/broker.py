@@ -34,7 +34,7 @@ from korvet_fast.core.request_times import RequestTimes
 from korvet_fast.core.topic_config import check_store
 from korvet_fast.core.topics.topic import Topic
 from korvet_fast.core.topics.topics import Topics
-from korvet_fast.endpoint import Address
+from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import Errors, KorvetError, StoreError
 from korvet_fast.rate_limited_log import RateLimitedLog
 from korvet_fast.store.interface import Store
@@ -120,7 +120,7 @@ class Broker:
         """The losses of stored records that this broker found since its start, oldest first."""
         return self._collaborators.losses.losses
 
-    async def open(self, addresses: Sequence[Address] = ()) -> None:
+    async def open(self, addresses: Sequence[Endpoint] = ()) -> None:
         """Open the store and everything in it, and lead what falls to this broker.
 
         `addresses`: what clients are told to connect to, in the order of the listeners. Raises `StoreError`, or

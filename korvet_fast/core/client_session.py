@@ -22,10 +22,12 @@ Refuse: TypeAlias = Callable[[str, int], KorvetError | None]
 class Client(Protocol):
     """A session's view of its connection: turns of the loop, and memory for answers.
 
-    `address`: the same object for all connections that are counted for one address.
+    `address`: the same object for all connections that are counted for one address. `encrypted`: the broker encrypts
+    the replies, so their bytes are looked into.
     """
 
     turns: Turns
+    encrypted: bool
 
     @property
     def address(self) -> object: ...
@@ -95,6 +97,11 @@ class ClientSession:
     def answer_room(self) -> int:
         """How many bytes on the heap this request's answer may take now; ask once, right before making it."""
         return sys.maxsize if self.client is None else self.client.answer_room()
+
+    @property
+    def wants_copies(self) -> bool:
+        """Whether records are to be read as copies: views of files are the kernel's alone (`store.interface.Read`)."""
+        return self.client is not None and self.client.encrypted
 
     @property
     def searches(self) -> asyncio.Semaphore:

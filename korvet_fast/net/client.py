@@ -16,9 +16,10 @@ class Client:
     bytes reserved for the answer of the request that ends now; they are held until the answer is counted.
     """
 
-    __slots__ = ("_held", "_pool", "_waiters", "account", "asked", "released", "starting", "turns")
+    __slots__ = ("_held", "_pool", "_waiters", "account", "asked", "encrypted", "released", "starting", "turns")
 
-    def __init__(self, queue: FairQueue, pool: Pool, account: Account) -> None:
+    def __init__(self, queue: FairQueue, pool: Pool, account: Account, *, encrypted: bool = False) -> None:
+        self.encrypted = encrypted
         self.turns = Turns(queue)
         self.starting = False
         self._pool = pool

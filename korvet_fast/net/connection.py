@@ -33,10 +33,19 @@ DETECTED = 16  # first bytes, by which another protocol is detected
 
 
 class Connection(asyncio.BufferedProtocol):
-    """The asyncio protocol of one socket. `peer`: the address at the other end; `address`: its address in the quota."""
+    """The asyncio protocol of one socket. `peer`: the address at the other end; `address`: its address in the quota.
+
+    `encrypted`: a `TlsTransport` is between the two.
+    """
 
     def __init__(
-        self, dialect: Dialect, context: "ServerContext[Connection]", peer: str = "", address: str = ""
+        self,
+        dialect: Dialect,
+        context: "ServerContext[Connection]",
+        peer: str = "",
+        address: str = "",
+        *,
+        encrypted: bool = False,
     ) -> None:
         self.peer = peer
         self._dialect = dialect
@@ -51,10 +60,10 @@ class Connection(asyncio.BufferedProtocol):
         self._first_request = dialect.first_request
         self._frames = dialect.frames()
         self.account = account = context.pool.open(address)
-        self._client = client = Client(context.queue, context.pool, account)
+        self._client = client = Client(context.queue, context.pool, account, encrypted=encrypted)
         self._turns = client.turns
         self._session = dialect.session(peer, client)
-        self._out = Send(context.pool, account)
+        self._out = Send(context.pool, account, encrypted=encrypted)
         self._requests = RequestQueue(self, context, client, self._session, self._out)
         self._rest: memoryview | None = None  # the rest of a large frame, which the socket is read into
         self._first = bytearray()  # the first bytes, by which another protocol is detected

@@ -14,11 +14,12 @@ from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.network_use import NetworkUse
 from korvet_fast.endpoint import Endpoint
+from korvet_fast.net.certificates import Certificates, find_files
 from korvet_fast.net.limits import OPERATORS, OPERATORS_CONNECTION, Limits, ServerLimits, leave_room, read_limits
 from korvet_fast.net.listeners import BoundListeners, Listener
 from korvet_fast.net.memory import Memory
 from korvet_fast.net.server import Server
-from korvet_fast.wire.dialects import DIALECTS, OF_OPERATORS, OF_PEERS
+from korvet_fast.wire.dialects import DIALECTS, OF_CLIENTS, OF_OPERATORS, OF_PEERS, TLS
 
 log = logging.getLogger(__name__)
 
@@ -76,16 +77,19 @@ async def serve_until(
     """Serve until `stop`, then hand over to other brokers, stop accepting, finish the requests under way, close.
 
     `ready` gets the endpoints listened on, in the order of `listeners`. Any loop on any thread will do. Raises
-    `StoreError` if the store cannot be opened or closed, `SettingError` if another broker has the same `node.id`,
-    `OSError` (with `filename` set to the address) if an address cannot be listened on.
+    `StoreError` if the store cannot be opened or closed, `SettingError` if another broker has the same `node.id` or the
+    certificates of a listener with TLS cannot be used, `OSError` (with `filename` set to the address) if an address
+    cannot be listened on.
     """
+    encrypted = any(listener.endpoint.scheme.endswith(TLS) for listener in listeners)
+    certificates = Certificates(find_files(broker.settings)) if encrypted else None
     with BoundListeners(listeners) as bound:
-        async with _serve_operators(broker, bound), _serve_peers(broker, bound):
+        async with _serve_operators(broker, bound, certificates), _serve_peers(broker, bound):
             if not await _open(broker, bound, stop):
                 return
             try:
                 with FairExecutor(WORKERS, "check") as workers:
-                    await _serve(broker, bound, workers, ready, stop, registration)
+                    await _serve(broker, bound, certificates, workers, ready, stop, registration)
             finally:
                 await broker.close()
 
@@ -100,15 +104,22 @@ async def _serve_peers(broker: Broker, bound: BoundListeners) -> AsyncIterator[N
 
 
 @asynccontextmanager
-async def _serve_operators(broker: Broker, bound: BoundListeners) -> AsyncIterator[None]:
+async def _serve_operators(
+    broker: Broker, bound: BoundListeners, certificates: Certificates | None
+) -> AsyncIterator[None]:
     """Answer operators and their probes from the start to the end, beside all limits of clients."""
-    async with _serve_beside(broker, bound, OF_OPERATORS, OPERATORS, OPERATORS_CONNECTION):
+    async with _serve_beside(broker, bound, OF_OPERATORS, OPERATORS, OPERATORS_CONNECTION, certificates):
         yield
 
 
 @asynccontextmanager
 async def _serve_beside(
-    broker: Broker, bound: BoundListeners, schemes: Collection[str], server_limits: ServerLimits, limits: Limits
+    broker: Broker,
+    bound: BoundListeners,
+    schemes: Collection[str],
+    server_limits: ServerLimits,
+    limits: Limits,
+    certificates: Certificates | None = None,
 ) -> AsyncIterator[None]:
     """Serve the listeners of these schemes, if there are any, by a server of their own."""
     if all(endpoint.scheme not in schemes for endpoint in bound.endpoints):
@@ -117,28 +128,33 @@ async def _serve_beside(
     with FairExecutor(WORKERS, "beside") as workers:
         server = Server(server_limits, limits)
         try:
-            _listen(server, broker, bound, workers, schemes)
+            _listen(server, broker, bound, workers, schemes, certificates)
             yield
         finally:
             await server.drain(GRACE_BESIDE)
 
 
 def _listen(
-    server: Server, broker: Broker, bound: BoundListeners, workers: FairExecutor, schemes: Collection[str]
+    server: Server,
+    broker: Broker,
+    bound: BoundListeners,
+    workers: FairExecutor,
+    schemes: Collection[str],
+    certificates: Certificates | None,
 ) -> None:
-    """Accept connections at the listeners of these schemes."""
+    """Accept connections at the listeners of these schemes; inside TLS where the scheme says so."""
     for number, (listening, endpoint) in enumerate(zip(bound.sockets, bound.endpoints, strict=True)):
         if endpoint.scheme in schemes:
-            server.listen(listening, DIALECTS[endpoint.scheme](broker, number, workers))
+            dialect = DIALECTS[endpoint.scheme.removesuffix(TLS)](broker, number, workers)
+            server.listen(listening, dialect, certificates if endpoint.scheme.endswith(TLS) else None)
 
 
 async def _open(broker: Broker, bound: BoundListeners, stop: asyncio.Event) -> bool:
     """Open the broker. Where that waits for peers: False if it is told to stop meanwhile. Raises as `Broker.open`."""
-    addresses = [endpoint.address for endpoint in bound.advertised]
     if broker.replication is None:
-        await broker.open(addresses)
+        await broker.open(bound.advertised)
         return True
-    opening = asyncio.ensure_future(broker.open(addresses))
+    opening = asyncio.ensure_future(broker.open(bound.advertised))
     stopping = asyncio.ensure_future(stop.wait())
     await asyncio.wait([opening, stopping], return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
@@ -153,6 +169,7 @@ async def _open(broker: Broker, bound: BoundListeners, stop: asyncio.Event) -> b
 async def _serve(
     broker: Broker,
     bound: BoundListeners,
+    certificates: Certificates | None,
     workers: FairExecutor,
     ready: Callable[[list[Endpoint]], None],
     stop: asyncio.Event,
@@ -164,7 +181,7 @@ async def _serve(
     broker.network_use = lambda: NetworkUse(len(server.connections), server.pool.used, server.pool.limit)
     if registration is not None:
         await registration.open(bound.advertised)
-    _listen(server, broker, bound, workers, DIALECTS.keys() - OF_PEERS - OF_OPERATORS)
+    _listen(server, broker, bound, workers, OF_CLIENTS, certificates)
     try:
         ready(bound.endpoints)
         if server_limits != wanted:

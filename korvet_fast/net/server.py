@@ -7,11 +7,13 @@ import socket
 
 from korvet_fast.core.fair_queue import FairQueue
 from korvet_fast.net.busy_poll import BusyPoll
+from korvet_fast.net.certificates import Certificates
 from korvet_fast.net.connection import WINDOW, Connection
 from korvet_fast.net.limits import Limits, ServerLimits
 from korvet_fast.net.pool import Pool
 from korvet_fast.net.quota import ConnectionQuota, ConnectionRateLimiter, find_address
 from korvet_fast.net.server_context import ServerContext
+from korvet_fast.net.tls import TlsTransport
 from korvet_fast.rate_limited_log import RateLimitedLog
 from korvet_fast.wire.dialect import Dialect
 
@@ -49,10 +51,13 @@ class Server:
         self._every = max(0.02, min(limits.idle, limits.frame, limits.stalled, 10.0) / 10)
         self._timer = self._loop.call_later(self._every, self._sweep)
 
-    def listen(self, listener: socket.socket, dialect: Dialect) -> None:
-        """Serve `dialect` on `listener`: a listening socket that does not block, which the server owns from now on."""
+    def listen(self, listener: socket.socket, dialect: Dialect, certificates: Certificates | None = None) -> None:
+        """Serve `dialect` on `listener`: a listening socket that does not block, which the server owns from now on.
+
+        With `certificates`, inside TLS.
+        """
         self._every = min(self._every, max(0.02, dialect.first_request.seconds / 10))
-        self._accepting[self._loop.create_task(self._accept(listener, dialect))] = listener
+        self._accepting[self._loop.create_task(self._accept(listener, dialect, certificates))] = listener
 
     async def drain(self, grace: float) -> None:
         """Stop accepting, give requests under way `grace` seconds, close every connection."""
@@ -72,7 +77,7 @@ class Server:
             await self._empty.wait()
         self._timer.cancel()
 
-    async def _accept(self, listener: socket.socket, dialect: Dialect) -> None:
+    async def _accept(self, listener: socket.socket, dialect: Dialect, certificates: Certificates | None) -> None:
         # This loop stands in place of asyncio's server: it outlives every error of accept, and decides which clients
         # may connect.
         while True:
@@ -86,7 +91,7 @@ class Server:
             ip = str(peer[0])
             try:
                 if self._may_enter(ip):
-                    await self._serve(newcomer, ip, dialect)
+                    await self._serve(newcomer, ip, dialect, certificates)
                 else:
                     newcomer.close()
             except Exception as error:  # noqa: BLE001  a bug of ours must not keep every later client out
@@ -123,9 +128,12 @@ class Server:
         ]
         return min(idle, key=lambda row: row[0])[1] if idle else None
 
-    async def _serve(self, newcomer: socket.socket, ip: str, dialect: Dialect) -> None:
+    async def _serve(
+        self, newcomer: socket.socket, ip: str, dialect: Dialect, certificates: Certificates | None
+    ) -> None:
         address = find_address(ip)
-        connection = Connection(dialect, self._context, ip, address)
+        connection = Connection(dialect, self._context, ip, address, encrypted=certificates is not None)
+        protocol: asyncio.BufferedProtocol = connection
         try:
             if (wait := self._rate.enter(self._loop.time())) > 0:
                 await asyncio.sleep(wait)
@@ -135,7 +143,9 @@ class Server:
             self._quota.add(address)
             self._empty.clear()
             log.debug("a connection of %s, %d are open", ip, len(self.connections))
-            await self._loop.connect_accepted_socket(lambda: connection, newcomer)
+            if certificates is not None:
+                protocol = TlsTransport(connection, certificates, self._context)
+            await self._loop.connect_accepted_socket(lambda: protocol, newcomer)
             if not connection.greeted and connection in self.connections:
                 self._quota.watch(connection, address)
         except BaseException as error:

@@ -13,7 +13,7 @@ from korvet_fast.wire.dialect import FirstBytes
 FOREIGN: Final[Mapping[str, FirstBytes]] = {
     "http": FirstBytes(re.compile(rb"(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE) "), "an HTTP request"),
     "http2": FirstBytes(re.compile(rb"PRI "), "an HTTP/2 connection"),
-    "tls": FirstBytes(re.compile(rb"\x16\x03"), "a TLS handshake"),
+    "tls": FirstBytes(re.compile(rb"\x16\x03"), "a TLS handshake, which belongs to a listener +tls"),
     "ssh": FirstBytes(re.compile(rb"SSH-"), "an SSH client"),
     "redis": FirstBytes(re.compile(rb"\*"), "a Redis client"),
 }

@@ -96,8 +96,10 @@ _runner = cache(_Runner)
 class Tools:
     """Runs Kafka's tools; what each printed, having checked that it ended well."""
 
-    def __init__(self, broker: BrokerProcess) -> None:
+    def __init__(self, broker: BrokerProcess, bootstrap: str = "") -> None:
+        """`bootstrap`: the listener to ask; if empty, the broker's first one."""
         self.broker = broker
+        self._bootstrap = bootstrap
 
     def run(self, tool: str, *arguments: str, stdin: str = "") -> str:
         status, output, errors = self._run(tool, arguments, stdin)
@@ -110,7 +112,7 @@ class Tools:
         return output + errors
 
     def _run(self, tool: str, arguments: tuple[str, ...], stdin: str) -> tuple[int, str, str]:
-        address = () if tool == PERFORMANCE else ("--bootstrap-server", self.broker.bootstrap)
+        address = () if tool == PERFORMANCE else ("--bootstrap-server", self._bootstrap or self.broker.bootstrap)
         return _runner().run(tool, (*address, *arguments), stdin)
 
     def topics(self, *arguments: str) -> str:

@@ -11,7 +11,14 @@ from documents import Reader, alone, examples, read_blocks
 from redis_server import PROGRAMS, RedisServer, find_program
 from requirement import require
 
-PAGES = ("docs/durability.md", "docs/legacy.md", "docs/operations.md", "docs/producer.md", "docs/replication.md")
+PAGES = (
+    "docs/durability.md",
+    "docs/legacy.md",
+    "docs/operations.md",
+    "docs/producer.md",
+    "docs/replication.md",
+    "docs/security.md",
+)
 BROKER = {"docs/operations.md", "docs/producer.md"}  # pages that expect one to run
 
 

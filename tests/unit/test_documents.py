@@ -29,6 +29,7 @@ RUN_BY = {
             "docs/operations.md",
             "docs/producer.md",
             "docs/replication.md",
+            "docs/security.md",
             "docs/text.md",
         ),
         ("tests/compat/test_documents.py",),

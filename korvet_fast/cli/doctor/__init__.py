@@ -14,6 +14,7 @@ from korvet_fast.cli.doctor.topics import KEYS, judge_topics
 from korvet_fast.cli.exposure import find_exposures
 from korvet_fast.printable import printable
 from korvet_fast.store.embedded.registry import read_keys
+from korvet_fast.wire.dialects import TLS
 
 _ONE_DISK = "One disk holds the only copy: what acks=all does not survive is the loss of that disk."
 _COPIES = "Topics with min.insync.replicas above 1 survive the loss of a disk: `topic describe` shows who has copies."
@@ -36,6 +37,10 @@ def command(options: BrokerOptions) -> None:
     exposures = list(find_exposures(options))
     findings, promised, cluster_id = _examine_place(options)
     findings += asyncio.run(_examine_addresses(options, cluster_id))
+    if any(listener.scheme.endswith(TLS) for listener in options.listeners):
+        from korvet_fast.cli.doctor.certificates import examine_certificates  # cryptography takes long to import
+
+        findings += examine_certificates(options.listeners, options.advertised, options.settings)
     if options.zookeeper is not None:
         from korvet_fast.cli.doctor.zookeeper import examine_zookeeper  # kazoo is an extra
 

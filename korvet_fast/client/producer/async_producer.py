@@ -36,6 +36,7 @@ from korvet_fast.client.producer.result_stream import ProducerError, ResultStrea
 from korvet_fast.client.producer.rows import ColumnMetadata, QueuedRows
 from korvet_fast.client.producer.settings import NO_RESPONSE
 from korvet_fast.client.producer.transaction_calls import TransactionCalls
+from korvet_fast.client.tls import make_context
 from korvet_fast.endpoint import Address
 from korvet_fast.rate_limited_log import RateLimitedLog
 
@@ -56,6 +57,7 @@ class AsyncProducer(TransactionCalls):
     def __init__(self, bootstrap: str | Sequence[Address], **settings: Any) -> None:
         brokers = read_brokers(bootstrap) if isinstance(bootstrap, str) else Bootstrap(KAFKA, tuple(bootstrap))
         self.config = read_config(settings, brokers.dialect)
+        make_context(self.config.security)  # files that cannot be used are an error here, not of each message
         self._check_dialect = self.config.dialect.check
         self._driver = Driver(self.config, brokers, self._end)
         self._ledger = self._driver.pipeline.ledger

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from korvet_fast.client.producer.dialects import KAFKA, Dialect
 from korvet_fast.client.producer.settings import ALL, SETTINGS, Setting
+from korvet_fast.client.security import Security, is_security, read_security
 from korvet_fast.errors import SettingError
 
 TRANSACTIONAL: Final = 1 << 4
@@ -52,6 +53,7 @@ class ProducerConfig:
     transaction_timeout: float
     answer_bytes: int
     interceptors: Sequence[Any]
+    security: Security
 
     @cached_property
     def batch_kind(self) -> int:
@@ -94,21 +96,27 @@ _NAMES: Final = {_spelling(name): each for each in SETTINGS for name in (each.na
 def read_config(given: Mapping[str, Any], dialect: Dialect = KAFKA) -> ProducerConfig:
     """Settings by Kafka's names (`linger_ms` or `linger.ms`) or Sarama's (`Producer.Flush.Frequency`).
 
-    Times by Kafka's names are milliseconds, by Sarama's seconds; either may be a `timedelta`. Raises `SettingError`.
+    Times by Kafka's names are milliseconds, by Sarama's seconds; either may be a `timedelta`. `security.protocol` and
+    `ssl.` are as `read_security` has them. Raises `SettingError`.
     """
+    security = read_security({name: value for name, value in given.items() if is_security(name)})
     values = {each.field: each.default for each in SETTINGS}
     values["acks"] = dialect.acks[0]
     named: dict[str, str] = {}
     for name, value in given.items():
+        if is_security(name):
+            continue
         setting = _find(name)
         if setting.field in named:
             raise SettingError(f"{name} and {named[setting.field]} are the same setting; give one of them")
         named[setting.field] = name
         by_sarama = _spelling(name) != _spelling(setting.name)
         values[setting.field] = _read(setting, name, value, by_sarama)
+    if security.tls:
+        named["security"] = "security.protocol"
     if values["idempotent"] is None:
         values["idempotent"] = values["acks"] == ALL and "idempotent" not in dialect.refused
-    config = ProducerConfig(dialect=dialect, **values)
+    config = ProducerConfig(dialect=dialect, security=security, **values)
     _check_dialect(config, named)
     _check(config, named)
     return config

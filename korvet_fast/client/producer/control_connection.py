@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from korvet_fast.client.connection import Connection, connect
+from korvet_fast.client.producer.config import ProducerConfig
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.endpoint import Address
 from korvet_fast.wire.kafka.shapes.message import Message
@@ -14,12 +15,11 @@ class ControlConnection:
     """Asks any broker, and after a failure the next one. `brokers`: those that are known by now."""
 
     def __init__(
-        self, bootstrap: Sequence[Address], brokers: Callable[[], Sequence[Address]], patience: float, largest: int
+        self, bootstrap: Sequence[Address], brokers: Callable[[], Sequence[Address]], config: ProducerConfig
     ) -> None:
         self._bootstrap = bootstrap
         self._brokers = brokers
-        self._patience = patience
-        self._largest = largest
+        self._config = config
         self._connection: Connection | None = None
         self._turn = 0
         self._connecting = asyncio.Lock()
@@ -29,8 +29,11 @@ class ControlConnection:
         async with self._connecting:
             connection = self._connection
             if connection is None or connection.failure is not None:
+                config = self._config
                 try:
-                    self._connection = connection = await connect(self._next(), self._patience, self._largest)
+                    self._connection = connection = await connect(
+                        self._next(), config.connect_timeout, config.answer_bytes, config.security
+                    )
                 except ClientError:
                     self._turn += 1
                     raise

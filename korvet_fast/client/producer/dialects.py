@@ -85,6 +85,7 @@ LEGACY: Final = Dialect(
         "compression": "is spoken here without compression",
         "acks_timeout": "has no acks",
         "answer_bytes": "never answers a PRODUCE",
+        "security": "never answers a PRODUCE, and inside TLS nobody sees when the system has it",
     },
     check_legacy_message,
 )

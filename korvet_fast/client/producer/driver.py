@@ -45,7 +45,7 @@ class Driver:
         self.pipeline = Pipeline(config, Random(), bootstrap.broker)  # noqa: S311 pauses and spreading, no secrets
         self._links = BrokerLinks(self.pipeline, self.schedule, self.break_off)
         brokers = self.pipeline.brokers.addresses
-        self._control = ControlConnection(bootstrap.addresses, brokers, config.connect_timeout, config.answer_bytes)
+        self._control = ControlConnection(bootstrap.addresses, brokers, config)
         self.transactions: Transactions | None = None
         if config.transactional_id is not None:
             coordinator = TransactionCoordinator(config, self._control, Random())  # noqa: S311

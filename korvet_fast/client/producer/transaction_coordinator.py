@@ -95,7 +95,9 @@ class TransactionCoordinator:
                 raise Unreachable(f"the coordinator of {self._id!r} is not there yet: {reason}")
             raise TransactionsUnavailable(f"no coordinator for transactions: {reason}")
         address = Address(row["host"], row["port"])
-        connection = await connect(address, self._config.request_timeout, self._config.answer_bytes)
+        connection = await connect(
+            address, self._config.request_timeout, self._config.answer_bytes, self._config.security
+        )
         if not connection.speaks(END_TXN):
             await connection.close()
             raise TransactionsUnavailable(f"the broker at {address} has no transactions; send without transactional.id")

@@ -33,7 +33,7 @@ def _produce_message(config: ProducerConfig) -> Message:
 
 
 async def _connect_kafka(address: Address, config: ProducerConfig) -> Connection:
-    connection = await connect(address, config.request_timeout, config.answer_bytes)
+    connection = await connect(address, config.request_timeout, config.answer_bytes, config.security)
     try:
         connection.version(_produce_message(config))  # a broker without it is as good as none
     except ClientError:
@@ -52,7 +52,10 @@ async def _produce_kafka(connection: Connection, request: ProduceRequest, config
 
 async def _connect_text(address: Address, config: ProducerConfig) -> TextStream:
     return await open_transport(
-        address, config.connect_timeout, lambda: TextStream(address, config.request_timeout, config.answer_bytes)
+        address,
+        config.connect_timeout,
+        lambda: TextStream(address, config.request_timeout, config.answer_bytes),
+        config.security,
     )
 
 

@@ -64,5 +64,10 @@ def check_error_code(subject: str, code: int, detail: str | None = None) -> None
 
 
 def os_reason(error: OSError) -> str:
-    """Why a call failed, in the system's words: asyncio and the name lookup write other things into `strerror`."""
+    """Why a call failed, in the system's words: asyncio and the name lookup write other things into `strerror`.
+
+    In OpenSSL's words where TLS failed (`ssl.SSLError`, which is an `OSError` with numbers of its own).
+    """
+    if (reason := getattr(error, "reason", None)) is not None:
+        return str(reason).replace("_", " ").lower()
     return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)

@@ -21,7 +21,7 @@ from korvet_fast.core.cluster.former_members import FormerMembers
 from korvet_fast.core.cluster.lifecycle import BrokerLifecycle, Registrations, read_registrations
 from korvet_fast.core.cluster.liveness import Liveness
 from korvet_fast.core.generation import MetadataVersion
-from korvet_fast.endpoint import Address
+from korvet_fast.endpoint import Address, Endpoint
 from korvet_fast.errors import SettingError, StoreError
 from korvet_fast.store.interface import Store
 from korvet_fast.store.types import ABSENT
@@ -119,12 +119,22 @@ class Cluster:
         return self.members[0].id if self.members else self.id
 
     def nodes(self, listener: int) -> list[Node]:
-        """The brokers that a client of our `listener` (its number, from 0) can connect to."""
-        return [
-            Node(member.id, member.addresses[listener], member.rack)
-            for member in self.members
-            if listener < len(member.addresses)
-        ]
+        """The brokers that a client of our `listener` (its number, from 0) can connect to, and where.
+
+        That is at their listener of the same scheme. Of several with this scheme, the first of ours belongs to the
+        first of theirs, and so on. So a client that speaks TLS is never sent to a port without it.
+        """
+        own = self._lifecycle.registration.addresses
+        if listener >= len(own):
+            return []  # a command registers no addresses
+        scheme = own[listener].scheme
+        before = sum(endpoint.scheme == scheme for endpoint in own[:listener])
+        nodes = []
+        for member in self.members:
+            alike = [endpoint for endpoint in member.addresses if endpoint.scheme == scheme]
+            if before < len(alike):
+                nodes.append(Node(member.id, alike[before].address, member.rack))
+        return nodes
 
     def preferred_leaders(self, topic: bytes, partitions: int) -> Sequence[int]:
         """For each partition of the topic with this id, the id of the broker that is to lead it; -1 if none is there.
@@ -147,7 +157,7 @@ class Cluster:
 
     # -- coming and going ------------------------------------------------------------------------------------------
 
-    async def join(self, addresses: Sequence[Address]) -> None:
+    async def join(self, addresses: Sequence[Endpoint]) -> None:
         """Take an id. Raises `SettingError` if another broker has the one that was asked for, or `StoreError`."""
         lifecycle = self._lifecycle
         lifecycle.registration = lifecycle.registration._replace(addresses=tuple(addresses))
@@ -246,7 +256,7 @@ class Cluster:
         for identity in silent - {self.id}:
             member, document = left.pop(identity)
             if await self._store.save(member.key, ABSENT, document):
-                place = " at {}:{}".format(*member.addresses[0]) if member.addresses else ""  # a command has no address
+                place = f" at {member.addresses[0].address}" if member.addresses else ""  # a command has no address
                 logger.warning("broker %d%s is gone: nothing heard for %g s", identity, place, self.lease)
         return left
 

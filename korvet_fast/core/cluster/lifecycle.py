@@ -72,10 +72,9 @@ class BrokerLifecycle:
                 text = "another broker had node.id=%d: waiting up to %g s to see whether it is still there"
                 logger.info(text, present.id, lease)
             elif rival[:2] == present[:2] and rival.heartbeat != present.heartbeat and present.state != LEAVING:
-                host, port = present.addresses[0]
                 raise SettingError(
-                    f"node.id={present.id} belongs to the broker at {host}:{port}, which is alive. Give each broker a "
-                    "node.id of its own, or none: then it takes one that is free"
+                    f"node.id={present.id} belongs to the broker at {present.addresses[0].address}, which is alive. "
+                    "Give each broker a node.id of its own, or none: then it takes one that is free"
                 )
             rival = present
             await self._clock.sleep(interval / 4)

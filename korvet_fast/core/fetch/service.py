@@ -28,9 +28,11 @@ class PartitionFetch:
 
     `partition` is None where nothing can be read, and `error` says why. `high_watermark` and `log_start` are those of
     the moment after reading, -1 where they are not known. `preferred_replica`: the broker to read from instead, or -1.
+    `copy`: the records are read as copies.
     """
 
     __slots__ = (
+        "copy",
         "error",
         "high_watermark",
         "index",
@@ -43,8 +45,15 @@ class PartitionFetch:
     )
 
     def __init__(
-        self, index: int, offset: int, max_bytes: int, partition: Partition | FollowerPartition | None = None
+        self,
+        index: int,
+        offset: int,
+        max_bytes: int,
+        partition: Partition | FollowerPartition | None = None,
+        *,
+        copy: bool = False,
     ) -> None:
+        self.copy = copy
         self.index = index
         self.partition = partition
         self.offset = offset
@@ -76,7 +85,7 @@ class PartitionFetch:
         assert self.partition is not None
         most = self.max_bytes
         try:
-            data = (await self.partition.read(self.offset, most if most < left else left)).data
+            data = (await self.partition.read(self.offset, most if most < left else left, copy=self.copy)).data
         except KorvetError as error:
             self.error = forget_frames(error)
             return 0
@@ -169,8 +178,9 @@ def _find_partitions(
     broker = session.broker
     find = broker.partition if rack is None or broker.replication is None else broker.local_replica
     selector = broker.replica_selector if rack else None
+    copy = session.wants_copies
     for index, offset, max_bytes, epoch in positions:
-        part = PartitionFetch(index, offset, max_bytes)
+        part = PartitionFetch(index, offset, max_bytes, copy=copy)
         placed.append(part)
         try:
             if refuse is not None and (refusal := refuse(topic, index)) is not None:

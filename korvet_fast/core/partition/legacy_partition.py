@@ -117,8 +117,8 @@ class LegacyPartition(Partition):
                 self.saver.save_soon()
         return appended
 
-    async def read(self, offset: int, max_bytes: int) -> ReadResult:
-        """See `Partition.read`: the payloads as record batches."""
+    async def read(self, offset: int, max_bytes: int, *, copy: bool = False) -> ReadResult:
+        """See `Partition.read`: the payloads as record batches, which are always copies."""
         limit = self.high_watermark.offset
         page = await self._read_values(offset, max(max_bytes, 1))
         if not page.data and offset < limit:

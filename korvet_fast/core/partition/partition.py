@@ -301,10 +301,10 @@ class Partition:
             await self.leader.verify_end()
         self.check_offset(offset)
 
-    async def read(self, offset: int, max_bytes: int) -> ReadResult:
+    async def read(self, offset: int, max_bytes: int, *, copy: bool = False) -> ReadResult:
         """Whole durable batches from the one that holds `offset`, or the next one; at least one if there is one.
 
-        That one is given however small `max_bytes` is, 0 and less included.
+        That one is given however small `max_bytes` is, 0 and less included. `copy`: see `store.interface.Read`.
         Raises `StoreError`, or `KorvetError` as `check_offset`.
         """
         log = self.log
@@ -313,7 +313,7 @@ class Partition:
         limit = self.high_watermark.offset
         if offset >= limit:
             return ReadResult([], offset)
-        page = await log.opened.read(offset, max_bytes if max_bytes > 0 else 1, limit)
+        page = await log.opened.read(offset, max_bytes if max_bytes > 0 else 1, limit, copy=copy)
         if not page.data:
             log.gap_start, log.gap_end = offset, limit
         return page

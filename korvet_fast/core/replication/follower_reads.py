@@ -105,7 +105,7 @@ class FollowerPartition(LogListener):
         """As `check_offset`."""
         self.check_offset(offset)
 
-    async def read(self, offset: int, max_bytes: int) -> ReadResult:
+    async def read(self, offset: int, max_bytes: int, *, copy: bool = False) -> ReadResult:
         """As `Partition.read`. Raises OFFSET_NOT_AVAILABLE between the watermark and the end of the copy."""
         self.check_offset(offset)
         limit = self.high_watermark.offset
@@ -114,7 +114,7 @@ class FollowerPartition(LogListener):
             raise KorvetError(Errors.OFFSET_NOT_AVAILABLE, text)
         if offset == limit:
             return ReadResult([], offset)
-        return await self._replica.opened.read(offset, max(1, max_bytes), limit)
+        return await self._replica.opened.read(offset, max(1, max_bytes), limit, copy=copy)
 
     async def read_copied(self, offset: int, max_bytes: int) -> ReadResult:
         """As `Partition.read_copied`."""

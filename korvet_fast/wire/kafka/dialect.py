@@ -22,7 +22,7 @@ class KafkaDialect:
     farewell = b""  # a foreign client would not understand an answer of Kafka's
     # The length of an ApiVersions request, its key and its version. Every client since Kafka 0.10 sends that first.
     first_bytes = FirstBytes(re.compile(rb"\0...\0\x12\0[\0-\x1f]", re.DOTALL), "a Kafka client")
-    listener_name = "a plain Kafka listener"
+    listener_name = "a Kafka listener"
 
     def __init__(self, broker: Broker, listener: int, workers: FairExecutor) -> None:
         self._frame_limit = broker.settings.number("socket.request.max.bytes")

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from korvet_fast.cli import root
 from redis_server import RedisServer
+from tls_world import Authority
 
 SECRET = "s3cret"
 ON_COMMAND_LINE = "the password of the store is on the command line"
@@ -131,6 +132,30 @@ def test_finding_4_5_serve_warns_of_a_listener_beyond_loopback(tmp_path: Path) -
     assert warning.startswith("warning: whoever reaches kafka://0.0.0.0:0 can read, write and delete everything")
     assert "firewall" in warning
     assert warnings(serve(*store)[1]) == []
+
+
+def test_a_listener_with_tls_is_exposed_unless_it_asks_for_certificates(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    listen = ("--listen", "kafka+tls://0.0.0.0:0", "--advertise", "kafka+tls://127.0.0.1:9", "--store", "file:x")
+    settings = (
+        "--set",
+        f"ssl.keystore.location={authority.issue()}",
+        "--set",
+        f"ssl.truststore.location={authority.file}",
+    )
+    said = doctor(*listen, *settings)
+    assert f"{OPEN}: listen on 127.0.0.1, let a firewall" in said
+    assert "or choose ssl.client.auth=required" in said
+    assert OPEN not in doctor(*listen, *settings, "--set", "ssl.client.auth=required")
+    assert "or choose kafka+tls:// and ssl.client.auth=required" in doctor(*ANYWHERE, "--store", "file:x")
+
+
+def test_serve_says_why_certificates_cannot_be_used(tmp_path: Path) -> None:
+    given = ["serve", "--store", f"file:{tmp_path / 'data'}", "--listen", "kafka+tls://127.0.0.1:0"]
+    result = CliRunner().invoke(root, given)
+    assert result.exit_code == 1
+    assert "a listener with TLS needs a certificate" in result.output
+    assert not (tmp_path / "data").exists()
 
 
 def test_finding_4_5_doctor_warns_of_it_too(tmp_path: Path) -> None:

@@ -42,8 +42,8 @@ def test_a_listener_is_read_and_written_alike(text: str, listener: Endpoint) -> 
         ("kafka://me@host:9092", "is not an address"),
         ("kafka://host:9092/topic", "is not an address"),
         ("kafka://[::1:9092", "is not an address"),
-        ("kafka+tls://host:9092", r"kafka\+tls:// is not served by this version"),
-        ("http://host:9092", "http:// is not served by this version"),
+        ("replica+tls://host:9092", r"replica\+tls:// is not served by this version"),
+        ("https://host:9092", "https:// is not served by this version"),
         ("kafkas://host:9092", "kafkas:// is not served by this version; write kafka://HOST:PORT"),
     ],
 )
@@ -165,7 +165,7 @@ def test_listeners_and_what_clients_are_told() -> None:
 
 
 def test_schemes_are_those_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "DIALECTS", {"kafka": None, "toy": None})
+    monkeypatch.setattr(module, "SCHEMES", ("kafka", "toy"))
     listen = ("--listen", "kafka://0.0.0.0:1", "--listen", "toy://0.0.0.0:2")
     options = read(*listen, *advertise("kafka://a:3", "toy://b:4"))
     assert [each.scheme for each in options.listeners] == ["kafka", "toy"]

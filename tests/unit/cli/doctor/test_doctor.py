@@ -14,7 +14,11 @@ from click.testing import CliRunner
 from korvet_fast.cli import root
 from korvet_fast.cli.doctor import promise
 from korvet_fast.cli.doctor.finding import Finding, Verdict
-from korvet_fast.cli.doctor.network import FILES_BESIDE, examine_address, examine_descriptors
+from korvet_fast.cli.doctor.network import (
+    FILES_BESIDE,
+    examine_address,
+    examine_descriptors,
+)
 from korvet_fast.cli.doctor.redis import judge_server
 from korvet_fast.cli.doctor.store import (
     Mount,
@@ -167,7 +171,7 @@ def test_an_address_taken_by_something_else(taken: Endpoint, monkeypatch: pytest
     assert "is taken, and no broker answers there" in finding.sentence
 
 
-@pytest.mark.parametrize("scheme", ["http", "text", "legacy", "replica"])
+@pytest.mark.parametrize("scheme", ["http", "text", "legacy", "replica", "kafka+tls"])
 def test_taken_addresses_where_no_kafka_is_spoken(taken: Endpoint, scheme: str) -> None:
     """Beside a broker that runs they are its own: doctor takes the options of `serve`."""
     listener = taken._replace(scheme=scheme)

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from korvet_fast.client.producer.config import read_config
 from korvet_fast.client.producer.control_connection import ControlConnection
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.endpoint import Address
@@ -16,7 +17,7 @@ ALL = {"topics": None}
 async def test_a_request_that_failed_closes_only_its_own_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_broker() as address:
         host, _, port = address.rpartition(":")
-        control = ControlConnection([Address(host, int(port))], lambda: [], 30.0, 1 << 20)
+        control = ControlConnection([Address(host, int(port))], lambda: [], read_config({}))
         await control.request(METADATA, ALL)
         old = control._connection
         assert old is not None

@@ -1,17 +1,34 @@
 """Ids: who wants one gets it, unless somebody who may be alive has it."""
 
+import json
+
 import pytest
 
 from cluster_world import LEASE, Scene, play
 from korvet_fast.core.cluster.broker_registration import BrokerRegistration, read_registration
 from korvet_fast.core.cluster.liveness import Liveness
-from korvet_fast.endpoint import Address
+from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import SettingError, StoreError
 
 
 def test_a_record_says_what_was_written() -> None:
-    member = BrokerRegistration(3, "abc", "host", (Address("a", 1), Address("::1", 2)), "serving", 17)
-    assert read_registration(member.write()) == member
+    for schemes in (("kafka", "kafka"), ("kafka", "kafka+tls")):
+        places = (Endpoint(schemes[0], "a", 1), Endpoint(schemes[1], "::1", 2))
+        member = BrokerRegistration(3, "abc", "host", places, "serving", 17)
+        assert read_registration(member.write()) == member
+
+
+def test_an_earlier_broker_reads_the_record_of_one_with_plain_listeners() -> None:
+    plain, other = Endpoint("kafka", "a", 1), Endpoint("kafka+tls", "a", 2)
+    assert "schemes" not in json.loads(BrokerRegistration(3, "abc", "host", (plain, plain)).write())
+    assert json.loads(BrokerRegistration(3, "abc", "host", (plain, other)).write())["schemes"] == ["kafka", "kafka+tls"]
+
+
+def test_a_broker_started_again_with_tls_precedes_itself() -> None:
+    before = BrokerRegistration(3, "abc", "host", (Endpoint("kafka", "a", 1),))
+    assert before.precedes(BrokerRegistration(1, "def", "host", (Endpoint("kafka+tls", "a", 1),)))
+    assert not before.precedes(BrokerRegistration(1, "def", "host", (Endpoint("kafka", "a", 2),)))
+    assert not before.precedes(BrokerRegistration(1, "def", "other", (Endpoint("kafka", "a", 1),)))
 
 
 def test_without_node_id_the_lowest_free_id_is_taken() -> None:
@@ -124,7 +141,7 @@ def test_heartbeats_of_which_the_answers_were_lost_do_not_lose_the_record() -> N
 
 def test_a_time_in_which_nobody_looked_counts_for_little() -> None:
     liveness = Liveness(9.0, 2.0)
-    member = BrokerRegistration(1, "x", "m", (Address("a", 1),))
+    member = BrokerRegistration(1, "x", "m", (Endpoint("kafka", "a", 1),))
     for now in (0.0, 100.0, 200.0, 300.0, 400.0):
         assert liveness.observe([member], now) == set()
     assert liveness.observe([member], 401.0) == {1}

@@ -15,7 +15,7 @@ from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.cluster.leader_directory import PREFIX as LEADERS
 from korvet_fast.core.fair_executor import FairExecutor
-from korvet_fast.endpoint import Address
+from korvet_fast.endpoint import KAFKA, Endpoint
 from korvet_fast.errors import KorvetError
 from korvet_fast.wire.kafka.dialect import KafkaDialect
 from korvet_fast.wire.kafka.errors import CODES
@@ -35,7 +35,7 @@ class One:
     """A broker that looks at the others when the test says so."""
 
     def __init__(self, server: Server, port: int) -> None:
-        self.address = Address("127.0.0.1", port)
+        self.address = Endpoint(KAFKA, "127.0.0.1", port)
         self.broker = Broker(SharedStore(server), read_settings(BLIND), StillClock())
         self.broker.cluster.refresh_soon = lambda: None
 

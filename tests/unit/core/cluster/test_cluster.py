@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from cluster_world import INTERVAL, LEASE, STEP, One, Registry, Scene, TurningClock, play
-from korvet_fast.endpoint import Address
+from korvet_fast.endpoint import KAFKA, Endpoint
 from korvet_fast.errors import SettingError
 
 
@@ -22,6 +22,42 @@ def test_all_see_the_same_brokers_and_agree_on_the_leaders() -> None:
         assert ones[2].cluster.controller == 1
         assert [place.address.port for place in ones[1].cluster.nodes(0)] == [9001, 9002, 9003]
         assert ones[1].cluster.nodes(1) == []
+
+    play(scenario)
+
+
+def test_addresses_of_listeners_never_cross() -> None:
+    """A client of one kind of listener is sent to listeners of that kind, wherever they stand in a broker's list."""
+
+    def at(port: int, scheme: str = KAFKA) -> Endpoint:
+        return Endpoint(scheme, "127.0.0.1", port)
+
+    lists = (
+        [at(1), at(2, "kafka+tls"), at(3, "kafka+tls")],
+        [at(12, "kafka+tls"), at(11), at(13, "kafka+tls")],
+        [at(21), at(24, "text+tls"), at(22, "kafka+tls")],
+        [at(31)],
+    )
+
+    async def scenario(scene: Scene) -> None:
+        ones = [One(scene.registry, scene.clock, 0) for _ in lists]
+        for one, addresses in zip(ones, lists, strict=True):
+            await one.cluster.join(addresses)
+            await one.cluster.serve()
+        await ones[0].cluster.refresh()
+
+        def told(one: One, listener: int) -> dict[int, int]:
+            return {node.id: node.address.port for node in one.cluster.nodes(listener)}
+
+        assert told(ones[0], 0) == {1: 1, 2: 11, 3: 21, 4: 31}
+        assert told(ones[0], 1) == {1: 2, 2: 12, 3: 22}
+        assert told(ones[0], 2) == {1: 3, 2: 13}
+        assert told(ones[0], 3) == {}
+        await ones[1].cluster.refresh()
+        assert told(ones[1], 0) == told(ones[0], 1)
+        assert told(ones[1], 1) == told(ones[0], 0)
+        for one in ones:
+            await one.cluster.close()
 
     play(scenario)
 
@@ -199,7 +235,7 @@ def test_a_look_that_is_asked_for_is_news_even_if_nothing_changed() -> None:
 def test_the_loop_looks_when_it_is_asked_to() -> None:
     async def run() -> None:
         one = One(Registry(), TurningClock(), 9001)
-        await one.cluster.join([Address("127.0.0.1", 9001)])
+        await one.cluster.join([Endpoint(KAFKA, "127.0.0.1", 9001)])
         await one.cluster.serve()
         running = asyncio.create_task(one.cluster.run())
         news = one.news

@@ -1,0 +1,89 @@
+"""Checks files of listeners with TLS: can they be used, when do they end, do they have the names clients ask for."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+
+from korvet_fast.cli.broker_options import ANYWHERE
+from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
+from korvet_fast.config import Settings
+from korvet_fast.endpoint import Endpoint
+from korvet_fast.errors import SettingError
+from korvet_fast.net.certificates import Certificates, find_files
+from korvet_fast.wire.dialects import TLS
+
+_SOON: Final = timedelta(days=30)
+
+
+def examine_certificates(
+    listeners: Sequence[Endpoint], advertised: Sequence[Endpoint | None], settings: Settings
+) -> list[Finding]:
+    """Examine the files of the listeners with TLS, if there are any. `advertised`: what clients of each are told."""
+    told = [
+        endpoint or listener
+        for listener, endpoint in zip(listeners, advertised, strict=True)
+        if listener.scheme.endswith(TLS)
+    ]
+    if not told:
+        return []
+    try:
+        files = find_files(settings)
+        Certificates(files)
+        own = _read(files.keystore)[0]
+        authorities = [] if files.truststore is None else _read(files.truststore)
+    except SettingError as error:
+        return [bad("tls", str(error))]
+    now = datetime.now(UTC)
+    findings = [_judge_end(files.keystore, own, now)]
+    if files.truststore is not None:
+        first = min(authorities, key=lambda each: each.not_valid_after_utc)
+        findings.append(_judge_end(files.truststore, first, now))
+    return [*findings, *_judge_hosts(files.keystore, own, told)]
+
+
+def _read(file: Path) -> list[x509.Certificate]:
+    """The certificates of a file that OpenSSL could use. Raises `SettingError`."""
+    try:
+        return x509.load_pem_x509_certificates(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise SettingError(f"{file}: {error}") from None
+
+
+def _judge_end(file: Path, certificate: x509.Certificate, now: datetime) -> Finding:
+    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    name = certificate.subject.rfc4514_string() or "its certificate"
+    if now < begins:
+        return bad("tls", f"{file}: {name} is valid from {begins:%Y-%m-%d %H:%M} UTC on: look at this machine's clock")
+    if now >= ends:
+        return bad("tls", f"{file}: {name} ended on {ends:%Y-%m-%d}, and clients refuse it: put a new one there")
+    left = f"{file}: {name} ends on {ends:%Y-%m-%d}, in {(ends - now).days} days"
+    if ends - now < _SOON:
+        return warn("tls", f"{left}: put a new one there, which a running broker reads by itself")
+    return good("tls", left)
+
+
+def _judge_hosts(file: Path, certificate: x509.Certificate, told: Sequence[Endpoint]) -> Iterator[Finding]:
+    """Clients compare the name by which they connect with the subjectAltName (RFC 9525)."""
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        yield warn("tls", f"{file} has no subjectAltName, and clients refuse it unless they check no names")
+        return
+    known = [name.lower() for name in names.get_values_for_type(x509.DNSName)]
+    addresses = names.get_values_for_type(x509.IPAddress)
+    for endpoint in told:
+        if endpoint.host in ANYWHERE or _has_host(endpoint.host.lower(), known, addresses):
+            continue
+        has = ", ".join([*known, *map(str, addresses)])
+        yield warn("tls", f"{file} is for {has}, and clients told {endpoint} refuse it: make one for {endpoint.host}")
+
+
+def _has_host(host: str, names: Sequence[str], addresses: Sequence[object]) -> bool:
+    try:
+        return ip_address(host) in addresses
+    except ValueError:
+        return host in names or f"*.{host.partition('.')[2]}" in names

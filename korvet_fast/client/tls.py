@@ -1,0 +1,43 @@
+"""The TLS context of a client's connections, made of its files."""
+
+import ssl
+from typing import Final
+
+from korvet_fast.client.security import Security
+from korvet_fast.errors import SettingError
+from korvet_fast.net.certificates import explain_file
+
+_AUTHORITIES: Final = "a PEM file with certificates of authorities"
+_CERTIFICATE: Final = "a PEM file with a private key and the certificates that belong to it"
+
+
+def make_context(security: Security) -> ssl.SSLContext | None:
+    """The context, from the files as they are now; None without TLS. Raises `SettingError`."""
+    if not security.tls:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = security.check_host
+    try:
+        if security.authorities:
+            context.load_verify_locations(security.authorities)
+        else:
+            context.load_default_certs()
+    except (OSError, ValueError) as error:
+        raise SettingError(
+            f"ssl.truststore.location: {explain_file(security.authorities, error, _AUTHORITIES)}"
+        ) from None
+    if security.certificate:
+        try:
+            # A function even without a password: OpenSSL would ask whoever sits at the terminal.
+            context.load_cert_chain(security.certificate, security.key or None, lambda: _password(security))
+        except (OSError, ValueError) as error:
+            file = security.certificate if not security.key else f"{security.certificate} with {security.key}"
+            raise SettingError(f"ssl.keystore.location: {explain_file(file, error, _CERTIFICATE)}") from None
+    return context
+
+
+def _password(security: Security) -> str:
+    if not security.password:
+        raise ValueError("its private key is encrypted: set ssl.key.password")
+    return security.password

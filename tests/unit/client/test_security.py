@@ -1,0 +1,132 @@
+"""How a client connects: Kafka's and librdkafka's names, what contradicts itself, and files that cannot be used."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from korvet_fast.cli.authority import open_authority
+from korvet_fast.client.producer.async_producer import AsyncProducer
+from korvet_fast.client.producer.config import read_config
+from korvet_fast.client.security import PLAINTEXT, Security, is_security, read_security
+from korvet_fast.client.tls import make_context
+from korvet_fast.errors import SettingError
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, PLAINTEXT),
+        ({"security.protocol": "PLAINTEXT"}, PLAINTEXT),
+        ({"security.protocol": "ssl"}, Security(tls=True)),
+        (
+            {
+                "security.protocol": "SSL",
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.location": "ca.pem",
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.location": "client.pem",
+                "ssl.key.password": "secret",
+                "ssl.endpoint.identification.algorithm": "",
+            },
+            Security(True, "ca.pem", "client.pem", "", "secret", check_host=False),
+        ),
+        (
+            {
+                "security_protocol": "SSL",
+                "ssl_ca_location": "ca.pem",
+                "ssl_certificate_location": "client.pem",
+                "ssl_key_location": "client.key",
+                "ssl_endpoint_identification_algorithm": "https",
+            },
+            Security(True, "ca.pem", "client.pem", "client.key"),
+        ),
+    ],
+)
+def test_settings(given: dict[str, str], expected: Security) -> None:
+    assert all(map(is_security, given))
+    assert read_security(given) == expected
+    assert read_config(given).security == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"security.protocol": "SASL_SSL"}, "it must be PLAINTEXT or SSL; passwords (SASL) are not supported yet"),
+        ({"security.protocol": "TLS"}, "it must be PLAINTEXT or SSL"),
+        ({"sasl.mechanism": "PLAIN"}, "sasl.mechanism is not supported; these are: security.protocol, ssl.truststore"),
+        ({"ssl.cipher.suites": "x"}, "ssl.cipher.suites is not supported"),
+        ({"ssl.ca.location": "ca.pem"}, "ssl.ca.location is of TLS: set security.protocol=SSL as well"),
+        ({"ssl.truststore.type": "PEM", "security.protocol": "PLAINTEXT"}, "ssl.truststore.type is of TLS"),
+        ({"security.protocol": "SSL", "ssl.truststore.type": "JKS"}, "openssl pkcs12 -in STORE"),
+        ({"security.protocol": "SSL", "ssl.ca.location": ""}, "it must be the name of a PEM file"),
+        ({"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "ldaps"}, "it must be https or none"),
+        ({"security.protocol": "SSL", "ssl.key.location": "a"}, "set ssl.keystore.location as well"),
+        ({"security.protocol": "SSL", "ssl.key.password": "a"}, "set ssl.keystore.location as well"),
+        (
+            {"security.protocol": "SSL", "ssl.ca.location": "a", "ssl.truststore.location": "b"},
+            "ssl.truststore.location and ssl.ca.location are the same setting",
+        ),
+    ],
+)
+def test_settings_that_cannot_be(given: dict[str, str], words: str) -> None:
+    for read in (read_security, read_config):
+        with pytest.raises(SettingError) as caught:
+            read(given)
+        assert words in str(caught.value)
+
+
+def test_other_settings_are_not_of_connections() -> None:
+    assert not any(map(is_security, ("acks", "sslx.ca", "client.id", "linger_ms")))
+
+
+def test_without_tls_there_is_no_context() -> None:
+    assert make_context(PLAINTEXT) is None
+
+
+def test_a_host_is_checked_unless_told_otherwise(tmp_path: Path) -> None:
+    authority = open_authority(tmp_path)
+    shown = authority.issue_client("ann", 2)
+    for check in (True, False):
+        context = make_context(Security(True, str(tmp_path / "ca.pem"), str(shown), check_host=check))
+        assert context is not None
+        assert (context.check_hostname, context.verify_mode) == (check, ssl.CERT_REQUIRED)
+        assert context.minimum_version == ssl.TLSVersion.TLSv1_2
+    assert make_context(Security(tls=True)) is not None  # the system's authorities
+
+
+def test_files_that_cannot_be_used(tmp_path: Path) -> None:
+    authorities, shown = str(tmp_path / "ca.pem"), str(open_authority(tmp_path).issue_client("ann", 2))
+    missing, empty = str(tmp_path / "missing.pem"), str(tmp_path / "empty.pem")
+    Path(empty).write_text("")
+    for security, words in (
+        (Security(True, missing), f"ssl.truststore.location: {missing} cannot be read: No such file"),
+        (Security(True, empty), f"ssl.truststore.location: {empty} is not a PEM file with certificates"),
+        (Security(True, authorities, missing), f"ssl.keystore.location: {missing} cannot be read: No such file"),
+        (Security(True, authorities, authorities), "is not a PEM file with a private key"),
+        (Security(True, authorities, shown, empty), f"ssl.keystore.location: {shown} with {empty} is not"),
+    ):
+        with pytest.raises(SettingError) as caught:
+            make_context(security)
+        assert words in str(caught.value)
+    with pytest.raises(SettingError, match="cannot be read: No such file"):
+        AsyncProducer("127.0.0.1:1", security_protocol="SSL", ssl_ca_location=missing)
+
+
+def test_a_key_may_be_apart_and_encrypted(tmp_path: Path) -> None:
+    shown = open_authority(tmp_path).issue_client("ann", 2)
+    key = load_pem_private_key(shown.read_bytes(), None)
+    apart = tmp_path / "client.key"
+    apart.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")))
+    security = Security(True, str(tmp_path / "ca.pem"), str(shown), str(apart), "secret")
+    assert make_context(security) is not None
+    with pytest.raises(SettingError, match=r"its private key is encrypted: set ssl\.key\.password"):
+        make_context(security._replace(password=""))
+    with pytest.raises(SettingError, match=r"ssl\.keystore\.location"):
+        make_context(security._replace(password="wrong"))
