@@ -10,9 +10,10 @@ highest, and believes a former leader.
 
 import asyncio
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
+from korvet_fast.core.fair_queue import BackgroundPace
 from korvet_fast.core.generation import MetadataVersion
 from korvet_fast.core.topics.topic import Topic
 from korvet_fast.store.interface import Store
@@ -20,6 +21,7 @@ from korvet_fast.store.types import ABSENT
 
 PREFIX: Final = "leads/"  # registry key: this and the broker's id; topic id in hex -> partition -> leader epoch
 NOBODY: Final = (-1, -1)
+_AT_ONCE: Final = 500  # partitions between two looks at the clock
 
 
 class LeaderDirectory:
@@ -74,29 +76,47 @@ class LeaderDirectory:
         return True
 
     async def tell(self, broker: int, topics: Iterable[Topic]) -> None:
-        """Tell the others which partitions this broker leads, or led last, if that has changed. Raises `StoreError`."""
+        """Tell the others which partitions this broker leads, or led last, if that has changed. Raises `StoreError`.
+
+        Tens of thousands of partitions are gone through in slices. What changes meanwhile is told the next time.
+        """
         async with self._telling:
             version = self._metadata.number
             if version == self._told_at:
                 return
-            found = {topic.id.hex(): self._list_epochs(topic) for topic in topics}
-            led = {topic: epochs for topic, epochs in found.items() if epochs}
-            document = json.dumps(led, separators=(",", ":")).encode()
+            present = list(topics)
+            document = await self._describe(present)
             if document != self._told:
                 await self._write(broker, document)
                 self._told = document
             self._told_at = version
-            self._forget({topic.id for topic in topics})
+            self._forget({topic.id for topic in present})
 
-    def _list_epochs(self, topic: Topic) -> dict[int, int]:
-        """By partition, the epoch under which this broker leads, or did if nobody is known to have led since.
+    async def _describe(self, topics: Sequence[Topic]) -> bytes:
+        pace = BackgroundPace()
+        described: list[str] = []
+        for topic in topics:
+            rows: list[str] = []
+            for start in range(0, len(topic.partitions), _AT_ONCE):
+                if epochs := self._list_epochs(topic, start):
+                    rows.append(json.dumps(epochs, separators=(",", ":"))[1:-1])
+                if pace.due():
+                    await pace.turn()
+            if rows:
+                described.append(f'"{topic.id.hex()}":{{{",".join(rows)}}}')
+        return f"{{{','.join(described)}}}".encode()
+
+    def _list_epochs(self, topic: Topic, start: int) -> dict[int, int]:
+        """For some partitions from `start` on: the epoch under which this broker leads.
+
+        Or did lead, if nobody is known to have led since.
 
         Clients that were told of an epoch take no lower one: a broker that leads under a lower one acquires the log
         anew.
         """
         return {
             one.index: one.leadership.epoch
-            for one in topic.partitions
+            for one in topic.partitions[start : start + _AT_ONCE]
             if one.leadership.leads or one.leadership.epoch > self.find(topic.id, one.index)[0]
         }
 
