@@ -253,7 +253,8 @@ class PartitionLog:
 
     def _notice(self) -> None:
         self._unsubscribe = None
-        self._tasks.start(self._refresh_now())
+        if self._has_delayed_fetches():  # else the next fetch asks for the bounds: thousands of consumers may have left
+            self._tasks.start(self._refresh_now())
 
     async def _refresh_now(self) -> None:
         try:

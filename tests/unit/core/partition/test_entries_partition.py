@@ -167,6 +167,27 @@ def test_others_are_told_when_who_asked_for_the_end_leaves() -> None:
     over(body)
 
 
+def test_the_store_is_not_asked_where_nobody_waits_any_more() -> None:
+    async def body(scene: Scene) -> None:
+        log, bounds, asked = scene.partition.log, scene.store.bounds, []
+
+        async def answer(name: str) -> Bounds:
+            asked.append(name)
+            return await bounds(name)
+
+        scene.store.bounds = answer  # type: ignore[method-assign]
+        log.subscribe()
+        scene.server.add("t:0", FIRST, b"foreign")
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert asked == []
+        scene.later()
+        await log.refresh_bounds()
+        assert (asked, log.end) == (["t:0"], FIRST + 1)
+
+    over(body)
+
+
 def test_a_long_poll_is_woken_by_another_program() -> None:
     async def body(scene: Scene) -> None:
         partition = scene.partition
