@@ -16,6 +16,7 @@ from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.partition.partition import Partition
+from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.interface import OpenedLog
@@ -118,12 +119,12 @@ class World:
 
 
 @asynccontextmanager
-async def run_broker(data: Path, *flags: str) -> AsyncIterator[World]:
-    """A broker over `data` with `name=value` settings; closed cleanly at the end."""
+async def run_broker(data: Path, *flags: str, addresses: Sequence[Endpoint] = ()) -> AsyncIterator[World]:
+    """A broker over `data` with `name=value` settings, that advertises `addresses`; closed cleanly at the end."""
     clock = StillClock()
     store = Unruly(EmbeddedStore(data))
     broker = Broker(store, read_settings(flags), clock)
-    await broker.open()
+    await broker.open(addresses)
     try:
         yield World(broker, clock, store)
     finally:

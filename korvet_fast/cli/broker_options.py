@@ -13,7 +13,7 @@ from korvet_fast.config import Settings, read_settings, variable
 from korvet_fast.endpoint import Endpoint, read_endpoint
 from korvet_fast.errors import SettingError
 from korvet_fast.store.redis.connection.url import RedisUrl, parse_url
-from korvet_fast.wire.dialects import DIALECTS, IN_ZOOKEEPER, OF_OPERATORS, SCHEMES
+from korvet_fast.wire.dialects import DIALECTS, IN_ZOOKEEPER, OF_CLIENTS, OF_OPERATORS, SCHEMES
 from korvet_fast.zookeeper.connect_string import ConnectString, read_connect_string
 
 DEFAULT_STORE = "file:./korvet-data"
@@ -132,6 +132,11 @@ def _read(
     flags: tuple[str, ...],
 ) -> BrokerOptions:
     on_command_line, place, settings = read_store(store, config_file, flags)
+    if all(listener.scheme not in OF_CLIENTS for listener in listeners):
+        given = " ".join(f"--listen {listener}" for listener in listeners)
+        raise click.UsageError(
+            f"{given} is not for clients: add the address that they use, --listen {DEFAULT_LISTENER}"
+        )
     shown = store if isinstance(place, Path) else str(place)
     typed = on_command_line and isinstance(place, RedisUrl) and place.password_in_url
     told = _advertised(listeners, advertised)

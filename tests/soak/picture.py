@@ -7,7 +7,7 @@ from typing import NamedTuple
 from matplotlib.backends.backend_agg import FigureCanvasAgg  # draws without a screen
 from matplotlib.figure import Figure
 
-from soak.watch import Sample
+from soak.samples import Sample
 
 
 class Happened(NamedTuple):

@@ -22,7 +22,7 @@ from faults.replication.text_writer import TextWriter
 from journal import Sent
 from soak.clients import GroupMember, OldClient, Probe
 from soak.picture import Happened, draw
-from soak.watch import Sample, Watch, find_leaks, take
+from soak.samples import Sample, Sampler, find_leaks, take
 from soak.worlds import World, open_worlds
 
 PICTURE = Path(__file__).parents[2] / "results" / "soak.png"
@@ -96,10 +96,10 @@ def main(hours: float, seed: int) -> int:
         for world in worlds:
             create_probed(world.brokers[0])
         probes = {world.name: Probe(world.brokers) for world in worlds}
-        watch, begin = Watch(worlds), time.monotonic()
+        sampler, begin = Sampler(worlds), time.monotonic()
         try:
             with ExitStack() as stack:
-                for client in (watch, *probes.values()):
+                for client in (sampler, *probes.values()):
                     stack.enter_context(client)
                 while time.monotonic() < begin + seconds:
                     world = worlds[number % len(worlds)]
@@ -109,7 +109,7 @@ def main(hours: float, seed: int) -> int:
         finally:
             PICTURE.parent.mkdir(exist_ok=True)
             waits = {name: probe.waits for name, probe in probes.items()}
-            draw(PICTURE, f"{hours} hours, seed {seed}", begin, waits, watch.samples, soak.faults)
+            draw(PICTURE, f"{hours} hours, seed {seed}", begin, waits, sampler.samples, soak.faults)
             print(f"the picture: {PICTURE}")
     leaks = find_leaks(soak.ends)
     print("\n".join(leaks) or "no descriptor was left open")

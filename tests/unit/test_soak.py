@@ -4,7 +4,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from soak.picture import Happened, draw
-from soak.watch import QUIET, Sample, find_leaks
+from soak.samples import QUIET, Sample, find_leaks
 
 
 def sample(descriptors: int, pid: int = 7, at: float = 1.0) -> Sample:

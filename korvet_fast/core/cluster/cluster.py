@@ -11,7 +11,6 @@ import platform
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from korvet_fast.config import Settings, Source
 from korvet_fast.core.clock import Clock
@@ -20,8 +19,9 @@ from korvet_fast.core.cluster.broker_registration import LEAVING, SERVING, START
 from korvet_fast.core.cluster.former_members import FormerMembers
 from korvet_fast.core.cluster.lifecycle import BrokerLifecycle, Registrations, read_registrations
 from korvet_fast.core.cluster.liveness import Liveness
+from korvet_fast.core.cluster.nodes import Node, find_nodes
 from korvet_fast.core.generation import MetadataVersion
-from korvet_fast.endpoint import Address, Endpoint
+from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import SettingError, StoreError
 from korvet_fast.store.interface import Store
 from korvet_fast.store.types import ABSENT
@@ -31,14 +31,6 @@ logger = logging.getLogger(__name__)
 _REFRESHES = 8  # in a heartbeat interval
 _SOON = 0.05  # seconds between two refreshes, at least
 _FOREVER = float("inf")
-
-
-class Node(NamedTuple):
-    """The address at which clients are told to find a broker."""
-
-    id: int
-    address: Address
-    rack: str | None
 
 
 class Cluster:
@@ -82,6 +74,7 @@ class Cluster:
         self._heartbeat_at = -_FOREVER
         self.former = FormerMembers()
         self._preferred: dict[bytes, list[int]] = {}
+        self._nodes: dict[int, Sequence[Node]] = {}  # by the number of a listener
         self._refreshing = asyncio.Lock()
         self._asked = asyncio.Event()
         self._complaint = ""
@@ -118,23 +111,16 @@ class Cluster:
         """The id of the broker that is named as controller; any may be asked what only Kafka's controller can do."""
         return self.members[0].id if self.members else self.id
 
-    def nodes(self, listener: int) -> list[Node]:
+    def nodes(self, listener: int) -> Sequence[Node]:
         """The brokers that a client of our `listener` (its number, from 0) can connect to, and where.
 
-        That is at their listener of the same scheme. Of several with this scheme, the first of ours belongs to the
-        first of theirs, and so on. So a client that speaks TLS is never sent to a port without it.
+        See `find_nodes`.
         """
-        own = self._lifecycle.registration.addresses
-        if listener >= len(own):
-            return []  # a command registers no addresses
-        scheme = own[listener].scheme
-        before = sum(endpoint.scheme == scheme for endpoint in own[:listener])
-        nodes = []
-        for member in self.members:
-            alike = [endpoint for endpoint in member.addresses if endpoint.scheme == scheme]
-            if before < len(alike):
-                nodes.append(Node(member.id, alike[before].address, member.rack))
-        return nodes
+        found = self._nodes.get(listener)
+        if found is None:
+            own = self._lifecycle.registration.addresses
+            found = self._nodes[listener] = find_nodes(self.members, own, listener)
+        return found
 
     def preferred_leaders(self, topic: bytes, partitions: int) -> Sequence[int]:
         """For each partition of the topic with this id, the id of the broker that is to lead it; -1 if none is there.
@@ -283,6 +269,7 @@ class Cluster:
         if members == self.members:
             return False
         self.members = members
+        self._nodes = {}
         self._preferred.clear()
         self._metadata.advance()
         return True

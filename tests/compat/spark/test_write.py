@@ -17,6 +17,7 @@ from compat.spark.records import read
 from compat.spark.scenes import Scene
 from korvet_fast._native import batch_headers
 from korvet_fast.cli.ingest import await_topic
+from korvet_fast.cli.session import Bootstrap
 from korvet_fast.endpoint import read_bootstrap
 
 PARTITIONS = 3
@@ -57,7 +58,7 @@ def test_rows_arrive_where_kafkas_clients_would_put_them(spark: SparkSession, sc
 
 
 def test_a_topic_is_waited_for_that_is_just_being_made(scene: Scene) -> None:
-    await_topic(read_bootstrap(scene.bootstrap), "being-made")
+    await_topic(Bootstrap(read_bootstrap(scene.bootstrap), {}), "being-made")
     assert "being-made" in AdminClient({"bootstrap.servers": scene.bootstrap}).list_topics(timeout=120).topics
 
 

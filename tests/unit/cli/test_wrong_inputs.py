@@ -159,6 +159,9 @@ doctor --config-file FILE
 doctor --config-file DIR
 doctor --config num.partitions=4
 doctor --zookeeper 127.0.0.1:2181
+certs
+certs d d
+certs d --days 0
 serve extra
 serve --store korvet-data
 serve --set nonsense=1

@@ -16,7 +16,7 @@ from korvet_fast.net.limits import ServerLimits, leave_room, read_limits
 from korvet_fast.net.listeners import Listener
 from korvet_fast.net.serve import _report
 from korvet_fast.store.embedded.store import EmbeddedStore
-from korvet_fast.wire.dialects import DIALECTS
+from korvet_fast.wire.dialects import DIALECTS, OF_CLIENTS
 from toy_dialect import ToyDialect, frame
 
 
@@ -53,6 +53,7 @@ def test_each_listener_speaks_the_dialect_of_its_scheme(tmp_path: Path, monkeypa
         return ToyDialect()
 
     monkeypatch.setattr(serve, "DIALECTS", {**DIALECTS, "toy": toy})
+    monkeypatch.setattr(serve, "OF_CLIENTS", {*OF_CLIENTS, "toy"})
     listeners = [Listener(Endpoint(scheme, "127.0.0.1", 0)) for scheme in ("toy", "kafka", "toy")]
 
     async def talk(endpoints: list[Endpoint]) -> None:

@@ -14,7 +14,7 @@ from korvet_fast.core.broker import Broker
 from korvet_fast.core.broker_state import BrokerState
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.operator_token import OperatorToken, read_token
-from korvet_fast.endpoint import Address
+from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import SettingError
 from korvet_fast.wire.dialect import CloseConnection
 from korvet_fast.wire.http.frames import LIMIT
@@ -25,8 +25,8 @@ TOKEN = b"0123456789abcdef"
 
 
 @asynccontextmanager
-async def service(directory: Path, token: bytes | None = None) -> AsyncIterator[Service]:
-    async with run_broker(directory) as world:
+async def service(directory: Path, token: bytes | None = None, advertised: str = "localhost") -> AsyncIterator[Service]:
+    async with run_broker(directory, addresses=[Endpoint("http", advertised, 9644)]) as world:
         with FairExecutor(1, "test") as workers:
             known = None if token is None else OperatorToken(token)
             yield Service(world.broker, 0, ROUTES, workers, known)
@@ -110,9 +110,7 @@ def test_addresses_and_localhost_are_this_broker(tmp_path: Path, host: str) -> N
 
 def test_the_name_that_is_advertised_is_this_broker(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with service(tmp_path) as given_:
-            cluster = given_.broker.cluster
-            cluster.members = (cluster.members[0]._replace(addresses=(Address("broker.example", 9644),)),)
+        async with service(tmp_path, advertised="broker.example") as given_:
             assert (await ask(given_, get("/livez", host="broker.example:9644")))[0] == 200
             assert (await ask(given_, get("/livez", host="other.example:9644")))[0] == 421
 

@@ -23,11 +23,11 @@ class Sample(NamedTuple):
     descriptors: int
 
 
-class Watch(ClientThread):
+class Sampler(ClientThread):
     """`samples` of all brokers that run."""
 
     def __init__(self, worlds: Sequence[World]) -> None:
-        super().__init__("watch")
+        super().__init__("sampler")
         self.samples: list[Sample] = []
         self._worlds = worlds
 
