@@ -50,7 +50,6 @@ class PartitionFetch:
         offset: int,
         max_bytes: int,
         partition: Partition | FollowerPartition | None = None,
-        *,
         copy: bool = False,
     ) -> None:
         self.copy = copy
@@ -85,7 +84,7 @@ class PartitionFetch:
         assert self.partition is not None
         most = self.max_bytes
         try:
-            data = (await self.partition.read(self.offset, most if most < left else left, copy=self.copy)).data
+            data = (await self.partition.read(self.offset, most if most < left else left, self.copy)).data
         except KorvetError as error:
             self.error = forget_frames(error)
             return 0
@@ -180,7 +179,7 @@ def _find_partitions(
     selector = broker.replica_selector if rack else None
     copy = session.wants_copies
     for index, offset, max_bytes, epoch in positions:
-        part = PartitionFetch(index, offset, max_bytes, copy=copy)
+        part = PartitionFetch(index, offset, max_bytes, None, copy)
         placed.append(part)
         try:
             if refuse is not None and (refusal := refuse(topic, index)) is not None:

@@ -117,7 +117,7 @@ class LegacyPartition(Partition):
                 self.saver.save_soon()
         return appended
 
-    async def read(self, offset: int, max_bytes: int, *, copy: bool = False) -> ReadResult:
+    async def read(self, offset: int, max_bytes: int, copy: bool = False) -> ReadResult:
         """See `Partition.read`: the payloads as record batches, which are always copies."""
         limit = self.high_watermark.offset
         page = await self._read_values(offset, max(max_bytes, 1))

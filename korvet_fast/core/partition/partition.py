@@ -301,7 +301,7 @@ class Partition:
             await self.leader.verify_end()
         self.check_offset(offset)
 
-    async def read(self, offset: int, max_bytes: int, *, copy: bool = False) -> ReadResult:
+    async def read(self, offset: int, max_bytes: int, copy: bool = False) -> ReadResult:
         """Whole durable batches from the one that holds `offset`, or the next one; at least one if there is one.
 
         That one is given however small `max_bytes` is, 0 and less included. `copy`: see `store.interface.Read`.

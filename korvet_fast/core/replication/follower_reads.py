@@ -105,7 +105,7 @@ class FollowerPartition(LogListener):
         """As `check_offset`."""
         self.check_offset(offset)
 
-    async def read(self, offset: int, max_bytes: int, *, copy: bool = False) -> ReadResult:
+    async def read(self, offset: int, max_bytes: int, copy: bool = False) -> ReadResult:
         """As `Partition.read`. Raises OFFSET_NOT_AVAILABLE between the watermark and the end of the copy."""
         self.check_offset(offset)
         limit = self.high_watermark.offset
