@@ -9,7 +9,7 @@ PY := $(BIN)/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help docs chart release demo demo-spark test test-rust test-python test-spark test-clients test-legacy test-tools test-bench lint checks format stubs diagrams reference develop native wheel wheel-install install first-hour first-record tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate producer-rounds producer-outage replication-model replication-rounds faults mutants soak
+.PHONY: help docs chart release demo demo-spark test test-rust test-python test-spark test-clients test-legacy test-tools test-bench lint checks format stubs diagrams screenshots reference develop native wheel wheel-install install first-hour first-record tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate producer-rounds producer-outage replication-model replication-rounds faults mutants soak
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -295,6 +295,9 @@ SITE := build/site
 docs: $(VENV)/.deps  ## build the documentation as a site, build/site/index.html; a broken link ends it
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir $(SITE)
 	@echo "file://$(CURDIR)/$(SITE)/index.html"
+
+screenshots: develop  ## write the pictures of the page anew (docs/images/page-*.png), as the browser test sees it
+	@KORVET_TEST_SCREENSHOTS=docs/images $(PY) -m pytest -q -p no:benchmark tests/protocol/test_page.py -k fits
 
 reference: develop  ## write docs/cli.md, docs/configuration.md and docs/metrics.md anew from the commands and the tables in the code
 	@$(PY) -m docs.reference

@@ -40,6 +40,7 @@ class TopicTotals:
 def collect_broker(broker: Broker, out: Exposition) -> None:
     """The broker as a whole."""
     out.add(metrics.BROKER_STATE, broker.state)
+    out.add(metrics.FAILED_PRODUCES, broker.failed_produces)
     for name, times in sorted(broker.request_times.items()):
         out.add(metrics.REQUESTS, times.count, name)
         out.add_summary(metrics.REQUEST_TIME, times.timed, times.seconds * _MS, name)

@@ -65,7 +65,7 @@ async def create_topic(session: Session, exchange: Exchange) -> Answer:
 
 
 async def _ask_for_topic(session: Session, fields: Mapping[str, str], error: str, status: HTTPStatus) -> Answer:
-    settings = session.broker.settings
+    default = session.broker.settings.number("num.partitions")
     return await render(
         session,
         "create_topic.html",
@@ -73,8 +73,7 @@ async def _ask_for_topic(session: Session, fields: Mapping[str, str], error: str
         status=status,
         fields=fields,
         error=error,
-        partitions=settings.number("num.partitions"),
-        layout=settings.text("storage.layout"),
+        partitions=default,
     )
 
 

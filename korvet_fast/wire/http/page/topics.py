@@ -72,7 +72,8 @@ async def describe_topic(broker: Broker, topic: Topic, rates: TopicRates, pace: 
         if pace.due():
             await pace.turn()
     measured = rates.measure(topic.id, counts, broker.clock.monotonic())
-    layout = topic.config.text("storage.layout")
-    # In that layout offsets follow the clock, and differences of them are no numbers of records.
-    counted = None if topic.config.log_format.entries_layout else records
+    entries = topic.config.log_format.entries_layout
+    layout = "entries" if entries else "legacy" if topic.config.legacy else "batches"
+    # In the layout `entries` offsets follow the clock, and differences of them are no numbers of records.
+    counted = None if entries else records
     return TopicRow(topic.name, layout, len(topic.partitions), led, offline, counted, size, measured)

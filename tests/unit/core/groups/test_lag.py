@@ -17,7 +17,7 @@ def test_the_lag_of_all_partitions_is_summed_and_kept_for_some_time(tmp_path: Pa
             runtimes = broker.groups.partitions.runtimes
             await broker.topics.create("t", 2, {})
             for index in (0, 1, 1):
-                await settle(put(broker.partition("t", index), make_batch([b"x"])))
+                await settle(put(broker.partition("t", index), make_batch([b"x"]), -1))
             offsets = {TopicPartition("t", index): OffsetAndMetadata(0) for index in (0, 1)}
             await broker.groups.offsets.commit("g", "", None, -1, offsets)
             runtime = runtimes.get("g")

@@ -29,6 +29,7 @@ class Checker(HTMLParser):
         self.text = ""
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.text += " "
         values = dict(attributes)
         assert tag not in ("img", "iframe", "style", "object", "base"), tag
         assert tag != "script" or values == {"src": "/page.js", "defer": None}
@@ -69,7 +70,7 @@ async def fill(given: Service, records: int = 120) -> None:
     broker = given.broker
     topic = await broker.topics.create("orders", 2, {})
     for number in range(records):
-        await settle(put(broker.partition("orders", 0), make_batch([f'{{"number":{number}}}'.encode()])))
+        await settle(put(broker.partition("orders", 0), make_batch([f'{{"number":{number}}}'.encode()]), -1))
     committed = {TopicPartition("orders", 0): OffsetAndMetadata(records // 2, metadata=HOSTILE)}
     errors = await broker.groups.offsets.commit(HOSTILE, "", None, -1, committed)
     assert not any(errors.values())
