@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from korvet_fast.core.groups.lag import INTERVAL, SAMPLES, UNKNOWN
+from korvet_fast.core.groups.lag import INTERVAL, UNKNOWN
 
 WIDTH: Final = 140
 HEIGHT: Final = 30
@@ -18,19 +18,18 @@ class Graph(NamedTuple):
 
 
 def draw(lags: Sequence[int]) -> Graph | None:
-    """The last `SAMPLES` lags, the present one at the right; None before there are two."""
+    """These lags from left to right, oldest first; None before two are known."""
     known = [lag for lag in lags if lag != UNKNOWN]
     if len(known) < 2:
         return None
     most = max(known)
-    step = (WIDTH - 2 * _EDGE) / (SAMPLES - 1)
-    begin = WIDTH - _EDGE - step * (len(lags) - 1)
+    step = (WIDTH - 2 * _EDGE) / (len(lags) - 1)
     lines: list[str] = []
     points: list[str] = []
     for at, lag in enumerate([*lags, UNKNOWN]):
         if lag != UNKNOWN:
             height = (HEIGHT - 2 * _EDGE) * lag / max(most, 1)
-            points.append(f"{begin + at * step:.1f},{HEIGHT - _EDGE - height:.1f}")
+            points.append(f"{_EDGE + at * step:.1f},{HEIGHT - _EDGE - height:.1f}")
         elif points:
             lines.append(" ".join(points))
             points = []
