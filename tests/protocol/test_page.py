@@ -124,7 +124,7 @@ VIEWS: dict[str, tuple[str, dict[str, object], str]] = {
     "settings": ("/settings", {}, "message.max.bytes"),
     "create": ("/create-topic", {}, "Create a topic"),
     "delete": ("/delete-records", {"topic": "orders", "partition": 0, "offset": 7}, "will be gone"),
-    "reset": ("/reset-offsets", {"id": "billing", "topic": "orders", "to": "latest"}, "committed now"),
+    "reset": ("/reset-offsets", {"id": "billing", "topic": "orders", "to": "latest"}, "The group will go on"),
     "wrong": ("/topic", {"name": HOSTILE}, "there is no topic"),
 }
 PICTURES = ("topics", "records")  # of README
