@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class HttpDialect:
-    """Serves health and metrics of `broker`. Raises `SettingError` if http.token.file cannot be read."""
+    """Serves health, metrics and the page of `broker`. Raises `SettingError` if http.token.file cannot be read."""
 
     of_peers = in_zookeeper = False
     farewell = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"

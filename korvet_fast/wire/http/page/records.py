@@ -20,6 +20,7 @@ _MOST: Final = 50  # records on a page
 _BYTES: Final = 512 * 1024  # of batches that are read for it
 _KEY: Final = 400  # characters of a key, or of a header's value
 _HEADERS: Final = 20  # of a record
+_MS_DIGITS: Final = 15  # of milliseconds since 1970
 _FRESH: Final = 0.1  # seconds: a record that another program added just now is to be seen
 
 
@@ -94,14 +95,14 @@ async def _find_offset(session: Session, partition: Partition, fields: Mapping[s
 
 def _read_time(text: str) -> int:
     """Milliseconds since 1970, of a time in UTC as browsers send it, or of that number. Raises `KorvetError`."""
-    if text.isascii() and text.isdigit() and len(text) > len("20261231"):
-        return int(text[:15])
+    if text.isascii() and text.isdigit() and len("20261231") < len(text) <= _MS_DIGITS:
+        return int(text)
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
         ask = "write a time as 2026-12-31T23:59:59, in UTC"
         raise KorvetError(Errors.INVALID_REQUEST, f"time is {show_line(text)!r}: {ask}") from None
-    return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
+    return max(0, int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000))
 
 
 async def _read(session: Session, topic: str, index: int, offset: int) -> Found:

@@ -118,6 +118,7 @@ def test_what_is_wrong_is_said_in_a_page(tmp_path: Path) -> None:
                 "/records?topic=orders&partition=9": (404, "there is no partition 9"),
                 "/records?topic=orders&offset=x": (400, "give a whole number"),
                 "/records?topic=orders&time=soon": (400, "write a time as"),
+                "/records?topic=orders&time=1234567890123456": (400, "write a time as"),
                 "/?start=x": (400, "give a whole number"),
                 "/group?id=none": (404, "no group 'none'"),
                 "/delete-records?topic=orders&partition=0&offset=3": (400, "give one from 0 to 2"),
