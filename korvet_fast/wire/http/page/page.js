@@ -47,6 +47,7 @@ if (follow) {
         const answer = document.getElementById("answer");
         try {
             const fresh = (await load(answer.dataset.next)).getElementById("answer");
+            if (paused) return;
             const records = document.getElementById("records");
             const came = [...fresh.querySelectorAll("#records > li")];
             records.prepend(...came.reverse());
