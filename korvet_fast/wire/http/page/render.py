@@ -35,6 +35,9 @@ _STATUSES: Final = {
 }
 
 
+_SHARED: Final = ("base.html", "parts.html")  # templates that others extend, or take macros from
+
+
 @cache
 def _open_environment() -> Environment:
     loader = FileSystemLoader(Path(__file__).parent / "templates")
@@ -57,7 +60,11 @@ def _open_environment() -> Environment:
 
 
 def _load(name: str) -> Template:
-    return _open_environment().get_template(name)
+    """A template, compiled with those that it is made of: while it is rendered that would hold the loop."""
+    environment = _open_environment()
+    for other in _SHARED:
+        environment.get_template(other)
+    return environment.get_template(name)
 
 
 async def render(
