@@ -76,7 +76,10 @@ PROCESSES: dict[str, Fault] = {
             REDIS: (f"{_REDIS}/test_torn_file.py", f"{_REDIS}/test_torn_append.py"),
         },
     ),
-    "F07": Fault("the append-only file is damaged in its middle", {REDIS: (f"{_REDIS}/test_damaged_file.py",)}),
+    "F07": Fault(
+        "the append-only file, or a segment, is damaged in its middle",
+        {FILES: (f"{_HERE}/test_damaged_segment.py",), REDIS: (f"{_REDIS}/test_damaged_file.py",)},
+    ),
     "F08": Fault(
         "the disk is full; Redis with appendfsync always ends",
         {

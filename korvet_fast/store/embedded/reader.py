@@ -97,7 +97,12 @@ class Reader:
                 offset = segments[number + 1].base
                 continue
             asked = min(max_bytes, LENGTH)
-            piece, following = await self._read_segment(log, segment, offset, asked, limit, copy)
+            try:
+                piece, following = await self._read_segment(log, segment, offset, asked, limit, copy)
+            except StoreError:
+                if not data:
+                    raise
+                break  # the records before are served; the next read, which begins here, fails
             if piece is None or (data and len(piece) > max_bytes):
                 break
             data.append(piece)
