@@ -263,10 +263,11 @@ TIMES_AND_LIMITS: dict[str, Fault] = {
         left="the newer one is played by its number, as there is none",
     ),
     "F40": Fault(
-        "leaders and followers killed, cut off, paused, moved; an election that loses",
+        "leaders and followers killed, cut off, paused, moved, a disk lost; an election that loses",
         {
             REPLICAS: (
                 _ROUNDS,
+                f"{_HERE}/replication/test_lost_disk.py",
                 f"{_HERE}/replication/test_unclean.py",
                 f"{_HERE}/replication/test_follower_flush.py",
             ),
