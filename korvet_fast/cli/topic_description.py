@@ -67,7 +67,7 @@ def row_of(partition: PartitionDescription) -> tuple[str, ...]:
 async def _describe_partition(
     cluster: Cluster, topic: str, row: Mapping[str, Any], lags: Lags, silent: set[int], count: bool
 ) -> PartitionDescription:
-    """`row`: of Metadata's answer; `lags`: see `find_lags`; `silent`: leaders that did not answer, and are not asked."""
+    """`row`: of Metadata's answer; `lags`: see `find_lags`; `silent`: leaders that gave no answer, not asked again."""
     index, leader, replicas, in_sync = (
         row[name] for name in ("partition_index", "leader_id", "replica_nodes", "isr_nodes")
     )

@@ -75,7 +75,7 @@ class Reader:
 
     def _tell(self, log: Log, error: StoreError) -> None:
         """Log why records cannot be read; clients only get a code. One line in a while for all logs together."""
-        advice = "cannot be read: see \"Records that cannot be read\" in docs/operations.md"
+        advice = 'cannot be read: see "Records that cannot be read" in docs/operations.md'
         self._log.fail("read", f"{error.detail}; records of {log.name} {advice}")
 
     def forget(self, segments: Sequence[Segment]) -> None:
@@ -221,9 +221,7 @@ class Reader:
             await self._in_thread(log, segment, _read_rest, handle, data, position, got)
         return memoryview(data)
 
-    async def _in_thread(
-        self, log: Log, segment: Segment, work: Callable[..., _Result], *arguments: object
-    ) -> _Result:
+    async def _in_thread(self, log: Log, segment: Segment, work: Callable[..., _Result], *arguments: object) -> _Result:
         version = log.version
         log.reading += 1
         try:

@@ -16,7 +16,8 @@ PARTITIONS = 4
 
 def call(brokers: list[BrokerProcess], *arguments: str) -> str:
     """A command of ours; `brokers` are its bootstrap addresses, in this order."""
-    command = [sys.executable, "-m", "korvet_fast", *arguments, "--bootstrap", ",".join(one.bootstrap for one in brokers)]
+    bootstrap = ",".join(one.bootstrap for one in brokers)
+    command = [sys.executable, "-m", "korvet_fast", *arguments, "--bootstrap", bootstrap]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
