@@ -27,8 +27,13 @@ test:  ## lint and every test but those of the five targets below: Rust, Python,
 test-rust: checks
 	MAKEFLAGS= cargo test --workspace --locked --quiet
 
+PYTHON_TESTS = $(SPARK_TESTS:%=--ignore=%) $(LEGACY_TESTS:%=--ignore=%) --ignore=$(TOOLS_TESTS) $(CLIENT_TESTS:%=--ignore=%) $(ALONE:%=--ignore=%) --ignore=$(BENCH_TESTS) --ignore=$(SIZES)
+
 test-python:
-	$(PY) -m pytest -p no:benchmark -n 6 --dist worksteal $(SPARK_TESTS:%=--ignore=%) $(LEGACY_TESTS:%=--ignore=%) --ignore=$(TOOLS_TESTS) $(CLIENT_TESTS:%=--ignore=%) $(ALONE:%=--ignore=%) --ignore=$(BENCH_TESTS) --ignore=$(SIZES)
+	@# pytest compiles each test file with more in it, and keeps that: once here, not in each of the six at the same time;
+	@# what cannot be collected is told by the six
+	@[ -e tests/protocol/__pycache__ ] || $(PY) -m pytest -q -p no:benchmark --collect-only $(PYTHON_TESTS) >/dev/null || :
+	$(PY) -m pytest -p no:benchmark -n 6 --dist worksteal $(PYTHON_TESTS)
 
 # The lint rules that are a test of ours: `checks` runs it, and so does `make test` by that.
 SIZES := tests/unit/test_sizes.py
@@ -89,8 +94,8 @@ checks:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	@# clippy links nothing, so libFuzzer need not be compiled: it is said to be there; with the workspace's own
-	@# setting of debug, what the crates have in common with it is not compiled again
-	@export CARGO_PROFILE_DEV_DEBUG=line-tables-only; for crate in rust/fuzz benchmarks/load; do \
+	@# profile, what the crates have in common with it is not compiled again
+	@export CARGO_PROFILE_DEV_DEBUG=line-tables-only CARGO_PROFILE_DEV_OPT_LEVEL=1; for crate in rust/fuzz benchmarks/load; do \
 	  cargo fmt --manifest-path $$crate/Cargo.toml --check && \
 	  CUSTOM_LIBFUZZER_PATH=$(CURDIR)/target/libFuzzer.a cargo clippy --manifest-path $$crate/Cargo.toml --target-dir target --all-targets --locked --quiet -- -D warnings || exit 1; \
 	done
