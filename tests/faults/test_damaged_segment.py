@@ -6,9 +6,10 @@ its checksum, and never other bytes; the rest of the log is served, and the log 
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,6 +54,20 @@ def read_sound(data: bytes) -> dict[int, bytes]:
     return dict(read_rows(data[:size]))
 
 
+def restart_damaged(
+    broker: BrokerProcess,
+    fill: Callable[[], Coroutine[Any, Any, None]],
+    segment: Path,
+    damage: Callable[[bytes], bytes],
+) -> None:
+    """Start the broker, fill `t`, stop it well, damage a segment's file, and start it again."""
+    broker.start()
+    run(fill)
+    assert broker.stop() == 0
+    segment.write_bytes(damage(segment.read_bytes()))
+    broker.start()
+
+
 @pytest.mark.parametrize("damage", [cut_a_byte, cut_half, cut_all, blank_half, flip_a_bit])
 def test_nothing_false_is_served(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     broker = BrokerProcess(tmp_path / "data")
@@ -81,12 +96,7 @@ def test_nothing_false_is_served(tmp_path: Path, damage: Callable[[bytes], bytes
             assert await read_places(client, "t", start=MIDDLE.stop) == list(enumerate(VALUES))[MIDDLE.stop :]
 
     try:
-        broker.start()
-        run(fill)
-        assert broker.stop() == 0
-        segment = tmp_path / "data" / "t-0" / f"{MIDDLE.start:020d}.log"
-        segment.write_bytes(damage(segment.read_bytes()))
-        broker.start()
+        restart_damaged(broker, fill, tmp_path / "data" / "t-0" / f"{MIDDLE.start:020d}.log", damage)
         for room in (1, 1 << 20):  # copied, and mapped
             run(partial(read, room))
         assert broker.stop() == 0
@@ -110,12 +120,7 @@ def test_consume_says_where_a_checksum_fails(tmp_path: Path) -> None:
         return subprocess.run([*command, "--bootstrap", broker.bootstrap], capture_output=True, text=True, timeout=300)
 
     try:
-        broker.start()
-        run(fill)
-        assert broker.stop() == 0
-        segment = tmp_path / "data" / "t-0" / f"{0:020d}.log"
-        segment.write_bytes(flip_a_bit(segment.read_bytes()))
-        broker.start()
+        restart_damaged(broker, fill, tmp_path / "data" / "t-0" / f"{0:020d}.log", flip_a_bit)
         done = consume("earliest")
         assert (done.returncode, done.stdout) == (1, "first\n")
         assert "partition 0: the batch with offset 1 fails its checksum; go on behind it, from offset 2" in done.stderr

@@ -12,10 +12,12 @@ from korvet_fast.wire.http.page.actions import (
     show_create_topic,
     show_delete_records,
     show_reset,
+    taking_forms,
 )
 from korvet_fast.wire.http.page.brokers import show_brokers, show_settings
 from korvet_fast.wire.http.page.groups import show_group, show_groups
 from korvet_fast.wire.http.page.records import show_records
+from korvet_fast.wire.http.page.render import refusing
 from korvet_fast.wire.http.page.static import serve_file
 from korvet_fast.wire.http.page.topic import show_topic
 from korvet_fast.wire.http.page.topics import show_topics
@@ -28,7 +30,8 @@ _CHALLENGE: Final = 'Basic realm="korvet-fast: the password is the token"'
 
 def _page(handler: Handler, change: "Handler | None" = None, memory: int = _MEMORY) -> Route:
     """A view of the page, for browsers; `change`: what its form does."""
-    return Route(handler, change=change, challenge=_CHALLENGE, memory=memory)
+    done = None if change is None else taking_forms(refusing(change))
+    return Route(refusing(handler), change=done, challenge=_CHALLENGE, memory=memory)
 
 
 ROUTES: Final[Mapping[str, Route]] = {

@@ -17,9 +17,9 @@ from korvet_fast.types import LATEST
 from korvet_fast.wire.http.exchange import Answer, Exchange, say
 from korvet_fast.wire.http.page.fields import find_topic, read_number
 from korvet_fast.wire.http.page.groups import find_group
-from korvet_fast.wire.http.page.render import HEADERS, refuse, render
+from korvet_fast.wire.http.page.render import HEADERS, render
 from korvet_fast.wire.http.page.show import show_line
-from korvet_fast.wire.http.session import Session
+from korvet_fast.wire.http.session import Handler, Session
 
 _MOST_RESET: Final = 10_000  # partitions in one reset
 _SHOWN: Final = 200  # of them on the page
@@ -33,7 +33,16 @@ class Reset(NamedTuple):
     after: int
 
 
-def check_form(session: Session, exchange: Exchange) -> Answer | None:
+def taking_forms(handler: Handler) -> Handler:
+    """The handler, for forms of ours that a page of ours sent."""
+
+    async def answer(session: Session, exchange: Exchange) -> Answer:
+        return _check_form(session, exchange) or await handler(session, exchange)
+
+    return answer
+
+
+def _check_form(session: Session, exchange: Exchange) -> Answer | None:
     """Why a form is not taken: it is not one of ours, or came from a page that is not. None: it is taken."""
     if exchange.origin and urlsplit(exchange.origin).netloc != exchange.authority:
         return say(HTTPStatus.FORBIDDEN, "this form was sent by a page of somebody else")
@@ -52,8 +61,6 @@ async def show_create_topic(session: Session, exchange: Exchange) -> Answer:
 
 async def create_topic(session: Session, exchange: Exchange) -> Answer:
     """`/create-topic`, posted."""
-    if (refused := check_form(session, exchange)) is not None:
-        return refused
     form = exchange.form
     name = form.get("name", "").strip()
     try:
@@ -89,14 +96,11 @@ def _read_configs(text: str) -> dict[str, str | None]:
 
 
 async def show_delete_records(session: Session, exchange: Exchange) -> Answer:
-    """`/delete-records?topic=&partition=`, read: the form; with `offset=` what would be deleted."""
-    try:
-        return await _show_deletion(session, exchange.query)
-    except KorvetError as error:
-        return await refuse(session, error)
+    """`/delete-records?topic=&partition=`, read: the form; with `offset=` what would be deleted.
 
-
-async def _show_deletion(session: Session, fields: Mapping[str, str]) -> Answer:
+    Raises `KorvetError`.
+    """
+    fields = exchange.query
     partition = _find_partition(session.broker, fields)
     asked = fields.get("offset", "").strip()
     offset = _read_deletion(partition, fields) if asked else None
@@ -114,15 +118,10 @@ async def _show_deletion(session: Session, fields: Mapping[str, str]) -> Answer:
 
 
 async def delete_records(session: Session, exchange: Exchange) -> Answer:
-    """`/delete-records`, posted."""
-    if (refused := check_form(session, exchange)) is not None:
-        return refused
+    """`/delete-records`, posted. Raises `KorvetError`."""
     form = exchange.form
-    try:
-        partition = _find_partition(session.broker, form)
-        await partition.delete_records(_read_deletion(partition, form))
-    except KorvetError as error:
-        return await refuse(session, error)
+    partition = _find_partition(session.broker, form)
+    await partition.delete_records(_read_deletion(partition, form))
     return _go_to("/topic", name=form["topic"])
 
 
@@ -138,12 +137,9 @@ def _read_deletion(partition: Partition, fields: Mapping[str, str]) -> int:
 
 
 async def show_reset(session: Session, exchange: Exchange) -> Answer:
-    """`/reset-offsets?id=&topic=&to=`, read: what would change."""
+    """`/reset-offsets?id=&topic=&to=`, read: what would change. Raises `KorvetError`."""
     fields = exchange.query
-    try:
-        plan = await _plan_reset(session, fields)
-    except KorvetError as error:
-        return await refuse(session, error)
+    plan = await _plan_reset(session, fields)
     names = ("id", "topic", "partition", "to", "offset")
     asked = {name: fields.get(name, "") for name in names}
     pace = session.pace()
@@ -153,19 +149,14 @@ async def show_reset(session: Session, exchange: Exchange) -> Answer:
 
 
 async def reset_offsets(session: Session, exchange: Exchange) -> Answer:
-    """`/reset-offsets`, posted."""
-    if (refused := check_form(session, exchange)) is not None:
-        return refused
+    """`/reset-offsets`, posted. Raises `KorvetError`."""
     form = exchange.form
-    try:
-        plan = await _plan_reset(session, form)
-        wanted = {TopicPartition(form["topic"], row.partition): OffsetAndMetadata(row.after) for row in plan}
-        errors = await session.broker.groups.offsets.commit(form["id"], "", None, -1, wanted, pace=session.pace())
-        if failed := [error for error in errors.values() if error]:
-            detail = f"{failed[0].sentence} {len(failed)} of {len(wanted)} offsets are as before."
-            raise KorvetError(failed[0], detail)
-    except KorvetError as error:
-        return await refuse(session, error)
+    plan = await _plan_reset(session, form)
+    wanted = {TopicPartition(form["topic"], row.partition): OffsetAndMetadata(row.after) for row in plan}
+    errors = await session.broker.groups.offsets.commit(form["id"], "", None, -1, wanted, pace=session.pace())
+    if failed := [error for error in errors.values() if error]:
+        detail = f"{failed[0].sentence} {len(failed)} of {len(wanted)} offsets are as before."
+        raise KorvetError(failed[0], detail)
     return _go_to("/group", id=form["id"])
 
 

@@ -17,7 +17,7 @@ from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.http.exchange import Answer, Exchange
 from korvet_fast.wire.http.page.fields import cut
 from korvet_fast.wire.http.page.graph import Graph, draw
-from korvet_fast.wire.http.page.render import refuse, render
+from korvet_fast.wire.http.page.render import render
 from korvet_fast.wire.http.page.show import show_line
 from korvet_fast.wire.http.session import Session
 
@@ -58,7 +58,7 @@ class MemberRow(NamedTuple):
 
 
 async def show_groups(session: Session, exchange: Exchange) -> Answer:
-    """`/groups`; the field `id` is a part of the ids that are wanted."""
+    """`/groups`; the field `id` is a part of the ids that are wanted. Raises `KorvetError`."""
     broker, pace = session.broker, session.pace()
     wanted = exchange.query.get("id", "").strip()
     runtimes = list(broker.groups.partitions.runtimes)
@@ -66,23 +66,17 @@ async def show_groups(session: Session, exchange: Exchange) -> Answer:
         fits = await pace.map(lambda runtime: wanted in runtime.id, runtimes)
         runtimes = [runtime for runtime, fit in zip(runtimes, fits, strict=True) if fit]
     runtimes.sort(key=lambda runtime: runtime.id)
-    try:
-        sheet = cut(exchange.query, len(runtimes), _MOST)
-    except KorvetError as error:
-        return await refuse(session, error)
+    sheet = cut(exchange.query, len(runtimes), _MOST)
     rows = [await _describe(broker, runtime, pace) for runtime in runtimes[sheet.start : sheet.end]]
     return await render(session, "groups.html", pace, rows=rows, sheet=sheet, wanted=wanted, alone=broker.cluster.alone)
 
 
 async def show_group(session: Session, exchange: Exchange) -> Answer:
-    """`/group?id=ID`."""
+    """`/group?id=ID`. Raises `KorvetError`."""
     broker, pace = session.broker, session.pace()
-    try:
-        runtime = find_group(broker, exchange.query.get("id", ""))
-        offsets = sorted(runtime.offsets.stored.items())
-        sheet = cut(exchange.query, len(offsets), _MOST_OFFSETS)
-    except KorvetError as error:
-        return await refuse(session, error)
+    runtime = find_group(broker, exchange.query.get("id", ""))
+    offsets = sorted(runtime.offsets.stored.items())
+    sheet = cut(exchange.query, len(offsets), _MOST_OFFSETS)
     summary = await _describe(broker, runtime, pace)
     rows = await pace.map(lambda one: _describe_offset(broker, *one), offsets[sheet.start : sheet.end])
     members = list_members(runtime.group)

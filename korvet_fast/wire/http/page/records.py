@@ -12,7 +12,7 @@ from korvet_fast.errors import CodecError, Errors, KorvetError
 from korvet_fast.types import SHORT_EXPANDED, Buffer
 from korvet_fast.wire.http.exchange import Answer, Exchange
 from korvet_fast.wire.http.page.fields import find_topic, read_number
-from korvet_fast.wire.http.page.render import refuse, render
+from korvet_fast.wire.http.page.render import render
 from korvet_fast.wire.http.page.show import Cell, show_line, show_value
 from korvet_fast.wire.http.session import Session
 
@@ -47,19 +47,16 @@ async def show_records(session: Session, exchange: Exchange) -> Answer:
     """`/records?topic=&partition=` and `offset=` or `time=`, or `live=1` for those that come from now on.
 
     The page that follows a partition asks again with the offset where the last answer ended. What has come meanwhile
-    beyond one answer is left out, and counted.
+    beyond one answer is left out, and counted. Raises `KorvetError`.
     """
     fields, pace = exchange.query, session.pace()
-    try:
-        topic, index = fields.get("topic", ""), read_number(fields, "partition", 0)
-        partition = session.broker.partition(topic, index)
-        partitions = len(find_topic(session.broker, topic).partitions)
-        await partition.log.refresh_bounds(_FRESH)
-        live = "live" in fields
-        offset = await _find_offset(session, partition, fields, live)
-        found = await _read(session, topic, index, max(offset, partition.log.start))
-    except KorvetError as error:
-        return await refuse(session, error)
+    topic, index = fields.get("topic", ""), read_number(fields, "partition", 0)
+    partition = session.broker.partition(topic, index)
+    partitions = len(find_topic(session.broker, topic).partitions)
+    await partition.log.refresh_bounds(_FRESH)
+    live = "live" in fields
+    offset = await _find_offset(session, partition, fields, live)
+    found = await _read(session, topic, index, max(offset, partition.log.start))
     end, left_out = partition.high_watermark.offset, 0
     if live and found.next < end:
         left_out, found = end - found.next, found._replace(next=end)

@@ -10,9 +10,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from korvet_fast.core.fair_queue import Pace
 from korvet_fast.core.readiness import find_obstacle
 from korvet_fast.errors import Errors, KorvetError
-from korvet_fast.wire.http.exchange import Answer
+from korvet_fast.wire.http.exchange import Answer, Exchange
 from korvet_fast.wire.http.page import show
-from korvet_fast.wire.http.session import Session
+from korvet_fast.wire.http.session import Handler, Session
 
 HTML: Final = "text/html; charset=utf-8"
 # Nothing from elsewhere, nothing inline, in no frame of another page. With no referrer at all a form had no origin.
@@ -86,7 +86,15 @@ async def render(
     return Answer(status, body, HTML, HEADERS)
 
 
-async def refuse(session: Session, error: KorvetError) -> Answer:
-    """The page that says what was wrong, and what to do."""
-    status = _STATUSES.get(error.error, HTTPStatus.BAD_REQUEST)
-    return await render(session, "error.html", session.pace(), status=status, title="That did not work", error=error)
+def refusing(handler: Handler) -> Handler:
+    """The handler, with a page that says what was wrong and what to do in place of its `KorvetError`."""
+
+    async def answer(session: Session, exchange: Exchange) -> Answer:
+        try:
+            return await handler(session, exchange)
+        except KorvetError as error:
+            status = _STATUSES.get(error.error, HTTPStatus.BAD_REQUEST)
+            title = "That did not work"
+            return await render(session, "error.html", session.pace(), status=status, title=title, error=error)
+
+    return answer

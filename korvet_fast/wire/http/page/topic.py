@@ -4,10 +4,9 @@ from typing import Final, NamedTuple
 
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.topics.topic import Topic
-from korvet_fast.errors import KorvetError
 from korvet_fast.wire.http.exchange import Answer, Exchange
 from korvet_fast.wire.http.page.fields import cut, find_topic
-from korvet_fast.wire.http.page.render import refuse, render
+from korvet_fast.wire.http.page.render import render
 from korvet_fast.wire.http.page.topics import describe_topic
 from korvet_fast.wire.http.session import Session
 
@@ -30,13 +29,10 @@ class PartitionRow(NamedTuple):
 
 
 async def show_topic(session: Session, exchange: Exchange) -> Answer:
-    """`/topic?name=NAME`."""
+    """`/topic?name=NAME`. Raises `KorvetError`."""
     broker, pace = session.broker, session.pace()
-    try:
-        topic = find_topic(broker, exchange.query.get("name", ""))
-        sheet = cut(exchange.query, len(topic.partitions), _MOST)
-    except KorvetError as error:
-        return await refuse(session, error)
+    topic = find_topic(broker, exchange.query.get("name", ""))
+    sheet = cut(exchange.query, len(topic.partitions), _MOST)
     summary = await describe_topic(broker, topic, session.service.rates, pace)
     rows = await pace.map(lambda index: _describe(broker, topic, index), range(sheet.start, sheet.end))
     settings = topic.config.describe()

@@ -5,10 +5,9 @@ from typing import Final, NamedTuple
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_queue import Pace
 from korvet_fast.core.topics.topic import Topic
-from korvet_fast.errors import KorvetError
 from korvet_fast.wire.http.exchange import Answer, Exchange
 from korvet_fast.wire.http.page.fields import cut
-from korvet_fast.wire.http.page.render import refuse, render
+from korvet_fast.wire.http.page.render import render
 from korvet_fast.wire.http.session import Session
 from korvet_fast.wire.http.topic_rates import Counts, Rates, TopicRates
 
@@ -29,17 +28,14 @@ class TopicRow(NamedTuple):
 
 
 async def show_topics(session: Session, exchange: Exchange) -> Answer:
-    """`/`; the field `name` is a part of the names that are wanted."""
+    """`/`; the field `name` is a part of the names that are wanted. Raises `KorvetError`."""
     broker, pace = session.broker, session.pace()
     wanted = exchange.query.get("name", "").strip()
     topics = list(broker.topics)
     if wanted:
         fits = await pace.map(lambda topic: wanted in topic.name, topics)
         topics = [topic for topic, fit in zip(topics, fits, strict=True) if fit]
-    try:
-        sheet = cut(exchange.query, len(topics), _MOST)
-    except KorvetError as error:
-        return await refuse(session, error)
+    sheet = cut(exchange.query, len(topics), _MOST)
     rates = session.service.rates
     rates.forget_old(broker.clock.monotonic())
     rows = [await describe_topic(broker, topic, rates, pace) for topic in topics[sheet.start : sheet.end]]
