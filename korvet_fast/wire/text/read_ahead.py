@@ -14,7 +14,7 @@ _MOST: Final = 16  # pages kept: 4 MiB
 _LARGEST: Final = LONG_READ + (16 << 10)  # bytes of a page: the store may read a little more than it gives
 
 
-class PageKey(NamedTuple):
+class ReadAheadKey(NamedTuple):
     """Where an answer ended: the `offset` of the first message that it did not give."""
 
     topic: bytes
@@ -23,8 +23,8 @@ class PageKey(NamedTuple):
     offset: int
 
 
-class Page(NamedTuple):
-    """Batches, from one that holds the offset of the key on, or from before that; `next`: the offset after them."""
+class UnusedBatches(NamedTuple):
+    """They begin with the one that holds the offset of the key, or before it; `next`: the offset after them."""
 
     data: Buffer
     next: int
@@ -34,13 +34,13 @@ class ReadAhead:
     """The pages left over last, all together a little more than 4 MiB."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[PageKey, Page] = OrderedDict()
+        self._kept: OrderedDict[ReadAheadKey, UnusedBatches] = OrderedDict()
 
-    def take(self, key: PageKey) -> Page | None:
+    def take(self, key: ReadAheadKey) -> UnusedBatches | None:
         """The page that whoever goes on here left over; nobody else gets it."""
         return self._kept.pop(key, None)
 
-    def keep(self, key: PageKey, page: Page) -> None:
+    def keep(self, key: ReadAheadKey, page: UnusedBatches) -> None:
         """Keep a page, unless it is large."""
         if len(page.data) > _LARGEST:
             return

@@ -18,7 +18,7 @@ from korvet_fast.wire.text.arguments import Arguments
 from korvet_fast.wire.text.blocks import ENOUGH, BlockKey
 from korvet_fast.wire.text.costs import DEFAULT_MAX, MOST_BYTES
 from korvet_fast.wire.text.errors import BAD_REQUEST
-from korvet_fast.wire.text.read_ahead import LONG_READ, Page, PageKey
+from korvet_fast.wire.text.read_ahead import LONG_READ, ReadAheadKey, UnusedBatches
 from korvet_fast.wire.text.session import Payload, RequestError, Session
 
 ENCODINGS: Final = ("plain", "percent", "base64")  # in the order of their numbers in the codec
@@ -45,7 +45,7 @@ async def consume(session: Session, arguments: Arguments) -> Payload:
     elif isinstance(partition, FollowerPartition) or (log.is_shared and session.broker.replication is None):
         parts = (await _read(session, partition, _Wanted(offset, limit, encoding, most), None)).parts
     else:
-        place = PageKey(topic.id, index, partition.leadership.epoch, offset)
+        place = ReadAheadKey(topic.id, index, partition.leadership.epoch, offset)
         key = BlockKey(*place, encoding, most)
         parts = session.service.blocks.find(key, limit)
         if parts is None:
@@ -76,11 +76,11 @@ class _Read(NamedTuple):
 
     parts: list[Buffer]
     end: int | None
-    left: tuple[int, Page] | None
+    left: tuple[int, UnusedBatches] | None
 
 
 async def _read(
-    session: Session, partition: Partition | FollowerPartition, wanted: _Wanted, page: Page | None
+    session: Session, partition: Partition | FollowerPartition, wanted: _Wanted, page: UnusedBatches | None
 ) -> _Read:
     """Read and write messages. `page`: of whoever goes on where an answer ended."""
     offset, limit, encoding, most = wanted
@@ -93,7 +93,7 @@ async def _read(
             read = await partition.read_copied(offset, size)
             if not read.data:
                 break
-            page = Page(read.data[0] if len(read.data) == 1 else b"".join(read.data), read.next)
+            page = UnusedBatches(read.data[0] if len(read.data) == 1 else b"".join(read.data), read.next)
         text, many, after, full = await _write(session, page.data, offset, limit, encoding, most, room)
         if parts and len(text) > room:
             break  # a first message may be longer than there is room; this one is not the answer's first

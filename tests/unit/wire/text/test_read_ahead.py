@@ -6,7 +6,7 @@ from pathlib import Path
 from core_world import run_broker
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.wire.text.dialect import TextDialect
-from korvet_fast.wire.text.read_ahead import LONG_READ, Page, PageKey, ReadAhead
+from korvet_fast.wire.text.read_ahead import LONG_READ, ReadAhead, ReadAheadKey, UnusedBatches
 
 VALUES = [f"{number:03}" for number in range(400)]
 
@@ -87,23 +87,23 @@ def test_what_is_beyond_the_watermark_is_given_later(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def key(offset: int, epoch: int = 0) -> PageKey:
-    return PageKey(b"topic", 0, epoch, offset)
+def key(offset: int, epoch: int = 0) -> ReadAheadKey:
+    return ReadAheadKey(b"topic", 0, epoch, offset)
 
 
 def test_a_page_is_taken_once_and_in_its_epoch() -> None:
     ahead = ReadAhead()
-    ahead.keep(key(1), Page(b"x", 5))
+    ahead.keep(key(1), UnusedBatches(b"x", 5))
     assert ahead.take(key(1, epoch=1)) is None
-    assert ahead.take(key(1)) == Page(b"x", 5)
+    assert ahead.take(key(1)) == UnusedBatches(b"x", 5)
     assert ahead.take(key(1)) is None
 
 
 def test_pages_are_few_and_small() -> None:
     ahead = ReadAhead()
-    ahead.keep(key(0), Page(b"x" * (2 * LONG_READ), 5))
+    ahead.keep(key(0), UnusedBatches(b"x" * (2 * LONG_READ), 5))
     assert ahead.take(key(0)) is None
     for number in range(17):
-        ahead.keep(key(number), Page(b"x", 100))
+        ahead.keep(key(number), UnusedBatches(b"x", 100))
     assert ahead.take(key(0)) is None
     assert ahead.take(key(1)) is not None
