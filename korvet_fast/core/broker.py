@@ -5,6 +5,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from korvet_fast.config import Settings
 from korvet_fast.core.background import BackgroundTasks
@@ -55,6 +56,8 @@ class Broker:
     """
 
     network_use: Callable[[], NetworkUse] | None = None  # from when clients are served
+    state = BrokerState.STARTING
+    failed_produces = 0  # requests of Kafka's protocol of which something was refused or failed
 
     def __init__(
         self,
@@ -102,7 +105,7 @@ class Broker:
             self.tasks, self.cluster, self._directory, self._leaders, self.topics, self.groups
         )
         self._producer_ids = ProducerIds(store, self.generation)
-        self.state = BrokerState.STARTING
+        self.storage_error = partial(store.durability_error, None, sync=False, copies=1)  # why no record can be kept
         self.request_times: defaultdict[str, RequestTimes] = defaultdict(RequestTimes)  # by Kafka's name of the API
         self._restored = 0  # the store's generation in which lost documents were last written again
         self._stop = asyncio.Event()
