@@ -41,21 +41,25 @@ async def consume(session: Session, arguments: Arguments) -> Payload:
     encoding = ENCODINGS.index(str(arguments.get("encoding", ENCODINGS[0])))
     most = int(arguments.get("max", DEFAULT_MAX))
     if not most or offset >= limit:
-        parts: list[Buffer] | None = []
+        parts: list[Buffer] = []
     elif isinstance(partition, FollowerPartition) or (log.is_shared and session.broker.replication is None):
         parts = (await _read(session, partition, _Wanted(offset, limit, encoding, most), None)).parts
     else:
         place = ReadAheadKey(topic.id, index, partition.leadership.epoch, offset)
-        key = BlockKey(*place, encoding, most)
-        parts = session.service.blocks.find(key, limit)
-        if parts is None:
+        key = BlockKey(topic.id, index, place.epoch, offset, encoding, most)
+        kept = session.service.blocks.find(key, limit)
+        if kept is not None:
+            parts = kept
+        else:
             page = session.service.read_ahead.take(place)
-            parts, end, left = await _read(session, partition, _Wanted(offset, limit, encoding, most), page)
+            read = await _read(session, partition, _Wanted(offset, limit, encoding, most), page)
+            parts = read.parts
             if partition.leadership.epoch == place.epoch:
-                if end is not None:
-                    session.service.blocks.keep(key, parts, end)
-                if left is not None:
-                    session.service.read_ahead.keep(place._replace(offset=left[0]), left[1])
+                if read.end is not None:
+                    session.service.blocks.keep(key, parts, read.end)
+                if read.left is not None:
+                    after, unused = read.left
+                    session.service.read_ahead.keep(place._replace(offset=after), unused)
     return [b"messages=", *parts, b" hw=%d" % (-1 if told < 0 else limit)]
 
 
