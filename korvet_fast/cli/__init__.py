@@ -28,6 +28,7 @@ COMMANDS = {
     "export-07": "Write topics of Kafka 0.7's format as a log directory of Kafka 0.7.",
     "demo-cluster": "Show three brokers that keep each other's copies, one of which is killed.",
     "doctor": "Check the store and the addresses, and say what acks=all survives.",
+    "user": "Say who may log in on listeners kafka+sasl:// and kafka+sasl+tls://.",
     "certs": "Make a private authority and certificates for listeners with TLS.",
     "completion": "Print the script that lets a shell complete these commands.",
 }

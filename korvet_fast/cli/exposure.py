@@ -12,7 +12,7 @@ import click
 from korvet_fast.cli.broker_options import BrokerOptions
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.store.redis.connection.url import RedisUrl
-from korvet_fast.wire.dialects import OF_OPERATORS, OF_PEERS, TLS
+from korvet_fast.wire.dialects import OF_OPERATORS, OF_PEERS, SASL, TLS
 
 
 class Exposure(NamedTuple):
@@ -42,6 +42,8 @@ def find_exposures(options: BrokerOptions) -> Iterator[Exposure]:
             continue
         if listener.scheme in OF_OPERATORS:
             yield from _check_operators(listener, options.settings.text("http.token.file"))
+        elif listener.scheme.removesuffix(TLS) == SASL:
+            yield from _check_passwords(listener, options.settings.text("sasl.enabled.mechanisms"))
         elif not (listener.scheme.endswith(TLS) and options.settings.text("ssl.client.auth") == "required"):
             yield Exposure(
                 "listen",
@@ -63,6 +65,16 @@ def _check_operators(listener: Endpoint, token: str) -> Iterator[Exposure]:
             f"{listener} has no TLS, so the token of http.token.file can be read on the way: listen on "
             f"{listener.scheme}{TLS}://",
         )
+
+
+def _check_passwords(listener: Endpoint, mechanisms: str) -> Iterator[Exposure]:
+    """The exposure of passwords, or of what is sent after a login, at a listener with SASL that strangers reach."""
+    if listener.scheme.endswith(TLS):
+        return
+    read = "passwords" if "PLAIN" in mechanisms.split(",") else "all records"
+    yield Exposure(
+        "listen", f"{listener} has no TLS, so {read} can be read on the way: listen on {listener.scheme}{TLS}://"
+    )
 
 
 def _name_way_out(listener: Endpoint) -> str:

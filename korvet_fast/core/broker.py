@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from korvet_fast.config import Settings
+from korvet_fast.core.authentication.users import Users
 from korvet_fast.core.background import BackgroundTasks
 from korvet_fast.core.broker_state import BrokerState
 from korvet_fast.core.clock import Clock
@@ -102,6 +103,7 @@ class Broker:
             self.tasks, self.cluster, self._directory, self._leaders, self.topics, self.groups
         )
         self._producer_ids = ProducerIds(store, self.generation)
+        self.users = Users(store)
         self.state = BrokerState.STARTING
         self.request_times: defaultdict[str, RequestTimes] = defaultdict(RequestTimes)  # by Kafka's name of the API
         self._restored = 0  # the store's generation in which lost documents were last written again

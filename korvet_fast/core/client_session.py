@@ -12,6 +12,7 @@ from korvet_fast.core.fair_queue import FairQueue, Pace, Turns
 from korvet_fast.core.partition.refused_batches import RefusedBatches
 from korvet_fast.errors import KorvetError
 
+ANONYMOUS = "User:ANONYMOUS"  # Kafka's principal of a client that nobody asked who it is
 _SEARCHES = 4  # batches that are read and searched for one connection at a time
 
 R = TypeVar("R")
@@ -54,7 +55,8 @@ class ClientSession:
 
     `last_produce` ends when the connection's produces so far have been appended; None if they have been. `refused`:
     batches that were refused while this broker did not lead, if there are any. `delayed` holds the requests that wait.
-    `closed`: nobody waits for an answer any more.
+    `closed`: nobody waits for an answer any more. `principal`: who the client is (`User:ann`), by its certificate or
+    its login.
 
     `workers` do long work beside the loop. Without a `client` there is no limit on memory, and `queue` deals the turns.
     """
@@ -69,6 +71,7 @@ class ClientSession:
         "closed",
         "delayed",
         "last_produce",
+        "principal",
         "refused",
     )
 
@@ -78,6 +81,7 @@ class ClientSession:
         self.broker = broker
         self.client = client
         self.closed = False
+        self.principal = ANONYMOUS
         self.delayed: set[DelayedOperation] = set()
         self.last_produce: asyncio.Future[None] | None = None
         self.refused: RefusedBatches | None = None
@@ -85,6 +89,11 @@ class ClientSession:
         self._turns = Turns(queue or FairQueue()) if client is None else client.turns
         self._searches: asyncio.Semaphore | None = None
         self._changer: Changer | None = None
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether the client may do more than log in; always so where nobody has to."""
+        return True
 
     def pace(self) -> Pace:
         """Measures how long a request holds the loop, from now on."""

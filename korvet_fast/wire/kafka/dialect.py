@@ -9,6 +9,7 @@ from korvet_fast.core.client_session import Client
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.wire.dialect import FirstBytes, FirstRequestLimits
 from korvet_fast.wire.kafka.routes import ROUTES
+from korvet_fast.wire.kafka.sasl_session import SaslSession
 from korvet_fast.wire.kafka.session import Service, Session, count_elements
 
 
@@ -37,3 +38,14 @@ class KafkaDialect:
 
     def session(self, peer: str, client: Client | None = None) -> Session:
         return Session(self._service, peer, client)
+
+
+class SaslKafkaDialect(KafkaDialect):
+    """The same for clients that have to log in."""
+
+    def __init__(self, broker: Broker, listener: int, workers: FairExecutor) -> None:
+        super().__init__(broker, listener, workers)
+        self.first_request = FirstRequestLimits(broker.settings.number("sasl.server.max.receive.size"))
+
+    def session(self, peer: str, client: Client | None = None) -> SaslSession:
+        return SaslSession(self._service, peer, client)

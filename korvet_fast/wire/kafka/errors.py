@@ -11,10 +11,14 @@ NONE: Final = 0
 LONGEST_MESSAGE: Final = 2000  # characters; a string of the protocol ends at 32,767 bytes
 UNSUPPORTED_VERSION: Final = 35
 # Only this dialect has these to refuse.
+UNSUPPORTED_SASL_MECHANISM: Final = 33
 ILLEGAL_SASL_STATE: Final = 34
 SECURITY_DISABLED: Final = 54
+SASL_AUTHENTICATION_FAILED: Final = 58
 FETCH_SESSION_ID_NOT_FOUND: Final = 70
 RESOURCE_NOT_FOUND: Final = 91
+DUPLICATE_RESOURCE: Final = 92
+UNACCEPTABLE_CREDENTIAL: Final = 93
 
 # Our broker sends none of these codes. Apache Kafka's brokers do, and our client acts on them.
 NETWORK_EXCEPTION: Final = 13

@@ -15,6 +15,7 @@ from korvet_fast.core.request_times import RequestTimes
 from korvet_fast.errors import CodecError
 from korvet_fast.wire.dialect import CloseConnection, Reply
 from korvet_fast.wire.kafka.errors import UNSUPPORTED_VERSION
+from korvet_fast.wire.kafka.sasl import SaslAuthentication
 from korvet_fast.wire.kafka.shapes.message import API_VERSIONS, Message
 
 _PARTITIONS = 20_000  # partitions that a request may name whatever `max.partitions` is
@@ -114,15 +115,18 @@ class Service:
 class Session(ClientSession):
     """One client's connection, as Kafka's protocol sees it.
 
+    `sasl`: how its client logs in, None where it does not. `elements`: see `count_elements`.
     `_begun`: done when all earlier requests with a cost have begun, or ended (`Route.alone`); None if they have.
     """
 
-    __slots__ = ("_begun", "peer", "service")
+    __slots__ = ("_begun", "elements", "peer", "sasl", "service")
 
     def __init__(self, service: Service, peer: str, client: Client | None = None) -> None:
         super().__init__(service.broker, service.workers, client, service.queue)
         self.service = service
         self.peer = peer
+        self.sasl: SaslAuthentication | None = None
+        self.elements = service.elements
         self._begun: asyncio.Future[None] | None = None
 
     async def handle(self, frame: bytearray) -> Reply:
@@ -145,7 +149,7 @@ class Session(ClientSession):
         began = 0.0 if times.count & _TIMED else monotonic()
         times.count += 1
         try:
-            request = _decode(message, frame, version, self.service.elements)
+            request = _decode(message, frame, version, self.elements)
         except CodecError as error:
             raise CloseConnection(f"a {message.name} request of version {version} is malformed: {error}") from error
         if route.cost is None or ((cost := route.cost(self, request)) is None and self._begun is None):

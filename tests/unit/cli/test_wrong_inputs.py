@@ -159,6 +159,16 @@ doctor --config-file FILE
 doctor --config-file DIR
 doctor --config num.partitions=4
 doctor --zookeeper 127.0.0.1:2181
+user
+user add
+user add ann
+user add ann --password-file missing.txt
+user add ann --password-file FILE --mechanism PLAIN
+user add ann --password-file FILE --iterations 4095
+user add '' --password-file FILE
+user add ann --password-file FILE --store nonsense
+user list extra
+user remove
 certs
 certs d d
 certs d --days 0
