@@ -143,7 +143,7 @@ def test_aiokafka(world: World) -> None:
 
 def test_a_wrong_password_and_no_login_reach_nothing(world: World) -> None:
     with pytest.raises(KafkaError):
-        KafkaProducer(**world.python("an apple"), api_version_auto_timeout_ms=5000)
+        KafkaProducer(**world.python("an apple"), bootstrap_timeout_ms=5000)
     wrong = world.librdkafka("an apple")
     silent = {name: value for name, value in wrong.items() if not name.startswith("sasl.")}
     silent["security.protocol"] = world.protocol.removeprefix("SASL_")

@@ -105,11 +105,11 @@ SERVER_FIRST: Final = re.compile(
 SERVER_FINAL: Final = re.compile(rf"(?:v=(?P<signature>{_BASE64})|e=(?P<error>[^,\0]+)){_EXTENSIONS}")
 
 
-def read_message(form: re.Pattern[str], message: bytes) -> re.Match[str]:
+def read_message(pattern: re.Pattern[str], message: bytes) -> re.Match[str]:
     """The parts of a message. Raises `ValueError` if it has another form, or is too long to have one."""
     if len(message) > LONGEST:
         raise ValueError(f"a SCRAM message of {len(message):,} bytes")
-    found = form.fullmatch(message.decode("utf-8"))
+    found = pattern.fullmatch(message.decode("utf-8"))
     if found is None:
         raise ValueError("no SCRAM message of the form that has to come")
     return found

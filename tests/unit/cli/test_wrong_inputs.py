@@ -159,7 +159,6 @@ doctor --config-file FILE
 doctor --config-file DIR
 doctor --config num.partitions=4
 doctor --zookeeper 127.0.0.1:2181
-user
 user add
 user add ann
 user add ann --password-file missing.txt
