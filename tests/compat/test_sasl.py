@@ -156,9 +156,10 @@ def test_users_by_librdkafkas_admin(broker: tuple[BrokerProcess, dict[str, int],
     world = World(*broker, "SCRAM-SHA-256", "SASL_SSL")
     admin = AdminClient(world.librdkafka())
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192)
-    for future in admin.alter_user_scram_credentials([UserScramCredentialUpsertion("bob", info, b"a fig")]).values():
+    change = UserScramCredentialUpsertion("bob", info, b"a fig")
+    for future in admin.alter_user_scram_credentials([change], request_timeout=PATIENCE).values():
         assert future.result(PATIENCE) is None
-    found = admin.describe_user_scram_credentials(["bob"])["bob"].result(PATIENCE)
+    found = admin.describe_user_scram_credentials(["bob"], request_timeout=PATIENCE)["bob"].result(PATIENCE)
     assert [(each.mechanism, each.iterations) for each in found.scram_credential_infos] == [(info.mechanism, 8192)]
     bob = world._replace(mechanism="SCRAM-SHA-512").librdkafka("a fig") | {"sasl.username": "bob"}
     assert AdminClient(bob).list_topics(timeout=PATIENCE).brokers
