@@ -47,6 +47,7 @@ class ToySession:
 
     def __init__(self, dialect: ToyDialect) -> None:
         self.dialect = dialect
+        self.principal = ""
         self.closing = asyncio.get_running_loop().create_future()
 
     async def handle(self, frame_: bytearray) -> Reply:

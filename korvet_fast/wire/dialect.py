@@ -54,8 +54,11 @@ class Session(Protocol):
     `cost`: about how many bytes of memory the request takes while it is at work, its frame included.
     `release_memory`: memory is short, so requests that only wait for time or for data are answered at once.
     `close`: the connection ends, so requests that wait are answered at once from now on.
-    A dialect that uses the services of core has these two from `ClientSession`.
+    `principal`: who the client has shown to be; the listener's TLS sets it before the first request.
+    A dialect that uses the services of core has these three from `ClientSession`.
     """
+
+    principal: str
 
     def handle(self, frame: bytearray) -> Coroutine[Any, Any, Reply]: ...
 

@@ -1,6 +1,6 @@
-"""ACLs as Kafka writes them: a binding allows or denies one operation on some resources to one principal from one host.
+"""ACLs as Kafka writes them: a binding allows or denies one operation on some resources to one principal of one host.
 
-The numbers are those of Kafka's protocol: AclOperation, ResourceType, PatternType, AclPermissionType (KIP-140, KIP-290).
+The numbers are those of Kafka's protocol: AclOperation, ResourceType, PatternType, AclPermissionType (KIP-140, 290).
 """
 
 from enum import IntEnum

@@ -1,7 +1,7 @@
 """The bindings, so that those of one resource and one principal are found without looking at all others.
 
-A resource is looked up by its name, by the wildcard, and by each length that a prefix of its type has; in what is found,
-a principal is looked up by its name and by `User:*`. The rules are those of StandardAuthorizerData.java.
+A resource is looked up by its name, by the wildcard, and by each length that a prefix of its type has. In what is
+found, a principal is looked up by its name and by `User:*`. The rules are those of StandardAuthorizerData.java.
 """
 
 from collections import Counter, defaultdict

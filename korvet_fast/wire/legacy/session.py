@@ -48,7 +48,7 @@ class Session(ClientSession):
     `closed_at`: since when the client sends nothing more, monotonic.
     """
 
-    __slots__ = ("_creator", "_over", "closed_at", "order", "peer", "service")
+    __slots__ = ("_creator", "_over", "closed_at", "order", "service")
 
     def __init__(self, service: Service, peer: str, client: Client | None = None) -> None:
         super().__init__(service.broker, service.workers, client, service.queue)

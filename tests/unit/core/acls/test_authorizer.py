@@ -137,7 +137,10 @@ def test_whoever_may_write_to_some_topic_may_write_somewhere(bindings: set[AclBi
 
 def test_a_deny_wins_over_every_allow() -> None:
     authorizer = make(
-        topic(ALL), topic(READ, DENY, "ord", PREFIXED, "User:*"), topic(READ, ALLOW, "*", LITERAL), super_users="User:root"
+        topic(ALL),
+        topic(READ, DENY, "ord", PREFIXED, "User:*"),
+        topic(READ, ALLOW, "*", LITERAL),
+        super_users="User:root",
     )
     assert not authorizer.find_permissions("User:ann", "10.0.0.1").allows(READ, TOPIC, "orders")
     assert authorizer.find_permissions("User:ann", "10.0.0.1").allows(WRITE, TOPIC, "orders")
@@ -191,7 +194,9 @@ def test_among_ten_thousand_bindings_few_are_looked_at() -> None:
     """Counted, not timed: of all bindings, only those of the resource and the principal."""
     letters = string.ascii_lowercase
     many = [topic(READ, ALLOW, f"{a}{b}{c}", PREFIXED, f"User:{a}") for a in letters for b in letters for c in letters]
-    authorizer = make(*many[:9000], *(topic(READ, ALLOW, "orders", LITERAL, f"User:{n}") for n in range(1000)), topic(READ))
+    authorizer = make(
+        *many[:9000], *(topic(READ, ALLOW, "orders", LITERAL, f"User:{n}") for n in range(1000)), topic(READ)
+    )
     found = list(authorizer.index._find_patterns(TOPIC, "orders"))
     assert len(found) <= 2
     assert sum(len(rows.get("User:ann", ())) for rows in found) == 1
