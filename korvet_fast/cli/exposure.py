@@ -10,6 +10,7 @@ from typing import NamedTuple
 import click
 
 from korvet_fast.cli.broker_options import BrokerOptions
+from korvet_fast.config_acl import ACL
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.store.redis.connection.url import RedisUrl
 from korvet_fast.wire.dialects import OF_OPERATORS, OF_PEERS, TLS
@@ -42,12 +43,23 @@ def find_exposures(options: BrokerOptions) -> Iterator[Exposure]:
             continue
         if listener.scheme in OF_OPERATORS:
             yield from _check_operators(listener, options.settings.text("http.token.file"))
-        elif not (listener.scheme.endswith(TLS) and options.settings.text("ssl.client.auth") == "required"):
-            yield Exposure(
-                "listen",
-                f"whoever reaches {listener} can read, write and delete everything: listen on 127.0.0.1, let a "
-                f"firewall admit none but your clients, or choose {_name_way_out(listener)}",
-            )
+        elif listener.scheme in OF_PEERS or options.settings.text("authorizer") != ACL:
+            known = listener.scheme.endswith(TLS) and options.settings.text("ssl.client.auth") == "required"
+            yield Exposure("listen", _explain_known(listener) if known else _explain_open(listener))
+
+
+def _explain_known(listener: Endpoint) -> str:
+    return (
+        f"every client with a certificate may do everything on {listener}, as there is no authorizer: "
+        "--set authorizer=acl, and name yourself in super.users"
+    )
+
+
+def _explain_open(listener: Endpoint) -> str:
+    return (
+        f"whoever reaches {listener} can read, write and delete everything: listen on 127.0.0.1, let a "
+        f"firewall admit none but your clients, or choose {_name_way_out(listener)}"
+    )
 
 
 def _check_operators(listener: Endpoint, token: str) -> Iterator[Exposure]:
@@ -70,8 +82,8 @@ def _name_way_out(listener: Endpoint) -> str:
     if listener.scheme in OF_PEERS:
         return "a network of their own for the brokers"
     if listener.scheme.endswith(TLS):
-        return "ssl.client.auth=required"
-    return f"{listener.scheme}{TLS}:// and ssl.client.auth=required"
+        return "ssl.client.auth=required with authorizer=acl"
+    return f"{listener.scheme}{TLS}:// and ssl.client.auth=required with authorizer=acl"
 
 
 def _reached_from_elsewhere(listener: Endpoint) -> bool:

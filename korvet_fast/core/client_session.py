@@ -12,7 +12,7 @@ from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.fair_lock import Changer
 from korvet_fast.core.fair_queue import FairQueue, Pace, Turns
 from korvet_fast.core.partition.refused_batches import RefusedBatches
-from korvet_fast.errors import KorvetError
+from korvet_fast.errors import Errors, KorvetError
 
 _SEARCHES = 4  # batches that are read and searched for one connection at a time
 
@@ -105,6 +105,12 @@ class ClientSession:
         if found is None or found.principal != self.principal:
             found = self._permissions = authorizer.find_permissions(self.principal, self.peer)
         return found
+
+    def check_creation(self, topic: str) -> None:
+        """Raises `KorvetError` TOPIC_AUTHORIZATION_FAILED if the client may not have this topic created."""
+        permissions = self.permissions
+        if permissions is not None and not permissions.may_create(topic):
+            raise KorvetError(Errors.TOPIC_AUTHORIZATION_FAILED)
 
     def pace(self) -> Pace:
         """Measures how long a request holds the loop, from now on."""

@@ -3,7 +3,7 @@
 from typing import Final
 from weakref import WeakValueDictionary
 
-from korvet_fast.core.acls.binding import Operation, ResourceType
+from korvet_fast.core.acls.binding import CLUSTER_NAME, Operation, ResourceType
 from korvet_fast.core.acls.index import EVERYTHING, AclIndex, normalize_host
 
 _MOST: Final = 200_000  # decisions kept for all principals together
@@ -28,6 +28,12 @@ class Permissions:
         if found is None:
             found = self._decide(resource, name)
         return found >> operation & 1 == 1
+
+    def may_create(self, topic: str) -> bool:
+        """Whether the principal may create a topic of this name: CREATE on the cluster is for every name."""
+        return self.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME) or self.allows(
+            Operation.CREATE, ResourceType.TOPIC, topic
+        )
 
     def operations(self, resource: ResourceType, name: str) -> int:
         """All operations that the principal may do to the resource, as bits (KIP-430)."""

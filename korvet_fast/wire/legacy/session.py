@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from korvet_fast.core.acls.binding import Operation, ResourceType
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.client_session import Client, ClientSession
 from korvet_fast.core.fair_executor import FairExecutor
@@ -95,6 +96,11 @@ class Session(ClientSession):
             if pace.due():
                 await pace.turn()
         return bodies
+
+    def may(self, operation: Operation, topic: str) -> bool:
+        """Whether an ACL lets the client do this to a topic, or there is no authorizer."""
+        permissions = self.permissions
+        return permissions is None or permissions.allows(operation, ResourceType.TOPIC, topic)
 
     def close(self) -> None:
         """See `ClientSession.close`."""

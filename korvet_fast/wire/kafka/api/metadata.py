@@ -28,7 +28,7 @@ from korvet_fast.wire.kafka.api.topic_description import (
 )
 from korvet_fast.wire.kafka.array_encoder import ArrayEncoder, LongReply
 from korvet_fast.wire.kafka.errors import translate
-from korvet_fast.wire.kafka.rights import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CLUSTER, DESCRIBE_TOPIC, has, require
+from korvet_fast.wire.kafka.rights import DESCRIBE_CLUSTER, DESCRIBE_TOPIC, has, require
 from korvet_fast.wire.kafka.session import Answer, Session, Values
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 
@@ -175,8 +175,7 @@ async def _find(
             wanted = request["allow_auto_topic_creation"] and not session.closed  # no topics for clients that have gone
             if not (wanted and may_auto_create(session.broker.settings, name)):
                 raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
-            if not has(session, CREATE_CLUSTER):
-                require(session, CREATE_TOPIC, name)
+            session.check_creation(name)
             topic = await topics.auto_create(name, session.changer)
         return topic
     except KorvetError as error:
