@@ -28,7 +28,7 @@ from korvet_fast.wire.kafka.shapes.field import Field
 WHO: Final = "User:ANONYMOUS"
 OPEN: Final = "open"  # a topic and a group of which everything is allowed
 KINDS: Final = ("just", "but", "pre", "shut")
-OPERATIONS: Final = tuple(one for one in Operation if one not in (Operation.ANY, Operation.ALL))
+OPERATIONS: Final = tuple(one for one in Operation if Operation.ALL < one <= Operation.IDEMPOTENT_WRITE)
 AUTHORIZATION: Final = frozenset({29, 30, 31, 53})
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
