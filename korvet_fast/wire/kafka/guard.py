@@ -97,20 +97,18 @@ async def _answer_some(
     right, rows = access.right, access.rows
     allowed: list[Any] = []
     refused: list[Any] = []
-    pace = session.pace()
+    # Nothing is waited for before the handler: it may be what keeps the order of a connection's requests.
     for row in request[rows.asked]:
         good = not none and has(session, right, row[rows.name] if rows.name else row)
         (allowed if good else refused).append(row)
-        if pace.due():
-            await pace.turn()
-    code = number(right.error)
-    told = await pace.map(lambda row: _refuse_row(rows, row, code), refused)
     answer = await handler(session, request | {rows.asked: allowed}, version) if allowed else {}
     if acks and request["acks"] == 0:
         raise CloseConnection(f"a produce with acks=0 failed: {right.error.sentence}")
     assert isinstance(answer, dict)  # no API of the table that has such rows writes its answer itself
     if answer.get("error_code"):
         return answer
+    code = number(right.error)
+    told = await session.pace().map(lambda row: _refuse_row(rows, row, code), refused)
     return answer | {rows.told: [*answer.get(rows.told, ()), *told]}
 
 
