@@ -33,7 +33,7 @@ from korvet_fast.wire.kafka.shapes.produce import PRODUCE
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowShape:
     """An array of the request and the one of the answer that has a row for each of its rows, by their names.
 
     `name` and `told_name`: the fields that name the resource; "": the row is the name. `inner`: the array in each row,
@@ -58,7 +58,7 @@ class Each:
     """
 
     right: Right
-    rows: Rows
+    rows: RowShape
     action: str = ""
 
 
@@ -71,7 +71,7 @@ class Whole:
 
     right: Right
     field: str = ""
-    rows: Rows | None = None
+    rows: RowShape | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +92,13 @@ INSTEAD, ENOUGH = "instead", "enough"
 Access: TypeAlias = Each | Whole | Handled
 
 
-def _partitions(name: str = "name", index: str = "partition_index", told: str = "topics", **error: int) -> Rows:
+def _partitions(name: str = "name", index: str = "partition_index", told: str = "topics", **error: int) -> RowShape:
     """The shape that most requests about partitions have."""
     told_index = "partition_index" if told == "responses" else index
-    return Rows("topics", name, told, name, ("partitions", index, "partitions", told_index), dict(error))
+    return RowShape("topics", name, told, name, ("partitions", index, "partitions", told_index), dict(error))
 
 
-_PRODUCED: Final = Rows(
+_PRODUCED: Final = RowShape(
     "topic_data",
     "name",
     "responses",
@@ -106,15 +106,15 @@ _PRODUCED: Final = Rows(
     ("partition_data", "index", "partition_responses", "index"),
     {"base_offset": -1},
 )
-_ELECTED: Final = Rows(
+_ELECTED: Final = RowShape(
     "topic_partitions",
     "topic",
     "replica_election_results",
     "topic",
     ("partitions", "", "partition_result", "partition_id"),
 )
-_CREATIONS: Final = Rows("creations", "", "results", "")
-_FILTERS: Final = Rows("filters", "", "filter_results", "")
+_CREATIONS: Final = RowShape("creations", "", "results", "")
+_FILTERS: Final = RowShape("filters", "", "filter_results", "")
 _COMMITTED: Final = _partitions()
 _OF_GROUP: Final = (Whole(rights.READ_GROUP, "group_id"),)
 _RESOURCES: Final = "resources.resource_name"
@@ -178,8 +178,8 @@ ACCESS: Final[Mapping[int, tuple[Access, ...]]] = {
         Handled(rights.ALTER_CLUSTER_CONFIGS, _RESOURCES, "responses.error_code"),
     ),
     directories.DESCRIBE_LOG_DIRS.key: (Whole(rights.DESCRIBE_CLUSTER),),
-    topics.CREATE_PARTITIONS.key: (Each(rights.ALTER_TOPIC, Rows("topics", "name", "results", "name")),),
-    group_admin.DELETE_GROUPS.key: (Each(rights.DELETE_GROUP, Rows("groups_names", "", "results", "group_id")),),
+    topics.CREATE_PARTITIONS.key: (Each(rights.ALTER_TOPIC, RowShape("topics", "name", "results", "name")),),
+    group_admin.DELETE_GROUPS.key: (Each(rights.DELETE_GROUP, RowShape("groups_names", "", "results", "group_id")),),
     cluster.ELECT_LEADERS.key: (Whole(rights.ALTER_CLUSTER, "", _ELECTED),),
     cluster.ALTER_PARTITION_REASSIGNMENTS.key: (Whole(rights.ALTER_CLUSTER, "", _partitions(told="responses")),),
     cluster.LIST_PARTITION_REASSIGNMENTS.key: (Whole(rights.DESCRIBE_CLUSTER),),

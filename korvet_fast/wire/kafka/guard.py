@@ -11,7 +11,7 @@ from typing import Any
 from korvet_fast.core.acls.binding import CLUSTER_NAME
 from korvet_fast.errors import KorvetError
 from korvet_fast.wire.dialect import CloseConnection
-from korvet_fast.wire.kafka.access import ENOUGH, Access, Each, Handled, Rows, Whole
+from korvet_fast.wire.kafka.access import ENOUGH, Access, Each, Handled, RowShape, Whole
 from korvet_fast.wire.kafka.errors import number, translate
 from korvet_fast.wire.kafka.rights import CLUSTER_ACTION, has
 from korvet_fast.wire.kafka.session import Answer, Handler, Route, Session, Values
@@ -112,7 +112,7 @@ async def _answer_some(
     return answer | {rows.told: [*answer.get(rows.told, ()), *told]}
 
 
-def _refuse_row(rows: Rows, row: Any, code: int) -> Values:
+def _refuse_row(rows: RowShape, row: Any, code: int) -> Values:
     named = {rows.told_name: row[rows.name] if rows.name else row} if rows.told_name else {}
     if rows.inner is None:
         return rows.error | named | {"error_code": code}
