@@ -31,7 +31,7 @@ def raced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_partition_that_it_did_not_get_is_refused(raced: None) -> None:
     with pytest.raises(Malformed, match="there is no partition 1 of topic 'raced'"):
-        asyncio.run(produce._append(SimpleNamespace(), ("raced", 1, HELLO)))  # type: ignore[arg-type]
+        asyncio.run(produce._append(SimpleNamespace(may=lambda *_: True), ("raced", 1, HELLO)))  # type: ignore[arg-type]
 
 
 def test_any_partition_is_one_that_it_has(raced: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,5 +48,5 @@ def test_any_partition_is_one_that_it_has(raced: None, monkeypatch: pytest.Monke
     monkeypatch.setattr(produce, "refresh_leadership", led)
     for _ in range(8):
         with pytest.raises(LookupError):
-            asyncio.run(produce._append(SimpleNamespace(), ("raced", -1, HELLO)))  # type: ignore[arg-type]
+            asyncio.run(produce._append(SimpleNamespace(may=lambda *_: True), ("raced", -1, HELLO)))  # type: ignore[arg-type]
     assert asked == [0] * 8
