@@ -3,7 +3,7 @@
 It has for each API the rights that are needed, where the request names the resources, and where the answer has the
 error of who lacks one. `guard` acts on it; what `guard` cannot do alone, the API's handler does.
 
-Source: KafkaApis.scala, ControllerApis.scala and AclApis.java of Apache Kafka 4.1; a test asks both brokers.
+Source: KafkaApis.scala, ControllerApis.scala and AclApis.java of Apache Kafka 4.1.
 """
 
 from collections.abc import Mapping
