@@ -5,6 +5,7 @@ A row with a `topic` name is the broker's default for that setting of a topic
 DescribeConfigs must report Kafka's kinds, sources and sentences.
 """
 
+from korvet_fast.config_acl import ACLS
 from korvet_fast.config_kept import KEPT
 from korvet_fast.setting import Kind, Setting, Value, explain_unknown, show
 
@@ -442,6 +443,7 @@ SETTINGS = _table(
         " 0: as long as its connection.",
     ),
     Setting("connections.max.idle.ms", Kind.LONG, 600_000, "A connection silent this long is closed.", 1),
+    *ACLS,
     *KEPT,
 )
 

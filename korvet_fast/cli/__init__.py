@@ -22,6 +22,7 @@ COMMANDS = {
     "consume": "Print the records of a topic.",
     "cluster": "Show the brokers of a cluster.",
     "config": "List, describe and set the settings of brokers and topics.",
+    "acl": "Add, list and remove ACLs, which say who may do what.",
     "ingest": "Load files into a topic, with Spark.",
     "export": "Write a topic to files, or follow it, with Spark.",
     "import-07": "Load a log directory of Kafka 0.7 into a store, positions kept.",

@@ -17,7 +17,6 @@ from korvet_fast.net.certificates import Certificates
 from korvet_fast.net.connection import Connection
 from korvet_fast.net.pool import SMALL
 from korvet_fast.net.server_context import ServerContext
-from korvet_fast.printable import printable
 from korvet_fast.types import Buffer
 
 log = logging.getLogger(__name__)
@@ -170,8 +169,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             except ValueError as error:
                 connection.hang_up("tls", str(error))
                 return
-            connection.session.principal = principal
-            connection.peer = f"{connection.peer} ({printable(principal)})"  # as the log names it
+            connection.identify(principal)
             log.debug("the connection of %s has shown a certificate", connection.peer)
         self._established = True
         self._flush()

@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from kafka_server import API_VERSIONS, METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE, kafka_server, run
 from korvet_fast.client.connection import connect
 from korvet_fast.client.protocol.errors import ClientError
@@ -26,7 +28,7 @@ class MovableClock(Clock):
         return super().monotonic() + self.ahead
 
 
-def test_a_login_ends_and_another_one_goes_on(tmp_path: Path) -> None:
+def test_a_login_ends_and_another_one_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     clock = MovableClock()
 
     async def scenario() -> None:
@@ -55,6 +57,8 @@ def test_a_login_ends_and_another_one_goes_on(tmp_path: Path) -> None:
             assert await idle.ended() == b""
 
     run(scenario)
+    assert "the login of User:ann holds no longer" in caplog.text
+    assert "Fatal error" not in caplog.text  # asyncio's, of a protocol that raises
 
 
 def test_who_logs_in_again_stays_the_same(tmp_path: Path) -> None:

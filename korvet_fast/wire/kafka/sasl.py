@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from korvet_fast.core.authentication.sasl_server import SERVERS, AuthenticationFailed, Offload, SaslServer
 from korvet_fast.core.authentication.users import Users
 from korvet_fast.errors import StoreError
+from korvet_fast.printable import printable
 from korvet_fast.wire.dialect import CloseConnection
 from korvet_fast.wire.kafka.errors import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM
 from korvet_fast.wire.kafka.shapes.message import API_VERSIONS
@@ -67,12 +68,8 @@ class SaslAuthentication:
         self._busy = False
 
     def serves(self, frame: bytearray) -> bool:
-        """Whether the request is any client's, and has nothing to do with logging in. Raises `CloseConnection`."""
-        if self.principal is None or _read_key(frame) in SASL_KEYS:
-            return False
-        if self._now() > self._ends:
-            raise CloseConnection(f"the login of {self.principal} holds no longer (connections.max.reauth.ms)")
-        return True
+        """Whether the request has nothing to do with logging in, and the client's login holds; `begin` is for others."""
+        return self.principal is not None and _read_key(frame) not in SASL_KEYS and self._now() <= self._ends
 
     @property
     def wants_raw(self) -> bool:
@@ -82,6 +79,8 @@ class SaslAuthentication:
     def begin(self, frame: bytearray) -> None:
         """Check that this frame may come now; `end` follows. Raises `CloseConnection`."""
         key = _read_key(frame)
+        if self.principal is not None and key not in SASL_KEYS:
+            raise CloseConnection(f"the login of {printable(self.principal)} holds no longer (connections.max.reauth.ms)")
         if self._busy or self._state is State.FAILED:
             raise CloseConnection("a request came before the answer to the last one, and the client has not logged in")
         if not self.wants_raw and key not in _EXPECTED[self._state]:
@@ -138,7 +137,9 @@ class SaslAuthentication:
 
     def _accept(self, principal: str) -> None:
         if self.principal is not None and (principal, self._mechanism) != (self.principal, self._wanted):
-            raise AuthenticationFailed(f"it was {self.principal} by {self._wanted}, and may not become another")
+            raise AuthenticationFailed(
+                f"it was {printable(self.principal)} by {self._wanted}, and may not become another"
+            )
         self.principal, self._wanted = principal, self._mechanism
         self._state, self._server = State.AUTHENTICATED, None
         self._ends = self._now() + self._lifetime if self._lifetime else float("inf")

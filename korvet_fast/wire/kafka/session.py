@@ -7,6 +7,7 @@ from struct import Struct
 from time import monotonic
 from typing import Any, NamedTuple, TypeAlias
 
+from korvet_fast.core.acls.authorizer import Permissions
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.client_session import Client, ClientSession
 from korvet_fast.core.fair_executor import FairExecutor
@@ -107,7 +108,7 @@ class Service:
     routes: Mapping[int, Route]
     workers: FairExecutor  # for checking large batches beside the loop
     elements: int  # see `count_elements`
-    metadata: dict[tuple[int, int], tuple[int, "asyncio.Future[bytes]"]]  # see api/metadata.py
+    metadata: dict[tuple[int, int, Permissions | None], tuple[int, "asyncio.Future[bytes]"]]  # see api/metadata.py
     versions: dict[int, bytes] = field(default_factory=dict)  # see api/api_versions.py
     queue: FairQueue = field(default_factory=FairQueue)  # the queue of sessions without a connection
 
@@ -119,7 +120,7 @@ class Session(ClientSession):
     `_begun`: done when all earlier requests with a cost have begun, or ended (`Route.alone`); None if they have.
     """
 
-    __slots__ = ("_begun", "elements", "peer", "sasl", "service")
+    __slots__ = ("_begun", "elements", "sasl", "service")
 
     def __init__(self, service: Service, peer: str, client: Client | None = None) -> None:
         super().__init__(service.broker, service.workers, client, service.queue)

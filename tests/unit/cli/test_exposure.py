@@ -150,6 +150,17 @@ def test_a_listener_with_tls_is_exposed_unless_it_asks_for_certificates(tmp_path
     assert "or choose kafka+tls:// and ssl.client.auth=required" in doctor(*ANYWHERE, "--store", "file:x")
 
 
+def test_a_listener_without_an_authorizer_is_warned_of_whoever_its_clients_are(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    listen = ("--listen", "kafka+tls://0.0.0.0:0", "--advertise", "kafka+tls://127.0.0.1:9", "--store", "file:x")
+    files = (f"ssl.keystore.location={authority.issue()}", f"ssl.truststore.location={authority.file}")
+    settings = [word for one in (*files, "ssl.client.auth=required") for word in ("--set", one)]
+    assert "every client with a certificate may do everything" in doctor(*listen, *settings)
+    assert "may do everything" not in doctor(*listen, *settings, "--set", "authorizer=acl")
+    said = doctor(*ANYWHERE, "--store", "file:x", "--set", "authorizer=acl")
+    assert OPEN not in said
+
+
 def test_serve_says_why_certificates_cannot_be_used(tmp_path: Path) -> None:
     given = ["serve", "--store", f"file:{tmp_path / 'data'}", "--listen", "kafka+tls://127.0.0.1:0"]
     result = CliRunner().invoke(root, given)

@@ -15,7 +15,7 @@ from korvet_fast.core.authentication.scram import (
     make_credential,
 )
 from korvet_fast.core.authentication.users import LONGEST_NAME
-from korvet_fast.errors import StoreError
+from korvet_fast.errors import KorvetError
 from korvet_fast.wire.kafka.errors import (
     DUPLICATE_RESOURCE,
     RESOURCE_NOT_FOUND,
@@ -24,6 +24,7 @@ from korvet_fast.wire.kafka.errors import (
     shorten,
     translate,
 )
+from korvet_fast.wire.kafka.rights import ALTER_CLUSTER, require
 from korvet_fast.wire.kafka.session import Session, Values
 
 _BY_NUMBER: Final = {each.number: each for each in MECHANISMS.values()}
@@ -44,16 +45,21 @@ async def alter_user_scram_credentials(session: Session, request: Values, versio
     results = []
     for name, rows in changes.items():
         try:
-            code, why = await _alter(session, name, rows)
+            require(session, ALTER_CLUSTER)
+            await _alter(session, name, rows)
+            code, why = 0, None
         except _RequestError as error:
-            code, why = error.code, str(error)
-        results.append({"user": name, "error_code": code, "error_message": shorten(why) if code else None})
+            code, why = error.code, shorten(str(error))
+        except KorvetError as error:
+            code, why = translate(error)
+        results.append({"user": name, "error_code": code, "error_message": why})
         if pace.due():
             await pace.turn()
     return {"results": results}
 
 
-async def _alter(session: Session, name: str, rows: list[Values]) -> tuple[int, str]:
+async def _alter(session: Session, name: str, rows: list[Values]) -> None:
+    """Raises `_RequestError`, `StoreError`."""
     if not name or len(name.encode()) > LONGEST_NAME:
         raise _RequestError(UNACCEPTABLE_CREDENTIAL, f"a user's name has 1 to {LONGEST_NAME} bytes")
     wanted: dict[Mechanism, Credential | None] = {}
@@ -68,9 +74,6 @@ async def _alter(session: Session, name: str, rows: list[Values]) -> tuple[int, 
         await session.broker.users.alter(name, wanted)
     except KeyError as error:
         raise _RequestError(RESOURCE_NOT_FOUND, f"the user {name!r} has no {error.args[0].name}") from None
-    except StoreError as error:
-        return translate(error)
-    return 0, ""
 
 
 def _read(mechanism: Mechanism, row: Values) -> Credential:
