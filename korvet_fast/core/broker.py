@@ -47,6 +47,7 @@ logger = logging.getLogger(__name__)
 
 _RETRY_INTERVAL = 1.0  # seconds between two attempts at what failed
 _ACL_INTERVAL = 1.0  # seconds after which ACLs that other brokers have added hold here too
+_ACL_PATIENCE = 5  # seconds that ACLs hold at least while the store does not tell them
 _IDLE_INTERVAL = 60.0  # seconds after which a log that nobody used is closed
 _CLOSE_TIMEOUT = 5.0  # seconds that work in the background has to end in when the broker stops
 _HAND_OVER_INTERVAL = 0.02  # seconds between two looks at whether the others have taken over
@@ -103,7 +104,7 @@ class Broker:
             replication.on_change = self.cluster.refresh_soon
         # None: everybody may do everything.
         self.authorizer = authorizer = _make_authorizer(settings)
-        self.acls = AclRegistry(store, self.generation, authorizer) if authorizer is not None else None
+        self.acls = _make_registry(store, settings, self.generation, authorizer)
         groups = GroupCollaborators(store, clock, self.tasks, self.generation, log)
         self.groups = GroupCoordinator(groups, settings, self.cluster, self.topics, authorizer)
         self.metadata_sync = MetadataSync(
@@ -163,6 +164,7 @@ class Broker:
             self.tasks.start(self._repeat(_RETRY_INTERVAL, self._retry_failed))
             if self.acls is not None:
                 self.tasks.start(self._repeat(_ACL_INTERVAL, self.acls.refresh))
+                self.tasks.start(self._repeat(_ACL_INTERVAL, self.acls.expire))
         self.state = BrokerState.RUNNING
 
     async def leave(self) -> None:
@@ -373,3 +375,12 @@ def _make_authorizer(settings: Settings) -> Authorizer | None:
         return None
     super_users = read_super_users(settings.text("super.users"))
     return Authorizer(super_users, everyone=settings.flag("allow.everyone.if.no.acl.found"))
+
+
+def _make_registry(
+    store: Store, settings: Settings, generation: StoreGeneration, authorizer: Authorizer | None
+) -> AclRegistry | None:
+    if authorizer is None:
+        return None
+    patience = max(_ACL_PATIENCE, settings.number("broker.session.timeout.ms") / 1000)
+    return AclRegistry(store, generation, authorizer, round(patience / _ACL_INTERVAL))

@@ -16,6 +16,7 @@ from kafka_server import (
     kafka_server,
     run,
 )
+from korvet_fast.wire.dialect import CloseConnection
 from korvet_fast.wire.kafka.dialect import SaslKafkaDialect
 from sasl_world import SHA_256, SHA_512, add_user, log_in
 
@@ -77,6 +78,23 @@ def test_users_come_change_and_go(tmp_path: Path) -> None:
             await enter(server, "bob", "fig", SHA_256)
             old = await server.connect()
             assert (await log_in(old, "bob", "plum", SHA_256))["error_code"] == 58
+
+    run(scenario)
+
+
+def test_the_byte_that_librdkafka_writes_too_many(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            session = server.dialect.session("127.0.0.1")
+            asked = client.request(
+                ALTER_USER_SCRAM_CREDENTIALS, 0, {"deletions": [], "upsertions": [upsertion("a", "b")]}
+            )
+            assert await session.handle(bytearray(asked + b"\0"))
+            assert await describe(client) == {"a": [(1, 4096)]}
+            for more in (b"\0\0", b"\1"):
+                with pytest.raises(CloseConnection, match="left over"):
+                    await session.handle(bytearray(asked + more))
 
     run(scenario)
 

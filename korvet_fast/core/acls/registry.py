@@ -28,14 +28,16 @@ _TRIES: Final = 5  # other brokers may change the same bindings meanwhile
 class AclRegistry:
     """Keeps the bindings of `authorizer` as those of the registry, and changes both.
 
-    What the store fails to give leaves the bindings in force as they were read last: as in Kafka, a broker goes on
-    with what it knows. A value that cannot be read stops everybody but super users: it may have been a DENY.
+    A store that fails leaves the bindings in force as they were read last, for `patience` calls of `expire` at most.
+    From then on, and where a value cannot be read, nobody but super users may do anything: it may have been a DENY.
     """
 
-    def __init__(self, store: Store, generation: StoreGeneration, authorizer: Authorizer) -> None:
+    def __init__(self, store: Store, generation: StoreGeneration, authorizer: Authorizer, patience: int) -> None:
         self._store = store
         self._generation = generation
         self._authorizer = authorizer
+        self._patience = patience
+        self._checks = self._read_at = 0  # calls of `expire`, all and before the last reading that succeeded
         self._by_key: dict[str, AclBinding] = {}  # as in the authorizer's index
         self._seen: tuple[int, int] | None = None  # the store's generation, and count of changes, that were read
         self._changing = asyncio.Lock()
@@ -44,6 +46,16 @@ class AclRegistry:
         """Take over what other brokers have changed. Raises `StoreError`."""
         async with self._changing:
             await self._refresh()
+
+    async def expire(self) -> None:
+        """Refuse everybody but super users if the store has not been read for too long; call it at equal intervals.
+
+        Calls are counted and not time: after a stop of the whole process the store is read before it is missed.
+        """
+        self._checks += 1
+        if self._authorizer.is_ready and self._checks - self._read_at > self._patience:
+            self._close()
+            logger.error("the store does not tell the ACLs, so nobody but super.users may do anything until it does")
 
     async def create(self, bindings: Sequence[AclBinding], by: str) -> None:
         """Add bindings that `check` takes. `by`: the principal that asks, for the log.
@@ -84,9 +96,11 @@ class AclRegistry:
 
     async def _refresh(self) -> None:
         while True:
+            began = self._checks
             generation, shared = self._generation.number, self._store.shared
             seen = generation, await shared.version(_PREFIX) if shared is not None else 0
             if seen == self._seen:
+                self._read_at = began
                 return
             present = await self._read(await self._store.scan(_PREFIX))
             if generation != self._generation.number:
@@ -99,7 +113,7 @@ class AclRegistry:
                 logger.warning("the store had forgotten %d ACLs, and this broker wrote them again", len(lost))
                 present |= lost
             self._apply(present)
-            self._seen = seen
+            self._seen, self._read_at = seen, began
             return
 
     async def _read(self, values: dict[str, bytes]) -> dict[str, AclBinding]:
@@ -109,14 +123,17 @@ class AclRegistry:
             try:
                 found[key] = self._by_key.get(key) or _unpack(packed)
             except (ValueError, TypeError):
-                self._authorizer.note_change(ready=False)
-                self._seen = None
+                self._close()
                 raise StoreError(
                     f"the ACL under {key} in the registry cannot be read, so nobody but super.users may do anything"
                 ) from None
             if pace.due():
                 await pace.turn()
         return found
+
+    def _close(self) -> None:
+        self._authorizer.note_change(ready=False)
+        self._seen = None
 
     def _apply(self, present: dict[str, AclBinding]) -> None:
         index = self._authorizer.index

@@ -80,7 +80,9 @@ class SaslAuthentication:
         """Check that this frame may come now; `end` follows. Raises `CloseConnection`."""
         key = _read_key(frame)
         if self.principal is not None and key not in SASL_KEYS:
-            raise CloseConnection(f"the login of {printable(self.principal)} holds no longer (connections.max.reauth.ms)")
+            raise CloseConnection(
+                f"the login of {printable(self.principal)} holds no longer (connections.max.reauth.ms)"
+            )
         if self._busy or self._state is State.FAILED:
             raise CloseConnection("a request came before the answer to the last one, and the client has not logged in")
         if not self.wants_raw and key not in _EXPECTED[self._state]:

@@ -58,11 +58,19 @@ def _decode(message: Message, frame: bytearray, version: int, elements: int) -> 
     try:
         return message.request.decode(frame, version, elements)
     except CodecError as error:
-        # librdkafka (2.16.1) writes the null list that asks for all topics in four bytes instead of one; Kafka does not
-        # notice, as it never looks at the bytes left over.
-        if error.code == "TRAILING_BYTES" and message.name == "Metadata" and frame[-7:-3] == bytes(4):
-            return message.request.decode(frame[:-6] + frame[-3:], version, elements)
-        raise
+        mended = _take_surplus_out(message.name, frame) if error.code == "TRAILING_BYTES" else None
+        if mended is None:
+            raise
+        return message.request.decode(mended, version, elements)
+
+
+def _take_surplus_out(name: str, frame: bytearray) -> bytearray | None:
+    """The request without the bytes that librdkafka (2.16.1) writes too many; Kafka never looks at bytes left over."""
+    if name == "Metadata" and frame[-7:-3] == bytes(4):  # the null list of all topics, in four bytes instead of one
+        return frame[:-6] + frame[-3:]
+    if name == "AlterUserScramCredentials" and frame[-2:] == bytes(2):  # the tags at the end, twice
+        return frame[:-1]
+    return None
 
 
 @dataclass(frozen=True, slots=True)
