@@ -68,7 +68,7 @@ class SaslAuthentication:
         self._busy = False
 
     def serves(self, frame: bytearray) -> bool:
-        """Whether the request has nothing to do with logging in, and the client's login holds; `begin` is for others."""
+        """Whether the request is not about logging in, and the client's login holds; `begin` is for others."""
         return self.principal is not None and _read_key(frame) not in SASL_KEYS and self._now() <= self._ends
 
     @property
@@ -80,9 +80,8 @@ class SaslAuthentication:
         """Check that this frame may come now; `end` follows. Raises `CloseConnection`."""
         key = _read_key(frame)
         if self.principal is not None and key not in SASL_KEYS:
-            raise CloseConnection(
-                f"the login of {printable(self.principal)} holds no longer (connections.max.reauth.ms)"
-            )
+            who = printable(self.principal)
+            raise CloseConnection(f"the login of {who} holds no longer (connections.max.reauth.ms)")
         if self._busy or self._state is State.FAILED:
             raise CloseConnection("a request came before the answer to the last one, and the client has not logged in")
         if not self.wants_raw and key not in _EXPECTED[self._state]:
