@@ -63,11 +63,7 @@ class Broker:
     network_use: Callable[[], NetworkUse] | None = None  # from when clients are served
 
     def __init__(
-        self,
-        store: Store,
-        settings: Settings,
-        clock: Clock | None = None,
-        replication: Replication | None = None,
+        self, store: Store, settings: Settings, clock: Clock | None = None, replication: Replication | None = None
     ) -> None:
         """`replication`: where the store is files that several brokers keep copies of."""
         self.settings = settings

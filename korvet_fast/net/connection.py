@@ -21,7 +21,6 @@ from korvet_fast.net.receive import Receive
 from korvet_fast.net.request_queue import LIGHT, RequestQueue
 from korvet_fast.net.send import Send, Slot
 from korvet_fast.net.server_context import ServerContext
-from korvet_fast.printable import printable
 from korvet_fast.wire.dialect import Dialect
 from korvet_fast.wire.dialects import detect_protocol
 
@@ -142,11 +141,6 @@ class Connection(asyncio.BufferedProtocol):
         self.session.close()
         self._requests.go_on()
         return not self._requests.closing
-
-    def identify(self, principal: str) -> None:
-        """The client has shown who it is: the log names it so from now on, and its requests are judged by it."""
-        self.session.principal = principal
-        self.peer = f"{self.peer} ({printable(principal)})"
 
     def pause_writing(self) -> None:
         self._out.pause(monotonic())  # reading stops at the next request

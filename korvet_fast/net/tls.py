@@ -17,6 +17,7 @@ from korvet_fast.net.certificates import Certificates
 from korvet_fast.net.connection import Connection
 from korvet_fast.net.pool import SMALL
 from korvet_fast.net.server_context import ServerContext
+from korvet_fast.printable import printable
 from korvet_fast.types import Buffer
 
 log = logging.getLogger(__name__)
@@ -169,7 +170,8 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             except ValueError as error:
                 connection.hang_up("tls", str(error))
                 return
-            connection.identify(principal)
+            connection.session.principal = principal
+            connection.peer = f"{connection.peer} ({printable(principal)})"  # as the log names it
             log.debug("the connection of %s has shown a certificate", connection.peer)
         self._established = True
         self._flush()
