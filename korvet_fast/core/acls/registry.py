@@ -40,6 +40,7 @@ class AclRegistry:
         self._checks = self._read_at = 0  # calls of `expire`, all and before the last reading that succeeded
         self._by_key: dict[str, AclBinding] = {}  # as in the authorizer's index
         self._seen: tuple[int, int] | None = None  # the store's generation, and count of changes, that were read
+        self._history: int | None = None  # the store's generation that `_by_key` is of
         self._changing = asyncio.Lock()
 
     async def refresh(self) -> None:
@@ -105,7 +106,7 @@ class AclRegistry:
             present = await self._read(await self._store.scan(_PREFIX))
             if generation != self._generation.number:
                 continue  # what was read may be of both histories
-            broken = self._seen is not None and self._seen[0] != generation
+            broken = self._history not in (None, generation)
             lost = {key: binding for key, binding in self._by_key.items() if broken and key not in present}
             if lost:
                 if not await self._write(lost.values(), adds=True):
@@ -113,7 +114,7 @@ class AclRegistry:
                 logger.warning("the store had forgotten %d ACLs, and this broker wrote them again", len(lost))
                 present |= lost
             self._apply(present)
-            self._seen, self._read_at = seen, began
+            self._seen, self._history, self._read_at = seen, generation, began
             return
 
     async def _read(self, values: dict[str, bytes]) -> dict[str, AclBinding]:
