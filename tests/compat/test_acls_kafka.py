@@ -12,7 +12,16 @@ import acl_cases
 from acl_cases import AUTHORIZATION, Case, cluster_bindings
 from benchmarks.peers.process import PeerError, free_ports
 from faults.producer_brokers import SmallKafka
-from kafka_server import CREATE_ACLS, CREATE_TOPICS, DELETE_ACLS, SASL_HANDSHAKE, RawClient, frame, kafka_server, run
+from kafka_server import (
+    API_VERSIONS,
+    CREATE_ACLS,
+    CREATE_TOPICS,
+    DELETE_ACLS,
+    SASL_HANDSHAKE,
+    RawClient,
+    frame,
+    kafka_server,
+)
 from korvet_fast.core.acls.binding import AclBinding, AclFilter, ResourceType
 from requirement import missing
 
@@ -125,7 +134,8 @@ def test_the_answers_are_those_of_apache_kafka(kafka: AclKafka, tmp_path: Path) 
             every = list(acl_cases.bindings())
             await acls.create(every, "User:root")
             await create(admin, every)
-            served = {row["api_key"]: row for row in (await theirs.ask(18, 3))["api_keys"]}
+            told = await theirs.ask(API_VERSIONS, 3, client_software_name="test", client_software_version="1")
+            served = {row["api_key"]: row for row in told["api_keys"]}
             asked, wrong = 0, []
             session = server.dialect.session("127.0.0.1")
             for case in acl_cases.cases():
@@ -148,4 +158,4 @@ def test_the_answers_are_those_of_apache_kafka(kafka: AclKafka, tmp_path: Path) 
             assert wrong == []
             assert asked >= 400, asked
 
-    run(scenario)
+    asyncio.run(scenario())  # for as long as this file may take
