@@ -9,7 +9,7 @@ PY := $(BIN)/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help docs chart release demo demo-spark test test-rust test-python test-spark test-clients test-legacy test-tools test-bench lint checks format stubs diagrams reference develop native wheel wheel-install install first-hour first-record tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate producer-rounds producer-outage replication-model replication-rounds faults mutants soak
+.PHONY: help docs chart release demo demo-spark test test-rust test-python test-spark test-clients test-legacy test-tools test-bench lint checks format stubs diagrams screenshots reference develop native wheel wheel-install install first-hour first-record tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate producer-rounds producer-outage replication-model replication-rounds faults mutants soak
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -27,8 +27,13 @@ test:  ## lint and every test but those of the five targets below: Rust, Python,
 test-rust: checks
 	MAKEFLAGS= cargo test --workspace --locked --quiet
 
+PYTHON_TESTS = $(SPARK_TESTS:%=--ignore=%) $(LEGACY_TESTS:%=--ignore=%) --ignore=$(TOOLS_TESTS) $(CLIENT_TESTS:%=--ignore=%) $(ALONE:%=--ignore=%) --ignore=$(BENCH_TESTS) --ignore=$(SIZES)
+
 test-python:
-	$(PY) -m pytest -p no:benchmark -n 6 --dist worksteal $(SPARK_TESTS:%=--ignore=%) $(LEGACY_TESTS:%=--ignore=%) --ignore=$(TOOLS_TESTS) $(CLIENT_TESTS:%=--ignore=%) $(ALONE:%=--ignore=%) --ignore=$(BENCH_TESTS) --ignore=$(SIZES)
+	@# pytest compiles each test file with more in it, and keeps that: once here, not in each of the six at the same time;
+	@# what cannot be collected is told by the six
+	@[ -e tests/protocol/__pycache__ ] || $(PY) -m pytest -q -p no:benchmark --collect-only $(PYTHON_TESTS) >/dev/null || :
+	$(PY) -m pytest -p no:benchmark -n 6 --dist worksteal $(PYTHON_TESTS)
 
 # The lint rules that are a test of ours: `checks` runs it, and so does `make test` by that.
 SIZES := tests/unit/test_sizes.py
@@ -89,8 +94,8 @@ checks:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	@# clippy links nothing, so libFuzzer need not be compiled: it is said to be there; with the workspace's own
-	@# setting of debug, what the crates have in common with it is not compiled again
-	@export CARGO_PROFILE_DEV_DEBUG=line-tables-only; for crate in rust/fuzz benchmarks/load; do \
+	@# profile, what the crates have in common with it is not compiled again
+	@export CARGO_PROFILE_DEV_DEBUG=line-tables-only CARGO_PROFILE_DEV_OPT_LEVEL=1; for crate in rust/fuzz benchmarks/load; do \
 	  cargo fmt --manifest-path $$crate/Cargo.toml --check && \
 	  CUSTOM_LIBFUZZER_PATH=$(CURDIR)/target/libFuzzer.a cargo clippy --manifest-path $$crate/Cargo.toml --target-dir target --all-targets --locked --quiet -- -D warnings || exit 1; \
 	done
@@ -295,6 +300,9 @@ SITE := build/site
 docs: $(VENV)/.deps  ## build the documentation as a site, build/site/index.html; a broken link ends it
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir $(SITE)
 	@echo "file://$(CURDIR)/$(SITE)/index.html"
+
+screenshots: develop  ## write the pictures of the page anew (docs/images/page-*.png), as the browser test sees it
+	@KORVET_TEST_SCREENSHOTS=docs/images $(PY) -m pytest -q -p no:benchmark tests/protocol/test_page.py -k fits
 
 reference: develop  ## write docs/cli.md, docs/configuration.md and docs/metrics.md anew from the commands and the tables in the code
 	@$(PY) -m docs.reference

@@ -1,6 +1,7 @@
 """Fixtures that several folders share: broker processes, Redis servers; and tests that are coroutines."""
 
 import asyncio
+import gc
 import inspect
 import os
 import signal
@@ -28,19 +29,32 @@ if SEED is not None:
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# The modules that take a minute or more, the longest first.
+# The modules that take half a minute or more, the longest first: these wait, and beside them the processors are free.
 SLOW = (
     "tests/compat/test_matrix.py",
     "tests/faults/test_kill_under_load.py",
     "tests/compat/test_consumer_protocol.py",
     "tests/faults/redis/test_brokers.py",
     "tests/faults/groups/test_wall_clock.py",
-    "tests/unit/client/producer/test_hostile_broker.py",
-    "tests/faults/groups/test_one_way.py",
-    "tests/faults/redis/test_promises.py",
     "tests/faults/test_groups_under_kill.py",
+    "tests/unit/test_site.py",
+    "tests/faults/redis/test_slow_flush.py",
     "tests/compat/test_java_groups.py",
     "tests/compat/test_groups_redis.py",
+    "tests/faults/groups/test_one_way.py",
+    "tests/faults/redis/test_promises.py",
+    "tests/unit/core/groups/classic/test_stateful.py",
+    "tests/faults/redis/test_failover.py",
+    "tests/faults/redis/test_commits.py",
+    "tests/examples/test_orders_service.py",
+    "tests/protocol/test_tls_clients.py",
+    "tests/faults/groups/test_redis_stands_still.py",
+    "tests/protocol/test_text_bad_input.py",
+    "tests/faults/replication/test_rounds.py",
+    "tests/protocol/test_costs.py",
+    "tests/faults/groups/test_sleeping_coordinator.py",
+    "tests/faults/test_growth_producers.py",
+    "tests/unit/core/groups/consumer/test_stateful.py",
     "tests/store/redis_connection/test_topology.py",
 )
 
@@ -56,8 +70,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     rest: list[pytest.Item] = []
     for item in items:
         modules.get(item.nodeid.partition("::")[0], rest).append(item)
-    for number, name in enumerate(SLOW):
-        firsts[number % workers].extend(modules[name])
+    for number, slow in enumerate(filter(None, modules.values())):
+        firsts[number % workers].extend(slow)
     left = len(items)
     items.clear()
     for number, first in enumerate(firsts):
@@ -67,6 +81,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         items.extend(first + rest[:size])
         del rest[:size]
     items.extend(rest)
+
+
+def pytest_collection_finish() -> None:
+    """The tests themselves are hundreds of thousands of objects, which no collection of garbage has to visit."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture
+def unfrozen() -> Iterator[None]:
+    """Garbage is collected as in a process without all these tests; for who measures that, or ends such a freeze."""
+    gc.unfreeze()
+    yield
+    pytest_collection_finish()
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:

@@ -108,14 +108,15 @@ class ReplicatedScene:
 
     async def start(self, *identities: int) -> None:
         """Start these; it returns when the metadata log has a leader."""
-        opening = []
-        for identity in identities:
-            static = StaticPeers(identity, dict.fromkeys(self.ids, Address("", 0)), Secret(b"known to all"))
-            local = EmbeddedStore(self._place / str(identity))
-            broker = Replication(static, local, ScenePeers(self, identity), self._settings)
-            self.brokers[identity], self.stores[identity] = broker, ReplicatedStore(broker)
-            opening.append(broker.open())
-        await asyncio.gather(*opening)
+        await asyncio.gather(*map(self.begin, identities))
+
+    def begin(self, identity: int) -> "asyncio.Task[None]":
+        """Start one; the task ends when the metadata log has a leader."""
+        static = StaticPeers(identity, dict.fromkeys(self.ids, Address("", 0)), Secret(b"known to all"))
+        local = EmbeddedStore(self._place / str(identity))
+        broker = Replication(static, local, ScenePeers(self, identity), self._settings)
+        self.brokers[identity], self.stores[identity] = broker, ReplicatedStore(broker)
+        return asyncio.get_running_loop().create_task(broker.open())
 
     async def stop(self, identity: int) -> None:
         """The broker is gone."""

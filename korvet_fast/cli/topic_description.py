@@ -7,13 +7,16 @@ from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.configs import Resource, ResourceType, describe_configs
 from korvet_fast.client.copies import Lags, find_lags
 from korvet_fast.client.groups import count_records, find_bounds
-from korvet_fast.client.protocol.errors import check_error_code
+from korvet_fast.client.protocol.errors import ConnectionLost, Unreachable, check_error_code
 
 TITLES = ("partition", "leader", "first offset", "next offset", "offsets", "replicas", "in sync", "missing")
 
 
 class PartitionDescription(NamedTuple):
-    """A partition. `leader` None: nobody leads, and then the offsets are not known. `records` None: not counted."""
+    """A partition. `leader` None: nobody leads. `records` None: not counted.
+
+    The offsets are None where nobody leads, or the leader does not answer.
+    """
 
     partition: int
     leader: int | None
@@ -22,7 +25,7 @@ class PartitionDescription(NamedTuple):
     records: int | None
     replicas: list[int]
     in_sync: list[int]
-    missing: list[str]  # followers that lack something, in words
+    missing: list[str]  # brokers that do not answer, and followers that lack something, in words
 
 
 class TopicDescription(NamedTuple):
@@ -40,7 +43,8 @@ async def describe_topic(cluster: Cluster, name: str, count: bool) -> TopicDescr
     check_error_code(f"topic {name!r}", topic["error_code"])
     partitions = sorted(topic["partitions"], key=lambda row: int(row["partition_index"]))
     lags = await find_lags(cluster, name, partitions)
-    rows = [await _describe_partition(cluster, name, row, lags, count) for row in partitions]
+    silent: set[int] = set()
+    rows = [await _describe_partition(cluster, name, row, lags, silent, count) for row in partitions]
     configs = await describe_configs(cluster, Resource(ResourceType.TOPIC, name))
     return TopicDescription(name, rows, {each.name: each.value for each in configs if each.source == "topic"})
 
@@ -61,24 +65,39 @@ def row_of(partition: PartitionDescription) -> tuple[str, ...]:
 
 
 async def _describe_partition(
-    cluster: Cluster, topic: str, row: Mapping[str, Any], lags: Lags, count: bool
+    cluster: Cluster, topic: str, row: Mapping[str, Any], lags: Lags, silent: set[int], count: bool
 ) -> PartitionDescription:
-    """`row`: of Metadata's answer; `lags`: see `find_lags`."""
+    """`row`: of Metadata's answer; `lags`: see `find_lags`; `silent`: leaders that gave no answer, not asked again."""
     index, leader, replicas, in_sync = (
         row[name] for name in ("partition_index", "leader_id", "replica_nodes", "isr_nodes")
     )
     if leader < 0:
         away = [f"{one} is away" for one in row["offline_replicas"]]
         return PartitionDescription(index, None, None, None, None, replicas, sorted(in_sync), away)
-    first, end = await find_bounds(cluster, (topic, index))
+    try:
+        if leader in silent:
+            return _describe_unknown(row)
+        first, end = await find_bounds(cluster, (topic, index))
+        records = await count_records(cluster, (topic, index), first, end) if count else None
+    except (ConnectionLost, Unreachable):
+        silent.add(leader)
+        return _describe_unknown(row)
     missing = [
         _describe_follower(broker, lags.get((index, broker)), end - first, broker in in_sync)
         for broker in replicas
         if broker != leader
     ]
-    records = await count_records(cluster, (topic, index), first, end) if count else None
     found = list(filter(None, missing))
     return PartitionDescription(index, leader, first, end, records, replicas, sorted(in_sync), found)
+
+
+def _describe_unknown(row: Mapping[str, Any]) -> PartitionDescription:
+    """A partition whose leader does not answer: another broker leads when the rest has noticed."""
+    leader = row["leader_id"]
+    told = [f"{leader} leads, and does not answer"]
+    return PartitionDescription(
+        row["partition_index"], leader, None, None, None, row["replica_nodes"], sorted(row["isr_nodes"]), told
+    )
 
 
 def _describe_follower(broker: int, lag: int | None, offsets: int, in_sync: bool) -> str:

@@ -23,7 +23,7 @@ class Cluster:
     """
 
     def __init__(self, bootstrap: Sequence[Address], patience: float = 10.0, security: Security = PLAINTEXT) -> None:
-        self._bootstrap = bootstrap
+        self._bootstrap = list(bootstrap)  # in the order in which they are asked
         self._patience = patience
         self._security = security
         self._connections: dict[Address, Connection] = {}
@@ -42,7 +42,7 @@ class Cluster:
 
     async def metadata(self, topics: Sequence[str] | None, *, create: bool = False) -> dict[str, Any]:
         """The Metadata answer for some topics, or for all if None; remembers brokers and leaders."""
-        answer = await (await self._any_broker()).request(METADATA, metadata_request(topics, create))
+        answer = await self._ask_any(METADATA, metadata_request(topics, create))
         self._metadata.update(answer)
         return answer
 
@@ -64,17 +64,23 @@ class Cluster:
         return await (await self.controller()).request(message, values)
 
     async def controller(self) -> Connection:
-        """A connection to the broker that creates and alters topics."""
+        """A connection to the broker that creates and alters topics.
+
+        Where that is dead and named all the same, to another one: it does the same, or hands on what it is asked.
+        """
         if self._metadata.controller() is None:
             await self.metadata([])
         endpoint = self._metadata.controller()
         if endpoint is None:
             raise ClientError("the cluster has no controller now; try again in a moment")
-        return await self._connection(endpoint)
+        try:
+            return await self._connection(endpoint)
+        except (Unreachable, ConnectionLost):
+            return await self._any_broker()
 
     async def coordinator(self, group: str) -> Connection:
         """A connection to the broker that coordinates a group."""
-        answer = await (await self._any_broker()).request(FIND_COORDINATOR, find_coordinator_request(group))
+        answer = await self._ask_any(FIND_COORDINATOR, find_coordinator_request(group))
         return await self._connection(read_coordinator(group, answer))
 
     async def broker(self, identity: int) -> Connection:
@@ -91,8 +97,21 @@ class Cluster:
         await self.metadata([])
         return [await self._connection(endpoint) for endpoint in self._metadata.brokers.values()]
 
+    async def _ask_any(self, message: Message, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask any broker what all of them know; one that does not answer is asked last from then on."""
+        for _ in self._bootstrap[1:]:
+            connection = await self._any_broker()
+            try:
+                return await connection.request(message, values)
+            except ConnectionLost:
+                self._bootstrap.sort(key=connection.endpoint.__eq__)
+        return await (await self._any_broker()).request(message, values)
+
     async def _any_broker(self) -> Connection:
-        """A connection to the first of the bootstrap addresses that answers."""
+        """A connection that is open, or one to the first of the bootstrap addresses that answers."""
+        for connection in self._connections.values():
+            if connection.failure is None:
+                return connection
         failures = []
         for endpoint in self._bootstrap:
             try:

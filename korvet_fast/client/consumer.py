@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from korvet_fast._native import batch_headers, to_columns
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.connection import Connection
+from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.client.protocol.requests import fetch_request, list_offsets_request, read_fetch, read_offsets
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
 from korvet_fast.wire.kafka.shapes.offsets import LIST_OFFSETS
@@ -74,8 +75,15 @@ class Consumer:
         return read_fetch(self._topic, await leader.request(FETCH, request))
 
     def _unpack(self, partition: int, data: memoryview) -> Iterator[Record]:
-        batches = batch_headers(data, False)
+        """The sound batches at the front. Raises `ClientError` where the first one is not (as check.crcs of Java's)."""
+        batches = batch_headers(data, True)
         if not batches:
+            if damaged := batch_headers(data, False):
+                first, last = damaged[0].base_offset, damaged[0].last_offset
+                raise ClientError(
+                    f"topic {self._topic!r}, partition {partition}: the batch with offset {first} fails its checksum; "
+                    f"go on behind it, from offset {last + 1}, and look at the broker's disk"
+                )
             return iter(())
         whole = data[: batches[-1].start + batches[-1].size]  # the broker may have cut off the last batch
         first, self.positions[partition] = self.positions[partition], batches[-1].last_offset + 1

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.protocol.errors import ConnectionLost, Unreachable, check_error_code
+from korvet_fast.client.protocol.errors import ClientError, check_error_code
 from korvet_fast.client.protocol.requests import read_offsets
 from korvet_fast.types import LATEST
 from korvet_fast.wire.kafka.shapes.directories import DESCRIBE_LOG_DIRS
@@ -30,7 +30,7 @@ async def find_lags(cluster: Cluster, topic: str, partitions: Sequence[Mapping[s
         request = {"topics": [{"topic": topic, "partitions": indexes}]}
         try:
             answer = await (await cluster.broker(broker)).request(DESCRIBE_LOG_DIRS, request)
-        except (ConnectionLost, Unreachable):
+        except ClientError:  # or there is no such broker any more
             continue
         for directory in answer["results"]:
             check_error_code(f"the copies of broker {broker}", directory["error_code"])
@@ -51,7 +51,7 @@ async def find_ends(cluster: Cluster, topic: str, partition: Mapping[str, Any]) 
             answer = await (await cluster.broker(broker)).request(
                 LIST_OFFSETS, {"replica_id": _DEBUGGING, "isolation_level": 0, "topics": asked}
             )
-        except (ConnectionLost, Unreachable):
+        except ClientError:
             continue
         found[broker] = read_offsets(answer)[topic, index]
     return found

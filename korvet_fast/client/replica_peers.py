@@ -128,7 +128,8 @@ class ReplicaPeers:
         answer = await self._request(broker, "votes", VOTE, values)
         _check(answer)
         position = LogPosition(answer["last_epoch"], answer["end_offset"])
-        return Vote(Promise(answer["granted"], answer["epoch"], position), answer["leader_id"], answer["elected"])
+        promise = Promise(answer["granted"], answer["epoch"], position, answer["new"])
+        return Vote(promise, answer["leader_id"], answer["elected"])
 
     async def close(self) -> None:
         """See `Peers.close`."""

@@ -5,6 +5,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from korvet_fast.config import Settings
 from korvet_fast.config_acl import ACL
@@ -61,6 +62,8 @@ class Broker:
     """
 
     network_use: Callable[[], NetworkUse] | None = None  # from when clients are served
+    state = BrokerState.STARTING
+    failed_produces = 0  # requests of Kafka's protocol of which something was refused or failed
 
     def __init__(
         self, store: Store, settings: Settings, clock: Clock | None = None, replication: Replication | None = None
@@ -108,7 +111,7 @@ class Broker:
         )
         self._producer_ids = ProducerIds(store, self.generation)
         self.users = Users(store)
-        self.state = BrokerState.STARTING
+        self.storage_error = partial(store.durability_error, None, sync=False, copies=1)  # why no record can be kept
         self.request_times: defaultdict[str, RequestTimes] = defaultdict(RequestTimes)  # by Kafka's name of the API
         self._restored = 0  # the store's generation in which lost documents were last written again
         self._stop = asyncio.Event()

@@ -23,4 +23,4 @@ def find_obstacle(broker: Broker) -> str:
         return obstacle
     if not broker.cluster.holds_lease():
         return "the store has not answered for nearly broker.session.timeout.ms"
-    return ""
+    return broker.storage_error() or ""

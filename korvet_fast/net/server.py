@@ -145,7 +145,7 @@ class Server:
             log.debug("a connection of %s, %d are open", ip, len(self.connections))
             if certificates is not None:
                 protocol = TlsTransport(connection, certificates, self._context)
-            await self._loop.connect_accepted_socket(lambda: protocol, newcomer)
+            await self._connect_socket(protocol, newcomer)
             if not connection.greeted and connection in self.connections:
                 self._quota.watch(connection, address)
         except BaseException as error:
@@ -154,6 +154,20 @@ class Server:
             if not isinstance(error, OSError):
                 raise
             self._log.warn("accept", f"cannot serve a connection of {ip}: {error}")
+
+    async def _connect_socket(self, protocol: asyncio.BufferedProtocol, newcomer: socket.socket) -> None:
+        """Have the loop serve a socket. Raises `OSError`.
+
+        Where `drain` cancels meanwhile, the next wait ends instead of this one: the connection may have requests under
+        way already, and uvloop would close its socket without a word to it.
+        """
+        connecting = self._loop.create_task(self._loop.connect_accepted_socket(lambda: protocol, newcomer))
+        try:
+            await asyncio.shield(connecting)
+        except asyncio.CancelledError:
+            await connecting
+            if (accepting := asyncio.current_task()) is not None:
+                accepting.cancel()
 
     def _greet(self, connection: Connection) -> None:
         self._quota.greet(connection, self.connections[connection])

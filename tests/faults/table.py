@@ -21,6 +21,7 @@ _COMMITS = f"{_REDIS}/test_commits.py"
 _FAILOVER = f"{_REDIS}/test_failover.py"
 _STROBE = f"{_HERE}/test_strobing_clock.py"
 _NETWORK = f"{_HERE}/test_network.py"
+_SILENT = f"{_HERE}/test_silent_peers.py"
 _BROKERS = f"{_REDIS}/test_brokers.py"
 _MEMBERS = "tests/compat/test_consumer_protocol.py"
 _PRODUCERS = "tests/unit/core/partition/test_producer_state.py"
@@ -76,7 +77,10 @@ PROCESSES: dict[str, Fault] = {
             REDIS: (f"{_REDIS}/test_torn_file.py", f"{_REDIS}/test_torn_append.py"),
         },
     ),
-    "F07": Fault("the append-only file is damaged in its middle", {REDIS: (f"{_REDIS}/test_damaged_file.py",)}),
+    "F07": Fault(
+        "the append-only file, or a segment, is damaged in its middle",
+        {FILES: (f"{_HERE}/test_damaged_segment.py",), REDIS: (f"{_REDIS}/test_damaged_file.py",)},
+    ),
     "F08": Fault(
         "the disk is full; Redis with appendfsync always ends",
         {
@@ -186,21 +190,26 @@ NETWORK: dict[str, Fault] = {
         "a peer takes no answers",
         {
             FILES: (
+                f"{_SILENT}::test_peers_that_take_no_answers",
                 "tests/unit/net/test_connection_limits.py::test_a_peer_that_takes_no_replies_is_cut_off_and_starts_nothing_more",
                 "tests/unit/net/test_server.py::test_deaf_peers_are_cut_off_sooner_when_memory_is_short",
             )
         },
-        left="here the server runs inside the test; `make abuse` does it to a broker of its own, on every store",
+        left="one broker over files, and 20 such peers; `make abuse` does it on every store",
     ),
     "F27": Fault(
         "a peer is gone without a word",
-        {FILES: ("tests/unit/net/test_connection_limits.py::test_silence_ends_a_connection",)},
-        left="here the server runs inside the test",
+        {
+            FILES: (
+                f"{_SILENT}::test_peers_that_are_gone_without_a_word",
+                "tests/unit/net/test_connection_limits.py::test_silence_ends_a_connection",
+            )
+        },
     ),
     "F28": Fault(
         "a flood of connections that send nothing",
-        {FILES: (f"{_HERE}/test_descriptors.py",)},
-        left="150 connections with 100 descriptors; `make abuse` opens more",
+        {FILES: (f"{_SILENT}::test_a_flood_of_peers_that_send_nothing", f"{_HERE}/test_descriptors.py")},
+        left="3,000 connections from one address, not 10,000; `make abuse` opens more",
     ),
     "F29": Fault("a member is not heard, or hears nothing", {FILES: (f"{_GROUPS}/test_one_way.py",)}),
     "F30": Fault(
@@ -229,10 +238,15 @@ TIMES_AND_LIMITS: dict[str, Fault] = {
     "F35": Fault(
         "batches in every order, sequences that wrap, epochs that rise, producers that were forgotten",
         {
-            FILES: (_PRODUCERS, f"{_HERE}/test_trimmed_producers.py", f"{_HERE}/test_growth_producers.py"),
+            FILES: (
+                _PRODUCERS,
+                f"{_HERE}/test_wrapping_sequences.py",
+                f"{_HERE}/test_trimmed_producers.py",
+                f"{_HERE}/test_growth_producers.py",
+            ),
             REDIS: (f"{_REDIS}/test_refused_producer.py",),
         },
-        left="the sequences that wrap are tried inside the test's process",
+        left="the sequences that wrap are tried over files, not over Redis",
     ),
     "F36": Fault(
         "one instance twice, a paused member, a coordinator that dies in a join, a sync, a commit",
@@ -260,10 +274,11 @@ TIMES_AND_LIMITS: dict[str, Fault] = {
         left="the newer one is played by its number, as there is none",
     ),
     "F40": Fault(
-        "leaders and followers killed, cut off, paused, moved; an election that loses",
+        "leaders and followers killed, cut off, paused, moved, a disk lost; an election that loses",
         {
             REPLICAS: (
                 _ROUNDS,
+                f"{_HERE}/replication/test_lost_disk.py",
                 f"{_HERE}/replication/test_unclean.py",
                 f"{_HERE}/replication/test_follower_flush.py",
             ),

@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from broker_process import BrokerProcess
+from korvet_fast.wire.http.metrics_table import FAILED_PRODUCES
+from metric_rows import key, read_rows
 from redis_server import RedisServer, free_port
 
 WITHIN = 120.0  # seconds: a busy machine may take long
@@ -123,6 +126,33 @@ def test_a_broker_whose_redis_is_away_is_not_ready_and_comes_back(
             assert get(port, "/livez") == (200, b"ok\n")
         finally:
             redis.resume()
+        wait_for(port, "/readyz", (200, b"ok\n"))
+
+
+def test_a_broker_whose_redis_may_evict_is_not_ready_and_its_refusals_are_counted(
+    tmp_path: Path, port: int, start_redis: Callable[..., RedisServer]
+) -> None:
+    def count() -> float:
+        return read_rows(get(port, "/metrics")[1].decode())[key(FAILED_PRODUCES.name)]
+
+    redis = start_redis(appendonly="yes")
+    with BrokerProcess(tmp_path, store=redis.url, arguments=("--listen", f"http://127.0.0.1:{port}")) as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "retries": 0})
+        producer.produce("t", b"x")
+        assert producer.flush(WITHIN) == 0
+        before = count()
+        redis.call("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+        deadline = time.monotonic() + WITHIN
+        while (told := get(port, "/readyz"))[0] == 200 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert told[0] == 503
+        assert b"its maxmemory-policy is allkeys-lru" in told[1]
+        failures: list[object] = []
+        producer.produce("t", b"x", on_delivery=lambda error, _: failures.append(error))
+        assert producer.flush(WITHIN) == 0
+        assert [error is None for error in failures] == [False]  # KafkaError cannot be compared with None
+        assert count() == before + 1
+        redis.call("CONFIG", "SET", "maxmemory-policy", "noeviction")
         wait_for(port, "/readyz", (200, b"ok\n"))
 
 

@@ -130,6 +130,19 @@ async def test_a_file_cut_short_under_us(embedded: EmbeddedEngine) -> None:
     embedded.crash(store)
 
 
+async def test_a_file_cut_short_within_its_last_page(embedded: EmbeddedEngine) -> None:
+    """The page is cached whole, with zeros where the bytes have gone."""
+    store = await open_filled(embedded)
+    assert offsets(await store.open_log(LOG).read(MANY - 3, 3 * PIECE, LIMIT)) == [17, 18, 19]
+    path = embedded.directory / "orders-0" / f"{0:020d}.log"
+    size = path.stat().st_size
+    assert size % PAGE > 1
+    os.truncate(path, size - 1)
+    with pytest.raises(StoreError, match="the file ends before"):
+        await store.open_log(LOG).read(MANY - 3, 3 * PIECE, LIMIT)
+    embedded.crash(store)
+
+
 async def test_few_mappings_for_many_logs(embedded: EmbeddedEngine) -> None:
     store = embedded.make()
     await store.open()

@@ -169,6 +169,27 @@ async def test_file_changed_under_us(embedded: EmbeddedEngine, change: Callable[
     embedded.crash(store)
 
 
+async def test_why_records_cannot_be_read_is_logged_once_in_a_while(
+    embedded: EmbeddedEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, *[1] * 6, sync=True, segment_limits=up_to(2 * PIECE))
+    path = embedded.directory / "orders-0" / f"{2:020d}.log"
+    os.truncate(path, PIECE + 10)
+    for _ in range(3):
+        with pytest.raises(StoreError):
+            await store.open_log(LOG).read(3, 100, LIMIT)
+        with pytest.raises(StoreError):
+            await store.find_time(LOG, 3)
+    (told,) = caplog.records
+    assert f"{path}: reading failed: the file ends before byte {2 * PIECE}; records of {LOG} cannot be read: see" in (
+        told.getMessage()
+    )
+    assert offsets(await store.open_log(LOG).read(4, 1, LIMIT)) == [4]
+    embedded.crash(store)
+
+
 def count_open_files() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 

@@ -12,10 +12,10 @@ THOROUGH = os.environ.get("KORVET_TEST_HYPOTHESIS") == "thorough"
 SEED = os.environ.get("KORVET_TEST_HYPOTHESIS_SEED")
 
 
-def examples(fast: int) -> settings:
-    """Settings for a test: `fast` examples, or twenty times as many when thorough."""
+def examples(fast: int, thorough: int | None = None) -> settings:
+    """Settings for a test: `fast` examples, or `thorough` ones (twenty times as many) when thorough."""
     return settings(
-        max_examples=20 * fast if THOROUGH else fast,
+        max_examples=(thorough or 20 * fast) if THOROUGH else fast,
         derandomize=not THOROUGH and SEED is None,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

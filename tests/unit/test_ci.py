@@ -30,6 +30,9 @@ TARGETS = (
 )
 NOT_IN_CI = {"tests/abuse/test_abuse.py"}  # it judges how long others wait, on a machine that does nothing else
 
+# Beside five others and a compiler, each plugin that is imported for nothing costs seconds.
+NO_OTHERS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
 FLAKY = """
 import os, pathlib, random, signal
 
@@ -53,9 +56,8 @@ def run_ci(directory: Path, fault: str) -> "subprocess.CompletedProcess[str]":
     make.write_text(f'#!/bin/sh\necho "make $*"\nif [ "$1" != test ]; then exit 0; fi\n{pytest_there}\n')
     make.chmod(0o755)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-    # Beside four others and a compiler, each plugin that is imported for nothing costs seconds.
     path = f"{directory}:{os.environ['PATH']}"
-    environment = kept | {"PATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = kept | NO_OTHERS | {"PATH": path}
     return subprocess.run([CI], capture_output=True, text=True, env=environment)
 
 
@@ -108,8 +110,9 @@ def draw(tmp_path: Path) -> Callable[[str | None], str]:
     def run(seed: str | None) -> str:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "KORVET_TEST"))}
         chosen = {} if seed is None else {"KORVET_TEST_HYPOTHESIS_SEED": seed}
-        command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
-        environment = kept | chosen | {"PYTHONPATH": f"{ROOT / 'tests'}:{ROOT / 'python'}:{ROOT}"}
+        options = ["-q", "-s", "-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin", "--rootdir", str(tmp_path)]
+        command = [sys.executable, "-m", "pytest", *options]
+        environment = kept | chosen | NO_OTHERS | {"PYTHONPATH": f"{ROOT / 'tests'}:{ROOT / 'python'}:{ROOT}"}
         done = subprocess.run(
             [*command, "test_examples.py"], cwd=tmp_path, capture_output=True, text=True, env=environment, check=True
         )
@@ -135,7 +138,8 @@ def test_every_test_file_is_run_by_one_target() -> None:
 def chosen(target: str, tests: set[str]) -> set[str]:
     """The test files of a target, by the command that make would run."""
     done = subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, text=True, check=True)
-    (line,) = [line for line in done.stdout.splitlines() if " -m pytest " in line]
+    lines = [line for line in done.stdout.splitlines() if " -m pytest " in line]
+    (line,) = [line for line in lines if "--collect-only" not in line]
     words = line.split()
     ignored = [word.removeprefix("--ignore=") for word in words if word.startswith("--ignore=")]
     given = [word for word in words if word.startswith("tests/")] or ["tests"]

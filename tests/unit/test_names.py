@@ -162,6 +162,18 @@ EXEMPT = {"tests/unit/test_names.py", "benchmarks/check/renamed.py"}
 
 
 @cache
+def words_in(path: Path) -> frozenset[str]:
+    """All words of a file, prose too, as `identifiers` gives names: they cost little, and rule most files out."""
+    found = frozenset(re.findall(r"\w+", path.read_text()))
+    return found | {word.lstrip("_") for word in found}
+
+
+@cache
+def files_in(place: Path) -> list[Path]:
+    return [place] if place.is_file() else sorted([*place.rglob("*.py"), *place.rglob("*.rs")])
+
+
+@cache
 def identifiers(path: Path) -> frozenset[str]:
     """The names in a file; private ones with and without their underscore."""
     names = _read_names(path)
@@ -181,10 +193,9 @@ def find(rule: Rule) -> list[str]:
     words = set(rule.words.split())
     found = []
     for place in rule.within:
-        path = ROOT / place
-        for file in [path] if path.is_file() else sorted([*path.rglob("*.py"), *path.rglob("*.rs")]):
+        for file in files_in(ROOT / place):
             name = file.relative_to(ROOT).as_posix()
-            if name not in EXEMPT and name not in rule.but:
+            if words & words_in(file) and name not in EXEMPT and name not in rule.but:
                 found += [f"{name}: {word}" for word in sorted(words & identifiers(file))]
     return found
 

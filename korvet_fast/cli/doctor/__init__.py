@@ -9,6 +9,7 @@ import uvloop
 from korvet_fast.cli.broker_options import BrokerOptions, broker_options
 from korvet_fast.cli.doctor.finding import Finding, Verdict, warn
 from korvet_fast.cli.doctor.network import examine_address, examine_descriptors
+from korvet_fast.cli.doctor.peers import examine_peers
 from korvet_fast.cli.doctor.store import examine_store, judge_copies
 from korvet_fast.cli.doctor.topics import KEYS, judge_topics
 from korvet_fast.cli.exposure import find_exposures
@@ -36,6 +37,7 @@ def command(options: BrokerOptions) -> None:
     """
     exposures = list(find_exposures(options))
     findings, promised, cluster_id = _examine_place(options)
+    findings += examine_peers(options.settings)
     findings += asyncio.run(_examine_addresses(options, cluster_id))
     if any(listener.scheme.endswith(TLS) for listener in options.listeners):
         from korvet_fast.cli.doctor.certificates import examine_certificates  # cryptography takes long to import

@@ -138,7 +138,7 @@ async def follow_leader_log(replica: Replica, start: int, high_watermark: int) -
     """Take over the leader's watermark, and where its log starts. Raises `StoreError`."""
     if replica.progress is None and replica.state.update_high_watermark(high_watermark):
         replica.listener.committed(replica.state.high_watermark)
-    if replica.is_new and replica.end >= high_watermark:
+    if replica.is_new and replica.end >= high_watermark and replica.listener.is_whole():
         async with replica.changing:  # a leadership that begins meanwhile saves its epoch under the same key
             replica.is_new = False
             await replica.save_epochs()

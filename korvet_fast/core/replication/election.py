@@ -104,7 +104,8 @@ class Election:
                 logger.info("broker %d has this one's vote for @registry, epoch %d", request.candidate, request.epoch)
                 await self._save()
             known = promise.epoch if promise.granted and not request.trial else before
-            return Vote(Promise(promise.granted, known, promise.position), self._voter.leader, self.is_elected)
+            answer = Promise(promise.granted, known, promise.position, self._log.replica.is_new)
+            return Vote(answer, self._voter.leader, self.is_elected)
 
     async def learn_leader(self, leader: int, epoch: int, *, elected: bool = True) -> None:
         """A broker leads under this epoch, or did; unless `elected`, it may only stand for it. Raises `StoreError`."""
@@ -166,8 +167,8 @@ class Election:
 
     def _count(self, votes: Mapping[int, Vote], request: VoteRequest) -> str:
         promises = {voter: vote.promise for voter, vote in votes.items()}
-        promises[self._own] = Promise(True, request.epoch, request.position)
-        if is_elected(promises, len(self._voters)):
+        promises[self._own] = Promise(True, request.epoch, request.position, self._log.replica.is_new)
+        if is_elected(promises, len(self._voters), request.position, unclean=request.unclean):
             return ""
         return explain_defeat(promises, len(self._voters), request.position)
 

@@ -121,6 +121,10 @@ class MetadataLog(LogListener):
         self._uncommitted.clear()
         self._size = self._live = 0
 
+    def is_whole(self) -> bool:
+        """See `LogListener.is_whole`: a new leader knows what is safe with its first record."""
+        return self.replica.epochs.last == self.replica.state.epoch
+
     def committed(self, high_watermark: int) -> None:
         """See `LogListener.committed`."""
         while self._uncommitted and self._uncommitted[0][0] <= high_watermark:

@@ -2,6 +2,9 @@
 
 A broker agrees to each epoch once, and only with a log that has all that its own has (Raft's rule of votes). So an
 epoch has one leader, and that one has every record that most brokers had.
+
+A broker that lost its disk does not know what it had: its agreement counts only where the candidate's log is empty too
+(nobody has begun), or where all brokers agree (KIP-853 gives such a voter a new identity for the same reason).
 """
 
 from collections.abc import Mapping
@@ -16,11 +19,15 @@ class LogPosition(NamedTuple):
 
 
 class Promise(NamedTuple):
-    """A broker's answer to a candidate: whether it agrees, the highest epoch it knows, and how far its log is."""
+    """A broker's answer to a candidate: whether it agrees, the highest epoch it knows, and how far its log is.
+
+    `is_new`: it began with an empty directory, and has not copied yet all that is safe.
+    """
 
     granted: bool
     epoch: int
     position: LogPosition
+    is_new: bool = False
 
 
 class Voter:
@@ -50,9 +57,14 @@ class Voter:
         return True
 
 
-def is_elected(promises: Mapping[int, Promise], voters: int) -> bool:
-    """Whether more than half of the voters agreed. `promises`: by voter, the candidate's own included."""
-    return sum(promise.granted for promise in promises.values()) > voters // 2
+def is_elected(promises: Mapping[int, Promise], voters: int, own: LogPosition, *, unclean: bool = False) -> bool:
+    """Whether more than half of the voters agreed; new ones count as the module says, or where the vote is `unclean`.
+
+    `promises`: by voter, the candidate's own included; `own`: the candidate's position.
+    """
+    granted = [promise for promise in promises.values() if promise.granted]
+    counted = granted if unclean or own.end == 0 else [promise for promise in granted if not promise.is_new]
+    return len(counted) > voters // 2 or len(granted) == voters
 
 
 def explain_defeat(promises: Mapping[int, Promise], voters: int, own: LogPosition) -> str:
@@ -64,4 +76,10 @@ def explain_defeat(promises: Mapping[int, Promise], voters: int, own: LogPositio
         return f"broker {voter} has {lost} of the metadata log that this one lacks: name broker {voter}"
     if len(promises) <= voters // 2:
         return f"only {len(promises)} of {voters} brokers answer, and more than half are needed"
+    if new := sorted(voter for voter, promise in promises.items() if promise.granted and promise.is_new):
+        return (
+            f"broker {', '.join(map(str, new))} began with an empty directory, and does not count before the metadata "
+            "log is copied: start the brokers that are away. If they are lost too, --unclean names this one all the "
+            "same, and what only they knew of topics, leaders and brokers in sync is lost"
+        )
     return "other brokers follow a later leader: try again"

@@ -75,7 +75,8 @@ class ReplicaFetcher:
                 self.reached = moved = False
                 if error.detail != self._complaint:
                     self._complaint = error.detail
-                    logger.warning("broker %d: %s", broker, error.detail)
+                    name = f"broker {broker}: "  # what was asked of the broker names it, as a rule
+                    logger.warning("%s%s", name, error.detail.removeprefix(name))
             if not moved:
                 await self._clock.sleep(_AGAIN)
             elif self._rate is not None and self._copied:

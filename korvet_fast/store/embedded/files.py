@@ -98,10 +98,14 @@ class Files:
     def view(self, path: Path, position: int, length: int) -> memoryview | None:
         """Bytes of the file at `path` as they lie in the page cache; None if they cannot be had so. Raises `OSError`.
 
+        A file that ends before them has none: its last page is cached whole, with zeros behind the file's end.
         Nobody may cut the file within them while the view is in use. The stretches mapped last stay mapped, and count
         as resident memory of the process: about 256 MiB at most.
         """
         if length > LENGTH:
+            return None
+        descriptor = self.open(path).fd
+        if os.fstat(descriptor).st_size < position + length:
             return None
         number, start = divmod(position, LENGTH)
         window = self._windows.get((path, number))
@@ -109,7 +113,7 @@ class Files:
             if len(self._windows) >= _WINDOWS:
                 self._windows.popitem(last=False)
             try:
-                window = FileMapping(self.open(path).fd, number * LENGTH, 2 * LENGTH)
+                window = FileMapping(descriptor, number * LENGTH, 2 * LENGTH)
             except MemoryError:
                 return None  # the process may not map as much
             except OSError as error:

@@ -10,6 +10,7 @@ kernel, when it sends them, reports an error. The index alone says which bytes a
 import asyncio
 import errno
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -17,6 +18,7 @@ from typing import TypeVar
 
 from korvet_fast._native import Batch, batch_headers, reserve, slice_batches
 from korvet_fast.errors import StoreError
+from korvet_fast.rate_limited_log import RateLimitedLog
 from korvet_fast.store.embedded.files import LENGTH, Files, Handle
 from korvet_fast.store.embedded.index import Index
 from korvet_fast.store.embedded.log import Log
@@ -47,6 +49,7 @@ class Reader:
         self._flags = os.RWF_NOWAIT  # 0 where the file system cannot tell cached from not
         self._indexes: OrderedDict[Segment, tuple[int, Index]] = OrderedDict()  # with the size they are of
         self._rows = 0  # weight of all kept indexes, in rows
+        self._log = RateLimitedLog(time.monotonic, log=__name__)
 
     async def read(self, log: Log, start: int, max_bytes: int, limit: int, *, copy: bool = False) -> ReadResult:
         """See `store.interface.Read`."""
@@ -55,6 +58,9 @@ class Reader:
                 return await self._read(log, start, max_bytes, limit, copy)
             except _LogChanged:
                 continue
+            except StoreError as error:
+                self._tell(log, error)
+                raise
 
     async def find_time(self, log: Log, ms: int, start: int) -> ReadResult:
         """See `LogStore.find_time`."""
@@ -63,6 +69,14 @@ class Reader:
                 return await self._find_time(log, ms, start)
             except _LogChanged:
                 continue
+            except StoreError as error:
+                self._tell(log, error)
+                raise
+
+    def _tell(self, log: Log, error: StoreError) -> None:
+        """Log why records cannot be read; clients only get a code. One line in a while for all logs together."""
+        advice = 'cannot be read: see "Records that cannot be read" in docs/operations.md'
+        self._log.fail("read", f"{error.detail}; records of {log.name} {advice}")
 
     def forget(self, segments: Sequence[Segment]) -> None:
         """Let go of the indexes of these segments, and so of the segments."""
@@ -83,7 +97,12 @@ class Reader:
                 offset = segments[number + 1].base
                 continue
             asked = min(max_bytes, LENGTH)
-            piece, following = await self._read_segment(log, segment, offset, asked, limit, copy)
+            try:
+                piece, following = await self._read_segment(log, segment, offset, asked, limit, copy)
+            except StoreError:
+                if not data:
+                    raise
+                break  # the records before are served; the next read, which begins here, fails
             if piece is None or (data and len(piece) > max_bytes):
                 break
             data.append(piece)
@@ -175,7 +194,7 @@ class Reader:
             self._rows -= _cost(index)
         if index is None or size != segment.size:
             size = segment.size
-            index = await self._in_thread(log, segment.load_index, log.interval)
+            index = await self._in_thread(log, segment, segment.load_index, log.interval)
         if segment not in self._indexes:  # another read may have loaded it meanwhile
             self._indexes[segment] = (size, index)
             self._rows += _cost(index)
@@ -199,10 +218,10 @@ class Reader:
                 raise StoreError(f"{segment.path}: {error.strerror}") from error
             self._flags = 0
         if got < length:
-            await self._in_thread(log, _read_rest, handle, data, position, got)
+            await self._in_thread(log, segment, _read_rest, handle, data, position, got)
         return memoryview(data)
 
-    async def _in_thread(self, log: Log, work: Callable[..., _Result], *arguments: object) -> _Result:
+    async def _in_thread(self, log: Log, segment: Segment, work: Callable[..., _Result], *arguments: object) -> _Result:
         version = log.version
         log.reading += 1
         try:
@@ -210,7 +229,7 @@ class Reader:
         except OSError as error:
             if log.version != version:
                 raise _LogChanged from error
-            raise StoreError(f"{log.directory}: reading failed: {error.strerror}") from error
+            raise StoreError(f"{segment.path}: reading failed: {error.strerror}") from error
         finally:
             log.reading -= 1
         if log.version != version:

@@ -1,1 +1,1 @@
-"""HTTP for operators: health and metrics."""
+"""HTTP for operators: health, metrics, and a page."""

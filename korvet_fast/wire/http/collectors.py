@@ -8,8 +8,8 @@ from typing import Final
 
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_queue import Pace
+from korvet_fast.core.groups.lag import find_lag
 from korvet_fast.core.groups.runtime import GroupRuntime
-from korvet_fast.core.topics.topic import Topic
 from korvet_fast.wire.http import metrics_table as metrics
 from korvet_fast.wire.http.exposition import Exposition, write_labels
 
@@ -40,6 +40,7 @@ class TopicTotals:
 def collect_broker(broker: Broker, out: Exposition) -> None:
     """The broker as a whole."""
     out.add(metrics.BROKER_STATE, broker.state)
+    out.add(metrics.FAILED_PRODUCES, broker.failed_produces)
     for name, times in sorted(broker.request_times.items()):
         out.add(metrics.REQUESTS, times.count, name)
         out.add_summary(metrics.REQUEST_TIME, times.timed, times.seconds * _MS, name)
@@ -130,18 +131,6 @@ async def _collect_group(broker: Broker, runtime: GroupRuntime, out: Exposition,
                 out.add_labelled(metrics.LAG, lag, labels)
         if pace.due():
             await pace.turn()
-
-
-def find_lag(topic: Topic, index: int, committed: int) -> int | None:
-    """The records that a group has not read, as Kafka's tools count them; None if this broker cannot tell.
-
-    It cannot where another broker leads; nor in the layout `entries`, where offsets follow the clock, before the end.
-    """
-    partition = topic.partitions[index] if 0 <= index < len(topic.partitions) else None
-    if partition is None or not partition.leadership.leads:
-        return None
-    behind = max(0, partition.high_watermark.offset - max(committed, partition.log.start))
-    return None if behind and partition.log.entries_layout else behind
 
 
 def _add_counts(out: Exposition, counts: tuple[int, int, int], *labels: str) -> None:

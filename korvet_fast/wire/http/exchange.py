@@ -1,21 +1,24 @@
 """One request of HTTP/1.0 or 1.1 and the answer to it: h11 reads the one, and writes the other's head."""
 
-from collections.abc import Sequence
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import h11
 
 from korvet_fast.types import Buffer
 from korvet_fast.wire.dialect import Reply
-from korvet_fast.wire.http.frames import LIMIT
+from korvet_fast.wire.http.frames import FORM_LIMIT, LIMIT
 
 PLAIN: Final = "text/plain; charset=utf-8"
 # Nothing here is to be kept, or taken for something else, by a browser.
 _HEADERS: Final = (("x-content-type-options", "nosniff"), ("cache-control", "no-store"))
 _VERSIONS: Final = (b"1.0", b"1.1")
-_BEARER: Final = b"bearer "
+_BEARER: Final = b"bearer"
+_BASIC: Final = b"basic"
+_MOST_FIELDS: Final = 64  # of a query, or of a form
 
 
 class Answer(NamedTuple):
@@ -44,21 +47,29 @@ class Exchange:
     """A request, and how its answer is written.
 
     `path`: without the query. `host`: the host that the client asked for, without the port; "" if it named none.
-    `token`: what came as `Authorization: Bearer`.
+    `authority`: host and port. `origin`: where the page is that sent a form; "" where no browser tells. `token`: what
+    came as `Authorization: Bearer`, or as the password of `Basic`. `query`, `form`: fields by name, of those that are
+    there twice the last.
     """
 
     def __init__(self) -> None:
         self._connection = h11.Connection(h11.SERVER, max_incomplete_event_size=LIMIT)
         self._broken = True  # until the request is read
-        self.method = self.path = self.host = ""
+        self.method = self.path = self.host = self.authority = self.origin = ""
         self.token = b""
+        self.query: Mapping[str, str] = {}
+        self.form: Mapping[str, str] = {}
 
-    def read(self, head: bytearray) -> None:
-        """Read a request's head. Raises `RequestError`; `answer` then writes the error's answer."""
+    def read(self, data: bytearray) -> None:
+        """Read a request. Raises `RequestError`; `answer` then writes the error's answer."""
         connection = self._connection
+        form = b""
         try:
-            connection.receive_data(bytes(head))
+            connection.receive_data(bytes(data))
             request, end = connection.next_event(), connection.next_event()
+            while isinstance(end, h11.Data):
+                form += end.data
+                end = connection.next_event()
         except h11.RemoteProtocolError as error:
             raise RequestError(say(HTTPStatus(error.error_status_hint), str(error))) from None
         if not isinstance(request, h11.Request):
@@ -66,16 +77,21 @@ class Exchange:
             raise RequestError(say(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, too_long))
         if request.http_version not in _VERSIONS:
             raise RequestError(say(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "speak HTTP/1.1"))
-        if not isinstance(end, h11.EndOfMessage):
-            raise RequestError(say(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "no request here has a body"))
-        self._broken = False
+        if not isinstance(end, h11.EndOfMessage) or connection.trailing_data[0]:
+            only = f"no request here has a body, but for forms of at most {FORM_LIMIT} bytes"
+            raise RequestError(say(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, only))
         self.method = request.method.decode()
-        self.path = request.target.decode().partition("?")[0]
+        self.path, _, query = request.target.decode().partition("?")
         for name, value in request.headers:
             if name == b"host":
+                self.authority = value.decode("latin-1").lower()
                 self.host = _read_host(value)
-            elif name == b"authorization" and value[: len(_BEARER)].lower() == _BEARER:
-                self.token = value[len(_BEARER) :].strip()
+            elif name == b"origin":
+                self.origin = value.decode("latin-1").lower()
+            elif name == b"authorization":
+                self.token = _read_token(value)
+        self.query, self.form = _read_fields(query), _read_fields(form.decode("latin-1"))
+        self._broken = False
 
     def answer(self, answer: Answer) -> tuple[Reply, bool]:
         """The bytes of an answer, and whether the connection goes on after it."""
@@ -99,3 +115,24 @@ def _read_host(value: bytes) -> str:
         return urlsplit(b"//" + value).hostname.decode()  # type: ignore[union-attr]  # an AttributeError is caught
     except (ValueError, AttributeError):
         return ""
+
+
+def _read_token(value: bytes) -> bytes:
+    """The token of an Authorization header; b"" if there is none in it."""
+    scheme, _, given = value.partition(b" ")
+    if scheme.lower() == _BEARER:
+        return given.strip()
+    if scheme.lower() == _BASIC:
+        try:
+            return b64decode(given.strip(), validate=True).partition(b":")[2]
+        except ValueError:
+            return b""
+    return b""
+
+
+def _read_fields(text: str) -> dict[str, str]:
+    """Raises `RequestError` for more fields than any form here has."""
+    try:
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+    except ValueError:
+        raise RequestError(say(HTTPStatus.BAD_REQUEST, f"a request may have {_MOST_FIELDS} fields")) from None

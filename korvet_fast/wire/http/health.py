@@ -3,16 +3,16 @@
 from http import HTTPStatus
 
 from korvet_fast.core.readiness import find_obstacle
-from korvet_fast.wire.http.exchange import Answer, say
+from korvet_fast.wire.http.exchange import Answer, Exchange, say
 from korvet_fast.wire.http.session import Session
 
 
-async def live(_: Session) -> Answer:
+async def live(_: Session, __: Exchange) -> Answer:
     """200 whenever it is answered: the process is to be left alone."""
     return say(HTTPStatus.OK, "ok")
 
 
-async def ready(session: Session) -> Answer:
+async def ready(session: Session, _: Exchange) -> Answer:
     """200 while clients may be sent here, else 503 and the reason."""
     obstacle = find_obstacle(session.broker)
     return say(HTTPStatus.SERVICE_UNAVAILABLE, obstacle) if obstacle else say(HTTPStatus.OK, "ok")

@@ -4,7 +4,7 @@ from http import HTTPStatus
 from typing import Final
 
 from korvet_fast.wire.http.collectors import collect_broker, collect_groups, collect_topics
-from korvet_fast.wire.http.exchange import Answer
+from korvet_fast.wire.http.exchange import Answer, Exchange
 from korvet_fast.wire.http.exposition import CONTENT_TYPE, Exposition
 from korvet_fast.wire.http.metrics_table import LEFT_OUT
 from korvet_fast.wire.http.session import Session
@@ -15,7 +15,7 @@ _OF_PARTITION: Final = 512
 _OF_OFFSET: Final = 512  # a group's id may be long; most are not
 
 
-async def scrape(session: Session) -> Answer:
+async def scrape(session: Session, _: Exchange) -> Answer:
     """The metrics of this moment, in Prometheus's text format."""
     client, broker = session.client, session.broker
     most = broker.settings.number("metrics.max.partitions")

@@ -55,6 +55,13 @@ BYTES_IN = _topic(
 BYTES_OUT = _topic(
     "bytesout", "Bytes of records that Fetch gave to consumers. Without a topic: all topics.", "BytesOutPerSec"
 )
+FAILED_PRODUCES = Metric(
+    "kafka_server_brokertopicmetrics_failedproducerequests_total",
+    Kind.COUNTER,
+    (),
+    "Produce requests of Kafka's protocol of which a partition was refused or failed, for whatever reason.",
+    "kafka.server:type=BrokerTopicMetrics,name=FailedProduceRequestsPerSec",
+)
 REQUESTS = Metric(
     "kafka_network_requestmetrics_requests_total",
     Kind.COUNTER,
@@ -167,6 +174,7 @@ METRICS: Final = (
     MESSAGES_IN,
     BYTES_IN,
     BYTES_OUT,
+    FAILED_PRODUCES,
     REQUESTS,
     REQUEST_TIME,
     MEMORY_USED,

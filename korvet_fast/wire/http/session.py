@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from ipaddress import ip_address
+from secrets import token_urlsafe
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from korvet_fast.core.broker import Broker
@@ -15,25 +17,39 @@ from korvet_fast.core.operator_token import OperatorToken
 from korvet_fast.wire.dialect import CloseConnection, Reply
 from korvet_fast.wire.http.collectors import TopicTotals
 from korvet_fast.wire.http.exchange import Answer, Exchange, RequestError, say
+from korvet_fast.wire.http.topic_rates import TopicRates
 
-_METHODS: Final = ("GET", "HEAD")
+_READ: Final = ("GET", "HEAD")
 _SPREAD: Final = 8  # bytes of memory that a byte of a head takes, about
 
-Handler: TypeAlias = "Callable[[Session], Coroutine[Any, Any, Answer]]"
+Handler: TypeAlias = "Callable[[Session, Exchange], Coroutine[Any, Any, Answer]]"
 
 
 class Route(NamedTuple):
-    """One path. `public`: without the token, too; for what tells strangers nothing."""
+    """One path. `public`: without the token, too; for what tells strangers nothing.
+
+    `change`: what POST does; None: the path is only read. `challenge`: how a client that sent no token is asked for it;
+    a browser has its user type it as a password. `memory`: bytes that a request and its answer take, about; 0 where the
+    handler reserves them.
+    """
 
     handler: "Handler"
     public: bool = False
+    change: "Handler | None" = None
+    challenge: str = "Bearer"
+    memory: int = 0
+
+    def find_handler(self, method: str) -> "Handler | None":
+        """None for a method that the path does not have."""
+        return self.handler if method in _READ else self.change if method == "POST" else None
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
     """The context that all connections of one listener share. `token`: None where everybody may read everything.
 
-    `scraping`: held while `/metrics` is made, as `totals` follows one scrape after the other.
+    `scraping`: held while `/metrics` is made, as `totals` follows one scrape after the other. `form_token`: in each
+    form of the page, and unknown to pages of others.
     """
 
     broker: Broker
@@ -43,6 +59,8 @@ class Service:
     token: OperatorToken | None
     totals: TopicTotals = field(default_factory=TopicTotals)
     scraping: asyncio.Lock = field(default_factory=asyncio.Lock)
+    rates: TopicRates = field(default_factory=TopicRates)
+    form_token: str = field(default_factory=partial(token_urlsafe, 24))
     queue: FairQueue = field(default_factory=FairQueue)  # the queue of sessions without a connection
 
 
@@ -82,12 +100,22 @@ class Session(ClientSession):
         route = service.routes.get(exchange.path)
         if route is None:
             return say(HTTPStatus.NOT_FOUND, f"there is {', '.join(service.routes)}")
-        if exchange.method not in _METHODS:
-            return say(HTTPStatus.METHOD_NOT_ALLOWED, "read with GET", ("allow", ", ".join(_METHODS)))
+        handler = route.find_handler(exchange.method)
+        if handler is None:
+            allowed = ", ".join(_READ if route.change is None else (*_READ, "POST"))
+            return say(HTTPStatus.METHOD_NOT_ALLOWED, f"{exchange.path} is for {allowed}", ("allow", allowed))
         if service.token is not None and not route.public and not service.token.equals(exchange.token):
             ask = "send the token of http.token.file: Authorization: Bearer TOKEN"
-            return say(HTTPStatus.UNAUTHORIZED, ask, ("www-authenticate", "Bearer"))
-        return await route.handler(self)
+            return say(HTTPStatus.UNAUTHORIZED, ask, ("www-authenticate", route.challenge))
+        client, memory = self.client, route.memory
+        if client is None or not memory:
+            return await handler(self, exchange)
+        if (granted := client.reserve(memory)) is not None:
+            await granted
+        try:
+            return await handler(self, exchange)
+        finally:
+            client.release(memory)
 
     def _is_meant(self, host: str) -> bool:
         """Whether a client asked for this broker by an address, or by one of its names.
@@ -100,6 +128,11 @@ class Session(ClientSession):
             cluster = self.broker.cluster
             own = (node.address.host for node in cluster.nodes(self.service.listener) if node.id == cluster.id)
             return host == "localhost" or host in own
+        return True
+
+    @property
+    def wants_copies(self) -> bool:
+        """The page looks into the records."""
         return True
 
     def cost(self, frame: bytearray) -> int:

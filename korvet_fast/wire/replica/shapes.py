@@ -79,5 +79,6 @@ VOTE = message(
         Field("elected", "bool"),
         Field("last_epoch", "int32"),
         Field("end_offset", "int64"),
+        Field("new", "bool"),
     ),
 )  # fmt: skip

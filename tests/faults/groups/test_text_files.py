@@ -1,6 +1,7 @@
 """`groups.json` and `offsets.json`: a true picture, whole after kill -9 at every step of every write."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -33,15 +34,22 @@ def test_the_files_are_a_true_picture(tmp_path: Path) -> None:
         assert json.loads((data / "offsets.json").read_text())["g"]["seen"]["2"]["offset"] == 17
 
 
+@pytest.fixture(scope="module")
+def produced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data directory of a broker with one record in the topic `kept`; the broker has ended."""
+    data, port = tmp_path_factory.mktemp("produced") / "data", free_port()
+    with BrokerProcess(data, *SETTINGS, arguments=("--listen", f"text://127.0.0.1:{port}")), TextClient(port) as client:
+        assert "OK" in client.ask("V1|1|PRODUCE|kept :v acks=all")
+    return data
+
+
 @pytest.mark.parametrize("step", range(1, 4 * STEPS + 1))
-def test_a_kill_at_any_step_leaves_what_was_before_or_after(tmp_path: Path, step: int) -> None:
+def test_a_kill_at_any_step_leaves_what_was_before_or_after(produced: Path, tmp_path: Path, step: int) -> None:
     """JOIN writes offsets and groups, the first COMMIT offsets, the second one again."""
-    data, port = tmp_path / "data", free_port()
+    data, port = shutil.copytree(produced, tmp_path / "data"), free_port()
     arguments = ("--listen", f"text://127.0.0.1:{port}")
     asked = ["JOIN|g kept c1", "COMMIT|g kept c1 1 0 5", "COMMIT|g kept c1 1 0 7"]
     answered = 0
-    with BrokerProcess(data, *SETTINGS, arguments=arguments), TextClient(port) as client:
-        assert "OK" in client.ask("V1|1|PRODUCE|kept :v acks=all")
     before_it = (sys.executable, str(DYING), str(step))
     dying = BrokerProcess(data, *SETTINGS, before=before_it, arguments=arguments).start()
     with TextClient(port) as client:

@@ -51,6 +51,7 @@ def test_a_request_makes_no_task_whether_it_waits_or_not() -> None:
     async def scenario() -> None:
         async with scene() as here:
             peer = await here.connect()
+            assert await peer.ask(b"echo x") == b"echo x"  # the connection is made: that is a task's work
             loop = asyncio.get_running_loop()
             made: list[object] = []
 

@@ -11,6 +11,8 @@ from broker_process import BrokerProcess
 from korvet_fast.net import memory as module
 from korvet_fast.net.memory import Memory
 
+pytestmark = pytest.mark.usefixtures("unfrozen")
+
 
 def test_no_full_collection_falls_into_a_request() -> None:
     full: list[str] = []

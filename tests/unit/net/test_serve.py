@@ -45,6 +45,7 @@ def test_connections_leave_descriptors_to_the_store() -> None:
     assert leave_room(ServerLimits(), 10).connections == 1
 
 
+@pytest.mark.usefixtures("unfrozen")
 def test_each_listener_speaks_the_dialect_of_its_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers: list[int] = []
 

@@ -136,6 +136,37 @@ def test_the_drain_closes_a_newcomer_that_waits_to_be_let_in() -> None:
     run(scenario)
 
 
+def test_the_drain_answers_a_newcomer_whose_socket_is_just_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task that let it in is cancelled before it hears that the loop serves the socket."""
+    draining: list[asyncio.Task[None]] = []
+    made = Connection.connection_made
+
+    async def scenario() -> None:
+        async with scene() as here:
+
+            def connection_made(self: Connection, transport: asyncio.BaseTransport) -> None:
+                made(self, transport)
+                self.buffer_updated(_write(self._window, frame(b"wait a")))
+                draining.append(asyncio.get_running_loop().create_task(here.server.drain(30)))
+
+            monkeypatch.setattr(Connection, "connection_made", connection_made)
+            newcomer = await here.connect()
+            await here.until(lambda: len(here.dialect.started) == 1)
+            await asyncio.sleep(0.01)  # the task is cancelled meanwhile
+            here.dialect.gate(b"a").set_result(None)
+            assert await newcomer.reply() == b"wait a"
+            assert await newcomer.ended() == b""
+            await draining[0]
+            assert not here.server.connections
+
+    run(scenario)
+
+
+def _write(window: memoryview, data: bytes) -> int:
+    window[: len(data)] = data
+    return len(data)
+
+
 def test_memory_may_be_short_while_somebody_is_coming_in() -> None:
     async def scenario() -> None:
         async with scene() as here:

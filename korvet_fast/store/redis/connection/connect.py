@@ -64,7 +64,9 @@ async def _connect(url: RedisUrl, endpoint: RedisAddress, context: ssl.SSLContex
         pipeline.close("nobody waits for it any more")
         raise
     except PipelineLost as error:
-        hint = "" if context or endpoint.path else " (if it wants TLS, write rediss:// or rediss+...)"
+        # A server that wants TLS hangs up; one that stands still is silent.
+        plain = not (context or endpoint.path or pipeline.expired)
+        hint = " (if it wants TLS, write rediss:// or rediss+...)" if plain else ""
         raise PipelineDown(error.detail + hint) from None
     for command, reply in zip(commands, replies, strict=True):
         if bytes(reply[:1]) == b"-":

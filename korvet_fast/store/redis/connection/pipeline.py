@@ -64,6 +64,7 @@ class Pipeline(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._why = ""  # why the connection ended
+        self.expired = False  # it ended because an answer did not come in time
 
     @property
     def up(self) -> bool:
@@ -133,6 +134,7 @@ class Pipeline(asyncio.BufferedProtocol):
             return
         due = self._calls[0].due
         if self._loop.time() >= due:
+            self.expired = True
             self._end(f"{self.name} did not answer within {self._timeout:g} s")
         else:
             self._timer = self._loop.call_at(due, self._expire)

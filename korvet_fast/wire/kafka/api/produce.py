@@ -38,6 +38,8 @@ async def produce(session: Session, request: Values, version: int) -> Values | N
         batches = [(topic["name"], topic["partition_data"]) for topic in topics]
         refuse = repeated if transaction is None else _refuse_transaction
         results, failed = await service.produce(session, batches, acks, timeout_ms, zstd, refuse)
+    if failed:
+        session.broker.failed_produces += 1
     if acks == 0:
         if failed:
             _close(results)

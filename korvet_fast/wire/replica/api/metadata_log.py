@@ -36,6 +36,7 @@ async def vote(session: Session, request: Values, version: int) -> Values:
         "elected": elected,
         "last_epoch": last_epoch,
         "end_offset": end,
+        "new": promise.is_new,
     }
 
 

@@ -51,6 +51,18 @@ def test_a_defeat_says_what_to_do() -> None:
     promises = {2: Promise(True, 4, own), 1: Promise(False, 4, LogPosition(3, 12))}
     assert explain_defeat(promises, 3, own).endswith("name broker 1")
     assert "1 of 3" in explain_defeat({2: Promise(True, 4, own)}, 3, own)
+    blank = Promise(True, 4, LogPosition(-1, 0), is_new=True)
+    assert explain_defeat({1: blank, 3: Promise(True, 4, own)}, 3, own).startswith("broker 1 began with an empty")
+
+
+def test_a_broker_that_lost_its_disk_does_not_make_a_majority() -> None:
+    own, blank = LogPosition(3, 10), Promise(True, 4, LogPosition(-1, 0), is_new=True)
+    whole = Promise(True, 4, own)
+    assert not is_elected({1: blank, 3: whole}, 3, own)
+    assert is_elected({1: blank, 3: whole}, 3, own, unclean=True)
+    assert is_elected({1: blank, 2: whole, 3: whole}, 3, own)
+    assert is_elected({1: blank, 3: blank}, 3, LogPosition(-1, 0)), "nobody has begun"
+    assert is_elected({1: blank, 2: blank, 3: whole}, 3, own), "there is nobody else to know more"
 
 
 @dataclass
@@ -59,6 +71,7 @@ class Member:
 
     voter: Voter = field(default_factory=lambda: Voter(-1, -1))
     log: list[int] = field(default_factory=list)
+    is_new: bool = True
     leading: QuorumProgress | None = None
 
     @property
@@ -68,7 +81,7 @@ class Member:
 
 EVENTS = st.lists(
     st.tuples(
-        st.sampled_from(["elect", "append", "append", "copy", "copy", "copy", "restart"]),
+        st.sampled_from(["elect", "append", "append", "copy", "copy", "copy", "restart", "lose"]),
         st.integers(0, 4),
         st.integers(0, 31),
     ),
@@ -88,24 +101,31 @@ def test_what_most_brokers_had_is_never_lost(size: int, events: list[tuple[str, 
             epoch = member.voter.epoch + 1
             there = {other for other in members if other == own or reached >> other & 1}
             promises = {
-                other: members[other].voter.vote(own, epoch, member.position, members[other].position, unclean=False)
+                other: members[other]
+                .voter.vote(own, epoch, member.position, members[other].position, unclean=False)
+                ._replace(is_new=members[other].is_new)
                 for other in there
             }
             for other in there:
                 if promises[other].granted:
                     members[other].leading = None
-            if is_elected(promises, size):
+            if is_elected(promises, size, member.position):
                 assert leaders.setdefault(epoch, own) == own
+                member.is_new = False
                 member.leading = QuorumProgress(own, epoch, members, len(member.log), 0)
             member.voter.epoch = max(member.voter.epoch, *(one.epoch for one in promises.values()))
         elif event == "restart":
             member.leading = None
+        elif event == "lose":
+            # One disk at a time, of brokers that all had a copy. Nobody stands for an election just then.
+            if size > 2 and not any(one.is_new for other, one in members.items() if other != own):
+                members[own] = Member(member.voter)
         elif member.leading is not None and member.voter.epoch == member.leading.epoch:
             if event == "append":
                 member.log.append(member.leading.epoch)
                 member.leading.appended(len(member.log))
             else:
-                copy(members, own, reached % size)
+                copy(members, own, reached % size, short=reached // size % 2)
             high_watermark = member.leading.high_watermark
             assert (
                 member.log[: len(committed)] == committed[:high_watermark] + member.log[high_watermark : len(committed)]
@@ -117,12 +137,15 @@ def test_what_most_brokers_had_is_never_lost(size: int, events: list[tuple[str, 
                 assert other.log[: len(committed)] == committed, "who leads has all that counts"
 
 
-def copy(members: dict[int, Member], own: int, other: int) -> None:
-    """A follower takes over the leader's log, and says so."""
+def copy(members: dict[int, Member], own: int, other: int, short: int) -> None:
+    """A follower takes over the leader's log, and says so; one that is new perhaps without its last record."""
     leader, follower = members[own], members[other]
     assert leader.leading is not None
     if follower is not leader and follower.voter.epoch <= leader.leading.epoch:
         follower.voter.update_leader(own, leader.leading.epoch, elected=True)
         follower.leading = None
-        follower.log = list(leader.log)
+        follower.log = leader.log[: len(leader.log) - (short if follower.is_new else 0)]
+        high_watermark = leader.leading.high_watermark
         leader.leading.fetched(other, len(follower.log))
+        if len(follower.log) >= high_watermark and follower.position.epoch == leader.leading.epoch:
+            follower.is_new = False

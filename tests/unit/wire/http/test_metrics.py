@@ -12,10 +12,11 @@ from core_world import World, put, run_broker, settle
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.fair_queue import FairQueue, Pace, Turns
 from korvet_fast.core.groups.documents import OffsetAndMetadata, TopicPartition
+from korvet_fast.core.groups.lag import find_lag
 from korvet_fast.core.partition.idle import settle_idle
 from korvet_fast.errors import NONE, Errors
 from korvet_fast.wire.http import metrics_table as metrics
-from korvet_fast.wire.http.collectors import TopicTotals, collect_topics, find_lag
+from korvet_fast.wire.http.collectors import TopicTotals, collect_topics
 from korvet_fast.wire.http.exposition import Exposition
 from korvet_fast.wire.http.routes import ROUTES
 from korvet_fast.wire.http.session import Service, Session

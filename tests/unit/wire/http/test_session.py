@@ -1,59 +1,39 @@
 """Requests and their answers: which are refused, with what, and when the connection goes on."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core_world import run_broker
+from http_scene import TOKEN, ask, get, service
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.broker_state import BrokerState
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.operator_token import OperatorToken, read_token
-from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import SettingError
-from korvet_fast.wire.dialect import CloseConnection
 from korvet_fast.wire.http.frames import LIMIT
 from korvet_fast.wire.http.routes import ROUTES
-from korvet_fast.wire.http.session import Service, Session
-
-TOKEN = b"0123456789abcdef"
-
-
-@asynccontextmanager
-async def service(directory: Path, token: bytes | None = None, advertised: str = "localhost") -> AsyncIterator[Service]:
-    async with run_broker(directory, addresses=[Endpoint("http", advertised, 9644)]) as world:
-        with FairExecutor(1, "test") as workers:
-            known = None if token is None else OperatorToken(token)
-            yield Service(world.broker, 0, ROUTES, workers, known)
-
-
-async def ask(given_: Service, head: bytes) -> tuple[int, bytes, bytes, bool]:
-    """Status, headers, body, and whether the connection goes on."""
-    session = Session(given_)
-    try:
-        parts, goes_on = await session.handle(bytearray(head)), True
-    except CloseConnection as end:
-        assert end.reply is not None
-        parts, goes_on = end.reply, False
-        assert await session.handle(bytearray(b"GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")) == []
-    headers, _, body = b"".join(parts).partition(b"\r\n\r\n")
-    return int(headers.split()[1]), headers, body, goes_on
-
-
-def get(path: str, *headers: str, method: str = "GET", host: str = "127.0.0.1:9644") -> bytes:
-    return "\r\n".join([f"{method} {path} HTTP/1.1", f"Host: {host}", *headers, "", ""]).encode()
-
+from korvet_fast.wire.http.session import Service
 
 REFUSED = {
     "no such path": (get("/nothing"), 404, True),
     "another method": (get("/livez", method="DELETE"), 405, True),
     "a body": (get("/livez", "Content-Length: 3"), 413, False),
     "a body in chunks": (get("/livez", "Transfer-Encoding: chunked"), 413, False),
+    "a form in chunks and with a length": (
+        get(
+            "/create-topic",
+            "Content-Type: application/x-www-form-urlencoded",
+            "Content-Length: 5",
+            "Transfer-Encoding: chunked",
+            method="POST",
+        )
+        + b"0\r\n\r\nGET",
+        413,
+        False,
+    ),
     "two lengths": (get("/livez", "Content-Length: 0", "Content-Length: 7"), 400, False),
     "no host": (b"GET /livez HTTP/1.1\r\n\r\n", 400, False),
     "no request": (b"\r\n\r\n", 400, False),

@@ -236,5 +236,5 @@ class Groups(RuleBasedStateMachine):
         self.world.check()
 
 
-Groups.TestCase.settings = settings(examples(150), stateful_step_count=50)
+Groups.TestCase.settings = settings(examples(60, thorough=3000), stateful_step_count=50)
 test_groups = Groups.TestCase

@@ -225,5 +225,5 @@ class ConsumerGroups(RuleBasedStateMachine):
         self.world.check()
 
 
-ConsumerGroups.TestCase.settings = settings(examples(150), stateful_step_count=50)
+ConsumerGroups.TestCase.settings = settings(examples(60, thorough=3000), stateful_step_count=50)
 test_consumer_groups = ConsumerGroups.TestCase

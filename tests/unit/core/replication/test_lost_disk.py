@@ -1,0 +1,67 @@
+"""A broker comes back with an empty directory: what it had promised and stored is not taken for given away."""
+
+import shutil
+from pathlib import Path
+
+from replicated_scene import ReplicatedScene
+
+
+async def lose_disk(scene: ReplicatedScene, place: Path, identity: int) -> None:
+    """The broker ends, and all of its files are gone."""
+    await scene.stop(identity)
+    shutil.rmtree(place / str(identity))
+
+
+async def test_with_one_that_was_behind_nobody_is_named_before_the_third_is_back(tmp_path: Path) -> None:
+    """1 and 2 shrink the ISR without 3, and acknowledge. 2 loses its disk, 1 is away: 3 does not know of any of it."""
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create()
+        await scene.acquire(log, 1)
+        await scene.append(log, 1)
+        await scene.copy_metadata()
+        scene.isolate(3)
+        await scene.isr(log, 1, 1, 2)
+        await scene.append(log, 1, 5)  # acknowledged by 1 and 2
+        await scene.stop(1)
+        await lose_disk(scene, tmp_path, 2)
+        scene.cut = set()
+        opening = scene.begin(2)
+        why = ""
+        while "only 1 of 3" in (why := await scene.brokers[3].election.become_leader()) or not why:
+            assert why, "3 leads, and knows nothing of the records"
+        assert why.startswith("broker 2 began with an empty directory, and does not count")
+        await scene.start(1)
+        await opening
+        await scene.until(lambda: scene.brokers[1].replicas.find_leader(log) == 1)
+        await scene.acquire(log, 1)
+        await scene.isr(log, 1, 1, 2, 3)
+        assert await scene.read(log, 1) == await scene.read(log, 3) == list(range(6))
+        assert not scene.brokers[2].metadata_replica.is_new
+
+
+async def test_it_is_named_all_the_same_if_somebody_insists(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        await scene.copy_metadata()
+        await scene.stop(1)
+        await lose_disk(scene, tmp_path, 2)
+        opening = scene.begin(2)
+        await scene.appoint_metadata(3, unclean=True)
+        await opening
+        assert await scene.stores[2].save("k", b"1", None)
+        assert not scene.brokers[2].metadata_replica.is_new
+
+
+async def test_a_lost_disk_among_whole_brokers_is_copied_anew(tmp_path: Path) -> None:
+    """Also of the broker that led: the two others are most brokers."""
+    async with ReplicatedScene(tmp_path) as scene:
+        assert await scene.stores[2].save("k", b"1", None)
+        await scene.copy_metadata()
+        await lose_disk(scene, tmp_path, 1)
+        await scene.appoint_metadata(3)
+        await scene.start(1)
+        assert await scene.stores[1].load("k") == b"1"
+        await scene.until(lambda: not scene.brokers[1].metadata_replica.is_new)
+        await scene.stop(2)
+        await scene.stop(3)
+        await scene.start(3)
+        assert await scene.stores[1].save("k", b"2", b"1"), "1 has copied all, and counts again"
