@@ -3,20 +3,49 @@
 import hashlib
 import hmac
 from base64 import b64decode, b64encode
+from time import monotonic
 from typing import Any
 
 from kafka_server import SASL_AUTHENTICATE, SASL_HANDSHAKE, RawClient
 from korvet_fast.core.authentication.scram import MECHANISMS, SCRAM_SHA_256, SCRAM_SHA_512
 from korvet_fast.core.authentication.users import Users, hash_password
+from korvet_fast.rate_limited_log import RateLimitedLog
 
 SHA_256, SHA_512 = SCRAM_SHA_256.name, SCRAM_SHA_512.name
 
 
+class Keys:
+    """A registry in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+        self.loads: list[str] = []
+
+    async def load(self, key: str) -> bytes | None:
+        self.loads.append(key)
+        return self.kept.get(key)
+
+    async def save(self, key: str, value: bytes | None, expected: bytes | None, *_: Any) -> bool:
+        if self.kept.get(key) != expected:
+            return False
+        self.kept |= {key: value} if value is not None else {}
+        if value is None:
+            del self.kept[key]
+        return True
+
+    async def scan(self, prefix: str) -> dict[str, bytes]:
+        return {key: value for key, value in sorted(self.kept.items()) if key.startswith(prefix)}
+
+
+def make_users(keys: Keys) -> Users:
+    """The users of a registry in memory."""
+    return Users(keys, RateLimitedLog(monotonic))
+
+
 async def add_user(users: Users, name: str, password: str, *mechanisms: str) -> None:
     """Let a user in by these mechanisms, or by both."""
-    await users.alter(
-        name, {MECHANISMS[each]: hash_password(MECHANISMS[each], password) for each in mechanisms or MECHANISMS}
-    )
+    wanted = [MECHANISMS[each] for each in mechanisms or MECHANISMS]
+    await users.alter(name, {each: hash_password(each, password) for each in wanted}, "User:root")
 
 
 def plain_token(user: str, password: str, authorized: str = "") -> bytes:

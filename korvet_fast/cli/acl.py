@@ -180,7 +180,7 @@ def list_command(chosen: Chosen, as_json: bool, bootstrap: Bootstrap) -> None:
 
 
 @command.command()
-@click.option("--all", "every", is_flag=True, help="All ACLs, if nothing else is named.")
+@click.option("--all", "every", is_flag=True, help="All ACLs, damaged ones too, if nothing else is named.")
 @_acl_options
 @bootstrap_option
 def remove(chosen: Chosen, every: bool, bootstrap: Bootstrap) -> None:

@@ -21,6 +21,7 @@ from korvet_fast.printable import printable
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LONGEST: Final = 1024  # bytes of a password
+_BY: Final = "korvet-fast user"  # who changes users of a store that is open, for the log
 
 
 class Where(NamedTuple):
@@ -153,14 +154,15 @@ def remove(name: str, where: Where) -> None:
 
 
 async def _add(broker: Broker, name: str, password: str, mechanisms: list[Mechanism], iterations: int) -> None:
-    await broker.users.alter(name, {each: hash_password(each, password, iterations) for each in mechanisms})
+    credentials = {each: hash_password(each, password, iterations) for each in mechanisms}
+    await broker.users.alter(name, credentials, _BY)
 
 
 async def _remove(broker: Broker, name: str) -> None:
     known = (await broker.users.list()).get(name)
     if known is None:
         raise click.ClickException(f"there is no user {name!r}")
-    await broker.users.alter(name, dict.fromkeys(known))
+    await broker.users.alter(name, dict.fromkeys(known), _BY)
 
 
 def _read_password(file: Path) -> str:

@@ -10,6 +10,7 @@ import acl_cases
 from acl_cases import AUTHORIZATION, WHO, Case, cluster_bindings
 from kafka_server import DESCRIBE_ACLS, METADATA, KafkaServer, RawClient, kafka_server, make_batch, run
 from korvet_fast.core.acls.binding import AclBinding, AclFilter, Operation, PatternType, Permission, ResourceType
+from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.wire.kafka.access import ACCESS
 from korvet_fast.wire.kafka.routes import ROUTES
 
@@ -251,6 +252,41 @@ def test_cve_2018_1288_who_says_to_be_a_replica_needs_the_right_of_brokers(tmp_p
             assert (await client.fetch("mine", 0, replica_id=1))["error_code"] == 42  # there are no such replicas
 
     run(scenario)
+
+
+def test_a_broker_with_a_damaged_acl_starts_and_serves_super_users_who_mend_it(tmp_path: Path) -> None:
+    settings = ("authorizer=acl", "super.users=User:root")
+
+    async def list_topics(client: RawClient) -> list[str]:
+        return [row["name"] for row in (await client.ask(METADATA, 9, topics=None))["topics"]]
+
+    async def damage() -> None:
+        async with kafka_server(tmp_path / "data", *settings) as server:
+            await make_topics(server, "mine")
+            await allow(server, Operation.READ, "mine")
+            assert await list_topics(await server.connect()) == ["mine"]
+        store = EmbeddedStore(tmp_path / "data")
+        await store.open()
+        assert await store.save("acls/damaged", b"?", None)
+        await store.close()
+
+    async def mend() -> None:
+        async with kafka_server(tmp_path / "data", *settings) as server:
+            client, acls = await server.connect(), server.broker.acls
+            assert await list_topics(client) == []
+            assert (await client.produce("mine", make_batch(b"x")))["error_code"] == 29
+            root = server.dialect.session("127.0.0.1")
+            root.principal = "User:root"
+            asked = client.request(METADATA, 9, {"topics": None})
+            assert b"mine" in b"".join(await root.handle(bytearray(asked)))
+            assert acls is not None
+            (kept,) = await acls.find(AclFilter(), root.pace())
+            await acls.delete([AclFilter()], "User:root", root.pace())
+            await acls.create([kept], "User:root")
+            assert await list_topics(client) == ["mine"]
+
+    run(damage)
+    run(mend)
 
 
 def test_acls_are_kept_over_a_restart_and_their_requests_follow_kafkas_rules(tmp_path: Path) -> None:

@@ -105,7 +105,8 @@ def test_our_client_logs_in_again_and_keeps_the_order(tmp_path: Path) -> None:
                 ends.add(connection._login_ends)
                 await asyncio.sleep(0.05)
             assert len(ends) > 1
-            await server.broker.users.alter("ann", dict.fromkeys((await server.broker.users.list())["ann"]))
+            ann = (await server.broker.users.list())["ann"]
+            await server.broker.users.alter("ann", dict.fromkeys(ann), "User:root")
             try:
                 while True:
                     await connection.request(cluster.METADATA, {"topics": []})

@@ -24,6 +24,9 @@ class SaslLogin(NamedTuple):
     user: str
     password: str
 
+    def __repr__(self) -> str:
+        return f"SaslLogin({self.mechanism!r}, {self.user!r})"  # it may come into a log
+
     def exchange(self) -> Exchange:
         """One login."""
         return _plain(self) if self.mechanism == PLAIN else _scram(self, MECHANISMS[self.mechanism])

@@ -29,7 +29,7 @@ class AclRegistry:
     """Keeps the bindings of `authorizer` as those of the registry, and changes both.
 
     A store that fails leaves the bindings in force as they were read last, for `patience` calls of `expire` at most.
-    From then on, and where a value cannot be read, nobody but super users may do anything: it may have been a DENY.
+    From then on, and where a document is damaged, nobody but super users may do anything: it may have been a DENY.
     """
 
     def __init__(self, store: Store, generation: StoreGeneration, authorizer: Authorizer, patience: int) -> None:
@@ -39,6 +39,7 @@ class AclRegistry:
         self._patience = patience
         self._checks = self._read_at = 0  # calls of `expire`, all and before the last reading that succeeded
         self._by_key: dict[str, AclBinding] = {}  # as in the authorizer's index
+        self._damaged: dict[str, bytes] = {}  # documents that cannot be read
         self._seen: tuple[int, int] | None = None  # the store's generation, and count of changes, that were read
         self._history: int | None = None  # the store's generation that `_by_key` is of
         self._changing = asyncio.Lock()
@@ -77,13 +78,19 @@ class AclRegistry:
             raise _busy()
 
     async def delete(self, filters: Sequence[AclFilter], by: str, pace: Pace) -> list[list[AclBinding]]:
-        """Remove the bindings that filters choose; returns them for each filter. Raises `StoreError`."""
+        """Remove the bindings that filters choose; returns them for each filter. Raises `StoreError`.
+
+        A filter that chooses all removes damaged documents too.
+        """
         async with self._changing:
             for _ in range(_TRIES):
                 await self._refresh()
                 found = [await self.find(one, pace) for one in filters]
-                if await self._save(list(dict.fromkeys(chain.from_iterable(found))), by, adds=False):
-                    return found
+                if not await self._save(list(dict.fromkeys(chain.from_iterable(found))), by, adds=False):
+                    continue
+                if AclFilter() in filters:
+                    await self._remove_damaged(by)
+                return found
             raise _busy()
 
     async def find(self, wanted: AclFilter, pace: Pace) -> list[AclBinding]:
@@ -103,34 +110,57 @@ class AclRegistry:
             if seen == self._seen:
                 self._read_at = began
                 return
-            present = await self._read(await self._store.scan(_PREFIX))
+            values = await self._store.scan(_PREFIX)
+            present = await self._read(values)
             if generation != self._generation.number:
                 continue  # what was read may be of both histories
             broken = self._history not in (None, generation)
-            lost = {key: binding for key, binding in self._by_key.items() if broken and key not in present}
+            lost = {key: binding for key, binding in self._by_key.items() if broken and key not in values}
             if lost:
                 if not await self._write(lost.values(), adds=True):
                     continue
                 logger.warning("the store had forgotten %d ACLs, and this broker wrote them again", len(lost))
                 present |= lost
+            self._note_damage({key: packed for key, packed in values.items() if key not in present})
             self._apply(present)
-            self._seen, self._history, self._read_at = seen, generation, began
+            # Somebody may mend a damaged document past the store's count of changes, so it is read each time.
+            self._seen, self._history, self._read_at = None if self._damaged else seen, generation, began
             return
 
     async def _read(self, values: dict[str, bytes]) -> dict[str, AclBinding]:
-        """The bindings by their keys. Raises `StoreError`; the authorizer then refuses."""
+        """The bindings by their keys, without those whose documents are damaged."""
         found, pace = {}, BackgroundPace()
         for key, packed in values.items():
-            try:
-                found[key] = self._by_key.get(key) or _unpack(packed)
-            except (ValueError, TypeError):
-                self._close()
-                raise StoreError(
-                    f"the ACL under {key} in the registry cannot be read, so nobody but super.users may do anything"
-                ) from None
+            binding = self._by_key.get(key) or _unpack(key, packed)
+            if binding is not None:
+                found[key] = binding
             if pace.due():
                 await pace.turn()
         return found
+
+    def _note_damage(self, damaged: dict[str, bytes]) -> None:
+        if damaged and damaged != self._damaged:
+            logger.error(
+                "the registry has damaged ACLs (%d, such as %s), so nobody but super.users may do anything. A super "
+                "user mends that: keep what `korvet-fast acl list` shows, remove all with `korvet-fast acl remove "
+                "--all`, and add the same again, and those that the list did not show",
+                len(damaged),
+                printable(min(damaged)),
+            )
+        elif self._damaged and not damaged:
+            logger.warning("no ACL in the registry is damaged any more, so they hold again")
+        self._damaged = damaged
+
+    async def _remove_damaged(self, by: str) -> None:
+        damaged = [CompareAndSet(key, ABSENT, packed) for key, packed in self._damaged.items()]
+        for start in range(0, len(damaged), _AT_ONCE):
+            first, *others = damaged[start : start + _AT_ONCE]
+            if not await self._store.save(first.key, first.value, first.expected, *others):
+                raise _busy()
+        if damaged:
+            logger.info("%d damaged ACLs removed, as %s asked", len(damaged), printable(by))
+            self._note_damage({})
+            self._apply(self._by_key)
 
     def _close(self) -> None:
         self._authorizer.note_change(ready=False)
@@ -138,13 +168,13 @@ class AclRegistry:
 
     def _apply(self, present: dict[str, AclBinding]) -> None:
         index = self._authorizer.index
-        if present.keys() != self._by_key.keys() or not self._authorizer.is_ready:
+        if present.keys() != self._by_key.keys() or self._authorizer.is_ready is bool(self._damaged):
             for key in self._by_key.keys() - present.keys():
                 index.remove(self._by_key[key])
             for key in present.keys() - self._by_key.keys():
                 index.add(present[key])
             self._by_key = present
-            self._authorizer.note_change()
+            self._authorizer.note_change(ready=not self._damaged)
 
     async def _save(self, bindings: Sequence[AclBinding], by: str, *, adds: bool) -> bool:
         """Add or remove bindings, here too; False if another broker was faster, and what is here is out of date."""
@@ -184,23 +214,23 @@ def _key(binding: AclBinding) -> str:
     return _PREFIX + sha256(_pack(binding)).hexdigest()
 
 
-def _unpack(packed: bytes) -> AclBinding:
-    """Raises `ValueError` or `TypeError`."""
-    resource, name, pattern, principal, host, operation, permission = json.loads(packed)
-    binding = AclBinding(
-        ResourceType(resource),
-        name,
-        PatternType(pattern),
-        principal,
-        host,
-        Operation(operation),
-        Permission(permission),
-    )
+def _unpack(key: str, packed: bytes) -> AclBinding | None:
+    """None if it is damaged."""
     try:
+        resource, name, pattern, principal, host, operation, permission = json.loads(packed)
+        binding = AclBinding(
+            ResourceType(resource),
+            name,
+            PatternType(pattern),
+            principal,
+            host,
+            Operation(operation),
+            Permission(permission),
+        )
         binding.check()
-    except KorvetError as error:
-        raise ValueError(error.detail) from None
-    return binding
+    except (ValueError, TypeError, KorvetError):
+        return None
+    return binding if _key(binding) == key else None
 
 
 def _busy() -> StoreError:

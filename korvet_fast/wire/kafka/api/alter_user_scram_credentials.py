@@ -59,7 +59,7 @@ async def alter_user_scram_credentials(session: Session, request: Values, versio
 
 
 async def _alter(session: Session, name: str, rows: list[Values]) -> None:
-    """Raises `_RequestError`, `StoreError`."""
+    """Raises `_RequestError`, `KorvetError`."""
     if not name or len(name.encode()) > LONGEST_NAME:
         raise _RequestError(UNACCEPTABLE_CREDENTIAL, f"a user's name has 1 to {LONGEST_NAME} bytes")
     wanted: dict[Mechanism, Credential | None] = {}
@@ -71,7 +71,7 @@ async def _alter(session: Session, name: str, rows: list[Values]) -> None:
             raise _RequestError(DUPLICATE_RESOURCE, f"{mechanism.name} of {name!r} is changed twice in this request")
         wanted[mechanism] = _read(mechanism, row) if "salt" in row else None
     try:
-        await session.broker.users.alter(name, wanted)
+        await session.broker.users.alter(name, wanted, session.principal)
     except KeyError as error:
         raise _RequestError(RESOURCE_NOT_FOUND, f"the user {name!r} has no {error.args[0].name}") from None
 

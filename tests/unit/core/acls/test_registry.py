@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ class Node:
     def __init__(self, server: Server) -> None:
         self.store = SharedStore(server)
         self.generation = StoreGeneration()
-        self.authorizer = Authorizer()
+        self.authorizer = Authorizer(frozenset({"User:root"}))
         self.acls = AclRegistry(self.store, self.generation, self.authorizer, PATIENCE)
 
     def allows(self, name: str) -> bool:
@@ -80,22 +81,74 @@ def test_more_acls_than_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -
     scene(scenario)
 
 
-def test_a_value_that_cannot_be_read_lets_nobody_in() -> None:
+DAMAGED = (
+    b"no json",
+    b"[2, 3]",
+    b"7",
+    b'[2, "a", 3, "no colon", "*", 3, 3]',
+    b'[2, "a", 3, "User:x", "*", 99, 3]',
+    b'[2, "a", 3, "User:x", "*", 3, 3]',  # of another key
+)
+
+
+@pytest.mark.parametrize("value", DAMAGED)
+def test_a_damaged_document_lets_nobody_in_until_it_is_mended(value: bytes, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(server: Server, one: Node, two: Node) -> None:
         await one.acls.create([binding("a")], "x")
-        for value in (
-            b"no json",
-            b"[2, 3]",
-            b'[2, "a", 3, "no colon", "*", 3, 3]',
-            b'[2, "a", 3, "User:x", "*", 99, 3]',
-        ):
-            assert await one.store.save("acls/broken", value, None)
-            with pytest.raises(StoreError, match="nobody but"):
-                await one.acls.refresh()
-            assert not one.allows("a")
-            assert await one.store.save("acls/broken", None, value)
-            await one.acls.refresh()
-            assert one.allows("a")
+        server.keys["acls/broken"] = value
+        third = Node(server)  # starts over it
+        await third.acls.refresh()
+        assert await one.store.save("acls/other", b"other", None)
+        for node in (one, two, third):
+            for _ in range(2):
+                await node.acls.refresh()
+                assert (node.allows("a"), node.authorizer.is_ready) == (False, False)
+            assert node.authorizer.find_permissions("User:root", "::1").allows(READ, ResourceType.TOPIC, "a")
+            assert list(node.authorizer.index) == [binding("a")]
+        await one.acls.create([binding("b")], "x")
+        assert not one.allows("b")
+        assert await one.store.save("acls/other", None, b"other")
+        del server.keys["acls/broken"]  # by hand: the store does not count it
+        for node in (one, two, third):
+            await node.acls.refresh()
+            assert (node.allows("a"), node.allows("b")) == (True, True)
+
+    scene(scenario)
+    assert caplog.text.count("the registry has damaged ACLs") == 5  # `third` found one and then two
+
+
+def test_a_super_user_removes_damaged_documents_by_removing_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry_module, "_AT_ONCE", 2)
+
+    async def scenario(server: Server, one: Node, two: Node) -> None:
+        await one.acls.create([binding("a")], "x")
+        server.keys |= {f"acls/{number}": b"damaged" for number in range(5)}
+        assert await one.acls.delete([AclFilter(name="a")], "User:root", BackgroundPace()) == [[binding("a")]]
+        await one.acls.create([binding("a")], "x")
+        assert not one.allows("a")
+        assert await one.acls.delete([AclFilter()], "User:root", BackgroundPace()) == [[binding("a")]]
+        assert server.keys.keys() & {f"acls/{number}" for number in range(5)} == set()
+        await one.acls.create([binding("b")], "x")
+        await two.acls.refresh()
+        for node in (one, two):
+            assert (node.allows("a"), node.allows("b")) == (False, True)
+
+    scene(scenario)
+
+
+def test_damaged_documents_that_change_meanwhile_stay_and_let_nobody_in() -> None:
+    async def scenario(server: Server, one: Node, two: Node) -> None:
+        server.keys["acls/broken"] = b"damaged"
+        save = one.store.save
+
+        async def others_are_faster(*given: Any) -> bool:
+            server.keys["acls/broken"] += b"!"
+            return await save(*given)
+
+        one.store.save = others_are_faster  # type: ignore[method-assign]
+        with pytest.raises(StoreError, match="other brokers change ACLs"):
+            await one.acls.delete([AclFilter()], "User:root", BackgroundPace())
+        assert not one.authorizer.is_ready
 
     scene(scenario)
 

@@ -11,38 +11,14 @@ from hypothesis import strategies as st
 
 from korvet_fast.core.authentication.sasl_server import SERVERS, AuthenticationFailed, SaslServer, ScramServer
 from korvet_fast.core.authentication.scram import MECHANISMS, SCRAM_SHA_256
-from korvet_fast.core.authentication.users import Users
-from sasl_world import SHA_256, SHA_512, ScramPeer, add_user, plain_token
-
-
-class Keys:
-    """A registry in memory."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, bytes] = {}
-        self.loads: list[str] = []
-
-    async def load(self, key: str) -> bytes | None:
-        self.loads.append(key)
-        return self.kept.get(key)
-
-    async def save(self, key: str, value: bytes | None, expected: bytes | None, *_: Any) -> bool:
-        if self.kept.get(key) != expected:
-            return False
-        self.kept |= {key: value} if value is not None else {}
-        if value is None:
-            del self.kept[key]
-        return True
-
-    async def scan(self, prefix: str) -> dict[str, bytes]:
-        return {key: value for key, value in sorted(self.kept.items()) if key.startswith(prefix)}
+from sasl_world import SHA_256, SHA_512, Keys, ScramPeer, add_user, make_users, plain_token
 
 
 async def offload(work: Callable[..., bytes], *arguments: object) -> bytes:
     return work(*arguments)
 
 
-USERS = Users(Keys())
+USERS = make_users(Keys())
 asyncio.run(add_user(USERS, "ann", "pear"))
 
 
@@ -75,8 +51,9 @@ def test_the_example_of_rfc_7677(monkeypatch: pytest.MonkeyPatch) -> None:
 
     salt = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
     salted = scram.salt_password(SCRAM_SHA_256, b"pencil", salt, 4096)
-    users = Users(Keys())
-    asyncio.run(users.alter("user", {SCRAM_SHA_256: scram.make_credential(SCRAM_SHA_256, salted, salt, 4096)}))
+    users = make_users(Keys())
+    credential = scram.make_credential(SCRAM_SHA_256, salted, salt, 4096)
+    asyncio.run(users.alter("user", {SCRAM_SHA_256: credential}, "User:root"))
     monkeypatch.setattr(sasl_server, "secrets", FixedNonce)
     server = ScramServer(SCRAM_SHA_256, users, offload)  # type: ignore[arg-type]
     challenge = evaluate(server, b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
@@ -165,7 +142,7 @@ def test_final_messages_that_are_refused(end: str) -> None:
 @pytest.mark.parametrize("mechanism", sorted(MECHANISMS))
 def test_who_is_not_there_takes_the_same_steps(mechanism: str) -> None:
     keys = Keys()
-    users = Users(keys)
+    users = make_users(keys)
     asyncio.run(add_user(users, "ann", "pear"))
     seen = []
     for user in ("ann", "bob"):
@@ -209,7 +186,7 @@ def test_plain(authorized: str) -> None:
 
 def test_plain_takes_the_strongest_mechanism_that_a_user_has() -> None:
     for mechanism in MECHANISMS:
-        users = Users(Keys())
+        users = make_users(Keys())
         asyncio.run(add_user(users, "ann", "pear", mechanism))
         server = SERVERS["PLAIN"](users, offload)  # type: ignore[arg-type]
         assert evaluate(server, plain_token("ann", "pear")) == b""
