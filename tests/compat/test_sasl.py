@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
+from kafka.net.compat import KafkaNetClient
 
 from broker_process import BrokerProcess
 from compat.java_tools import CONSUMER, PRODUCER, Tools
@@ -142,8 +143,16 @@ def test_aiokafka(world: World) -> None:
 
 
 def test_a_wrong_password_and_no_login_reach_nothing(world: World) -> None:
+    clients: list[KafkaNetClient] = []
+
+    def make_client(**given: Any) -> KafkaNetClient:
+        clients.append(KafkaNetClient(**given))
+        return clients[-1]
+
     with pytest.raises(KafkaError):
-        KafkaProducer(**world.python("an apple"), bootstrap_timeout_ms=5000)
+        KafkaProducer(**world.python("an apple"), bootstrap_timeout_ms=5000, kafka_client=make_client)
+    for client in clients:
+        client.close()  # a producer that cannot be made leaves its sockets open
     wrong = world.librdkafka("an apple")
     silent = {name: value for name, value in wrong.items() if not name.startswith("sasl.")}
     silent["security.protocol"] = world.protocol.removeprefix("SASL_")
