@@ -163,7 +163,8 @@ def _has(shape: tuple[Field, ...], name: str, version: int) -> bool:
 def _make_request(key: int, version: int, access: Access, kind: str) -> dict[str, Any]:
     """A request that needs nothing but this right, of what is not allowed anyway."""
     right = access.right
-    gone = (key, right) in _OF_GONE
+    # Who may describe a topic, and may not delete it, is told whether it exists.
+    gone = (key, right) in _OF_GONE and (right, kind) != (rights.DELETE_TOPIC, "but")
     named = "shut-here" if kind == "shut" else name_of(kind, right.operation, gone=gone)
     topic = named if right.resource is TOPIC else OPEN
     group = named if right.resource is GROUP else OPEN

@@ -159,6 +159,22 @@ def test_a_topic_is_not_told_by_its_id_to_who_may_not_describe_it(tmp_path: Path
     run(scenario)
 
 
+def test_whether_a_topic_that_cannot_be_deleted_exists_is_told_to_who_may_describe_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with guarded(tmp_path / "data") as (server, client):
+            await make_topics(server, "here")
+            for described, codes in ((False, [29, 29]), (True, [29, 3])):
+                if described:
+                    for name in ("here", "gone"):
+                        await allow(server, Operation.DESCRIBE, name)
+                rows = [{"name": "here"}, {"name": "gone"}]
+                answer = await client.ask(20, 6, topics=rows, timeout_ms=1000)
+                assert [row["error_code"] for row in answer["responses"]] == codes
+            assert server.broker.topics.get("here") is not None
+
+    run(scenario)
+
+
 def test_operations_that_are_told_are_those_that_are_allowed(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with guarded(tmp_path / "data") as (server, client):

@@ -54,7 +54,7 @@ async def _delete(session: Session, asked: Values, twice: Set[object], throttle:
                 require(session, DESCRIBE_TOPIC, topic.name)  # its name is not told else
         else:
             if not any_name:
-                require(session, DELETE_TOPIC, name)
+                require(session, DESCRIBE_TOPIC, name)
             topic = topics.get(name)
             if topic is None:
                 raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
