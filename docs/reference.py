@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 import click
 
 from korvet_fast.cli import root
+from korvet_fast.cli.acl import AclListing
 from korvet_fast.cli.cluster import BrokerListing, ClusterInfo
 from korvet_fast.cli.topic import TopicListing
 from korvet_fast.cli.topic_description import PartitionDescription, TopicDescription
@@ -25,6 +26,7 @@ HERE = Path(__file__).parent
 LISTINGS: dict[str, tuple[type[Any], ...]] = {
     "topic list": (TopicListing,),
     "topic describe": (TopicDescription, PartitionDescription),
+    "acl list": (AclListing,),
     "group list": (GroupListing,),
     "group describe": (GroupDescription, PartitionProgress),
     "config list, config describe": (Config,),

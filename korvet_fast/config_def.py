@@ -5,6 +5,7 @@ A row with a `topic` name is the broker's default for that setting of a topic
 DescribeConfigs must report Kafka's kinds, sources and sentences.
 """
 
+from korvet_fast.config_acl import ACLS
 from korvet_fast.config_kept import KEPT
 from korvet_fast.setting import Kind, Setting, Value, explain_unknown, show
 
@@ -410,7 +411,39 @@ SETTINGS = _table(
         choices=("RULE:^CN=(.*?),.*$/$1/L,DEFAULT",),
         pattern=r"[^\0]*",
     ),
+    Setting(
+        "sasl.enabled.mechanisms",
+        Kind.LIST,
+        "SCRAM-SHA-256,SCRAM-SHA-512",
+        "How clients of listeners with SASL may log in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. With PLAIN they send "
+        "their passwords.",
+        choices=("SCRAM-SHA-512", "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"),
+        pattern=r"(PLAIN|SCRAM-SHA-(256|512))(,(PLAIN|SCRAM-SHA-(256|512)))*",
+    ),
+    Setting(
+        "sasl.server.max.receive.size",
+        Kind.INT,
+        512 << 10,
+        "Largest request of a client that has not logged in yet, in bytes; the connection of a larger one is closed.",
+        1024,
+        highest=512 << 10,
+    ),
+    Setting(
+        "connection.failed.authentication.delay.ms",
+        Kind.INT,
+        100,
+        "How long a client that could not log in waits for its answer, and the end of its connection.",
+        highest=10_000,
+    ),
+    Setting(
+        "connections.max.reauth.ms",
+        Kind.LONG,
+        0,
+        "How long a login by SASL holds: a client that uses its connection after that without a new login is cut off."
+        " 0: as long as its connection.",
+    ),
     Setting("connections.max.idle.ms", Kind.LONG, 600_000, "A connection silent this long is closed.", 1),
+    *ACLS,
     *KEPT,
 )
 

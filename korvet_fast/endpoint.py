@@ -4,6 +4,12 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 KAFKA: Final = "kafka"
+# What Kafka's clients call the listeners that they have settings for.
+_PROTOCOLS: Final = {
+    f"{KAFKA}+tls": "SSL",
+    f"{KAFKA}+sasl": "SASL_PLAINTEXT",
+    f"{KAFKA}+sasl+tls": "SASL_SSL",
+}
 
 
 class Address(NamedTuple):
@@ -68,8 +74,10 @@ def _without_scheme(text: str) -> str:
     scheme, found, rest = text.partition("://")
     if not found:
         return text
-    if scheme == f"{KAFKA}+tls":
-        raise ValueError(f"{text!r} is inside TLS; write {rest}, and security.protocol=SSL among the client's settings")
+    if scheme in _PROTOCOLS:
+        raise ValueError(
+            f"write {rest} for {text!r}, and security.protocol={_PROTOCOLS[scheme]} in the client's settings"
+        )
     if scheme != KAFKA:
         raise ValueError(f"{text!r} is for another protocol than Kafka's; write {KAFKA}://{rest}, of that listener")
     return rest

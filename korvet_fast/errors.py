@@ -125,6 +125,13 @@ class Errors(StrEnum):
     )
     INVALID_PRODUCER_EPOCH = "INVALID_PRODUCER_EPOCH", False, "A newer instance of this producer is known."
     UNKNOWN_PRODUCER_ID = "UNKNOWN_PRODUCER_ID", False, "Nothing is known of this producer id."
+    TOPIC_AUTHORIZATION_FAILED = "TOPIC_AUTHORIZATION_FAILED", False, "No ACL lets this client do that to the topic."
+    GROUP_AUTHORIZATION_FAILED = "GROUP_AUTHORIZATION_FAILED", False, "No ACL lets this client do that to the group."
+    CLUSTER_AUTHORIZATION_FAILED = (
+        "CLUSTER_AUTHORIZATION_FAILED",
+        False,
+        "No ACL lets this client do that to the cluster.",
+    )
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = (
         "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
         False,

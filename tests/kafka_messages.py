@@ -30,10 +30,12 @@ from korvet_fast.wire.kafka.shapes.produce import PRODUCE
 from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
 from korvet_fast.wire.kafka.shapes.quorum import DESCRIBE_CLIENT_QUOTAS, DESCRIBE_QUORUM
 from korvet_fast.wire.kafka.shapes.security import (
+    ALTER_USER_SCRAM_CREDENTIALS,
     CREATE_ACLS,
     DELETE_ACLS,
     DESCRIBE_ACLS,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
+    SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
 )
 from korvet_fast.wire.kafka.shapes.topics import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_RECORDS, DELETE_TOPICS
@@ -74,11 +76,13 @@ CATALOG: Final[dict[int, Message]] = {
         CONSUMER_GROUP_HEARTBEAT,
         CONSUMER_GROUP_DESCRIBE,
         SASL_HANDSHAKE,
+        SASL_AUTHENTICATE,
         DESCRIBE_ACLS,
         CREATE_ACLS,
         DELETE_ACLS,
         DESCRIBE_CLIENT_QUOTAS,
         DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ALTER_USER_SCRAM_CREDENTIALS,
         DESCRIBE_QUORUM,
         LIST_CONFIG_RESOURCES,
         DESCRIBE_TOPIC_PARTITIONS,

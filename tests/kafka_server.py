@@ -38,6 +38,7 @@ CONSUMER_GROUP_HEARTBEAT, CONSUMER_GROUP_DESCRIBE = 68, 69
 DESCRIBE_LOG_DIRS, CREATE_PARTITIONS, INCREMENTAL_ALTER_CONFIGS, DESCRIBE_CLUSTER = 35, 37, 44, 60
 ALTER_PARTITION_REASSIGNMENTS, LIST_PARTITION_REASSIGNMENTS = 45, 46
 SASL_HANDSHAKE, DESCRIBE_ACLS, CREATE_ACLS, DELETE_ACLS, DESCRIBE_USER_SCRAM_CREDENTIALS = 17, 29, 30, 31, 50
+SASL_AUTHENTICATE, ALTER_USER_SCRAM_CREDENTIALS = 36, 51
 DESCRIBE_CLIENT_QUOTAS, DESCRIBE_QUORUM, LIST_CONFIG_RESOURCES, DESCRIBE_TOPIC_PARTITIONS = 48, 55, 74, 75
 
 
@@ -166,6 +167,7 @@ async def kafka_server(
     limits: Limits | None = None,
     clock: Clock | None = None,
     certificates: Certificates | None = None,
+    dialect_type: type[KafkaDialect] = KafkaDialect,
 ) -> AsyncIterator[KafkaServer]:
     """A broker over the embedded store in `data`, or over the store given, with `name=value` settings."""
     broker = Broker(EmbeddedStore(data) if isinstance(data, Path) else data, read_settings(settings), clock)
@@ -177,7 +179,7 @@ async def kafka_server(
         server_limits, from_settings = read_limits(broker.settings)
         server = Server(server_limits, limits or from_settings)
         workers = FairExecutor(WORKERS, "check")
-        dialect = KafkaDialect(broker, 0, workers)
+        dialect = dialect_type(broker, 0, workers)
         server.listen(listener, dialect, certificates)
         running = KafkaServer(broker, server, address, dialect, workers)
         try:

@@ -45,8 +45,11 @@ class ToySession:
     And long N: a reply of N bytes.
     """
 
+    is_authenticated = True
+
     def __init__(self, dialect: ToyDialect) -> None:
         self.dialect = dialect
+        self.principal = ""
         self.closing = asyncio.get_running_loop().create_future()
 
     async def handle(self, frame_: bytearray) -> Reply:

@@ -1,6 +1,7 @@
 """A private certificate authority in a directory, and certificates that it issues: PEM files, as RFC 5280 has them."""
 
 import os
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -27,6 +28,8 @@ _YEARS: Final = timedelta(days=3650)  # of the authority; its certificates end e
 _CLOCKS: Final = timedelta(hours=1)  # that the clocks of two machines may differ
 _OF_OWNER: Final = 0o600
 _OF_ALL: Final = 0o644
+# As in RFC 1123, with the underscores that container tools put into names, and a * for one name below.
+_HOST: Final = re.compile(r"(\*\.)?(?!-)[A-Za-z0-9_-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9_-]{1,63}(?<!-))*\.?")
 
 
 class Authority(NamedTuple):
@@ -129,10 +132,12 @@ def _name_host(host: str) -> x509.GeneralName:
         pass
     else:
         return x509.IPAddress(address)
-    try:
-        return x509.DNSName(host)
-    except ValueError:
-        raise SettingError(f"{host!r} is no host of a certificate: write names in ASCII (xn--…)") from None
+    if not _HOST.fullmatch(host):
+        raise SettingError(
+            f"{host!r} is no host of a certificate: write an address, or a name of letters, digits, dots and hyphens"
+            " (others as xn--…), without a port"
+        )
+    return x509.DNSName(host)
 
 
 def _encode_key(key: EllipticCurvePrivateKey) -> bytes:

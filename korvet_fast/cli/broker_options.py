@@ -89,7 +89,8 @@ _OPTIONS = (
         show_envvar=True,
         metavar=_SERVED,
         help="An address to serve; no scheme means kafka://, port 0 any free port; kafka+tls:// and so on are inside "
-        "TLS, with the files of ssl.keystore.location and ssl.truststore.location. May be given more than once.",
+        "TLS, with the files of ssl.keystore.location and ssl.truststore.location; on kafka+sasl:// clients log in. "
+        "May be given more than once.",
     ),
     click.option(
         "--advertise",

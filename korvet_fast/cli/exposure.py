@@ -10,9 +10,10 @@ from typing import NamedTuple
 import click
 
 from korvet_fast.cli.broker_options import BrokerOptions
+from korvet_fast.config_acl import ACL
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.store.redis.connection.url import RedisUrl
-from korvet_fast.wire.dialects import OF_OPERATORS, OF_PEERS, TLS
+from korvet_fast.wire.dialects import OF_OPERATORS, OF_PEERS, SASL, TLS
 
 
 class Exposure(NamedTuple):
@@ -42,12 +43,27 @@ def find_exposures(options: BrokerOptions) -> Iterator[Exposure]:
             continue
         if listener.scheme in OF_OPERATORS:
             yield from _check_operators(listener, options.settings.text("http.token.file"))
-        elif not (listener.scheme.endswith(TLS) and options.settings.text("ssl.client.auth") == "required"):
-            yield Exposure(
-                "listen",
-                f"whoever reaches {listener} can read, write and delete everything: listen on 127.0.0.1, let a "
-                f"firewall admit none but your clients, or choose {_name_way_out(listener)}",
-            )
+        elif listener.scheme in OF_PEERS or options.settings.text("authorizer") != ACL:
+            yield Exposure("listen", _explain(listener, options.settings.text("ssl.client.auth") == "required"))
+        if listener.scheme == SASL:
+            yield _warn_of_readers(listener, options.settings.text("sasl.enabled.mechanisms"))
+
+
+def _explain(listener: Endpoint, certificates: bool) -> str:
+    """Who may do everything at a listener without an authorizer. `certificates`: TLS asks clients for them."""
+    if listener.scheme.removesuffix(TLS) == SASL:
+        known = "that logs in"
+    elif listener.scheme.endswith(TLS) and certificates:
+        known = "with a certificate"
+    else:
+        return (
+            f"whoever reaches {listener} can read, write and delete everything: listen on 127.0.0.1, let a "
+            f"firewall admit none but your clients, or choose {_name_way_out(listener)}"
+        )
+    return (
+        f"every client {known} may do everything on {listener}, as there is no authorizer: "
+        "--set authorizer=acl, and name yourself in super.users"
+    )
 
 
 def _check_operators(listener: Endpoint, token: str) -> Iterator[Exposure]:
@@ -65,13 +81,21 @@ def _check_operators(listener: Endpoint, token: str) -> Iterator[Exposure]:
         )
 
 
+def _warn_of_readers(listener: Endpoint, mechanisms: str) -> Exposure:
+    """The exposure of passwords, or of records, at a listener with logins and without TLS."""
+    read = "passwords" if "PLAIN" in mechanisms.split(",") else "all records"
+    return Exposure(
+        "listen", f"{listener} has no TLS, so {read} can be read on the way: listen on {listener.scheme}{TLS}://"
+    )
+
+
 def _name_way_out(listener: Endpoint) -> str:
     """How such a listener asks its clients who they are."""
     if listener.scheme in OF_PEERS:
         return "a network of their own for the brokers"
     if listener.scheme.endswith(TLS):
-        return "ssl.client.auth=required"
-    return f"{listener.scheme}{TLS}:// and ssl.client.auth=required"
+        return "ssl.client.auth=required with authorizer=acl"
+    return f"{listener.scheme}{TLS}:// and ssl.client.auth=required with authorizer=acl"
 
 
 def _reached_from_elsewhere(listener: Endpoint) -> bool:

@@ -55,7 +55,7 @@ def bootstrap_option(function: F) -> F:
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         callback=_read_command_config,
         metavar="FILE",
-        help="Settings of connections in a .properties file, by Kafka's names: security.protocol=SSL, ssl.…",
+        help="Settings of connections in a .properties file, by Kafka's names: security.protocol=SASL_SSL, ssl.…, …",
     )
     return _bootstrap(option(command))  # type: ignore[return-value]
 

@@ -7,13 +7,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 from korvet_fast.client.protocol.connection import LARGEST_ANSWER, ConnectionState, Parts
-from korvet_fast.client.protocol.errors import ClientError, Unreachable, os_reason
+from korvet_fast.client.protocol.errors import ClientError, Unreachable, check_error_code, os_reason
+from korvet_fast.client.protocol.sasl import Exchange, SaslLogin
 from korvet_fast.client.security import PLAINTEXT, Security
 from korvet_fast.client.tls import make_context
 from korvet_fast.endpoint import Address
 from korvet_fast.errors import SettingError
+from korvet_fast.wire.kafka.errors import ILLEGAL_SASL_STATE
 from korvet_fast.wire.kafka.shapes.message import Message
+from korvet_fast.wire.kafka.shapes.security import SASL_AUTHENTICATE, SASL_HANDSHAKE
 
+_RENEWED = 0.9  # of the time for which a login holds
 Stream = TypeVar("Stream", bound=asyncio.BaseProtocol)
 
 
@@ -29,6 +33,10 @@ class Connection(asyncio.BufferedProtocol):
         self._writable.set()
         self._disconnected = asyncio.Event()
         self._transport: asyncio.Transport | None = None
+        self._login: SaslLogin | None = None
+        self._login_ends = float("inf")  # when it is time to log in again, by the loop's clock
+        self._renewals = 0  # requests that wait until the client has logged in again
+        self._renewing = asyncio.Lock()
 
     async def request(self, message: Message, values: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request in the newest version both sides know, and return the answer.
@@ -36,6 +44,7 @@ class Connection(asyncio.BufferedProtocol):
         Requests leave in the order in which this coroutine is first stepped. Raises `ClientError`; an answer that
         comes too late closes the connection.
         """
+        await self._renew_login()
         return await self._exchange(self._state.request(message, values))
 
     async def notify(self, message: Message, values: Mapping[str, Any]) -> None:
@@ -44,6 +53,7 @@ class Connection(asyncio.BufferedProtocol):
         A broker that takes no bytes for as long as an answer may take is given up.
         """
         assert self._transport is not None, "connected"
+        await self._renew_login()
         self._transport.writelines(self._state.notify(message, values))
         try:
             async with asyncio.timeout(self._patience):
@@ -80,6 +90,40 @@ class Connection(asyncio.BufferedProtocol):
         parts = self._state.negotiate()
         while parts is not None:
             parts = self._state.negotiate(await self._exchange(parts))
+
+    async def log_in(self, login: SaslLogin) -> None:
+        """Log in by SASL. Raises `ClientError`; the connection is of no use then."""
+        subject = f"{self.endpoint} as {login.user!r}"
+        shaken = await self._exchange(self._state.request(SASL_HANDSHAKE, {"mechanism": login.mechanism}))
+        if shaken["error_code"] == ILLEGAL_SASL_STATE:
+            raise ClientError(f"{self.endpoint} asks nobody to log in: set security.protocol=SSL, or PLAINTEXT")
+        known = ", ".join(shaken["mechanisms"])
+        check_error_code(subject, shaken["error_code"], f"{login.mechanism} is not among its mechanisms: {known}")
+        exchange, answer = login.exchange(), {}
+        token: bytes | None = next(exchange)
+        while token is not None:
+            answer = await self._exchange(self._state.request(SASL_AUTHENTICATE, {"auth_bytes": token}))
+            check_error_code(subject, answer["error_code"], answer["error_message"])
+            token = _go_on(exchange, bytes(answer["auth_bytes"]))
+        self._login = login
+        if lifetime := answer["session_lifetime_ms"]:
+            self._login_ends = asyncio.get_running_loop().time() + _RENEWED * lifetime / 1000
+
+    async def _renew_login(self) -> None:
+        """Log in again before the login ends (KIP-368). Requests wait meanwhile, and go on in their order."""
+        clock = asyncio.get_running_loop().time
+        if self._login is None or not (self._renewals or clock() >= self._login_ends):
+            return
+        self._renewals += 1
+        try:
+            async with self._renewing:
+                if clock() >= self._login_ends:
+                    await self.log_in(self._login)
+        except ClientError as error:
+            self._fail(self._state.fail(error))
+            raise
+        finally:
+            self._renewals -= 1
 
     async def _exchange(self, parts: Parts) -> dict[str, Any]:
         assert self._transport is not None, "connected"
@@ -134,13 +178,21 @@ class Connection(asyncio.BufferedProtocol):
         self._disconnected.set()
 
 
+def _go_on(exchange: Exchange, answer: bytes) -> bytes | None:
+    """The next token of a login, or None at its end."""
+    try:
+        return exchange.send(answer)
+    except StopIteration:
+        return None
+
+
 async def connect(
     endpoint: Address,
     patience: float = 10.0,
     largest_answer: int = LARGEST_ANSWER,
     security: Security = PLAINTEXT,
 ) -> Connection:
-    """Connect and negotiate versions. `patience`: seconds for this and each request. Raises `ClientError`.
+    """Connect, negotiate versions, and log in. `patience`: seconds for this and each request. Raises `ClientError`.
 
     `largest_answer`: bytes; a broker that announces more is cut off.
     """
@@ -149,6 +201,8 @@ async def connect(
     )
     try:
         await connection.negotiate()
+        if security.login is not None:
+            await connection.log_in(security.login)
     except BaseException:  # also where the caller is cancelled
         await connection.close()
         raise

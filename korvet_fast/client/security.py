@@ -6,16 +6,19 @@ Files are PEM. Where librdkafka has another name than Kafka's Java client, both 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from korvet_fast.client.jaas import read_jaas
+from korvet_fast.client.protocol.sasl import SASL_MECHANISMS, SaslLogin
 from korvet_fast.errors import SettingError
 
 _PROTOCOL: Final = "security.protocol"
+_JAAS: Final = "sasl.jaas.config"
 _GROUPS: Final = ("security.", "ssl.", "sasl.")
 
 
 class Security(NamedTuple):
     """`tls`: connections are inside TLS. Files: `authorities` (those of the system if empty), `certificate` with its
     chain, `key` (in `certificate` if empty). `password`: of an encrypted key. `check_host`: a certificate has to be for
-    the host that was asked for.
+    the host that was asked for. `login`: by SASL, None without it.
     """
 
     tls: bool = False
@@ -24,15 +27,35 @@ class Security(NamedTuple):
     key: str = ""
     password: str = ""
     check_host: bool = True
+    login: SaslLogin | None = None
 
 
 PLAINTEXT: Final = Security()
 
 
-def _protocol(value: str) -> bool:
-    if value.upper().startswith("SASL_"):
-        raise ValueError("PLAINTEXT or SSL; passwords (SASL) are not supported yet")
-    return bool(_choose({"PLAINTEXT": False, "SSL": True})(value.upper()))
+# Inside TLS, with SASL.
+_PROTOCOLS: Final = {
+    "PLAINTEXT": (False, False),
+    "SSL": (True, False),
+    "SASL_PLAINTEXT": (False, True),
+    "SASL_SSL": (True, True),
+}
+
+
+def _protocol(value: str) -> tuple[bool, bool]:
+    found: tuple[bool, bool] = _choose(_PROTOCOLS)(value.upper())
+    return found
+
+
+def _mechanism(value: str) -> str:
+    found: str = _choose({each: each for each in SASL_MECHANISMS})(value)
+    return found
+
+
+def _given(value: str) -> str:
+    if not value or "\0" in value:
+        raise ValueError("a text")
+    return value
 
 
 def _choose(values: Mapping[str, Any]) -> Callable[[str], Any]:
@@ -57,7 +80,7 @@ def _pem(value: str) -> None:
 
 # The field that a setting fills, and how its value is read; "": it says nothing that is not so anyway.
 _SETTINGS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
-    _PROTOCOL: ("tls", _protocol),
+    _PROTOCOL: ("protocol", _protocol),
     "ssl.truststore.location": ("authorities", _file),
     "ssl.ca.location": ("authorities", _file),
     "ssl.truststore.type": ("", _pem),
@@ -67,7 +90,14 @@ _SETTINGS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "ssl.key.location": ("key", _file),
     "ssl.key.password": ("password", str),
     "ssl.endpoint.identification.algorithm": ("check_host", _choose({"https": True, "none": False, "": False})),
+    "sasl.mechanism": ("mechanism", _mechanism),
+    "sasl.mechanisms": ("mechanism", _mechanism),
+    "sasl.username": ("user", _given),
+    "sasl.password": ("sasl_password", _given),
+    _JAAS: ("jaas", _given),
 }
+_OF_SASL: Final = ("mechanism", "user", "sasl_password", "jaas")
+_SECRET: Final = ("password", "sasl_password", "jaas")  # not quoted in errors
 
 
 def is_security(name: str) -> bool:
@@ -90,17 +120,42 @@ def read_security(given: Mapping[str, Any]) -> Security:
         try:
             found[field] = read(str(value))
         except ValueError as error:
-            raise SettingError(f"{written}={value!r} cannot be used; it must be {error}") from None
+            shown = written if field in _SECRET else f"{written}={value!r}"
+            raise SettingError(f"{shown} cannot be used; it must be {error}") from None
     found.pop("", None)
-    security = Security(**found)
-    of_tls = [written for field, written in named.items() if field != "tls"]
+    tls, sasl = found.pop("protocol", (False, False))
+    login = _read_login(found, named, sasl=sasl)
+    security = Security(tls=tls, login=login, **found)
+    of_tls = [written for field, written in named.items() if field not in ("protocol", *_OF_SASL)]
     if of_tls and not security.tls:
-        raise SettingError(f"{of_tls[0]} is of TLS: set {_PROTOCOL}=SSL as well")
+        raise SettingError(f"{of_tls[0]} is of TLS: set {_PROTOCOL}={'SASL_SSL' if sasl else 'SSL'} as well")
     if security.key and not security.certificate:
         raise SettingError(f"{named['key']} is the key of a certificate: set ssl.keystore.location as well")
     if security.password and not security.certificate:
         raise SettingError(f"{named['password']} is the password of a key: set ssl.keystore.location as well")
     return security
+
+
+def _read_login(found: dict[str, Any], named: Mapping[str, str], *, sasl: bool) -> SaslLogin | None:
+    """Take the settings of SASL out of `found`. Raises `SettingError`."""
+    given = {field: found.pop(field) for field in _OF_SASL if field in found}
+    if not sasl:
+        if given:
+            raise SettingError(f"{named[next(iter(given))]} is of SASL: set {_PROTOCOL}=SASL_SSL as well")
+        return None
+    mechanism = given.get("mechanism")
+    if mechanism is None:
+        raise SettingError(f"{_PROTOCOL} with SASL needs sasl.mechanism: {', '.join(SASL_MECHANISMS)}")
+    if "jaas" in given:
+        if "user" in given or "sasl_password" in given:
+            raise SettingError(f"{_JAAS} says who logs in: leave out sasl.username and sasl.password")
+        try:
+            return SaslLogin(mechanism, *read_jaas(given["jaas"], mechanism))
+        except ValueError as error:
+            raise SettingError(f"{_JAAS} cannot be used; it must be {error}") from None
+    if "user" not in given or "sasl_password" not in given:
+        raise SettingError(f"sasl.mechanism={mechanism} needs {_JAAS}, or sasl.username and sasl.password")
+    return SaslLogin(mechanism, given["user"], given["sasl_password"])
 
 
 def _spell(name: str) -> str:

@@ -8,6 +8,10 @@ from contextlib import suppress
 from functools import partial
 
 from korvet_fast.config import Settings
+from korvet_fast.config_acl import ACL
+from korvet_fast.core.acls.authorizer import Authorizer, read_super_users
+from korvet_fast.core.acls.registry import AclRegistry
+from korvet_fast.core.authentication.users import Users
 from korvet_fast.core.background import BackgroundTasks
 from korvet_fast.core.broker_state import BrokerState
 from korvet_fast.core.clock import Clock
@@ -43,6 +47,8 @@ from korvet_fast.store.interface import Store
 logger = logging.getLogger(__name__)
 
 _RETRY_INTERVAL = 1.0  # seconds between two attempts at what failed
+_ACL_INTERVAL = 1.0  # seconds after which ACLs that other brokers have added hold here too
+_ACL_PATIENCE = 5  # seconds that ACLs hold at least while the store does not tell them
 _IDLE_INTERVAL = 60.0  # seconds after which a log that nobody used is closed
 _CLOSE_TIMEOUT = 5.0  # seconds that work in the background has to end in when the broker stops
 _HAND_OVER_INTERVAL = 0.02  # seconds between two looks at whether the others have taken over
@@ -60,11 +66,7 @@ class Broker:
     failed_produces = 0  # requests of Kafka's protocol of which something was refused or failed
 
     def __init__(
-        self,
-        store: Store,
-        settings: Settings,
-        clock: Clock | None = None,
-        replication: Replication | None = None,
+        self, store: Store, settings: Settings, clock: Clock | None = None, replication: Replication | None = None
     ) -> None:
         """`replication`: where the store is files that several brokers keep copies of."""
         self.settings = settings
@@ -99,12 +101,16 @@ class Broker:
         self.replica_selector = make_selector(settings, replication, self.cluster)
         if replication is not None:
             replication.on_change = self.cluster.refresh_soon
+        # None: everybody may do everything.
+        self.authorizer = authorizer = _make_authorizer(settings)
+        self.acls = _make_registry(store, settings, self.generation, authorizer)
         groups = GroupCollaborators(store, clock, self.tasks, self.generation, log)
-        self.groups = GroupCoordinator(groups, settings, self.cluster, self.topics)
+        self.groups = GroupCoordinator(groups, settings, self.cluster, self.topics, authorizer)
         self.metadata_sync = MetadataSync(
             self.tasks, self.cluster, self._directory, self._leaders, self.topics, self.groups
         )
         self._producer_ids = ProducerIds(store, self.generation)
+        self.users = Users(store, log)
         self.storage_error = partial(store.durability_error, None, sync=False, copies=1)  # why no record can be kept
         self.request_times: defaultdict[str, RequestTimes] = defaultdict(RequestTimes)  # by Kafka's name of the API
         self._restored = 0  # the store's generation in which lost documents were last written again
@@ -139,6 +145,8 @@ class Broker:
             await self.cluster.join(addresses)
             if self._store.shared is not None:
                 self.tasks.start(self.cluster.run())
+            if self.acls is not None:
+                await self.acls.refresh()
             await self.topics.open()
             await self.cluster.serve()
             await self.metadata_sync.wait()
@@ -153,6 +161,9 @@ class Broker:
         self.tasks.start(self._repeat(_RETRY_INTERVAL, self.topics.end_deletions))
         if self._store.shared is not None:
             self.tasks.start(self._repeat(_RETRY_INTERVAL, self._retry_failed))
+            if self.acls is not None:
+                self.tasks.start(self._repeat(_ACL_INTERVAL, self.acls.refresh))
+                self.tasks.start(self._repeat(_ACL_INTERVAL, self.acls.expire))
         self.state = BrokerState.RUNNING
 
     async def leave(self) -> None:
@@ -332,6 +343,8 @@ class Broker:
                 await self._identity.restore()
                 await self._producer_ids.restore()
                 await self.topics.refresh()
+                if self.acls is not None:
+                    await self.acls.refresh()
                 self.groups.partitions.restore()
             except StoreError as error:
                 logger.warning("the registry forgot documents that cannot be written again yet: %s", error.detail)
@@ -354,3 +367,19 @@ class Broker:
                     self.log.fail("retention", f"{partition.name}: retention failed: {error}")
                 except KorvetError:
                     continue  # another broker was named meanwhile, or the topic was deleted
+
+
+def _make_authorizer(settings: Settings) -> Authorizer | None:
+    if settings.text("authorizer") != ACL:
+        return None
+    super_users = read_super_users(settings.text("super.users"))
+    return Authorizer(super_users, everyone=settings.flag("allow.everyone.if.no.acl.found"))
+
+
+def _make_registry(
+    store: Store, settings: Settings, generation: StoreGeneration, authorizer: Authorizer | None
+) -> AclRegistry | None:
+    if authorizer is None:
+        return None
+    patience = max(_ACL_PATIENCE, settings.number("broker.session.timeout.ms") / 1000)
+    return AclRegistry(store, generation, authorizer, round(patience / _ACL_INTERVAL))

@@ -5,12 +5,14 @@ import sys
 from collections.abc import Callable
 from typing import Protocol, TypeAlias, TypeVar
 
+from korvet_fast.core.acls.authorizer import Permissions
+from korvet_fast.core.acls.binding import ANONYMOUS
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.fair_lock import Changer
 from korvet_fast.core.fair_queue import FairQueue, Pace, Turns
 from korvet_fast.core.partition.refused_batches import RefusedBatches
-from korvet_fast.errors import KorvetError
+from korvet_fast.errors import Errors, KorvetError
 
 _SEARCHES = 4  # batches that are read and searched for one connection at a time
 
@@ -54,13 +56,15 @@ class ClientSession:
 
     `last_produce` ends when the connection's produces so far have been appended; None if they have been. `refused`:
     batches that were refused while this broker did not lead, if there are any. `delayed` holds the requests that wait.
-    `closed`: nobody waits for an answer any more.
+    `closed`: nobody waits for an answer any more. `peer`: the client's address, "" where none is known. `principal`:
+    who the client is (`User:ann`), by its certificate or its login.
 
     `workers` do long work beside the loop. Without a `client` there is no limit on memory, and `queue` deals the turns.
     """
 
     __slots__ = (
         "_changer",
+        "_permissions",
         "_searches",
         "_turns",
         "_workers",
@@ -69,6 +73,8 @@ class ClientSession:
         "closed",
         "delayed",
         "last_produce",
+        "peer",
+        "principal",
         "refused",
     )
 
@@ -78,6 +84,9 @@ class ClientSession:
         self.broker = broker
         self.client = client
         self.closed = False
+        self.peer = ""
+        self.principal = ANONYMOUS
+        self._permissions: Permissions | None = None
         self.delayed: set[DelayedOperation] = set()
         self.last_produce: asyncio.Future[None] | None = None
         self.refused: RefusedBatches | None = None
@@ -85,6 +94,28 @@ class ClientSession:
         self._turns = Turns(queue or FairQueue()) if client is None else client.turns
         self._searches: asyncio.Semaphore | None = None
         self._changer: Changer | None = None
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether the client may do more than log in; always so where nobody has to."""
+        return True
+
+    @property
+    def permissions(self) -> Permissions | None:
+        """What the client may do. None: there is no authorizer, and everybody may do everything."""
+        authorizer = self.broker.authorizer
+        if authorizer is None:
+            return None
+        found = self._permissions
+        if found is None or found.principal != self.principal:
+            found = self._permissions = authorizer.find_permissions(self.principal, self.peer)
+        return found
+
+    def check_creation(self, topic: str) -> None:
+        """Raises `KorvetError` TOPIC_AUTHORIZATION_FAILED if the client may not have this topic created."""
+        permissions = self.permissions
+        if permissions is not None and not permissions.may_create(topic):
+            raise KorvetError(Errors.TOPIC_AUTHORIZATION_FAILED)
 
     def pace(self) -> Pace:
         """Measures how long a request holds the loop, from now on."""

@@ -33,7 +33,8 @@ DETECTED = 16  # first bytes, by which another protocol is detected
 
 
 class Connection(asyncio.BufferedProtocol):
-    """The asyncio protocol of one socket. `peer`: the address at the other end; `address`: its address in the quota.
+    """The asyncio protocol of one socket. `peer`: the address at the other end; `address`: its address in the quota;
+    `session`: the dialect's state of it.
 
     `encrypted`: a `TlsTransport` is between the two.
     """
@@ -62,13 +63,13 @@ class Connection(asyncio.BufferedProtocol):
         self.account = account = context.pool.open(address)
         self._client = client = Client(context.queue, context.pool, account, encrypted=encrypted)
         self._turns = client.turns
-        self._session = dialect.session(peer, client)
+        self.session = dialect.session(peer, client)
         self._out = Send(context.pool, account, encrypted=encrypted)
-        self._requests = RequestQueue(self, context, client, self._session, self._out)
+        self._requests = RequestQueue(self, context, client, self.session, self._out)
         self._rest: memoryview | None = None  # the rest of a large frame, which the socket is read into
         self._first = bytearray()  # the first bytes, by which another protocol is detected
-        self.greeted = self._ending = self._half_closed = self._resting = False
-        self._active = monotonic()
+        self.greeted = self._asked = self._ending = self._half_closed = self._resting = False
+        self._connected = self._active = monotonic()
         self._receive = Receive(context.pool, account, self._rest_a_turn, self._active)
 
     # Called by asyncio
@@ -137,7 +138,7 @@ class Connection(asyncio.BufferedProtocol):
         self._ending = self._half_closed = True
         if not self._requests.more:
             self._receive.drop()
-        self._session.close()
+        self.session.close()
         self._requests.go_on()
         return not self._requests.closing
 
@@ -169,13 +170,18 @@ class Connection(asyncio.BufferedProtocol):
     def check(self, now: float) -> None:
         """Close the connection if it is over one of its time limits; the server calls this regularly."""
         limits, receive = self._limits, self._receive
+        if not self.greeted:
+            self._note_first([])  # it may have logged in since
         if self._out.paused_since is not None:
             if self._out.is_stalled(now, limits.stalled):
                 self.abort(f"the peer took no byte of its replies for {limits.stalled:g} s")
         elif receive.unfinished or not self.greeted:
             patience = limits.frame if self.greeted else min(self._first_request.seconds, limits.frame, limits.idle)
             patience += receive.announced / limits.rate
-            if receive.age(now) > patience:
+            if self._asked and not self.greeted:
+                if now - self._connected > patience:
+                    self.hang_up("slow", f"it had not logged in after {patience:g} s")
+            elif receive.age(now) > patience:
                 self.hang_up("slow", f"a request was not complete after {patience:g} s")
         elif not self._out.slots and not self._requests.waiting and now - self._active > limits.idle:
             self.close()
@@ -184,7 +190,7 @@ class Connection(asyncio.BufferedProtocol):
         """Start no more requests, finish those under way, close."""
         self._ending = True
         self._requests.drop_waiting()
-        self._session.close()
+        self.session.close()
         self._requests.go_on()
 
     def release_memory(self) -> None:
@@ -196,7 +202,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._half_closed and (self._client.waits or self._requests.waits_for_work):
             self.abort()
         else:
-            self._session.release_memory()
+            self.session.release_memory()
 
     def is_slow(self, now: float) -> bool:
         """Whether the peer lately sent or took fewer bytes than a peer must while memory is short."""
@@ -244,7 +250,7 @@ class Connection(asyncio.BufferedProtocol):
         if requests.work:
             charges = requests.take_work(frame, charges)
         client.starting = True
-        run_inline(self._session.handle(frame), partial(requests.end, slot))
+        run_inline(self.session.handle(frame), partial(requests.end, slot))
         client.starting = False
         if slot.reply is None:
             requests.note_work(slot, frame, charges)
@@ -304,13 +310,19 @@ class Connection(asyncio.BufferedProtocol):
             self._regulate()
 
     def _note_first(self, frames: list[bytearray]) -> bool:
-        """Check the first request, whole or in part. False: it is too long, and the connection closes."""
-        cut, limit = self._frames, self._first_request.size
-        size = len(frames[0]) if frames else cut.announced or cut.pending
-        if size > limit:
-            self.hang_up("frame", f"its first request has {size} bytes, and may have {limit}")
-            return False
-        if frames:
+        """Check the first request, whole or in part; all of them until the client has logged in, where it has to.
+
+        False: one is too long, and the connection closes.
+        """
+        if not (self._asked and self.session.is_authenticated):
+            cut, limit = self._frames, self._first_request.size
+            sizes = [*map(len, frames), cut.announced or cut.pending]
+            size = sizes[0] if self.session.is_authenticated else max(sizes)
+            if size > limit:
+                self.hang_up("frame", f"its first request has {size} bytes, and may have {limit}")
+                return False
+            self._asked = self._asked or bool(frames)
+        if self._asked and self.session.is_authenticated:
             self.greeted = True
             self._greet(self)
         return True

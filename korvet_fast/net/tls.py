@@ -170,6 +170,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             except ValueError as error:
                 connection.hang_up("tls", str(error))
                 return
+            connection.session.principal = principal
             connection.peer = f"{connection.peer} ({printable(principal)})"  # as the log names it
             log.debug("the connection of %s has shown a certificate", connection.peer)
         self._established = True

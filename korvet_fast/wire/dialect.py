@@ -51,11 +51,18 @@ class Session(Protocol):
     suspends. Replies are sent in that order, in whatever order they are made. It raises `CloseConnection`. It runs
     outside of any task (see `core.eager`), so it may not use `asyncio.timeout`.
 
+    `principal`: who the client is; set when its certificate or its login has told. `is_authenticated`: it may do more
+    than say who it is. Until then it has the limits of a first request.
     `cost`: about how many bytes of memory the request takes while it is at work, its frame included.
     `release_memory`: memory is short, so requests that only wait for time or for data are answered at once.
     `close`: the connection ends, so requests that wait are answered at once from now on.
-    A dialect that uses the services of core has these two from `ClientSession`.
+    A dialect that uses the services of core has all but the first two from `ClientSession`.
     """
+
+    principal: str
+
+    @property
+    def is_authenticated(self) -> bool: ...
 
     def handle(self, frame: bytearray) -> Coroutine[Any, Any, Reply]: ...
 
@@ -69,8 +76,9 @@ class Session(Protocol):
 class FirstRequestLimits(NamedTuple):
     """The limits of a connection until its first request is complete: the peer is unknown until then.
 
-    Above `size` bytes the connection is closed. `seconds` counts from connecting; a large request has more, as its peer
-    has to send at no more than `rate` bytes a second (see `net.limits`).
+    Where clients log in, until they have. Above `size` bytes the connection is closed. `seconds` counts from
+    connecting; a large request has more, as its peer has to send at no more than `rate` bytes a second (see
+    `net.limits`).
     """
 
     size: int

@@ -7,7 +7,7 @@ from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.wire.dialect import Dialect, FirstBytes
 from korvet_fast.wire.http.dialect import HttpDialect
-from korvet_fast.wire.kafka.dialect import KafkaDialect
+from korvet_fast.wire.kafka.dialect import KafkaDialect, SaslKafkaDialect
 from korvet_fast.wire.legacy.dialect import LegacyDialect
 from korvet_fast.wire.protocols import FOREIGN, find_protocol
 from korvet_fast.wire.replica.dialect import ReplicaDialect
@@ -33,9 +33,11 @@ class DialectType(Protocol):
         """`listener`: its number among all of the broker's, from 0; `workers`: they do work too long for the loop."""
 
 
+SASL: Final = "kafka+sasl"  # the scheme whose clients log in
 # By the scheme of a listener's endpoint.
 DIALECTS: Final[Mapping[str, DialectType]] = {
     "kafka": KafkaDialect,
+    SASL: SaslKafkaDialect,
     "text": TextDialect,
     "legacy": LegacyDialect,
     "replica": ReplicaDialect,

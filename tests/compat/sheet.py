@@ -44,8 +44,9 @@ TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
 ## What tools are told
 
 - **Which Kafka this is**: `metadata.version` and `inter.broker.protocol.version` 4.0-IV3, a quorum of one voter.
-- **ACLs**: SECURITY_DISABLED, as by a Kafka without an authorizer. A SASL client is told ILLEGAL_SASL_STATE at once.
-- **Users and quotas**: there are none. Delegation tokens and share groups are unsupported.
+- **ACLs**: SECURITY_DISABLED without `authorizer=acl`, as by a Kafka without an authorizer; with it as by Kafka's
+  StandardAuthorizer. A SASL client on `kafka://` gets ILLEGAL_SASL_STATE at once.
+- **Quotas**: there are none. Delegation tokens and share groups are unsupported.
 - **`kafka-leader-election`, `kafka-reassign-partitions`**, over one copy: nothing to elect, and to stay succeeds.
 - **`__consumer_offsets`** is not there, and no look makes it. A tool that reads it (Burrow) sees topics and no groups;
   tools that ask the coordinator see all.

@@ -30,6 +30,7 @@ from kafka_server import (
 )
 
 SECURITY_DISABLED, ILLEGAL_SASL_STATE, RESOURCE_NOT_FOUND, UNSUPPORTED_VERSION = 54, 34, 91, 35
+DUPLICATE_RESOURCE = 92
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 DELETE = 1
 
@@ -76,7 +77,7 @@ def test_there_are_no_users_and_no_quotas(tmp_path: Path) -> None:
             named = [{"name": "ada"}, {"name": "bob"}, {"name": "ada"}]
             answer = await client.ask(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, users=named)
             assert [(row["user"], row["error_code"]) for row in answer["results"]] == [
-                ("ada", RESOURCE_NOT_FOUND),
+                ("ada", DUPLICATE_RESOURCE),
                 ("bob", RESOURCE_NOT_FOUND),
             ]
 

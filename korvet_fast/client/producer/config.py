@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from korvet_fast.client.producer.dialects import KAFKA, Dialect
 from korvet_fast.client.producer.settings import ALL, SETTINGS, Setting
+from korvet_fast.client.protocol.sasl import SaslLogin
 from korvet_fast.client.security import Security, is_security, read_security
 from korvet_fast.errors import SettingError
 
@@ -55,6 +56,11 @@ class ProducerConfig:
     interceptors: Sequence[Any]
     security: Security
 
+    @property
+    def login(self) -> SaslLogin | None:
+        """Who logs in by SASL, if anybody does."""
+        return self.security.login
+
     @cached_property
     def batch_kind(self) -> int:
         """How the native codec is told of compression and transactions."""
@@ -96,8 +102,8 @@ _NAMES: Final = {_spelling(name): each for each in SETTINGS for name in (each.na
 def read_config(given: Mapping[str, Any], dialect: Dialect = KAFKA) -> ProducerConfig:
     """Settings by Kafka's names (`linger_ms` or `linger.ms`) or Sarama's (`Producer.Flush.Frequency`).
 
-    Times by Kafka's names are milliseconds, by Sarama's seconds; either may be a `timedelta`. `security.protocol` and
-    `ssl.` are as `read_security` has them. Raises `SettingError`.
+    Times by Kafka's names are milliseconds, by Sarama's seconds; either may be a `timedelta`. `security.protocol`,
+    `ssl.` and `sasl.` are as `read_security` has them. Raises `SettingError`.
     """
     security = read_security({name: value for name, value in given.items() if is_security(name)})
     values = {each.field: each.default for each in SETTINGS}
@@ -114,6 +120,8 @@ def read_config(given: Mapping[str, Any], dialect: Dialect = KAFKA) -> ProducerC
         values[setting.field] = _read(setting, name, value, by_sarama)
     if security.tls:
         named["security"] = "security.protocol"
+    if security.login is not None:
+        named["login"] = "security.protocol"
     if values["idempotent"] is None:
         values["idempotent"] = values["acks"] == ALL and "idempotent" not in dialect.refused
     config = ProducerConfig(dialect=dialect, security=security, **values)

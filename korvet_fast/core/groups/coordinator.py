@@ -1,6 +1,7 @@
 """The group coordinator of a broker."""
 
 from korvet_fast.config import Settings
+from korvet_fast.core.acls.authorizer import Authorizer
 from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.fair_queue import BackgroundPace
 from korvet_fast.core.groups.budget import GroupBudget
@@ -24,7 +25,14 @@ class GroupCoordinator:
     `open` where somebody can see `lag_history`.
     """
 
-    def __init__(self, given: GroupCollaborators, settings: Settings, cluster: Cluster, topics: Topics) -> None:
+    def __init__(
+        self,
+        given: GroupCollaborators,
+        settings: Settings,
+        cluster: Cluster,
+        topics: Topics,
+        authorizer: Authorizer | None = None,
+    ) -> None:
         budget = GroupBudget(
             settings.number("groups.memory.max.bytes"),
             settings.number("group.memory.max.bytes"),
@@ -36,7 +44,7 @@ class GroupCoordinator:
         self.groups = Groups(self.partitions)
         self.offsets = Offsets(given.clock, settings, self.partitions, self.groups, topics)
         self.classic = ClassicMembership(given.clock, settings, config, self.partitions)
-        self.consumer = ConsumerMembership(given.clock, settings, config.consumer, self.partitions, topics)
+        self.consumer = ConsumerMembership(given.clock, settings, config.consumer, self.partitions, topics, authorizer)
         self.text = TextMembership(given.clock, config.text, self.partitions, topics)
         self.lag_history = LagHistory()
         self.keeps_lag_history = False

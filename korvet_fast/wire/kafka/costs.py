@@ -35,6 +35,11 @@ def by_rows(answer_bytes: int, micros: int, array: str, inner: str = "") -> Cost
     return cost_inner if inner else cost
 
 
+def of_scram_changes(session: Session, request: Values) -> Cost | None:
+    """The credentials that are removed and set."""
+    return _charge(len(request["deletions"]) + len(request["upsertions"]), 500, 200)
+
+
 def of_metadata(session: Session, request: Values) -> Cost | None:
     """Topics that are named, with their partitions. The answer for all topics is kept anyway."""
     asked = request["topics"]

@@ -8,7 +8,10 @@ from korvet_fast.core.broker import Broker
 from korvet_fast.core.client_session import Client
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.wire.dialect import FirstBytes, FirstRequestLimits
+from korvet_fast.wire.kafka.access import ACCESS
+from korvet_fast.wire.kafka.guard import guard_routes
 from korvet_fast.wire.kafka.routes import ROUTES
+from korvet_fast.wire.kafka.sasl_session import SaslSession
 from korvet_fast.wire.kafka.session import Service, Session, count_elements
 
 
@@ -30,6 +33,8 @@ class KafkaDialect:
         elements = count_elements(broker.settings.number("max.partitions"))
         times = broker.request_times
         routes = {key: replace(route, times=times[route.message.name]) for key, route in ROUTES.items()}
+        if broker.authorizer is not None:
+            routes = guard_routes(routes, ACCESS)
         self._service = Service(broker, listener, routes, workers, elements, {})
 
     def frames(self) -> Frames:
@@ -37,3 +42,14 @@ class KafkaDialect:
 
     def session(self, peer: str, client: Client | None = None) -> Session:
         return Session(self._service, peer, client)
+
+
+class SaslKafkaDialect(KafkaDialect):
+    """The same for clients that have to log in."""
+
+    def __init__(self, broker: Broker, listener: int, workers: FairExecutor) -> None:
+        super().__init__(broker, listener, workers)
+        self.first_request = FirstRequestLimits(broker.settings.number("sasl.server.max.receive.size"))
+
+    def session(self, peer: str, client: Client | None = None) -> SaslSession:
+        return SaslSession(self._service, peer, client)

@@ -10,17 +10,21 @@ from korvet_fast.errors import Errors, KorvetError
 NONE: Final = 0
 LONGEST_MESSAGE: Final = 2000  # characters; a string of the protocol ends at 32,767 bytes
 UNSUPPORTED_VERSION: Final = 35
+TOPIC_AUTHORIZATION_FAILED: Final = 29
+CLUSTER_AUTHORIZATION_FAILED: Final = 31
 # Only this dialect has these to refuse.
+UNSUPPORTED_SASL_MECHANISM: Final = 33
 ILLEGAL_SASL_STATE: Final = 34
 SECURITY_DISABLED: Final = 54
+SASL_AUTHENTICATION_FAILED: Final = 58
 FETCH_SESSION_ID_NOT_FOUND: Final = 70
 RESOURCE_NOT_FOUND: Final = 91
+DUPLICATE_RESOURCE: Final = 92
+UNACCEPTABLE_CREDENTIAL: Final = 93
 
 # Our broker sends none of these codes. Apache Kafka's brokers do, and our client acts on them.
 NETWORK_EXCEPTION: Final = 13
 RECORD_LIST_TOO_LARGE: Final = 18
-TOPIC_AUTHORIZATION_FAILED: Final = 29
-CLUSTER_AUTHORIZATION_FAILED: Final = 31
 
 CODES: Final[dict[Errors, int]] = {
     Errors.NONE: NONE,
@@ -47,6 +51,9 @@ CODES: Final[dict[Errors, int]] = {
     Errors.INVALID_SESSION_TIMEOUT: 26,
     Errors.REBALANCE_IN_PROGRESS: 27,
     Errors.INVALID_COMMIT_OFFSET_SIZE: 28,
+    Errors.TOPIC_AUTHORIZATION_FAILED: TOPIC_AUTHORIZATION_FAILED,
+    Errors.GROUP_AUTHORIZATION_FAILED: 30,
+    Errors.CLUSTER_AUTHORIZATION_FAILED: CLUSTER_AUTHORIZATION_FAILED,
     Errors.INVALID_TIMESTAMP: 32,
     Errors.UNSUPPORTED_VERSION: UNSUPPORTED_VERSION,
     Errors.TOPIC_ALREADY_EXISTS: 36,

@@ -6,6 +6,7 @@ from typing import Final
 from korvet_fast.wire.kafka.api.acls import create_acls, delete_acls, describe_acls
 from korvet_fast.wire.kafka.api.alter_configs import alter_configs, incremental_alter_configs
 from korvet_fast.wire.kafka.api.alter_partition_reassignments import alter_partition_reassignments
+from korvet_fast.wire.kafka.api.alter_user_scram_credentials import alter_user_scram_credentials
 from korvet_fast.wire.kafka.api.api_versions import api_versions
 from korvet_fast.wire.kafka.api.consumer_group_describe import consumer_group_describe
 from korvet_fast.wire.kafka.api.consumer_group_heartbeat import consumer_group_heartbeat
@@ -39,6 +40,7 @@ from korvet_fast.wire.kafka.api.offset_delete import offset_delete
 from korvet_fast.wire.kafka.api.offset_fetch import offset_fetch
 from korvet_fast.wire.kafka.api.offset_for_leader_epoch import offset_for_leader_epoch
 from korvet_fast.wire.kafka.api.produce import produce
+from korvet_fast.wire.kafka.api.sasl_authenticate import sasl_authenticate
 from korvet_fast.wire.kafka.api.sasl_handshake import sasl_handshake
 from korvet_fast.wire.kafka.api.sync_group import sync_group
 from korvet_fast.wire.kafka.costs import (
@@ -52,6 +54,7 @@ from korvet_fast.wire.kafka.costs import (
     of_log_dirs,
     of_metadata,
     of_offset_fetch,
+    of_scram_changes,
     of_topic_partitions,
 )
 from korvet_fast.wire.kafka.session import Route
@@ -134,6 +137,7 @@ ROUTES: Final[Mapping[int, Route]] = {
         ),
         Route(consumer_groups.CONSUMER_GROUP_DESCRIBE, 0, 1, consumer_group_describe, cost=of_groups("group_ids")),
         Route(security.SASL_HANDSHAKE, 0, 1, sasl_handshake),
+        Route(security.SASL_AUTHENTICATE, 0, 2, sasl_authenticate),
         Route(security.DESCRIBE_ACLS, 1, 3, describe_acls),
         Route(security.CREATE_ACLS, 1, 3, create_acls, cost=by_rows(200, 3, "creations")),
         Route(security.DELETE_ACLS, 1, 3, delete_acls, cost=by_rows(200, 3, "filters")),
@@ -143,7 +147,15 @@ ROUTES: Final[Mapping[int, Route]] = {
             0,
             0,
             describe_user_scram_credentials,
-            cost=by_rows(500, 10, "users"),
+            cost=by_rows(500, 200, "users"),
+        ),
+        Route(
+            security.ALTER_USER_SCRAM_CREDENTIALS,
+            0,
+            0,
+            alter_user_scram_credentials,
+            cost=of_scram_changes,
+            alone=True,
         ),
         Route(quorum.DESCRIBE_QUORUM, 0, 2, describe_quorum, cost=by_rows(200, 10, "topics", "partitions")),
         Route(configs.LIST_CONFIG_RESOURCES, 0, 1, list_config_resources, cost=of_config_resources),

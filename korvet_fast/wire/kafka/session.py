@@ -7,6 +7,7 @@ from struct import Struct
 from time import monotonic
 from typing import Any, NamedTuple, TypeAlias
 
+from korvet_fast.core.acls.authorizer import Permissions
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.client_session import Client, ClientSession
 from korvet_fast.core.fair_executor import FairExecutor
@@ -15,6 +16,7 @@ from korvet_fast.core.request_times import RequestTimes
 from korvet_fast.errors import CodecError
 from korvet_fast.wire.dialect import CloseConnection, Reply
 from korvet_fast.wire.kafka.errors import UNSUPPORTED_VERSION
+from korvet_fast.wire.kafka.sasl import SaslAuthentication
 from korvet_fast.wire.kafka.shapes.message import API_VERSIONS, Message
 
 _PARTITIONS = 20_000  # partitions that a request may name whatever `max.partitions` is
@@ -56,11 +58,19 @@ def _decode(message: Message, frame: bytearray, version: int, elements: int) -> 
     try:
         return message.request.decode(frame, version, elements)
     except CodecError as error:
-        # librdkafka (2.16.1) writes the null list that asks for all topics in four bytes instead of one; Kafka does not
-        # notice, as it never looks at the bytes left over.
-        if error.code == "TRAILING_BYTES" and message.name == "Metadata" and frame[-7:-3] == bytes(4):
-            return message.request.decode(frame[:-6] + frame[-3:], version, elements)
-        raise
+        mended = _take_surplus_out(message.name, frame) if error.code == "TRAILING_BYTES" else None
+        if mended is None:
+            raise
+        return message.request.decode(mended, version, elements)
+
+
+def _take_surplus_out(name: str, frame: bytearray) -> bytearray | None:
+    """The request without the bytes that librdkafka (2.16.1) writes too many; Kafka never looks at bytes left over."""
+    if name == "Metadata" and frame[-7:-3] == bytes(4):  # the null list of all topics, in four bytes instead of one
+        return frame[:-6] + frame[-3:]
+    if name == "AlterUserScramCredentials" and frame[-2:] == bytes(2):  # the tags at the end, twice
+        return frame[:-1]
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +116,7 @@ class Service:
     routes: Mapping[int, Route]
     workers: FairExecutor  # for checking large batches beside the loop
     elements: int  # see `count_elements`
-    metadata: dict[tuple[int, int], tuple[int, "asyncio.Future[bytes]"]]  # see api/metadata.py
+    metadata: dict[tuple[int, int, Permissions | None], tuple[int, "asyncio.Future[bytes]"]]  # see api/metadata.py
     versions: dict[int, bytes] = field(default_factory=dict)  # see api/api_versions.py
     queue: FairQueue = field(default_factory=FairQueue)  # the queue of sessions without a connection
 
@@ -114,15 +124,18 @@ class Service:
 class Session(ClientSession):
     """One client's connection, as Kafka's protocol sees it.
 
+    `sasl`: how its client logs in, None where it does not. `elements`: see `count_elements`.
     `_begun`: done when all earlier requests with a cost have begun, or ended (`Route.alone`); None if they have.
     """
 
-    __slots__ = ("_begun", "peer", "service")
+    __slots__ = ("_begun", "elements", "sasl", "service")
 
     def __init__(self, service: Service, peer: str, client: Client | None = None) -> None:
         super().__init__(service.broker, service.workers, client, service.queue)
         self.service = service
         self.peer = peer
+        self.sasl: SaslAuthentication | None = None
+        self.elements = service.elements
         self._begun: asyncio.Future[None] | None = None
 
     async def handle(self, frame: bytearray) -> Reply:
@@ -145,7 +158,7 @@ class Session(ClientSession):
         began = 0.0 if times.count & _TIMED else monotonic()
         times.count += 1
         try:
-            request = _decode(message, frame, version, self.service.elements)
+            request = _decode(message, frame, version, self.elements)
         except CodecError as error:
             raise CloseConnection(f"a {message.name} request of version {version} is malformed: {error}") from error
         if route.cost is None or ((cost := route.cost(self, request)) is None and self._begun is None):

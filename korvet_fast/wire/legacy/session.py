@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from korvet_fast.core.acls.binding import Operation, ResourceType
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.client_session import Client, ClientSession
 from korvet_fast.core.fair_executor import FairExecutor
@@ -48,7 +49,7 @@ class Session(ClientSession):
     `closed_at`: since when the client sends nothing more, monotonic.
     """
 
-    __slots__ = ("_creator", "_over", "closed_at", "order", "peer", "service")
+    __slots__ = ("_creator", "_over", "closed_at", "order", "service")
 
     def __init__(self, service: Service, peer: str, client: Client | None = None) -> None:
         super().__init__(service.broker, service.workers, client, service.queue)
@@ -95,6 +96,11 @@ class Session(ClientSession):
             if pace.due():
                 await pace.turn()
         return bodies
+
+    def may(self, operation: Operation, topic: str) -> bool:
+        """Whether an ACL lets the client do this to a topic, or there is no authorizer."""
+        permissions = self.permissions
+        return permissions is None or permissions.allows(operation, ResourceType.TOPIC, topic)
 
     def close(self) -> None:
         """See `ClientSession.close`."""

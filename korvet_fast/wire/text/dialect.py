@@ -1,6 +1,7 @@
 """The text protocol behind one listener."""
 
 import re
+from functools import partial
 from typing import Final
 
 from korvet_fast._native import Lines
@@ -8,6 +9,7 @@ from korvet_fast.core.broker import Broker
 from korvet_fast.core.client_session import Client
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.wire.dialect import FirstBytes, FirstRequestLimits
+from korvet_fast.wire.text.access import guard_commands
 from korvet_fast.wire.text.api.produce import produce
 from korvet_fast.wire.text.commands import COMMANDS
 from korvet_fast.wire.text.errors import BAD_REQUEST
@@ -29,7 +31,10 @@ class TextDialect:
         self._limit = broker.settings.number("text.line.max.bytes")
         # `Lines` itself sees to the limit of a line. A person types, and has more time than a program.
         self.first_request = FirstRequestLimits(self._limit + _RUN, 30.0)
-        self._service = Service(broker, COMMANDS, produce, workers, max(_LARGEST, 2 * self._limit))
+        guarded = broker.authorizer is not None
+        commands = guard_commands(COMMANDS) if guarded else COMMANDS
+        run = partial(produce, guarded=True) if guarded else produce
+        self._service = Service(broker, commands, run, workers, max(_LARGEST, 2 * self._limit))
 
     def frames(self) -> Lines:
         return Lines(self._limit)

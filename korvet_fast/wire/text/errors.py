@@ -18,6 +18,8 @@ STORAGE_ERROR: Final = "STORAGE_ERROR"
 _TABLE: Final[Mapping[Errors, tuple[str, str]]] = {
     Errors.UNKNOWN_TOPIC_OR_PARTITION: (UNKNOWN_TOPIC, "there is no such topic or partition"),
     Errors.UNKNOWN_TOPIC_ID: (UNKNOWN_TOPIC, "there is no such topic or partition"),
+    Errors.TOPIC_AUTHORIZATION_FAILED: (UNAUTHORIZED, "no ACL lets this client do that to the topic"),
+    Errors.GROUP_AUTHORIZATION_FAILED: (UNAUTHORIZED, "no ACL lets this client do that to the group"),
     Errors.NOT_LEADER_OR_FOLLOWER: (NOT_LEADER, "this broker does not lead the partition now"),
     Errors.LEADER_NOT_AVAILABLE: (NOT_LEADER, "nobody leads the partition at this moment"),
     Errors.FENCED_LEADER_EPOCH: (NOT_LEADER, "the partition is led under a later epoch"),

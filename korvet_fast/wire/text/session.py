@@ -74,7 +74,7 @@ class Session(ClientSession):
     `handshake`: of who says to be another broker.
     """
 
-    __slots__ = ("_over", "_unknown", "handshake", "order", "peer", "service")
+    __slots__ = ("_over", "_unknown", "handshake", "order", "service")
 
     def __init__(self, service: Service, peer: str, client: Client | None = None) -> None:
         super().__init__(service.broker, service.workers, client, service.queue)

@@ -150,6 +150,27 @@ def test_a_listener_with_tls_is_exposed_unless_it_asks_for_certificates(tmp_path
     assert "or choose kafka+tls:// and ssl.client.auth=required" in doctor(*ANYWHERE, "--store", "file:x")
 
 
+def test_a_listener_without_an_authorizer_is_warned_of_whoever_its_clients_are(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    listen = ("--listen", "kafka+tls://0.0.0.0:0", "--advertise", "kafka+tls://127.0.0.1:9", "--store", "file:x")
+    files = (f"ssl.keystore.location={authority.issue()}", f"ssl.truststore.location={authority.file}")
+    settings = [word for one in (*files, "ssl.client.auth=required") for word in ("--set", one)]
+    assert "every client with a certificate may do everything" in doctor(*listen, *settings)
+    assert "may do everything" not in doctor(*listen, *settings, "--set", "authorizer=acl")
+    said = doctor(*ANYWHERE, "--store", "file:x", "--set", "authorizer=acl")
+    assert OPEN not in said
+
+
+def test_a_listener_with_logins_is_warned_of_without_tls_and_without_an_authorizer() -> None:
+    listen = ("--listen", "kafka+sasl://0.0.0.0:0", "--advertise", "kafka+sasl://127.0.0.1:9", "--store", "file:x")
+    said = doctor(*listen)
+    assert "every client that logs in may do everything on kafka+sasl://0.0.0.0:0" in said
+    assert "so all records can be read on the way: listen on kafka+sasl+tls://" in said
+    said = doctor(*listen, "--set", "authorizer=acl", "--set", "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256")
+    assert "may do everything" not in said
+    assert "so passwords can be read on the way: listen on kafka+sasl+tls://" in said
+
+
 def test_serve_says_why_certificates_cannot_be_used(tmp_path: Path) -> None:
     given = ["serve", "--store", f"file:{tmp_path / 'data'}", "--listen", "kafka+tls://127.0.0.1:0"]
     result = CliRunner().invoke(root, given)

@@ -159,9 +159,32 @@ doctor --config-file FILE
 doctor --config-file DIR
 doctor --config num.partitions=4
 doctor --zookeeper 127.0.0.1:2181
+acl
+acl lst
+acl add
+acl add --allow User:ann
+acl add --allow User:ann --operation read
+acl add --allow User:ann --operation any --topic t
+acl add --allow User:ann --operation read --topic t --host
+acl list extra
+acl list --operation some
+acl remove
+acl remove --all --topic t
+user
+user lst
+user add
+user add ann
+user add ann --password-file missing.txt
+user add ann --password-file FILE --mechanism PLAIN
+user add ann --password-file FILE --iterations 4095
+user add '' --password-file FILE
+user add ann --password-file FILE --store nonsense
+user list extra
+user remove
 certs
 certs d d
 certs d --days 0
+certs d --host 'a b'
 serve extra
 serve --store korvet-data
 serve --set nonsense=1
@@ -231,6 +254,14 @@ config set nonsense=1 --topic T B
 config set retention.ms=soon --topic T B
 config set --unset nonsense --topic T B
 config set nonsense=debug --loggers --broker 7 B
+acl list B
+acl list --bootstrap NOBODY
+acl add --allow ann --operation read --topic t B
+acl remove --all B
+user add ann --password-file FILE --bootstrap NOBODY
+user list --bootstrap NOBODY
+user remove nobody B
+user remove '' B
 ingest a.csv --topic t --bootstrap NOBODY
 export t --to parquet out --bootstrap NOBODY
 """

@@ -14,9 +14,15 @@ from cryptography.hazmat.primitives.serialization import (
 from korvet_fast.cli.authority import open_authority
 from korvet_fast.client.producer.async_producer import AsyncProducer
 from korvet_fast.client.producer.config import read_config
+from korvet_fast.client.producer.dialects import LEGACY, TEXT, Dialect
+from korvet_fast.client.protocol.sasl import SaslLogin
 from korvet_fast.client.security import PLAINTEXT, Security, is_security, read_security
 from korvet_fast.client.tls import make_context
 from korvet_fast.errors import SettingError
+
+SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="ann" password="p=;\\"l";'
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 @pytest.mark.parametrize(
@@ -58,9 +64,25 @@ def test_settings(given: dict[str, str], expected: Security) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"security.protocol": "SASL_SSL"}, "it must be PLAINTEXT or SSL; passwords (SASL) are not supported yet"),
-        ({"security.protocol": "TLS"}, "it must be PLAINTEXT or SSL"),
-        ({"sasl.mechanism": "PLAIN"}, "sasl.mechanism is not supported; these are: security.protocol, ssl.truststore"),
+        ({"security.protocol": "SASL_SSL"}, "needs sasl.mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+        ({"security.protocol": "TLS"}, "it must be PLAINTEXT or SSL or SASL_PLAINTEXT or SASL_SSL"),
+        ({"sasl.mechanism": "PLAIN"}, "sasl.mechanism is of SASL: set security.protocol=SASL_SSL as well"),
+        ({"sasl.kerberos.service.name": "kafka"}, "sasl.kerberos.service.name is not supported; these are: security.p"),
+        (SASL | {"sasl.mechanism": "GSSAPI"}, "it must be PLAIN or SCRAM-SHA-256 or SCRAM-SHA-512"),
+        (SASL | {"sasl.username": "ann"}, "needs sasl.jaas.config, or sasl.username and sasl.password"),
+        (SASL | {"sasl.password": ""}, "sasl.password cannot be used; it must be a text"),
+        (SASL | {"sasl.jaas.config": JAAS, "sasl.username": "ann"}, "leave out sasl.username and sasl.password"),
+        (
+            SASL | {"sasl.jaas.config": JAAS.replace("plain", "scram")},
+            "sasl.jaas.config cannot be used; it must be of a",
+        ),
+        (SASL | {"sasl.jaas.config": JAAS.rstrip(";")}, "nothing behind the semicolon"),
+        (SASL | {"sasl.jaas.config": JAAS + JAAS}, "nothing behind the semicolon"),
+        (SASL | {"sasl.jaas.config": JAAS.replace("username", "name")}, 'required username="NAME"'),
+        (SASL | {"sasl.jaas.config": JAAS.replace("=", " ")}, 'required username="NAME"'),
+        (SASL | {"sasl.jaas.config": JAAS.replace('l"', "l")}, "a quote stands alone"),
+        (SASL | {"sasl.jaas.config": ";"}, "nothing behind the semicolon"),
+        (SASL | {"ssl.ca.location": "ca.pem", "sasl.jaas.config": JAAS}, "set security.protocol=SASL_SSL as well"),
         ({"ssl.cipher.suites": "x"}, "ssl.cipher.suites is not supported"),
         ({"ssl.ca.location": "ca.pem"}, "ssl.ca.location is of TLS: set security.protocol=SSL as well"),
         ({"ssl.truststore.type": "PEM", "security.protocol": "PLAINTEXT"}, "ssl.truststore.type is of TLS"),
@@ -80,6 +102,41 @@ def test_settings_that_cannot_be(given: dict[str, str], words: str) -> None:
         with pytest.raises(SettingError) as caught:
             read(given)
         assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "login"),
+    [
+        ({"sasl.jaas.config": JAAS}, SaslLogin("PLAIN", "ann", 'p=;"l')),
+        ({"sasl.username": "ann", "sasl.password": " p "}, SaslLogin("PLAIN", "ann", " p ")),
+        ({"sasl_username": "ann", "sasl_password": "p"}, SaslLogin("PLAIN", "ann", "p")),
+        (
+            {
+                "sasl.mechanism": "SCRAM-SHA-512",
+                "sasl.jaas.config": f"{SCRAM_MODULE} required\n username=ann\tpassword = 'p' user_bob=\"x\" ;",
+            },
+            SaslLogin("SCRAM-SHA-512", "ann", "'p'"),
+        ),
+    ],
+)
+def test_who_logs_in(given: dict[str, str], login: SaslLogin) -> None:
+    for read in (read_security, lambda settings: read_config(settings).security):
+        assert read(SASL | given) == Security(login=login)
+    inside = read_security(SASL | given | {"security.protocol": "SASL_SSL", "ssl.ca.location": "ca.pem"})
+    assert inside == Security(tls=True, authorities="ca.pem", login=login)
+
+
+def test_a_password_is_in_no_error() -> None:
+    for given in ({"sasl.jaas.config": JAAS + "x"}, {"sasl.password": "secr\0et"}, {"sasl.jaas.config": "x secret;"}):
+        with pytest.raises(SettingError) as caught:
+            read_security(SASL | given)
+        assert not any(secret in str(caught.value) for secret in ("secr", 'l"'))
+
+
+@pytest.mark.parametrize("dialect", [TEXT, LEGACY])
+def test_only_kafkas_protocol_has_logins(dialect: Dialect) -> None:
+    with pytest.raises(SettingError, match=r"security.protocol: .* has no SASL; leave security.protocol out"):
+        read_config(SASL | {"sasl.jaas.config": JAAS}, dialect)
 
 
 def test_other_settings_are_not_of_connections() -> None:

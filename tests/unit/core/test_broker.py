@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from batches import make_batch
-from core_world import copy_as_crashed, put, read_all, run_broker, settle
+from core_world import StillClock, copy_as_crashed, put, read_all, run_broker, settle
 from korvet_fast.config import read_settings
+from korvet_fast.core import broker as broker_module
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fetch.delayed_fetch import DelayedFetch
 from korvet_fast.errors import Errors, KorvetError, StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
+from shared_store import Server, SharedStore
 
 
 def test_the_cluster_id_stays(tmp_path: Path) -> None:
@@ -39,6 +41,28 @@ def test_producer_ids_are_never_given_out_twice(tmp_path: Path) -> None:
         assert len(set(given)) == len(given)
 
     asyncio.run(run())
+
+
+def test_acls_hold_for_a_while_without_the_store_and_nobody_is_let_in_from_then_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(broker_module, "_ACL_INTERVAL", 0.01)
+    monkeypatch.setattr(broker_module, "_ACL_PATIENCE", 0.1)
+
+    async def run() -> None:
+        server = Server()
+        settings = read_settings(["authorizer=acl", "broker.session.timeout.ms=100", "broker.heartbeat.interval.ms=50"])
+        broker = Broker(SharedStore(server), settings, StillClock())
+        await broker.open()
+        authorizer = broker.authorizer
+        assert authorizer is not None
+        for server.down in (False, True, False):
+            while authorizer.is_ready is server.down:
+                await asyncio.sleep(0.01)
+        await broker.close()
+
+    asyncio.run(run())
+    assert caplog.text.count("the store does not tell the ACLs, so nobody but super.users may do anything") == 1
 
 
 def test_draining_ends_long_polls_now_and_later(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ from time import monotonic
 from typing import Any, Final
 
 from korvet_fast._native import match_names
+from korvet_fast.core.acls.authorizer import Authorizer, Permissions
+from korvet_fast.core.acls.binding import Operation, ResourceType
 from korvet_fast.core.fair_executor import Longer
-from korvet_fast.core.groups.consumer.members import TopicView
+from korvet_fast.core.groups.consumer.members import Catalogue, TopicView
 from korvet_fast.core.topics.topics import Topics
 from korvet_fast.errors import CodecError, Errors, KorvetError
 
@@ -20,8 +22,9 @@ _SHORT: Final = 0.02  # seconds of the first try; a pattern that needs more gets
 class TopicCatalogue:
     """The `Catalogue` of all topics. Each pattern is matched once for each version of the topics."""
 
-    def __init__(self, topics: Topics) -> None:
+    def __init__(self, topics: Topics, authorizer: Authorizer | None = None) -> None:
         self._topics = topics
+        self._authorizer = authorizer
         # By pattern: the topics that it matches, or why it is refused (a text: an exception would keep its frames).
         self._found: dict[str, list[str] | str] = {}
         self._found_for = -1  # `version`, as of `_found`
@@ -29,7 +32,12 @@ class TopicCatalogue:
 
     @property
     def version(self) -> int:
-        return self._topics.version
+        # What patterns match changes with the ACLs too.
+        return self._topics.version + (0 if self._authorizer is None else self._authorizer.version)
+
+    def restrict(self, permissions: Permissions | None) -> Catalogue:
+        """The topics as a client sees them; None: it may describe all."""
+        return self if permissions is None else _VisibleTopics(self, permissions)
 
     def get(self, name: str) -> TopicView | None:
         topic = self._topics.get(name)
@@ -69,6 +77,23 @@ class TopicCatalogue:
         self._found[pattern] = found
         if len(self._found) > _PATTERNS:
             del self._found[next(iter(self._found))]
+
+
+class _VisibleTopics:
+    """A `Catalogue` whose patterns match only topics that one client may describe."""
+
+    def __init__(self, every: TopicCatalogue, permissions: Permissions) -> None:
+        self._every = every
+        self._permissions = permissions
+        self.get = every.get
+
+    @property
+    def version(self) -> int:
+        return self._every.version
+
+    def match(self, pattern: str) -> list[str]:
+        allows = self._permissions.allows
+        return [name for name in self._every.match(pattern) if allows(Operation.DESCRIBE, ResourceType.TOPIC, name)]
 
 
 def _match(pattern: str, names: list[str], patience: float = _SHORT) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Set
 from typing import Final
 
 from korvet_fast.config import Settings
+from korvet_fast.core.acls.authorizer import Authorizer, Permissions
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.groups.budget import LONGEST
 from korvet_fast.core.groups.config import ConsumerConfig
@@ -29,6 +30,7 @@ class ConsumerMembership:
         config: ConsumerConfig,
         partitions: CoordinatorPartitions,
         topics: Topics,
+        authorizer: Authorizer | None = None,
     ) -> None:
         self.heartbeat_interval_ms = settings.number("group.consumer.heartbeat.interval.ms")
         self._clock = clock
@@ -36,12 +38,19 @@ class ConsumerMembership:
         self._partitions = partitions
         self._runtimes = partitions.runtimes
         self._topics = topics
-        self._catalogue = TopicCatalogue(topics)
+        self._catalogue = TopicCatalogue(topics, authorizer)
 
     async def heartbeat(
-        self, group_id: str, request: HeartbeatRequest, offload: Offload = run_in_thread
+        self,
+        group_id: str,
+        request: HeartbeatRequest,
+        offload: Offload = run_in_thread,
+        permissions: Permissions | None = None,
     ) -> HeartbeatResult:
         """The answer, when the changes that it reveals are stored. `offload` runs work on another thread.
+
+        `permissions`: of the client; regular expressions match what they let it describe, as in Kafka also for other
+        members with the same expression.
 
         Raises `KorvetError` INVALID_REQUEST, INVALID_REGULAR_EXPRESSION or UNSUPPORTED_ASSIGNOR.
         """
@@ -71,7 +80,8 @@ class ConsumerMembership:
         if not isinstance(group, ConsumerGroup):
             return HeartbeatResult(Errors.GROUP_ID_NOT_FOUND)
         answer: asyncio.Future[HeartbeatResult] = asyncio.get_running_loop().create_future()
-        group.heartbeat(request, answer, self._catalogue, self._clock.monotonic())
+        topics = self._catalogue.restrict(permissions)
+        group.heartbeat(request, answer, topics, self._clock.monotonic())
         runtime.settle_join(group)
         return await answer
 

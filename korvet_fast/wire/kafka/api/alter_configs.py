@@ -15,9 +15,10 @@ from korvet_fast.config_def import TOPIC_SETTINGS, Kind
 from korvet_fast.core.topics.topic import Topic
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.kafka.api.broker_loggers import BROKER_LOGGER, alter_loggers
-from korvet_fast.wire.kafka.api.config_entries import BROKER, TOPIC, check_broker
+from korvet_fast.wire.kafka.api.config_entries import BROKER, GROUP, TOPIC, check_broker
 from korvet_fast.wire.kafka.api.repeated import find_twice, refuse_repeated
 from korvet_fast.wire.kafka.errors import translate
+from korvet_fast.wire.kafka.rights import ALTER_CLUSTER_CONFIGS, ALTER_GROUP_CONFIGS, ALTER_TOPIC_CONFIGS, require
 from korvet_fast.wire.kafka.session import Session, Values
 
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
@@ -52,6 +53,7 @@ async def _alter(
     try:
         if (kind, name) in twice:
             raise refuse_repeated("resource")
+        _check_right(session, kind, name)
         configs = resource["configs"]
         if len({config["name"] for config in configs}) < len(configs):
             raise KorvetError(Errors.INVALID_REQUEST, "the request names a setting more than once")
@@ -68,6 +70,16 @@ async def _alter(
     except KorvetError as error:
         row["error_code"], row["error_message"] = translate(error)
     return row
+
+
+def _check_right(session: Session, kind: int, name: str) -> None:
+    """Raises `KorvetError` with the error that belongs to the type of resource."""
+    if kind == TOPIC:
+        require(session, ALTER_TOPIC_CONFIGS, name)
+    elif kind == GROUP:
+        require(session, ALTER_GROUP_CONFIGS, name)
+    else:
+        require(session, ALTER_CLUSTER_CONFIGS)
 
 
 def _find(session: Session, kind: int, name: str) -> Topic:

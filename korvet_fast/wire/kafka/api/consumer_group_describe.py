@@ -6,6 +6,7 @@ A group named more than once is answered once: Kafka repeats the same answer, cl
 
 from typing import Final
 
+from korvet_fast.core.acls.binding import ResourceType
 from korvet_fast.core.groups.consumer.group import ConsumerGroup
 from korvet_fast.core.groups.consumer.members import ConsumerMember
 from korvet_fast.core.groups.consumer.partition_set import Partitions
@@ -15,6 +16,7 @@ from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api import acl_operations
 from korvet_fast.wire.kafka.array_encoder import ArrayEncoder
 from korvet_fast.wire.kafka.errors import number, shorten
+from korvet_fast.wire.kafka.rights import DESCRIBE_GROUP, DESCRIBE_TOPIC, has
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.consumer_groups import CONSUMER_GROUP_DESCRIBE
 
@@ -33,11 +35,16 @@ async def consumer_group_describe(session: Session, request: Values, version: in
 
 
 def _describe(session: Session, group_id: str, with_operations: bool) -> Values:
-    error, group = session.broker.groups.groups.describe(group_id)
     row: Values = {"group_id": group_id}
+    if not has(session, DESCRIBE_GROUP, group_id):
+        return row | {"error_code": number(DESCRIBE_GROUP.error)}
+    error, group = session.broker.groups.groups.describe(group_id)
     if isinstance(group, ConsumerGroup):
         if with_operations:
-            row["authorized_operations"] = acl_operations.GROUP
+            row["authorized_operations"] = acl_operations.find_operations(session, ResourceType.GROUP, group_id)
+        if not all(has(session, DESCRIBE_TOPIC, name) for name in _list_topics(group, session.broker.topics)):
+            why = "the group has topics that the client may not describe"
+            return row | {"error_code": number(DESCRIBE_TOPIC.error), "error_message": why}
         return row | _tell(group, session.broker.topics)
     if group is not None or error == Errors.GROUP_ID_NOT_FOUND:
         error = Errors.GROUP_ID_NOT_FOUND
@@ -54,6 +61,16 @@ def _tell(group: ConsumerGroup, topics: Topics) -> Values:
         "assignor_name": group.assignor,
         "members": [_tell_member(member, group, topics) for member in group.members],
     }
+
+
+def _list_topics(group: ConsumerGroup, topics: Topics) -> set[str]:
+    """The names of all topics that an answer about the group has in it."""
+    names: set[str] = set()
+    for member in group.members:
+        names.update(member.names)
+        for partitions in (member.assigned, group.target.get(member.id, Partitions())):
+            names.update(topic.name for identity, _ in partitions.list_rows() if (topic := topics.by_id(identity)))
+    return names
 
 
 def _tell_member(member: ConsumerMember, group: ConsumerGroup, topics: Topics) -> Values:

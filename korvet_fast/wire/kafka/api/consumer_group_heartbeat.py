@@ -10,6 +10,7 @@ from korvet_fast.core.groups.consumer.members import PAUSES, HeartbeatRequest
 from korvet_fast.core.groups.consumer.partition_set import NamedPartitions, Partitions
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.kafka.errors import CODES, number, translate
+from korvet_fast.wire.kafka.rights import DESCRIBE_TOPIC, require
 from korvet_fast.wire.kafka.session import Session, Values
 
 
@@ -34,7 +35,9 @@ async def consumer_group_heartbeat(session: Session, request: Values, version: i
         new_member_id="" if request["member_id"] else str(uuid4()),
     )
     try:
-        answer = await consumer.heartbeat(request["group_id"], heartbeat, session.offload)
+        for name in names or ():
+            require(session, DESCRIBE_TOPIC, name)
+        answer = await consumer.heartbeat(request["group_id"], heartbeat, session.offload, session.permissions)
     except KorvetError as error:
         code, why = translate(error)
         return {"error_code": code, "error_message": why}

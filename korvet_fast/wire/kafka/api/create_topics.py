@@ -19,7 +19,8 @@ from korvet_fast.wire.kafka.api.config_entries import config_entry
 from korvet_fast.wire.kafka.api.repeated import find_twice, refuse_repeated
 from korvet_fast.wire.kafka.api.throttle import Throttle
 from korvet_fast.wire.kafka.array_encoder import ArrayEncoder, LongReply
-from korvet_fast.wire.kafka.errors import translate
+from korvet_fast.wire.kafka.errors import number, translate
+from korvet_fast.wire.kafka.rights import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS, has, require
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.topics import CREATE_TOPICS
 
@@ -30,16 +31,19 @@ async def create_topics(session: Session, request: Values, version: int) -> Repl
     twice = find_twice(topic["name"] for topic in request["topics"])
     throttle = Throttle(session, request["timeout_ms"], waits=version < 6)
     rows = LongReply(session.pace())
+    any_name = has(session, CREATE_CLUSTER)
     for asked in request["topics"]:
         row: Values = {"name": asked["name"], "configs": None}
         try:
             if asked["name"] in twice:
                 raise refuse_repeated("topic")
+            if not any_name:
+                require(session, CREATE_TOPIC, asked["name"])
             topic = await throttle.change(partial(_create, session, asked, validate_only=request["validate_only"]))
         except KorvetError as error:
             row["error_code"], row["error_message"] = translate(error)
         else:
-            row |= _describe(topic)
+            row |= _describe(session, topic)
         await rows.add(_TOPICS.row(row, version))
     await rows.add(_TOPICS.tail({}, version))
     fields = throttle.tell({"correlation_id": request["correlation_id"]})
@@ -63,7 +67,9 @@ async def _create(session: Session, asked: Values, *, validate_only: bool) -> To
     return await broker.topics.create(name, partitions, configs, changer, validate_only=only, factor=replicas)
 
 
-def _describe(topic: Topic) -> Values:
+def _describe(session: Session, topic: Topic) -> Values:
+    if not has(session, DESCRIBE_TOPIC_CONFIGS, topic.name):
+        return {"topic_id": topic.id, "topic_config_error_code": number(DESCRIBE_TOPIC_CONFIGS.error)}
     return {
         "topic_id": topic.id,
         "num_partitions": len(topic.partitions),

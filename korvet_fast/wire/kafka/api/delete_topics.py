@@ -12,6 +12,7 @@ from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.kafka.api.repeated import find_twice, refuse_repeated
 from korvet_fast.wire.kafka.api.throttle import Throttle
 from korvet_fast.wire.kafka.errors import translate
+from korvet_fast.wire.kafka.rights import DELETE_CLUSTER, DELETE_TOPIC, DESCRIBE_TOPIC, has, require
 from korvet_fast.wire.kafka.session import Session, Values
 
 
@@ -40,6 +41,7 @@ async def _delete(session: Session, asked: Values, twice: Set[object], throttle:
     topics = session.broker.topics
     name = asked["name"]
     row: Values = {"name": name}
+    any_name = has(session, DELETE_CLUSTER)
     try:
         if twice and _find_key(session, asked) in twice:
             raise refuse_repeated("topic")
@@ -48,11 +50,17 @@ async def _delete(session: Session, asked: Values, twice: Set[object], throttle:
             topic = topics.by_id(asked["topic_id"])
             if topic is None:
                 raise KorvetError(Errors.UNKNOWN_TOPIC_ID)
+            if not any_name:
+                require(session, DESCRIBE_TOPIC, topic.name)  # its name is not told else
         else:
+            if not any_name:
+                require(session, DESCRIBE_TOPIC, name)
             topic = topics.get(name)
             if topic is None:
                 raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
         row |= {"name": topic.name, "topic_id": topic.id}
+        if not any_name:
+            require(session, DELETE_TOPIC, topic.name)
         await throttle.change(partial(topics.delete, topic, session.changer))
     except KorvetError as error:
         row["error_code"], row["error_message"] = translate(error)

@@ -6,9 +6,11 @@
 
 from typing import Final
 
+from korvet_fast.core.acls.binding import ResourceType
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.kafka.api import acl_operations
 from korvet_fast.wire.kafka.errors import translate
+from korvet_fast.wire.kafka.rights import DESCRIBE_CLUSTER, has
 from korvet_fast.wire.kafka.session import Session, Values
 
 _BROKERS: Final = 1
@@ -29,5 +31,7 @@ async def describe_cluster(session: Session, request: Values, version: int) -> V
         answer["error_code"], answer["error_message"] = translate(error)
         answer["brokers"] = []
     if request["include_cluster_authorized_operations"]:
-        answer["cluster_authorized_operations"] = acl_operations.CLUSTER
+        allowed = has(session, DESCRIBE_CLUSTER)
+        found = acl_operations.find_operations(session, ResourceType.CLUSTER) if allowed else 0
+        answer["cluster_authorized_operations"] = found
     return answer

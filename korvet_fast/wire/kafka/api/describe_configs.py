@@ -17,6 +17,12 @@ from korvet_fast.wire.kafka.api.config_entries import BROKER, GROUP, KINDS, SOUR
 from korvet_fast.wire.kafka.api.features import INTER_BROKER_PROTOCOL_VERSION
 from korvet_fast.wire.kafka.array_encoder import ArrayEncoder
 from korvet_fast.wire.kafka.errors import translate
+from korvet_fast.wire.kafka.rights import (
+    DESCRIBE_CLUSTER_CONFIGS,
+    DESCRIBE_GROUP_CONFIGS,
+    DESCRIBE_TOPIC_CONFIGS,
+    require,
+)
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.configs import DESCRIBE_CONFIGS
 
@@ -37,6 +43,7 @@ def _describe(session: Session, resource: Values, request: Values) -> Values:
     row: Values = {"resource_type": resource["resource_type"], "resource_name": resource["resource_name"]}
     wanted = None if resource["configuration_keys"] is None else set(resource["configuration_keys"])
     try:
+        _check_right(session, resource)
         if resource["resource_type"] == BROKER_LOGGER:
             check_broker(session, resource["resource_name"])
             row["configs"] = [one for one in describe_loggers() if wanted is None or one["name"] in wanted]
@@ -47,6 +54,17 @@ def _describe(session: Session, resource: Values, request: Values) -> Values:
     else:
         row["configs"] = [_show(one, resource, request) for one in described if wanted is None or one.name in wanted]
     return row
+
+
+def _check_right(session: Session, resource: Values) -> None:
+    """Raises `KorvetError` with the error that belongs to the type of resource."""
+    kind, name = resource["resource_type"], resource["resource_name"]
+    if kind == TOPIC:
+        require(session, DESCRIBE_TOPIC_CONFIGS, name)
+    elif kind == GROUP:
+        require(session, DESCRIBE_GROUP_CONFIGS, name)
+    else:
+        require(session, DESCRIBE_CLUSTER_CONFIGS)
 
 
 def _find(session: Session, resource: Values) -> Iterable[Described]:

@@ -8,6 +8,7 @@ A group named more than once is answered once: Kafka repeats the same answer, cl
 
 from typing import Final
 
+from korvet_fast.core.acls.binding import ResourceType
 from korvet_fast.core.groups.classic.group import ClassicGroup
 from korvet_fast.core.groups.classic.machine import ClassicGroupState
 from korvet_fast.core.groups.classic.members import ClassicMember
@@ -17,6 +18,7 @@ from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api import acl_operations
 from korvet_fast.wire.kafka.array_encoder import ArrayEncoder
 from korvet_fast.wire.kafka.errors import number, shorten
+from korvet_fast.wire.kafka.rights import DESCRIBE_GROUP, has
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.group_admin import DESCRIBE_GROUPS
 
@@ -32,10 +34,12 @@ async def describe_groups(session: Session, request: Values, version: int) -> Re
 
 
 def _describe(session: Session, group_id: str, version: int, with_operations: bool) -> Values:
-    error, group = session.broker.groups.groups.describe(group_id)
     row: Values = {"group_id": group_id}
+    if not has(session, DESCRIBE_GROUP, group_id):
+        return row | {"error_code": number(DESCRIBE_GROUP.error)}
+    error, group = session.broker.groups.groups.describe(group_id)
     if with_operations:
-        row["authorized_operations"] = acl_operations.GROUP
+        row["authorized_operations"] = acl_operations.find_operations(session, ResourceType.GROUP, group_id)
     if isinstance(group, ClassicGroup):
         return row | _tell(group)
     if isinstance(group, TextGroup):

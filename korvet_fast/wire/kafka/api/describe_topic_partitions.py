@@ -6,7 +6,7 @@ created. There are no eligible leader replicas: the lists are empty, as Java's c
 """
 
 from collections.abc import Iterator
-from itertools import dropwhile
+from itertools import compress, dropwhile
 from typing import Final, NamedTuple
 
 from korvet_fast.core.topics.topic import Topic, check_name
@@ -20,6 +20,7 @@ from korvet_fast.wire.kafka.api.topic_description import (
 )
 from korvet_fast.wire.kafka.array_encoder import ArrayEncoder, LongReply
 from korvet_fast.wire.kafka.errors import translate
+from korvet_fast.wire.kafka.rights import DESCRIBE_TOPIC, has, require
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.cluster import DESCRIBE_TOPIC_PARTITIONS
 
@@ -42,7 +43,11 @@ async def describe_topic_partitions(session: Session, request: Values, version: 
     if any(topics.get(name) is None for name in names):
         await refresh_topics(session)  # another broker may have just made one
     limit = max(1, min(request["response_partition_limit"], LARGEST_PAGE))
-    rows, after = _take_page(session, names or [topic.name for topic in topics], request["cursor"], limit)
+    if not names:
+        every = [topic.name for topic in topics]
+        visible = await session.pace().map(lambda name: has(session, DESCRIBE_TOPIC, name), every)
+        names = list(compress(every, visible))
+    rows, after = _take_page(session, names, request["cursor"], limit)
     around = {"correlation_id": request["correlation_id"], "next_cursor": after}
     known = find_brokers(session)
     out = LongReply(session.pace())
@@ -51,7 +56,7 @@ async def describe_topic_partitions(session: Session, request: Values, version: 
         if not isinstance(topic, Topic):
             await out.add(_TOPICS.row(topic, version))
             continue
-        described = describe_topic(topic, authorized=True)
+        described = describe_topic(session, topic, authorized=True)
         await out.add(_PARTITIONS.head(described, len(partitions), version))
         for index in partitions:
             await out.add(_PARTITIONS.row(describe_partition(session, topic, index, known) | _NO_ELR, version))
@@ -89,9 +94,10 @@ def _begin(names: list[str], cursor: Values | None) -> Iterator[tuple[str, int]]
 def _find(session: Session, name: str) -> Topic | Values:
     """The topic, or the row that says why not."""
     topic = session.broker.topics.get(name)
-    if topic is not None:
-        return topic
     try:
+        require(session, DESCRIBE_TOPIC, name)
+        if topic is not None:
+            return topic
         check_name(name)
         raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
     except KorvetError as error:

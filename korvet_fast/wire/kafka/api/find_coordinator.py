@@ -9,6 +9,7 @@ from typing import Final
 
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.kafka.errors import translate
+from korvet_fast.wire.kafka.rights import DESCRIBE_GROUP, require
 from korvet_fast.wire.kafka.session import Session, Values
 
 GROUP: Final = 0
@@ -34,6 +35,7 @@ def _find(session: Session, key: str, kind: int) -> Values:
             raise KorvetError(Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "this broker serves no transactions")
         if kind != GROUP:
             raise KorvetError(Errors.INVALID_REQUEST, f"there are no coordinators of kind {kind}")
+        require(session, DESCRIBE_GROUP, key)
         if not key:
             raise KorvetError(Errors.INVALID_GROUP_ID, "the name of the group is empty")
         return _locate(session, key)

@@ -5,14 +5,17 @@ be forbidden; 5 offline replicas; 6 nothing new; 7 leader epochs; 8-10 authorise
 of topics; 9 flexible; 10 topic ids; 12 topics asked for by id.
 Missing on purpose: the cluster's operations after 10 (DescribeCluster has them), as in Kafka.
 
-A topic named more than once is answered once, as Kafka does. The answer for all topics is kept, encoded, until a topic
-or a leader changes: with 10,000 partitions it is long. Long answers are encoded a slice at a time.
+A topic named more than once is answered once, as Kafka does. The answer for all topics is kept, encoded, until a topic,
+a leader or an ACL changes: with 10,000 partitions it is long. With ACLs it has the topics that the client may describe,
+and those who may do the same from the same address share one. Long answers are encoded a slice at a time.
 """
 
 import asyncio
 from collections.abc import Collection, Sequence
+from itertools import compress
 from typing import Final
 
+from korvet_fast.core.acls.binding import ResourceType
 from korvet_fast.core.topics.topic import Topic, check_name, may_auto_create
 from korvet_fast.errors import Errors, KorvetError, forget_frames
 from korvet_fast.wire.dialect import Reply
@@ -25,12 +28,14 @@ from korvet_fast.wire.kafka.api.topic_description import (
 )
 from korvet_fast.wire.kafka.array_encoder import ArrayEncoder, LongReply
 from korvet_fast.wire.kafka.errors import translate
+from korvet_fast.wire.kafka.rights import DESCRIBE_CLUSTER, DESCRIBE_TOPIC, has, require
 from korvet_fast.wire.kafka.session import Answer, Session, Values
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 
 _NO_ID: Final = bytes(16)
 _BY_ID: Final = 12  # the first version in which a topic may be asked for by its id alone
 _CORRELATION: Final = slice(4, 8)  # where the correlation id is in a response, its length prefix included
+_KEPT: Final = 64  # answers for all topics that are kept, by version and principal
 _OFTEN: Final = 16  # topics between two looks at the clock
 _SHORT: Final = 200  # topics and partitions that are encoded in one call
 _TOPICS: Final = ArrayEncoder(METADATA.response_shape, "topics")
@@ -48,7 +53,9 @@ async def metadata(session: Session, request: Values, version: int) -> Answer:
     if len(asked) == 1:
         name, by_name = asked[0]["name"], version < _BY_ID or asked[0]["topic_id"] == _NO_ID
         one: Topic | Values | None = session.broker.topics.get(name) if by_name else None
-        if one is None:
+        if by_name and name and not has(session, DESCRIBE_TOPIC, name):
+            one = await _find(session, asked[0], request, version, None)
+        elif one is None:
             unseen = await refresh_topics(session) if name else None
             one = await _find(session, asked[0], request, version, unseen)
         if isinstance(one, Topic) and len(one.partitions) <= _SHORT:
@@ -83,20 +90,32 @@ async def _find_all(session: Session, request: Values, version: int) -> list[Top
 
 def _recall(session: Session, flags: int, version: int) -> "asyncio.Future[bytes] | None":
     """The answer for all topics, if one is kept or being made, and still true."""
-    made_at, reply = session.service.metadata.get((version, flags), (-1, None))
-    return reply if made_at == session.broker.topics.version else None
+    made_at, reply = session.service.metadata.get((version, flags, session.permissions), (-1, None))
+    return reply if made_at == _find_version(session) else None
+
+
+def _find_version(session: Session) -> int:
+    """A number that is another one after each change of what any client is told of topics."""
+    authorizer = session.broker.authorizer
+    return session.broker.topics.version + (0 if authorizer is None else authorizer.version)
 
 
 async def _describe_all(session: Session, request: Values, version: int, flags: int) -> "asyncio.Future[bytes]":
     """The answer for all topics, made now and kept; requests that come meanwhile wait for the same one."""
-    kept, topics = session.service.metadata, session.broker.topics
+    kept, topics = session.service.metadata, list(session.broker.topics)
     making: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-    kept[version, flags] = topics.version, making
+    key = version, flags, session.permissions
+    kept[key] = _find_version(session), making
+    if len(kept) > _KEPT:
+        del kept[next(iter(kept))]
     try:
-        making.set_result(b"".join(await _encode(session, request, version, list(topics))))
+        if session.permissions is not None:
+            visible = await session.pace().map(lambda topic: has(session, DESCRIBE_TOPIC, topic.name), topics)
+            topics = list(compress(topics, visible))
+        making.set_result(b"".join(await _encode(session, request, version, topics)))
     except BaseException as error:
-        if kept[version, flags][1] is making:  # else it has been made anew meanwhile
-            del kept[version, flags]
+        if kept.get(key, (0, None))[1] is making:  # else it has been made anew meanwhile
+            del kept[key]
         making.set_exception(error)
         making.exception()  # nobody has to be waiting
         raise
@@ -116,7 +135,7 @@ async def _encode(session: Session, request: Values, version: int, rows: Sequenc
             await out.add(_TOPICS.row(_describe(session, one, request, known), version))
         else:
             topic, many = (
-                describe_topic(one, authorized=request["include_topic_authorized_operations"]),
+                describe_topic(session, one, authorized=request["include_topic_authorized_operations"]),
                 len(one.partitions),
             )
             await out.add(_PARTITIONS.head(topic, many, version))
@@ -145,7 +164,9 @@ async def _find(
             topic = topics.by_id(identity)
             if topic is None:
                 raise KorvetError(Errors.UNKNOWN_TOPIC_ID)
+            require(session, DESCRIBE_TOPIC, topic.name)
             return topic
+        require(session, DESCRIBE_TOPIC, name)
         topic = topics.get(name)
         if topic is None:
             if unseen is not None:
@@ -154,6 +175,7 @@ async def _find(
             wanted = request["allow_auto_topic_creation"] and not session.closed  # no topics for clients that have gone
             if not (wanted and may_auto_create(session.broker.settings, name)):
                 raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
+            session.check_creation(name)
             topic = await topics.auto_create(name, session.changer)
         return topic
     except KorvetError as error:
@@ -164,7 +186,7 @@ async def _find(
 
 
 def _describe(session: Session, topic: Topic, request: Values, known: Collection[int]) -> Values:
-    row = describe_topic(topic, authorized=request["include_topic_authorized_operations"])
+    row = describe_topic(session, topic, authorized=request["include_topic_authorized_operations"])
     row["partitions"] = [describe_partition(session, topic, index, known) for index in range(len(topic.partitions))]
     return row
 
@@ -181,5 +203,7 @@ def _around(session: Session, request: Values) -> Values:
         "controller_id": cluster.controller,
     }
     if request["include_cluster_authorized_operations"]:
-        answer["cluster_authorized_operations"] = acl_operations.CLUSTER
+        allowed = has(session, DESCRIBE_CLUSTER)
+        found = acl_operations.find_operations(session, ResourceType.CLUSTER) if allowed else 0
+        answer["cluster_authorized_operations"] = found
     return answer

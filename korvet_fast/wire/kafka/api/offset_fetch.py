@@ -18,6 +18,7 @@ from korvet_fast.errors import Errors
 from korvet_fast.wire.kafka.api.repeated import find_twice
 from korvet_fast.wire.kafka.array_encoder import ArrayEncoder, LongReply
 from korvet_fast.wire.kafka.errors import CODES, number
+from korvet_fast.wire.kafka.rights import DESCRIBE_GROUP, DESCRIBE_TOPIC, has
 from korvet_fast.wire.kafka.session import Answer, Session, Values
 from korvet_fast.wire.kafka.shapes.commits import OFFSET_FETCH
 
@@ -31,10 +32,16 @@ _GROUP_TOPICS: Final = ArrayEncoder(_GROUPS.element, "topics")
 _GROUP_PARTITIONS: Final = ArrayEncoder(_GROUP_TOPICS.element, "partitions")
 
 
-class _Found:
-    """A group's committed offsets of `count` `partitions`, which are in the order of the answer."""
+_REFUSED: Final = number(DESCRIBE_TOPIC.error)
 
-    __slots__ = ("count", "error", "offsets", "partitions")
+
+class _Found:
+    """A group's committed offsets of `count` `partitions`, which are in the order of the answer.
+
+    `refused`: topics that the client may not describe.
+    """
+
+    __slots__ = ("count", "error", "offsets", "partitions", "refused")
 
     def __init__(
         self,
@@ -42,11 +49,13 @@ class _Found:
         partitions: dict[str, list[TopicPartition]],
         offsets: dict[TopicPartition, OffsetAndMetadata],
         count: int,
+        refused: frozenset[str] = frozenset(),
     ) -> None:
         self.error = error
         self.partitions = partitions
         self.offsets = offsets
         self.count = count
+        self.refused = refused
 
     def tell(self) -> Values:
         topics = [(topic, list(map(self.tell_one, partitions))) for topic, partitions in self.partitions.items()]
@@ -54,6 +63,8 @@ class _Found:
 
     def tell_one(self, partition: TopicPartition) -> tuple[int, int, int, str, int]:
         """A row of the answer, its fields in the order of the shape."""
+        if partition.topic in self.refused:
+            return partition.partition, -1, -1, "", _REFUSED
         offset = self.offsets.get(partition)
         if offset is None:
             return partition.partition, -1, -1, "", self.error
@@ -105,18 +116,26 @@ async def _find(session: Session, asked: Values, version: int, pace: Pace) -> _F
             if rows:
                 partitions += rows
                 by_topic.setdefault(name, []).extend(rows)
+    refused = frozenset(name for name in by_topic if not has(session, DESCRIBE_TOPIC, name))
     member_id, epoch = (asked["member_id"], asked["member_epoch"]) if version >= 9 else (None, -1)
-    refusal, found = await session.broker.groups.offsets.fetch(asked["group_id"], partitions, member_id, epoch, pace)
+    if has(session, DESCRIBE_GROUP, asked["group_id"]):
+        fetch = session.broker.groups.offsets.fetch
+        refusal, found = await fetch(asked["group_id"], partitions, member_id, epoch, pace)
+    else:
+        refusal, found = DESCRIBE_GROUP.error, {}
     error, count = number(refusal), len(found if partitions is None else partitions)
     if error and version >= _ALONE:
         by_topic, count = {}, 0
     elif partitions is None:
+        visible = {name for name in {each.topic for each in found} if has(session, DESCRIBE_TOPIC, name)}
+        found = {each: offset for each, offset in found.items() if each.topic in visible}
+        count = len(found)
         for partition in found:
             by_topic.setdefault(partition.topic, []).append(partition)
         for rows in by_topic.values():
             rows.sort(key=_INDEX)
         by_topic = dict(sorted(by_topic.items()))
-    return _Found(error, by_topic, found, count)
+    return _Found(error, by_topic, found, count, refused if not error else frozenset())
 
 
 async def _write(

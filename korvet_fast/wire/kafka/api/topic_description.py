@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Final
 
+from korvet_fast.core.acls.binding import ResourceType
 from korvet_fast.core.topics.topic import Topic
 from korvet_fast.errors import Errors, KorvetError, StoreError
 from korvet_fast.wire.kafka.api import acl_operations
@@ -12,11 +13,11 @@ from korvet_fast.wire.kafka.session import Session, Values
 _NO_LEADER: Final = CODES[Errors.LEADER_NOT_AVAILABLE]
 
 
-def describe_topic(topic: Topic, *, authorized: bool) -> Values:
-    """The row of a topic, without its partitions. `authorized`: with what clients may do to it."""
+def describe_topic(session: Session, topic: Topic, *, authorized: bool) -> Values:
+    """The row of a topic, without its partitions. `authorized`: with what the client may do to it."""
     row: Values = {"name": topic.name, "topic_id": topic.id}
     if authorized:
-        row["topic_authorized_operations"] = acl_operations.TOPIC
+        row["topic_authorized_operations"] = acl_operations.find_operations(session, ResourceType.TOPIC, topic.name)
     return row
 
 

@@ -1,4 +1,4 @@
-"""Security: SaslHandshake (key 17), DescribeAcls (29), CreateAcls (30), DeleteAcls (31), SCRAM credentials (50)."""
+"""Security: SaslHandshake (key 17) and SaslAuthenticate (36), ACLs (29, 30, 31), SCRAM credentials (50, 51)."""
 
 from korvet_fast.wire.kafka.shapes.field import NEVER, Field
 from korvet_fast.wire.kafka.shapes.message import message
@@ -32,6 +32,21 @@ SASL_HANDSHAKE = message(
     response=(
         Field("error_code", "int16"),
         Field("mechanisms", "[]string"),
+    ),
+)
+
+# 1 how long the login holds (KIP-368); 2 flexible.
+SASL_AUTHENTICATE = message(
+    "SaslAuthenticate",
+    36,
+    (0, 2),
+    2,
+    request=(Field("auth_bytes", "bytes"),),
+    response=(
+        Field("error_code", "int16"),
+        Field("error_message", "string", nullable=0, default=None),
+        Field("auth_bytes", "bytes"),
+        Field("session_lifetime_ms", "int64", 1),
     ),
 )
 
@@ -121,6 +136,35 @@ DESCRIBE_USER_SCRAM_CREDENTIALS = message(
                 Field("mechanism", "int8"),
                 Field("iterations", "int32"),
             )),
+        )),
+    ),
+)  # fmt: skip
+
+# Flexible from its only version on (KIP-554).
+ALTER_USER_SCRAM_CREDENTIALS = message(
+    "AlterUserScramCredentials",
+    51,
+    (0, 0),
+    0,
+    request=(
+        Field("deletions", "[]", fields=(
+            Field("name", "string"),
+            Field("mechanism", "int8"),
+        )),
+        Field("upsertions", "[]", fields=(
+            Field("name", "string"),
+            Field("mechanism", "int8"),
+            Field("iterations", "int32"),
+            Field("salt", "bytes"),
+            Field("salted_password", "bytes"),
+        )),
+    ),
+    response=(
+        Field("throttle_time_ms", "int32"),
+        Field("results", "[]", fields=(
+            Field("user", "string"),
+            Field("error_code", "int16"),
+            Field("error_message", "string", nullable=0, default=None),
         )),
     ),
 )  # fmt: skip

@@ -8,8 +8,9 @@ from functools import partial
 from struct import Struct
 from typing import Final
 
+from korvet_fast.core.acls.binding import Operation
 from korvet_fast.core.fair_queue import Pace
-from korvet_fast.errors import KorvetError
+from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.types import Buffer
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.legacy.body import FetchBody
@@ -120,6 +121,8 @@ async def _read(session: Session, body: FetchBody, room: int, unknown: KorvetErr
     name, index, offset, size = body
     if not is_legal(name):
         return UNKNOWN, []
+    if not session.may(Operation.READ, name):
+        raise KorvetError(Errors.TOPIC_AUTHORIZATION_FAILED, f"no ACL lets {session.principal} read it")
     topic = session.broker.topics.get(name)
     if topic is None and unknown is not None:
         raise unknown

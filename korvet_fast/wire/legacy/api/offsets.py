@@ -4,6 +4,7 @@ from collections.abc import Callable
 from struct import pack
 from typing import Final
 
+from korvet_fast.core.acls.binding import Operation
 from korvet_fast.errors import KorvetError
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.legacy.api.fetch import HEAD, NONE
@@ -27,6 +28,8 @@ async def find_offsets(session: Session, bodies: list[OffsetsBody], _: Callable[
 async def _find(session: Session, body: OffsetsBody) -> list[int]:
     """Raises `Malformed`, `KorvetError`."""
     name, index, time, most = body
+    if not session.may(Operation.DESCRIBE, name):
+        raise Malformed(f"no ACL lets {session.principal} describe {name!r}")
     topic = await find_topic(session, name) if is_legal(name) else None
     if not is_legal(name) or most < 0 or not has_partition(session, name, topic, index):
         raise Malformed(f"offsets were asked of partition {index} of {name!r}, {most} at most")

@@ -9,9 +9,10 @@ import secrets
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
+from korvet_fast.core.acls.binding import Operation
 from korvet_fast.core.partition.legacy_partition import TOGETHER
 from korvet_fast.core.produce.messages import check_messages
-from korvet_fast.errors import CodecError, KorvetError
+from korvet_fast.errors import CodecError, Errors, KorvetError
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.legacy.body import Malformed, ProduceBody
 from korvet_fast.wire.legacy.creation import create_topic
@@ -70,6 +71,8 @@ async def _append(session: Session, body: ProduceBody) -> list["asyncio.Future[A
     name, index, messages = body
     if not is_legal(name):
         raise Malformed(f"{name!r} is no topic's name")
+    if not session.may(Operation.WRITE, name):
+        raise KorvetError(Errors.TOPIC_AUTHORIZATION_FAILED, f"no ACL lets {session.principal} write to it")
     topic = await find_topic(session, name)
     many = count_partitions(session, name) if topic is None else len(topic.partitions)
     if topic is None and (index == _ANY or has_partition(session, name, None, index)):

@@ -3,6 +3,7 @@
 from typing import Final
 
 from korvet_fast._native import ProduceRun
+from korvet_fast.core.acls.binding import Operation, ResourceType
 from korvet_fast.core.produce import service
 from korvet_fast.core.produce.acks import Outcome
 from korvet_fast.core.produce.service import Batch
@@ -20,10 +21,14 @@ _MOST_TURNS: Final = 10_000  # topics whose turn of records without a key is rem
 _UNKNOWN_OUTCOME: Final = f"{STORAGE_ERROR}|it is not known whether the record was stored"
 
 
-async def produce(session: Session, frame: bytearray) -> Reply:
+async def produce(session: Session, frame: bytearray, *, guarded: bool = False) -> Reply:
+    """`guarded`: there is an authorizer, so each topic needs WRITE."""
     run = ProduceRun(frame)
     names = run.topics
     topics: list[Topic | None] = list(map(session.broker.topics.get, names))
+    if guarded:
+        allowed = [_may_write(session, name) for name in names]
+        topics = [topic if good else None for topic, good in zip(topics, allowed, strict=True)]
     if None not in topics:
         async with session.order.beside():
             return [await _append(session, run, names, topics, [""] * len(names))]
@@ -31,10 +36,17 @@ async def produce(session: Session, frame: bytearray) -> Reply:
         refused = [""] * len(names)
         for number, name in enumerate(names):
             try:
+                if guarded and not allowed[number]:
+                    raise KorvetError(Errors.TOPIC_AUTHORIZATION_FAILED)
                 topics[number] = await find_topic(session, name, create=True)
             except KorvetError as error:
                 topics[number], refused[number] = None, _write(error.error)
         return [await _append(session, run, names, topics, refused)]
+
+
+def _may_write(session: Session, name: str) -> bool:
+    permissions = session.permissions
+    return permissions is None or permissions.allows(Operation.WRITE, ResourceType.TOPIC, name)
 
 
 async def _append(

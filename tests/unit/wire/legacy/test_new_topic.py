@@ -13,6 +13,9 @@ from korvet_fast.wire.legacy.body import Malformed
 HELLO = b"\0\0\0\x06\0\xf7\xb1\xca\xe0hello"
 
 
+ANYBODY: Any = SimpleNamespace(may=lambda *_: True)  # a session that may do everything
+
+
 @pytest.fixture
 def raced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody knows the topic, it would get two partitions, and somebody else has made it with one."""
@@ -31,7 +34,7 @@ def raced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_partition_that_it_did_not_get_is_refused(raced: None) -> None:
     with pytest.raises(Malformed, match="there is no partition 1 of topic 'raced'"):
-        asyncio.run(produce._append(SimpleNamespace(), ("raced", 1, HELLO)))  # type: ignore[arg-type]
+        asyncio.run(produce._append(ANYBODY, ("raced", 1, HELLO)))  # type: ignore[arg-type]
 
 
 def test_any_partition_is_one_that_it_has(raced: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,5 +51,5 @@ def test_any_partition_is_one_that_it_has(raced: None, monkeypatch: pytest.Monke
     monkeypatch.setattr(produce, "refresh_leadership", led)
     for _ in range(8):
         with pytest.raises(LookupError):
-            asyncio.run(produce._append(SimpleNamespace(), ("raced", -1, HELLO)))  # type: ignore[arg-type]
+            asyncio.run(produce._append(ANYBODY, ("raced", -1, HELLO)))  # type: ignore[arg-type]
     assert asked == [0] * 8

@@ -1,0 +1,64 @@
+"""The client's side of SASL: PLAIN (RFC 4616) and SCRAM (RFC 5802, 7677), without I/O."""
+
+import hmac
+import secrets
+from collections.abc import Generator
+from typing import Final, NamedTuple, TypeAlias
+
+from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.core.authentication import scram
+from korvet_fast.core.authentication.scram import MECHANISMS, Mechanism
+
+PLAIN: Final = "PLAIN"
+SASL_MECHANISMS: Final = (PLAIN, *MECHANISMS)
+_MOST_ITERATIONS: Final = 1_000_000  # of a broker that has its clients work longest: half a second
+
+# Yields the tokens to send, and gets the broker's answer to each. Raises `ClientError` if the broker is not believed.
+Exchange: TypeAlias = Generator[bytes, bytes, None]
+
+
+class SaslLogin(NamedTuple):
+    """Who logs in, and how."""
+
+    mechanism: str
+    user: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"SaslLogin({self.mechanism!r}, {self.user!r})"  # it may come into a log
+
+    def exchange(self) -> Exchange:
+        """One login."""
+        return _plain(self) if self.mechanism == PLAIN else _scram(self, MECHANISMS[self.mechanism])
+
+
+def _plain(login: SaslLogin) -> Exchange:
+    yield f"\0{login.user}\0{login.password}".encode()
+
+
+def _scram(login: SaslLogin, mechanism: Mechanism) -> Exchange:
+    nonce = secrets.token_urlsafe(24)
+    bare = f"n={scram.write_name(login.user)},r={nonce}"
+    challenge = yield f"{scram.GS2_HEADER}{bare}".encode()
+    try:
+        first = scram.read_message(scram.SERVER_FIRST, challenge)
+        iterations, salt = int(first["iterations"]), scram.read_binary(first["salt"])
+    except ValueError as error:
+        raise ClientError(f"the broker's challenge cannot be used: {error}") from None
+    if not first["nonce"].startswith(nonce) or first["nonce"] == nonce:
+        raise ClientError("the broker's challenge is not for this login: it has another nonce")
+    if not scram.LEAST_ITERATIONS <= iterations <= _MOST_ITERATIONS:
+        raise ClientError(
+            f"the broker asks for {iterations} iterations, and {scram.LEAST_ITERATIONS} to {_MOST_ITERATIONS} are done"
+        )
+    bound = f"c={scram.write_binary(scram.GS2_HEADER.encode())},r={first['nonce']}"
+    messages = f"{bare},{challenge.decode()},{bound}".encode()
+    shown = scram.prove(mechanism, scram.salt_password(mechanism, login.password.encode(), salt, iterations), messages)
+    answer = yield f"{bound},p={scram.write_binary(shown.proof)}".encode()
+    try:
+        final = scram.read_message(scram.SERVER_FINAL, answer)
+        signature = scram.read_binary(final["signature"] or "")
+    except ValueError as error:
+        raise ClientError(f"the broker's last answer cannot be used: {error}") from None
+    if not hmac.compare_digest(signature, shown.signature):
+        raise ClientError("the broker does not know this password: its signature is wrong")

@@ -1,0 +1,1 @@
+"""ACLs: who may do what to which resource, as Kafka's StandardAuthorizer decides it."""

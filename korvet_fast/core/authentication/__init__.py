@@ -1,0 +1,1 @@
+"""Who a client is: SASL's mechanisms, and the credentials they are checked against."""
