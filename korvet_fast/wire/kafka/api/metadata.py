@@ -26,6 +26,7 @@ from korvet_fast.wire.kafka.api.topic_description import (
     find_brokers,
     refresh_topics,
 )
+from korvet_fast.wire.kafka.api.throttle import ClientMutations
 from korvet_fast.wire.kafka.array_encoder import ArrayEncoder, LongReply
 from korvet_fast.wire.kafka.errors import translate
 from korvet_fast.wire.kafka.rights import DESCRIBE_CLUSTER, DESCRIBE_TOPIC, has, require
@@ -176,7 +177,11 @@ async def _find(
             if not (wanted and may_auto_create(session.broker.settings, name)):
                 raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
             session.check_creation(name)
+            mutations = ClientMutations(session, request)
+            if mutations.wait_ms:
+                raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION)  # clients try again then
             topic = await topics.auto_create(name, session.changer)
+            mutations.count(len(topic.partitions))
         return topic
     except KorvetError as error:
         code, _ = translate(error)
