@@ -66,6 +66,7 @@ class Broker:
     network_use: Callable[[], NetworkUse] | None = None  # from when clients are served
     state = BrokerState.STARTING
     failed_produces = 0  # requests of Kafka's protocol of which something was refused or failed
+    _restored = 0  # the store's generation in which lost documents were last written again
 
     def __init__(
         self, store: Store, settings: Settings, clock: Clock | None = None, replication: Replication | None = None
@@ -103,11 +104,10 @@ class Broker:
         self.replica_selector = make_selector(settings, replication, self.cluster)
         if replication is not None:
             replication.on_change = self.cluster.refresh_soon
-        # None: everybody may do everything.
-        self.authorizer = authorizer = _make_authorizer(settings)
+        self.authorizer = authorizer = _make_authorizer(settings)  # None: everybody may do everything
         self.acls = _make_registry(store, settings, self.generation, authorizer)
-        self.quotas = ClientQuotas(clock.monotonic)
-        self.quota_registry = QuotaRegistry(store, self.generation, self.quotas)
+        self.quota_registry = QuotaRegistry(store, self.generation, ClientQuotas(clock.monotonic))
+        self.quotas = self.quota_registry.quotas
         groups = GroupCollaborators(store, clock, self.tasks, self.generation, log)
         self.groups = GroupCoordinator(groups, settings, self.cluster, self.topics, authorizer)
         self.metadata_sync = MetadataSync(
@@ -117,7 +117,6 @@ class Broker:
         self.users = Users(store)
         self.storage_error = partial(store.durability_error, None, sync=False, copies=1)  # why no record can be kept
         self.request_times: defaultdict[str, RequestTimes] = defaultdict(RequestTimes)  # by Kafka's name of the API
-        self._restored = 0  # the store's generation in which lost documents were last written again
         self._stop = asyncio.Event()
 
     @property

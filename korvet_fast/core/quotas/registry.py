@@ -29,7 +29,7 @@ class _Document(NamedTuple):
 
 
 class QuotaRegistry:
-    """Keeps the quotas in `quotas` as those of the registry, and changes both.
+    """Keeps `quotas` as those of the registry, and changes both.
 
     A store that fails leaves the quotas in force as they were read last.
     """
@@ -37,7 +37,7 @@ class QuotaRegistry:
     def __init__(self, store: Store, generation: StoreGeneration, quotas: ClientQuotas) -> None:
         self._store = store
         self._generation = generation
-        self._quotas = quotas
+        self.quotas = quotas
         self._by_key: dict[str, _Document] = {}
         self._seen: tuple[int, int] | None = None  # the store's generation, and count of changes, that were read
         self._history: int | None = None  # the store's generation that `_by_key` is of
@@ -75,15 +75,17 @@ class QuotaRegistry:
             raise KorvetError(Errors.POLICY_VIOLATION, f"a cluster has quotas of {MOST:,} entities at most")
         if validate:
             return True
-        document = _Document(_pack(entity, after), entity, after) if after else None
-        if after != before and not await self._store.save(key, None if document is None else document.packed, packed):
-            return False
-        if document is None:
+        if after != before:
+            new = _pack(entity, after) if after else None
+            if not await self._store.save(key, new, packed):
+                return False
+            packed = new
+            logger.info("quotas of %s: %s, as %s asked", printable(str(entity)), _describe(after), printable(by))
+        if packed is None:
             self._by_key.pop(key, None)
         else:
-            self._by_key[key] = document
-        self._quotas.alter(entity, after)
-        logger.info("quotas of %s: %s, as %s asked", printable(str(entity)), _describe(after), printable(by))
+            self._by_key[key] = _Document(packed, entity, after)
+        self.quotas.alter(entity, after)
         return True
 
     async def _refresh(self) -> None:
@@ -122,7 +124,7 @@ class QuotaRegistry:
     def _apply(self, by_key: dict[str, _Document]) -> None:
         if by_key != self._by_key:
             self._by_key = by_key
-            self._quotas.replace({each.entity: each.quotas for each in by_key.values() if each.quotas})
+            self.quotas.replace({each.entity: each.quotas for each in by_key.values() if each.quotas})
 
 
 def _find_key(entity: QuotaEntity) -> str:

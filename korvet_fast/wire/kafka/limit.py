@@ -46,7 +46,8 @@ async def limit(
             session.mute(wait)
     fetched = buckets.get(QuotaKey.FETCH) if message.key == _FETCH else None
     if fetched is not None:
-        request["max_bytes"] = min(request["max_bytes"], max(1, int(min(fetched.rate * BURST, _LARGEST))))
+        most = request["max_bytes"] = min(request["max_bytes"], max(1, int(min(fetched.rate * BURST, _LARGEST))))
+        request["min_bytes"] = min(request["min_bytes"], most)
     if (busy := buckets.get(QuotaKey.REQUEST)) is None:
         answer = await work
     else:

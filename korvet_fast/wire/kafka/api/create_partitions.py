@@ -43,7 +43,7 @@ async def _grow(session: Session, asked: Values, *, validate_only: bool) -> int:
     if topic is None:
         raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
     assignments = asked["assignments"]
-    more = total - len(topic.partitions)
+    more: int = total - len(topic.partitions)
     if assignments is not None:
         if more > 0 and len(assignments) != more:
             raise KorvetError(

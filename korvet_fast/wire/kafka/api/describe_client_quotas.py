@@ -44,9 +44,7 @@ def _read_filter(components: Sequence[Values], *, strict: bool) -> EntityFilter 
         if not kind:
             raise KorvetError(Errors.INVALID_REQUEST, "Invalid empty entity type.")
         if kind in wanted:
-            raise KorvetError(
-                Errors.INVALID_REQUEST, f"Entity type {kind} cannot appear more than once in the filter."
-            )
+            raise KorvetError(Errors.INVALID_REQUEST, f"Entity type {kind} cannot appear more than once in the filter.")
         if kind not in (USER, CLIENT_ID, IP):
             raise KorvetError(Errors.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
         wanted[kind] = _read_match(component["match_type"], component["match"])

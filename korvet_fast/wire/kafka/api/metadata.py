@@ -20,13 +20,13 @@ from korvet_fast.core.topics.topic import Topic, check_name, may_auto_create
 from korvet_fast.errors import Errors, KorvetError, forget_frames
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api import acl_operations
+from korvet_fast.wire.kafka.api.throttle import ClientMutations
 from korvet_fast.wire.kafka.api.topic_description import (
     describe_partition,
     describe_topic,
     find_brokers,
     refresh_topics,
 )
-from korvet_fast.wire.kafka.api.throttle import ClientMutations
 from korvet_fast.wire.kafka.array_encoder import ArrayEncoder, LongReply
 from korvet_fast.wire.kafka.errors import translate
 from korvet_fast.wire.kafka.rights import DESCRIBE_CLUSTER, DESCRIBE_TOPIC, has, require
