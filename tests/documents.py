@@ -35,7 +35,6 @@ NOT_RUN = {
     ("docs/releasing.md", "make release"): "compiles for many minutes; whoever releases runs it, and it checks itself",
     ("docs/releasing.md", "rustup target add"): "fetches a compiler and a linker",
     ("docs/legacy.md", "korvet-fast import-07"): "needs Kafka 0.7's files: tests/unit/cli/test_import_07.py makes such",
-    ("docs/security.md", "kafka-configs.sh --bootstrap-server"): "tests/compat/test_quotas_kafka.py runs Kafka's class",
     ("docs/producer.md", "async with AsyncProducer("): (
         "needs a broker with transactions: tests/compat/test_transactions_kafka.py has Apache Kafka"
     ),

@@ -63,12 +63,12 @@ def _read_entity(entity: Sequence[Values]) -> QuotaEntity:
     return QuotaEntity(names.get(USER), names.get(CLIENT_ID))
 
 
-def _read_changes(operations: Sequence[Values]) -> dict[str, float | None]:
+def _read_changes(ops: Sequence[Values]) -> dict[str, float | None]:
     """Raises `KorvetError` INVALID_REQUEST."""
     changes: dict[str, float | None] = {}
-    for operation in operations:
-        key = operation["key"]
+    for op in ops:
+        key = op["key"]
         if key in changes:
             raise KorvetError(Errors.INVALID_REQUEST, f"Duplicate quota key {key}")
-        changes[key] = None if operation["remove"] else operation["value"]
+        changes[key] = None if op["remove"] else op["value"]
     return changes
