@@ -48,7 +48,7 @@ class ToySession:
 
     is_authenticated = True
 
-    def __init__(self, dialect: ToyDialect, client: Client | None) -> None:
+    def __init__(self, dialect: ToyDialect, client: Client | None = None) -> None:
         self.dialect = dialect
         self.client = client
         self.principal = ""
