@@ -293,6 +293,7 @@ _REQUESTS: Final[Mapping[int, Any]] = {
     46: {"timeout_ms": 5000, "topics": [{"name": OPEN, "partition_indexes": [0]}]},
     47: {"group_id": "GROUP", "topics": _each_partition()},
     48: {"components": [], "strict": False},
+    49: {"entries": [{"entity": [{"entity_type": "user", "entity_name": "nobody"}], "ops": []}], "validate_only": True},
     50: {"users": [{"name": "nobody"}]},
     51: {"deletions": [{"name": "nobody", "mechanism": 1}], "upsertions": []},
     55: {"topics": [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]},

@@ -28,7 +28,7 @@ from korvet_fast.wire.kafka.shapes.message import Message
 from korvet_fast.wire.kafka.shapes.offsets import LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
 from korvet_fast.wire.kafka.shapes.produce import PRODUCE
 from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
-from korvet_fast.wire.kafka.shapes.quorum import DESCRIBE_CLIENT_QUOTAS, DESCRIBE_QUORUM
+from korvet_fast.wire.kafka.shapes.quorum import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS, DESCRIBE_QUORUM
 from korvet_fast.wire.kafka.shapes.security import (
     ALTER_USER_SCRAM_CREDENTIALS,
     CREATE_ACLS,
@@ -80,6 +80,7 @@ CATALOG: Final[dict[int, Message]] = {
         DESCRIBE_ACLS,
         CREATE_ACLS,
         DELETE_ACLS,
+        ALTER_CLIENT_QUOTAS,
         DESCRIBE_CLIENT_QUOTAS,
         DESCRIBE_USER_SCRAM_CREDENTIALS,
         ALTER_USER_SCRAM_CREDENTIALS,

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 
 from korvet_fast._native import Frames
+from korvet_fast.core.client_session import Client
 from korvet_fast.wire.dialect import CloseConnection, FirstRequestLimits, Reply
 
 LIMIT = 32 << 20
@@ -34,21 +35,22 @@ class ToyDialect:
     def frames(self) -> Frames:
         return Frames(LIMIT)
 
-    def session(self, peer: str, client: object = None) -> "ToySession":
-        self.sessions.append(ToySession(self))
+    def session(self, peer: str, client: Client | None = None) -> "ToySession":
+        self.sessions.append(ToySession(self, client))
         return self.sessions[-1]
 
 
 class ToySession:
     """Commands: echo TEXT, digest BYTES, wait NAME, poll (until closed), none, hang, bug, late-bug.
 
-    And long N: a reply of N bytes.
+    And long N: a reply of N bytes; mute SECONDS: the connection is muted, and answered.
     """
 
     is_authenticated = True
 
-    def __init__(self, dialect: ToyDialect) -> None:
+    def __init__(self, dialect: ToyDialect, client: Client | None = None) -> None:
         self.dialect = dialect
+        self.client = client
         self.principal = ""
         self.closing = asyncio.get_running_loop().create_future()
 
@@ -62,6 +64,9 @@ class ToySession:
             await asyncio.wait([self.closing])
         elif command == b"long":
             return list(_pieces(int(rest)))
+        elif command == b"mute":
+            assert self.client is not None
+            self.client.mute(float(rest))
         elif command == b"none":
             return []
         elif command == b"digest":

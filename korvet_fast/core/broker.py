@@ -31,6 +31,8 @@ from korvet_fast.core.partition.idle import settle_idle
 from korvet_fast.core.partition.loss_journal import Loss, LossJournal
 from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.partition.producer_state import ProducerLimit
+from korvet_fast.core.quotas.client_quotas import ClientQuotas
+from korvet_fast.core.quotas.registry import QuotaRegistry
 from korvet_fast.core.replication.follower_reads import FollowerPartition, find_follower, wake_consumers
 from korvet_fast.core.replication.placement import Placement
 from korvet_fast.core.replication.replica_selector import make_selector
@@ -47,7 +49,7 @@ from korvet_fast.store.interface import Store
 logger = logging.getLogger(__name__)
 
 _RETRY_INTERVAL = 1.0  # seconds between two attempts at what failed
-_ACL_INTERVAL = 1.0  # seconds after which ACLs that other brokers have added hold here too
+_ACL_INTERVAL = 1.0  # seconds after which ACLs and quotas that other brokers have added hold here too
 _ACL_PATIENCE = 5  # seconds that ACLs hold at least while the store does not tell them
 _IDLE_INTERVAL = 60.0  # seconds after which a log that nobody used is closed
 _CLOSE_TIMEOUT = 5.0  # seconds that work in the background has to end in when the broker stops
@@ -64,6 +66,7 @@ class Broker:
     network_use: Callable[[], NetworkUse] | None = None  # from when clients are served
     state = BrokerState.STARTING
     failed_produces = 0  # requests of Kafka's protocol of which something was refused or failed
+    _restored = 0  # the store's generation in which lost documents were last written again
 
     def __init__(
         self, store: Store, settings: Settings, clock: Clock | None = None, replication: Replication | None = None
@@ -101,9 +104,10 @@ class Broker:
         self.replica_selector = make_selector(settings, replication, self.cluster)
         if replication is not None:
             replication.on_change = self.cluster.refresh_soon
-        # None: everybody may do everything.
-        self.authorizer = authorizer = _make_authorizer(settings)
+        self.authorizer = authorizer = _make_authorizer(settings)  # None: everybody may do everything
         self.acls = _make_registry(store, settings, self.generation, authorizer)
+        self.quota_registry = QuotaRegistry(store, self.generation, ClientQuotas(clock.monotonic))
+        self.quotas = self.quota_registry.quotas
         groups = GroupCollaborators(store, clock, self.tasks, self.generation, log)
         self.groups = GroupCoordinator(groups, settings, self.cluster, self.topics, authorizer)
         self.metadata_sync = MetadataSync(
@@ -113,7 +117,6 @@ class Broker:
         self.users = Users(store, log)
         self.storage_error = partial(store.durability_error, None, sync=False, copies=1)  # why no record can be kept
         self.request_times: defaultdict[str, RequestTimes] = defaultdict(RequestTimes)  # by Kafka's name of the API
-        self._restored = 0  # the store's generation in which lost documents were last written again
         self._stop = asyncio.Event()
 
     @property
@@ -147,6 +150,7 @@ class Broker:
                 self.tasks.start(self.cluster.run())
             if self.acls is not None:
                 await self.acls.refresh()
+            await self.quota_registry.refresh()
             await self.topics.open()
             await self.cluster.serve()
             await self.metadata_sync.wait()
@@ -161,6 +165,7 @@ class Broker:
         self.tasks.start(self._repeat(_RETRY_INTERVAL, self.topics.end_deletions))
         if self._store.shared is not None:
             self.tasks.start(self._repeat(_RETRY_INTERVAL, self._retry_failed))
+            self.tasks.start(self._repeat(_ACL_INTERVAL, self.quota_registry.refresh))
             if self.acls is not None:
                 self.tasks.start(self._repeat(_ACL_INTERVAL, self.acls.refresh))
                 self.tasks.start(self._repeat(_ACL_INTERVAL, self.acls.expire))
@@ -345,6 +350,7 @@ class Broker:
                 await self.topics.refresh()
                 if self.acls is not None:
                     await self.acls.refresh()
+                await self.quota_registry.refresh()
                 self.groups.partitions.restore()
             except StoreError as error:
                 logger.warning("the registry forgot documents that cannot be written again yet: %s", error.detail)

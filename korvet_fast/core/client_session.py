@@ -12,6 +12,7 @@ from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.fair_lock import Changer
 from korvet_fast.core.fair_queue import FairQueue, Pace, Turns
 from korvet_fast.core.partition.refused_batches import RefusedBatches
+from korvet_fast.core.quotas.entity import QuotaKey
 from korvet_fast.errors import Errors, KorvetError
 
 _SEARCHES = 4  # batches that are read and searched for one connection at a time
@@ -42,6 +43,9 @@ class Client(Protocol):
 
     def release(self, size: int) -> None:
         """Give the bytes of `reserve` back when the request ends. It must end right after, without waiting."""
+
+    def mute(self, seconds: float) -> None:
+        """Read and start no more requests for so long (KIP-219); those under way go on, and are answered."""
 
 
 class DelayedOperation(Protocol):
@@ -128,6 +132,19 @@ class ClientSession:
     def answer_room(self) -> int:
         """How many bytes on the heap this request's answer may take now; ask once, right before making it."""
         return sys.maxsize if self.client is None else self.client.answer_room()
+
+    def mute(self, seconds: float) -> None:
+        """Read and start none of the client's requests for so long (KIP-219)."""
+        if self.client is not None:
+            self.client.mute(seconds)
+
+    def charge(self, key: QuotaKey, amount: int) -> None:
+        """Count what a client without an id took, and mute it for as long as that is too much."""
+        quotas = self.broker.quotas
+        bucket = quotas.find(self.principal, None).get(key) if quotas.is_set else None
+        if bucket is not None and (wait := bucket.take(amount, quotas.now())):
+            quotas.throttled[key] += 1
+            self.mute(wait)
 
     @property
     def wants_copies(self) -> bool:

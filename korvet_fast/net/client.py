@@ -1,6 +1,7 @@
 """A connection as its session sees it: turns of the loop, and memory for answers."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from korvet_fast.core.fair_queue import FairQueue, Turns
@@ -13,13 +14,26 @@ class Client:
     """The `Client` of `core.client_session`.
 
     `starting`: a request has begun and has waited for nothing yet. `asked`: bytes that its answer may take. `released`:
-    bytes reserved for the answer of the request that ends now; they are held until the answer is counted.
+    bytes reserved for the answer of the request that ends now; they are held until the answer is counted. `muting`: has
+    the connection start nothing for so many seconds; None when it is lost.
     """
 
-    __slots__ = ("_held", "_pool", "_waiters", "account", "asked", "encrypted", "released", "starting", "turns")
+    __slots__ = (
+        "_held",
+        "_pool",
+        "_waiters",
+        "account",
+        "asked",
+        "encrypted",
+        "muting",
+        "released",
+        "starting",
+        "turns",
+    )
 
     def __init__(self, queue: FairQueue, pool: Pool, account: Account, *, encrypted: bool = False) -> None:
         self.encrypted = encrypted
+        self.muting: Callable[[float], None] | None = None
         self.turns = Turns(queue)
         self.starting = False
         self._pool = pool
@@ -83,7 +97,13 @@ class Client:
         """See `core.client_session.Client`. The request ends with this: `RequestQueue` counts its reply right after."""
         self.released.append((self._pool.of_answer(size), size))
 
+    def mute(self, seconds: float) -> None:
+        """See `core.client_session.Client`."""
+        if self.muting is not None:
+            self.muting(seconds)
+
     def cancel(self) -> None:
         """Cancel the waits for memory: the connection is lost, and the pool has forgotten it."""
+        self.muting = None
         for waiter in self._waiters:
             waiter.cancel()

@@ -203,6 +203,8 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
         else:
             self.session.release_memory()
+            if self.account.held:
+                self._requests.unmute()  # what it took too much counts at its next request
 
     def is_slow(self, now: float) -> bool:
         """Whether the peer lately sent or took fewer bytes than a peer must while memory is short."""
@@ -276,7 +278,7 @@ class Connection(asyncio.BufferedProtocol):
     def settle(self) -> None:
         """See `request_queue.Owner`."""
         requests = self._requests
-        if requests.paused or requests.waiting or requests.more or self._ending:
+        if requests.paused or requests.waiting or requests.more or requests.muted is not None or self._ending:
             self._regulate()
         if self._ending and not (self._out.slots or requests.waiting or requests.more or self._out.busy):
             self.close()
@@ -335,6 +337,7 @@ class Connection(asyncio.BufferedProtocol):
         pause = (
             self._ending
             or self._resting
+            or requests.muted is not None
             or requests.more
             or self._out.paused_since is not None
             or self._receive.waiting

@@ -54,7 +54,8 @@ class RequestQueue:
 
     `waiting`: whole frames that are not started yet. `more`: the connection can cut more frames from what it read.
     `paused`: the connection does not read. `closing`: nothing new is started or sent. `lost`: the peer is gone.
-    `work`: bytes held for the work of the first waiting frame.
+    `work`: bytes held for the work of the first waiting frame. `muted`: ends the time in which nothing is started,
+    because the client took more than its quotas allow; None: there is none.
     """
 
     __slots__ = (
@@ -76,6 +77,7 @@ class RequestQueue:
         "closing",
         "lost",
         "more",
+        "muted",
         "paused",
         "put_off",
         "waiting",
@@ -102,6 +104,8 @@ class RequestQueue:
         self.closing = self.lost = self.more = self.paused = False
         self._sending = False  # `_send_finished` is called in the next turn of the loop
         self.put_off = False  # the waiting frames have a turn in the queue
+        self.muted: asyncio.TimerHandle | None = None
+        client.muting = self.mute
 
     @property
     def waits_for_work(self) -> bool:
@@ -146,7 +150,7 @@ class RequestQueue:
 
     def may_start(self, frame: bytearray) -> bool:
         """Whether there is room for this request. If the pool has none, the request gets a turn when there is room."""
-        if self._out.paused_since is not None:
+        if self._out.paused_since is not None or self.muted is not None:
             return False
         size, under_way, limits = len(frame), len(self._out.slots), self._limits
         if under_way >= limits.requests:
@@ -167,6 +171,22 @@ class RequestQueue:
         self._work_asked = work
         return False
 
+    def mute(self, seconds: float) -> None:
+        """Start nothing for so long, from now on. A time that ends later already stands."""
+        if self.lost or (self.muted is not None and self.muted.when() >= self._loop.time() + seconds):
+            return
+        if self.muted is not None:
+            self.muted.cancel()
+        self.muted = self._loop.call_later(seconds, self.unmute)
+        self._owner.settle()
+
+    def unmute(self) -> None:
+        """Go on: the time is over, or memory is short and what waits here holds some of it."""
+        if self.muted is not None:
+            self.muted.cancel()
+            self.muted = None
+            self.go_on()
+
     def drop_waiting(self) -> None:
         """Drop the frames that wait: they are never started."""
         for _, charges in self.waiting:
@@ -180,6 +200,9 @@ class RequestQueue:
     def drop(self) -> None:
         """Drop everything: the connection is lost. Requests at work still end, and are not answered."""
         self.closing = self.lost = True
+        if self.muted is not None:
+            self.muted.cancel()
+            self.muted = None
         self.drop_waiting()
         for slot in self._out.slots:
             if slot.reply is not None and slot.charges is not None:

@@ -68,7 +68,7 @@ def test_there_are_no_users_and_no_quotas(tmp_path: Path) -> None:
         async with kafka_server(tmp_path) as server:
             client = await server.connect()
             for version in range(2):
-                component = {"entity_type": "user", "match_type": 2}
+                component = {"entity_type": "user", "match_type": 2, "match": None}
                 answer = await client.ask(DESCRIBE_CLIENT_QUOTAS, version, components=[component])
                 assert (answer["error_code"], answer["entries"]) == (0, [])
             for users in (None, []):

@@ -10,6 +10,7 @@ from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_queue import Pace
 from korvet_fast.core.groups.lag import find_lag
 from korvet_fast.core.groups.runtime import GroupRuntime
+from korvet_fast.core.quotas.entity import QuotaKey
 from korvet_fast.wire.http import metrics_table as metrics
 from korvet_fast.wire.http.exposition import Exposition, write_labels
 
@@ -44,6 +45,8 @@ def collect_broker(broker: Broker, out: Exposition) -> None:
     for name, times in sorted(broker.request_times.items()):
         out.add(metrics.REQUESTS, times.count, name)
         out.add_summary(metrics.REQUEST_TIME, times.timed, times.seconds * _MS, name)
+    for key in QuotaKey:
+        out.add(metrics.THROTTLED, broker.quotas.throttled[key], key)
     if broker.network_use is not None:
         connections, memory, limit = broker.network_use()
         out.add(metrics.CONNECTIONS, connections)

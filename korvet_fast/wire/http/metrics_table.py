@@ -76,6 +76,13 @@ REQUEST_TIME = Metric(
     "Milliseconds from a request's start to its answer, of one request in 16; waits for a flush or for records count.",
     "kafka.network:type=RequestMetrics,name=TotalTimeMs",
 )
+THROTTLED = Metric(
+    "korvet_throttled_requests_total",
+    Kind.COUNTER,
+    ("quota",),
+    "Requests beyond a client's quota: producer_byte_rate, consumer_byte_rate, request_percentage or"
+    " controller_mutation_rate.",
+)
 MEMORY_USED = _gauge(
     "kafka_network_socketserver_memorypoolused",
     (),
@@ -177,6 +184,7 @@ METRICS: Final = (
     FAILED_PRODUCES,
     REQUESTS,
     REQUEST_TIME,
+    THROTTLED,
     MEMORY_USED,
     MEMORY_AVAILABLE,
     CONNECTIONS,

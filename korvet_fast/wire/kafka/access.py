@@ -114,6 +114,7 @@ _ELECTED: Final = RowShape(
     ("partitions", "", "partition_result", "partition_id"),
 )
 _CREATIONS: Final = RowShape("creations", "", "results", "")
+_QUOTAS: Final = RowShape("entries", "entity", "entries", "entity")
 _FILTERS: Final = RowShape("filters", "", "filter_results", "")
 _COMMITTED: Final = _partitions()
 _OF_GROUP: Final = (Whole(rights.READ_GROUP, "group_id"),)
@@ -202,6 +203,7 @@ ACCESS: Final[Mapping[int, tuple[Access, ...]]] = {
     security.CREATE_ACLS.key: (Whole(rights.ALTER_CLUSTER, "", _CREATIONS),),
     security.DELETE_ACLS.key: (Whole(rights.ALTER_CLUSTER, "", _FILTERS),),
     quorum.DESCRIBE_CLIENT_QUOTAS.key: (Whole(rights.DESCRIBE_CLUSTER_CONFIGS),),
+    quorum.ALTER_CLIENT_QUOTAS.key: (Whole(rights.ALTER_CLUSTER_CONFIGS, "", _QUOTAS),),
     security.DESCRIBE_USER_SCRAM_CREDENTIALS.key: (Whole(rights.DESCRIBE_CLUSTER),),
     security.ALTER_USER_SCRAM_CREDENTIALS.key: (Handled(rights.ALTER_CLUSTER, "deletions.name", "results.error_code"),),
     quorum.DESCRIBE_QUORUM.key: (Whole(rights.DESCRIBE_CLUSTER),),

@@ -144,6 +144,11 @@ def of_all_groups(session: Session, request: Values) -> Cost | None:
     return _charge(len(session.broker.groups.partitions.runtimes), 100, 5)
 
 
+def of_client_quotas(session: Session, request: Values) -> Cost | None:
+    """All entities with quotas; the filter only makes the answer shorter."""
+    return _charge(len(session.broker.quotas.entities), 300, 5)
+
+
 def of_log_dirs(session: Session, request: Values) -> Cost | None:
     """Partitions that are named, or all."""
     asked = request["topics"]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from korvet_fast.wire.kafka.api.acls import create_acls, delete_acls, describe_acls
+from korvet_fast.wire.kafka.api.alter_client_quotas import alter_client_quotas
 from korvet_fast.wire.kafka.api.alter_configs import alter_configs, incremental_alter_configs
 from korvet_fast.wire.kafka.api.alter_partition_reassignments import alter_partition_reassignments
 from korvet_fast.wire.kafka.api.alter_user_scram_credentials import alter_user_scram_credentials
@@ -46,6 +47,7 @@ from korvet_fast.wire.kafka.api.sync_group import sync_group
 from korvet_fast.wire.kafka.costs import (
     by_rows,
     of_all_groups,
+    of_client_quotas,
     of_config_resources,
     of_consumer_heartbeat,
     of_create_topics,
@@ -141,7 +143,15 @@ ROUTES: Final[Mapping[int, Route]] = {
         Route(security.DESCRIBE_ACLS, 1, 3, describe_acls),
         Route(security.CREATE_ACLS, 1, 3, create_acls, cost=by_rows(200, 3, "creations")),
         Route(security.DELETE_ACLS, 1, 3, delete_acls, cost=by_rows(200, 3, "filters")),
-        Route(quorum.DESCRIBE_CLIENT_QUOTAS, 0, 1, describe_client_quotas),
+        Route(quorum.DESCRIBE_CLIENT_QUOTAS, 0, 1, describe_client_quotas, cost=of_client_quotas),
+        Route(
+            quorum.ALTER_CLIENT_QUOTAS,
+            0,
+            1,
+            alter_client_quotas,
+            cost=by_rows(500, 200, "entries", "ops"),
+            alone=True,
+        ),
         Route(
             security.DESCRIBE_USER_SCRAM_CREDENTIALS,
             0,

@@ -16,6 +16,7 @@ from korvet_fast.core.request_times import RequestTimes
 from korvet_fast.errors import CodecError
 from korvet_fast.wire.dialect import CloseConnection, Reply
 from korvet_fast.wire.kafka.errors import UNSUPPORTED_VERSION
+from korvet_fast.wire.kafka.limit import limit
 from korvet_fast.wire.kafka.sasl import SaslAuthentication
 from korvet_fast.wire.kafka.shapes.message import API_VERSIONS, Message
 
@@ -162,9 +163,12 @@ class Session(ClientSession):
         except CodecError as error:
             raise CloseConnection(f"a {message.name} request of version {version} is malformed: {error}") from error
         if route.cost is None or ((cost := route.cost(self, request)) is None and self._begun is None):
-            answer = await route.handler(self, request, version)
+            work = route.handler(self, request, version)
         else:
-            answer = await self._pay(route, request, version, *(cost or _NOTHING))
+            work = self._pay(route, request, version, *(cost or _NOTHING))
+        if self.broker.quotas.is_set and self.is_authenticated:
+            work = limit(self, message, request, version, len(frame), work)
+        answer = await work
         if began:
             times.note(began)
         if answer is None:

@@ -11,6 +11,7 @@ from korvet_fast.core.client_session import Client, ClientSession
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.fair_lock import ChangeLock, Changer
 from korvet_fast.core.fair_queue import FairQueue
+from korvet_fast.core.quotas.entity import QuotaKey
 from korvet_fast.wire.dialect import CloseConnection, Reply
 from korvet_fast.wire.legacy.body import Body, FetchBody, Malformed, OffsetsBody, ProduceBody
 from korvet_fast.wire.legacy.order import RequestOrder
@@ -25,11 +26,15 @@ Handler: TypeAlias = "Callable[[Session, list[Any], Callable[[], None]], Corouti
 
 
 class Request(NamedTuple):
-    """One kind of request. `many`: a count, and so many bodies without sizes of their own."""
+    """One kind of request. `many`: a count, and so many bodies without sizes of their own.
+
+    `counts`: the quota of bytes that it, or its answer, counts to.
+    """
 
     read: Callable[[Body], AnyBody]
     handler: "Handler"
     many: bool = False
+    counts: QuotaKey | None = None
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,12 @@ class Session(ClientSession):
             if request is None:
                 raise Malformed(f"a request of {len(frame)} bytes, of no known kind")
             bodies = await self._read(request, frame)
-            return await request.handler(self, bodies, lambda: self.order.end(turn))
+            if request.counts is QuotaKey.PRODUCE:
+                self.charge(QuotaKey.PRODUCE, len(frame))
+            reply = await request.handler(self, bodies, lambda: self.order.end(turn))
+            if request.counts is QuotaKey.FETCH:
+                self.charge(QuotaKey.FETCH, sum(map(len, reply)))
+            return reply
         except Malformed as error:
             raise self.refuse(str(error)) from None
         finally:

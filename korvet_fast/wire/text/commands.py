@@ -16,7 +16,9 @@ _MEMBER: Final = "group topic consumer generation"
 
 COMMANDS: Final[Mapping[str, Command]] = {
     "PING": Command(Usage(""), ping),
-    "CONSUME": Command(Usage("topic partition offset [max=n] [encoding=plain|percent|base64]"), consume, of_consume),
+    "CONSUME": Command(
+        Usage("topic partition offset [max=n] [encoding=plain|percent|base64]"), consume, of_consume, reads=True
+    ),
     "JOIN": Command(Usage("group topic consumer [assignor=round_robin|range]"), join, of_members),
     "SYNC": Command(Usage(_MEMBER), sync),
     "HEARTBEAT": Command(Usage(_MEMBER), heartbeat),

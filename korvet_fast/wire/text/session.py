@@ -8,6 +8,7 @@ from korvet_fast.core.broker import Broker
 from korvet_fast.core.client_session import Client, ClientSession
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.fair_queue import FairQueue
+from korvet_fast.core.quotas.entity import QuotaKey
 from korvet_fast.core.replication.handshake import Handshake
 from korvet_fast.errors import KorvetError
 from korvet_fast.wire.dialect import CloseConnection, Reply
@@ -39,11 +40,15 @@ class RequestError(Exception):
 
 @dataclass(frozen=True)
 class Command:
-    """One command. `micros`: of the loop that its work may take, told before it starts; None where that is little."""
+    """One command. `micros`: of the loop that its work may take, told before it starts; None where that is little.
+
+    `reads`: what it gives counts to the client's quota of bytes read.
+    """
 
     usage: Usage
     handler: "Handler"
     micros: "Callable[[Session, Arguments], int] | None" = None
+    reads: bool = False
 
 
 RunHandler: TypeAlias = "Callable[[Session, bytearray], Coroutine[Any, Any, Reply]]"
@@ -97,6 +102,7 @@ class Session(ClientSession):
             return []
         self._unknown = 0
         if len(frame) > 1:
+            self.charge(QuotaKey.PRODUCE, len(frame))
             return await self.service.produce(self, frame)
         raise self._close("a line too long", refuse("0", BAD_REQUEST, "line too long"))
 
@@ -130,6 +136,8 @@ class Session(ClientSession):
             return [refuse(identity, *translate(error.error))]
         if not payload:
             return [f"{VERSION}|{identity}|OK\n".encode()]
+        if command.reads:
+            self.charge(QuotaKey.FETCH, sum(map(len, payload)))
         return [f"{VERSION}|{identity}|OK|".encode(), *payload, b"\n"]
 
     def cost(self, frame: bytearray) -> int:

@@ -17,7 +17,7 @@ from korvet_fast.wire.kafka.session import Session, Values
 
 async def create_partitions(session: Session, request: Values, version: int) -> Values:
     twice = find_twice(topic["name"] for topic in request["topics"])
-    throttle = Throttle(session, request["timeout_ms"], waits=version < 3)
+    throttle = Throttle(session, request, waits=version < 3)
     pace = session.pace()
     rows = []
     for asked in request["topics"]:
@@ -26,7 +26,9 @@ async def create_partitions(session: Session, request: Values, version: int) -> 
         try:
             if asked["name"] in twice:
                 raise refuse_repeated("topic")
-            await throttle.change(partial(_grow, session, asked, validate_only=request["validate_only"]))
+            only = request["validate_only"]
+            more = await throttle.change(partial(_grow, session, asked, validate_only=only))
+            throttle.own.count(0 if only else more)
         except KorvetError as error:
             row["error_code"], row["error_message"] = translate(error)
         if pace.due():
@@ -34,14 +36,15 @@ async def create_partitions(session: Session, request: Values, version: int) -> 
     return throttle.tell({"results": rows})
 
 
-async def _grow(session: Session, asked: Values, *, validate_only: bool) -> None:
+async def _grow(session: Session, asked: Values, *, validate_only: bool) -> int:
+    """Returns how many partitions are new."""
     topics, name, total = session.broker.topics, asked["name"], asked["count"]
     topic = topics.get(name)
     if topic is None:
         raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
     assignments = asked["assignments"]
+    more: int = total - len(topic.partitions)
     if assignments is not None:
-        more = total - len(topic.partitions)
         if more > 0 and len(assignments) != more:
             raise KorvetError(
                 Errors.INVALID_REPLICA_ASSIGNMENT, f"{len(assignments)} assignments for {more} new partitions"
@@ -49,3 +52,4 @@ async def _grow(session: Session, asked: Values, *, validate_only: bool) -> None
         for assignment in assignments:
             check_assignment(assignment["broker_ids"], session.broker.cluster)
     await topics.grow(topic, total, session.changer, validate_only=validate_only)
+    return more

@@ -29,7 +29,7 @@ _TOPICS: Final = ArrayEncoder(CREATE_TOPICS.response_shape, "topics")
 
 async def create_topics(session: Session, request: Values, version: int) -> Reply:
     twice = find_twice(topic["name"] for topic in request["topics"])
-    throttle = Throttle(session, request["timeout_ms"], waits=version < 6)
+    throttle = Throttle(session, request, waits=version < 6)
     rows = LongReply(session.pace())
     any_name = has(session, CREATE_CLUSTER)
     for asked in request["topics"]:
@@ -44,6 +44,8 @@ async def create_topics(session: Session, request: Values, version: int) -> Repl
             row["error_code"], row["error_message"] = translate(error)
         else:
             row |= _describe(session, topic)
+            if not request["validate_only"]:
+                throttle.own.count(len(topic.partitions))
         await rows.add(_TOPICS.row(row, version))
     await rows.add(_TOPICS.tail({}, version))
     fields = throttle.tell({"correlation_id": request["correlation_id"]})

@@ -18,7 +18,7 @@ from korvet_fast.wire.kafka.session import Session, Values
 
 async def delete_topics(session: Session, request: Values, version: int) -> Values:
     asked = request["topics"] if version >= 6 else [{"name": name} for name in request["topic_names"]]
-    throttle = Throttle(session, request["timeout_ms"], waits=version < 5)
+    throttle = Throttle(session, request, waits=version < 5)
     twice = find_twice(_find_key(session, one) for one in asked)
     pace = session.pace()
     rows = []
@@ -61,7 +61,9 @@ async def _delete(session: Session, asked: Values, twice: Set[object], throttle:
         row |= {"name": topic.name, "topic_id": topic.id}
         if not any_name:
             require(session, DELETE_TOPIC, topic.name)
+        many = len(topic.partitions)
         await throttle.change(partial(topics.delete, topic, session.changer))
+        throttle.own.count(many)
     except KorvetError as error:
         row["error_code"], row["error_message"] = translate(error)
     return row

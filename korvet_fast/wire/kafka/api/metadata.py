@@ -20,6 +20,7 @@ from korvet_fast.core.topics.topic import Topic, check_name, may_auto_create
 from korvet_fast.errors import Errors, KorvetError, forget_frames
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.api import acl_operations
+from korvet_fast.wire.kafka.api.throttle import ClientMutations
 from korvet_fast.wire.kafka.api.topic_description import (
     describe_partition,
     describe_topic,
@@ -176,7 +177,11 @@ async def _find(
             if not (wanted and may_auto_create(session.broker.settings, name)):
                 raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
             session.check_creation(name)
+            mutations = ClientMutations(session, request)
+            if mutations.wait_ms:
+                raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION)  # clients try again then
             topic = await topics.auto_create(name, session.changer)
+            mutations.count(len(topic.partitions))
         return topic
     except KorvetError as error:
         code, _ = translate(error)

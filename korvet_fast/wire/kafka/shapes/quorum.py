@@ -1,4 +1,4 @@
-"""The metadata quorum, and quotas: DescribeClientQuotas (48), DescribeQuorum (55)."""
+"""The metadata quorum, and quotas: DescribeClientQuotas (48), AlterClientQuotas (49), DescribeQuorum (55)."""
 
 from korvet_fast.wire.kafka.shapes.field import Field
 from korvet_fast.wire.kafka.shapes.message import message
@@ -29,6 +29,39 @@ DESCRIBE_CLIENT_QUOTAS = message(
             Field("values", "[]", fields=(
                 Field("key", "string"),
                 Field("value", "float64"),
+            )),
+        )),
+    ),
+)  # fmt: skip
+
+# 1 flexible (KIP-546).
+ALTER_CLIENT_QUOTAS = message(
+    "AlterClientQuotas",
+    49,
+    (0, 1),
+    1,
+    request=(
+        Field("entries", "[]", fields=(
+            Field("entity", "[]", fields=(
+                Field("entity_type", "string"),
+                Field("entity_name", "string", nullable=0),
+            )),
+            Field("ops", "[]", fields=(
+                Field("key", "string"),
+                Field("value", "float64"),
+                Field("remove", "bool"),
+            )),
+        )),
+        Field("validate_only", "bool"),
+    ),
+    response=(
+        Field("throttle_time_ms", "int32"),
+        Field("entries", "[]", fields=(
+            Field("error_code", "int16"),
+            Field("error_message", "string", nullable=0, default=None),
+            Field("entity", "[]", fields=(
+                Field("entity_type", "string"),
+                Field("entity_name", "string", nullable=0),
             )),
         )),
     ),

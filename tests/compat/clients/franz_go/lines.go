@@ -30,6 +30,8 @@ type request struct {
 	Configs     map[string]string
 	Config      string
 	Before      int64
+	User        string
+	Quotas      map[string]float64
 }
 
 // record is one record to produce, or one that was read; a timestamp of 0 to produce means now.

@@ -71,6 +71,7 @@ var commands = map[string]command{
 	"add_partitions":  (*driver).addPartitions,
 	"delete_records":  (*driver).deleteRecords,
 	"delete_topic":    (*driver).deleteTopic,
+	"set_quota":       (*driver).setQuota,
 }
 
 func serve(bootstrap string) error {
