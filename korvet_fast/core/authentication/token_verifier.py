@@ -114,7 +114,7 @@ class _Header(NamedTuple):
 def _read_header(token: str) -> _Header:
     header = jwt.get_unverified_header(token)
     algorithm, key_id = header.get("alg"), header.get("kid")
-    if algorithm not in ALGORITHMS:
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise TokenRefused(f"its algorithm is none of {', '.join(sorted(ALGORITHMS))}")
     if "crit" in header:
         raise TokenRefused("its header has extensions that have to be understood (crit)")
