@@ -111,7 +111,7 @@ class Provider:
         user, _, secret = b64decode(given).decode().partition(":") if scheme == "Basic" else ("", "", "")
         if unquote_plus(secret) != "secret" or form.get("grant_type") != ["client_credentials"]:
             return 401, b'{"error":"invalid_client","error_description":"who are you?"}'
-        claims = make_claims(unquote_plus(user), exp=int(time.time()) + self.lifetime)
+        claims = make_claims(unquote_plus(user), exp=time.time() + self.lifetime)
         found = {"access_token": self.sign(claims), "token_type": "Bearer", "expires_in": self.lifetime}
         return 200, json.dumps(found).encode()
 

@@ -86,7 +86,8 @@ def _handler(value: str) -> None:
         raise ValueError("Kafka's OAuthBearerLoginCallbackHandler, or left out")
 
 
-# The field that a setting fills, and how its value is read; "": it says nothing that is not so anyway.
+# The field that a setting fills, and how its value is read; "": it says nothing that is not so anyway, and nor do
+# `method` and `handler`.
 _SETTINGS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     _PROTOCOL: ("protocol", _protocol),
     "ssl.truststore.location": ("authorities", _file),
@@ -109,13 +110,22 @@ _SETTINGS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "sasl.oauthbearer.client.credentials.client.secret": ("client_secret", _given),
     "sasl.oauthbearer.client.secret": ("client_secret", _given),
     "sasl.oauthbearer.scope": ("scope", _given),
-    "sasl.oauthbearer.method": ("", _choose({"oidc": "oidc"})),
-    "sasl.login.callback.handler.class": ("", _handler),
+    "sasl.oauthbearer.method": ("method", _choose({"oidc": "oidc"})),
+    "sasl.login.callback.handler.class": ("handler", _handler),
     "https.ca.location": ("endpoint_authorities", _file),
     _PROVIDER: ("provider", _given),
 }
 _OF_PASSWORDS: Final = ("user", "sasl_password")
-_OF_TOKENS: Final = ("endpoint", "client_id", "client_secret", "scope", "endpoint_authorities", "provider")
+_OF_TOKENS: Final = (
+    "endpoint",
+    "client_id",
+    "client_secret",
+    "scope",
+    "method",
+    "handler",
+    "endpoint_authorities",
+    "provider",
+)
 _OF_SASL: Final = ("mechanism", "jaas", *_OF_PASSWORDS, *_OF_TOKENS)
 _SECRET: Final = ("password", "sasl_password", "jaas", "client_secret", "provider")  # not quoted in errors
 
