@@ -15,6 +15,7 @@ _PROTOCOL: Final = "security.protocol"
 _JAAS: Final = "sasl.jaas.config"
 _ENDPOINT: Final = "sasl.oauthbearer.token.endpoint.url"
 _PROVIDER: Final = "sasl.oauth.token.provider"
+_MECHANISMS: Final = (*SASL_MECHANISMS, OAUTHBEARER)
 _GROUPS: Final = ("security.", "ssl.", "sasl.", "https.")
 
 
@@ -51,7 +52,7 @@ def _protocol(value: str) -> tuple[bool, bool]:
 
 
 def _mechanism(value: str) -> str:
-    found: str = _choose({each: each for each in SASL_MECHANISMS})(value)
+    found: str = _choose({each: each for each in _MECHANISMS})(value)
     return found
 
 
@@ -175,7 +176,7 @@ def _read_login(found: dict[str, Any], named: Mapping[str, str], *, sasl: bool) 
         return None
     mechanism = given.get("mechanism")
     if mechanism is None:
-        raise SettingError(f"{_PROTOCOL} with SASL needs sasl.mechanism: {', '.join(SASL_MECHANISMS)}")
+        raise SettingError(f"{_PROTOCOL} with SASL needs sasl.mechanism: {', '.join(_MECHANISMS)}")
     wrong = _OF_PASSWORDS if mechanism == OAUTHBEARER else _OF_TOKENS
     if others := [named[field] for field in wrong if field in given]:
         raise SettingError(f"{others[0]} is not for sasl.mechanism={mechanism}: leave one of them out")

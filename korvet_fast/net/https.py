@@ -48,7 +48,13 @@ def read_url(text: str) -> Url:
         port = parts.port or 443
     except ValueError:
         raise wrong from None
-    if parts.scheme != "https" or not parts.hostname or "@" in parts.netloc or not text.isascii() or " " in text:
+    if (
+        parts.scheme != "https"
+        or not parts.hostname
+        or "@" in parts.netloc
+        or " " in text
+        or not (text.isascii() and text.isprintable())
+    ):
         raise wrong
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Url(text, parts.hostname, port, parts.netloc, target)

@@ -11,7 +11,7 @@ from korvet_fast.core.authentication.oauthbearer import ABORT, OAUTHBEARER, writ
 from korvet_fast.core.authentication.scram import MECHANISMS, Mechanism
 
 PLAIN: Final = "PLAIN"
-SASL_MECHANISMS: Final = (PLAIN, *MECHANISMS, OAUTHBEARER)
+SASL_MECHANISMS: Final = (PLAIN, *MECHANISMS)  # those with a password
 _MOST_ITERATIONS: Final = 1_000_000  # of a broker that has its clients work longest: half a second
 
 # Yields the tokens to send, and gets the broker's answer to each. Raises `ClientError` if the broker is not believed.

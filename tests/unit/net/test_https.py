@@ -105,6 +105,10 @@ def test_nobody_there(tmp_path: Path) -> None:
         "https://login.test/a key",
         "https://login.test/\u00e4",
         "https://login.test/\r\nX: y",
+        "https://login.test/\r\nX:y",
+        "https://login.test/\tkeys",
+        "https://login.test/\x01",
+        "https://login.test/\x7f",
     ],
 )
 def test_addresses_that_are_refused(text: str) -> None:
