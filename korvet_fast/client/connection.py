@@ -183,7 +183,9 @@ async def _begin(login: SaslLogin | OAuthLogin, patience: float) -> Exchange:
     """The messages of a login. A token is asked for before the broker waits for it. Raises `ClientError`."""
     if isinstance(login, SaslLogin):
         return login.exchange()
-    return show_token(await login.source.fetch(patience))
+    from korvet_fast.client.oauth import open_source  # h11, for those who need it
+
+    return show_token(await open_source(login).fetch(patience))
 
 
 def _go_on(exchange: Exchange, answer: bytes) -> bytes | None:

@@ -10,23 +10,30 @@ from typing import Any, Final
 from urllib.parse import quote_plus
 
 from korvet_fast.client.protocol.errors import ClientError
-from korvet_fast.net.https import HttpsError, Url, fetch
+from korvet_fast.client.protocol.sasl import OAuthLogin, TokenEndpoint, TokenSource
+from korvet_fast.net.https import HttpsError, fetch
 
 _MOST: Final = 256 * 1024  # bytes of an endpoint's answer
 _USED: Final = 0.8  # of the time for which a token is good; as in Kafka's clients
 _QUOTED: Final = 200  # characters of an endpoint's error
 
 
+def open_source(login: OAuthLogin) -> TokenSource:
+    """Where the tokens of a login come from, the same for all its connections."""
+    if login.source is None:
+        wanted = login.wanted
+        login.source = ClientCredentials(wanted) if isinstance(wanted, TokenEndpoint) else TokenFunction(wanted)
+    return login.source
+
+
 class ClientCredentials:
     """The endpoint of a provider, which is told who this client is (RFC 6749, 4.4). Tokens are kept while they last."""
 
-    def __init__(self, endpoint: Url, client_id: str, secret: str, scope: str = "", authorities: str = "") -> None:
-        """`authorities`: a PEM file, those of the system if ""."""
-        self.subject = client_id
-        self._endpoint = endpoint
-        self._authorization = b64encode(f"{quote_plus(client_id)}:{quote_plus(secret)}".encode()).decode()
-        self._form = {"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})
-        self._authorities = authorities
+    def __init__(self, wanted: TokenEndpoint) -> None:
+        self._wanted = wanted
+        given = f"{quote_plus(wanted.client_id)}:{quote_plus(wanted.secret)}"
+        self._headers = {"Authorization": f"Basic {b64encode(given.encode()).decode()}"}
+        self._form = {"grant_type": "client_credentials"} | ({"scope": wanted.scope} if wanted.scope else {})
         self._token = ""
         self._until = 0.0  # when it is time for another one, by the monotonic clock
         self._asking: asyncio.Lock | None = None
@@ -43,17 +50,17 @@ class ClientCredentials:
         return self._token
 
     async def _ask(self, patience: float) -> tuple[str, float]:
-        headers = {"Authorization": f"Basic {self._authorization}"}
+        url, subject = self._wanted.url, self._wanted.client_id
         try:
-            answer = await fetch(self._endpoint, self._authorities, patience, _MOST, self._form, headers)
+            answer = await fetch(url, self._wanted.authorities, patience, _MOST, self._form, self._headers)
         except HttpsError as error:
-            raise ClientError(f"no token for {self.subject!r}: {error}") from None
+            raise ClientError(f"no token for {subject!r}: {error}") from None
         found = _read_object(answer.body)
         token, lifetime = found.get("access_token"), found.get("expires_in", 0)
         if answer.status != 200 or not isinstance(token, str) or not isinstance(lifetime, int | float):
             why = " ".join(str(found[name])[:_QUOTED] for name in ("error", "error_description") if name in found)
             said = why or ("without a token" if answer.status == 200 else "without a reason")
-            raise ClientError(f"no token for {self.subject!r}: {self._endpoint.text} answers {answer.status}: {said}")
+            raise ClientError(f"no token for {subject!r}: {url.text} answers {answer.status}: {said}")
         return token, lifetime
 
 
@@ -69,13 +76,8 @@ def _read_object(body: bytes) -> dict[str, Any]:
 class TokenFunction:
     """A function of the program's own that gives a token, or an object with a method `token` (kafka-python's)."""
 
-    subject = "the token of sasl.oauth.token.provider"
-
     def __init__(self, provider: Any) -> None:
-        """Raises `ValueError` if it is neither."""
         self._provide: Callable[[], Any] = getattr(provider, "token", provider)
-        if not callable(self._provide):
-            raise ValueError("a function without arguments that gives a token, or an object whose method token does")
 
     async def fetch(self, patience: float) -> str:
         """See `TokenSource`. A function that is not async runs on another thread."""

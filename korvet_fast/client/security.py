@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from korvet_fast.client.jaas import read_jaas, read_options
-from korvet_fast.client.protocol.sasl import SASL_MECHANISMS, OAuthLogin, SaslLogin
+from korvet_fast.client.protocol.sasl import SASL_MECHANISMS, OAuthLogin, SaslLogin, TokenEndpoint
 from korvet_fast.core.authentication.oauthbearer import OAUTHBEARER
+from korvet_fast.endpoint import read_https_url
 from korvet_fast.errors import SettingError
 
 _PROTOCOL: Final = "security.protocol"
@@ -196,9 +197,6 @@ def _read_login(found: dict[str, Any], named: Mapping[str, str], *, sasl: bool) 
 
 def _read_oauth(given: Mapping[str, Any]) -> OAuthLogin:
     """Who gives the tokens of OAUTHBEARER. Raises `SettingError`."""
-    from korvet_fast.client.oauth import ClientCredentials, TokenFunction  # h11, for those who need it
-    from korvet_fast.net.https import read_url
-
     found = dict(given)
     if "jaas" in given:
         try:
@@ -211,21 +209,23 @@ def _read_oauth(given: Mapping[str, Any]) -> OAuthLogin:
     if "provider" in found:
         if "endpoint" in found:
             raise SettingError(f"{_PROVIDER} and {_ENDPOINT} both give tokens: leave one of them out")
-        try:
-            return OAuthLogin(TokenFunction(found["provider"]))
-        except ValueError as error:
-            raise SettingError(f"{_PROVIDER} cannot be used; it must be {error}") from None
+        if not callable(getattr(found["provider"], "token", found["provider"])):
+            raise SettingError(
+                f"{_PROVIDER} cannot be used; it must be a function without arguments that gives a token, or an object "
+                "whose method token does"
+            )
+        return OAuthLogin(found["provider"])
     if not found.get("client_id") or not found.get("client_secret") or "endpoint" not in found:
         raise SettingError(
             f"sasl.mechanism={OAUTHBEARER} needs {_ENDPOINT} with sasl.oauthbearer.client.credentials.client.id and "
             f"….client.secret (or clientId and clientSecret in {_JAAS}); or, in a program, {_PROVIDER}"
         )
     try:
-        endpoint = read_url(found["endpoint"])
+        endpoint = read_https_url(found["endpoint"])
     except ValueError as error:
         raise SettingError(f"{_ENDPOINT}={found['endpoint']!r} cannot be used; it must be {error}") from None
     return OAuthLogin(
-        ClientCredentials(
+        TokenEndpoint(
             endpoint,
             found["client_id"],
             found["client_secret"],

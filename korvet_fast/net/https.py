@@ -8,10 +8,11 @@ import asyncio
 import ssl
 from collections.abc import Mapping
 from typing import Final, NamedTuple
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import h11
 
+from korvet_fast.endpoint import HttpsUrl
 from korvet_fast.errors import SettingError
 from korvet_fast.net.certificates import explain_file
 
@@ -23,41 +24,11 @@ class HttpsError(OSError):
     """There was no answer, or one beyond the limits."""
 
 
-class Url(NamedTuple):
-    """An address as `text`, and what it says."""
-
-    text: str
-    host: str
-    port: int
-    authority: str  # for the Host header
-    target: str
-
-
 class Answer(NamedTuple):
     """`status`: HTTP's."""
 
     status: int
     body: bytes
-
-
-def read_url(text: str) -> Url:
-    """Read an address. Raises `ValueError` with what it has to be."""
-    wrong = ValueError("an address that begins with https://, without a password in it")
-    try:
-        parts = urlsplit(text)
-        port = parts.port or 443
-    except ValueError:
-        raise wrong from None
-    if (
-        parts.scheme != "https"
-        or not parts.hostname
-        or "@" in parts.netloc
-        or " " in text
-        or not (text.isascii() and text.isprintable())
-    ):
-        raise wrong
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Url(text, parts.hostname, port, parts.netloc, target)
 
 
 def make_trust(authorities: str) -> ssl.SSLContext:
@@ -76,7 +47,7 @@ def make_trust(authorities: str) -> ssl.SSLContext:
 
 
 async def fetch(
-    url: Url,
+    url: HttpsUrl,
     authorities: str,
     patience: float,
     most: int,
@@ -110,7 +81,7 @@ async def fetch(
 
 
 def _write_request(
-    exchange: h11.Connection, url: Url, form: Mapping[str, str] | None, headers: Mapping[str, str]
+    exchange: h11.Connection, url: HttpsUrl, form: Mapping[str, str] | None, headers: Mapping[str, str]
 ) -> bytes:
     body = urlencode(form or {}).encode()
     sent = {"Host": url.authority, "Accept": "application/json", "Connection": "close", **headers}
@@ -122,7 +93,7 @@ def _write_request(
     return b"".join(exchange.send(event) or b"" for event in events)
 
 
-async def _read_answer(exchange: h11.Connection, reader: asyncio.StreamReader, url: Url, most: int) -> Answer:
+async def _read_answer(exchange: h11.Connection, reader: asyncio.StreamReader, url: HttpsUrl, most: int) -> Answer:
     status, body = 0, bytearray()
     while True:
         event = exchange.next_event()

@@ -7,8 +7,9 @@ from korvet_fast.core.authentication.jwks import RefreshTimes, SigningKeys
 from korvet_fast.core.authentication.token_verifier import ClaimRules, SignedTokens, UnsecuredTokens
 from korvet_fast.core.background import BackgroundTasks
 from korvet_fast.core.broker import Broker
+from korvet_fast.endpoint import read_https_url
 from korvet_fast.errors import SettingError
-from korvet_fast.net.https import HttpsError, fetch, make_trust, read_url
+from korvet_fast.net.https import HttpsError, fetch, make_trust
 
 _URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
 _PATIENCE: Final = 5.0  # seconds for a fetch of keys; clients that wait for it have ten to log in
@@ -40,7 +41,7 @@ def open_tokens(broker: Broker) -> SignedTokens | UnsecuredTokens:
 
 def _open_keys(broker: Broker, address: str) -> SigningKeys:
     try:
-        url = read_url(address)
+        url = read_https_url(address)
     except ValueError as error:
         raise SettingError(f"{_URL}={address!r} cannot be used; it must be {error}") from None
     authorities = broker.settings.text("https.ca.location")

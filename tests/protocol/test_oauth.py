@@ -14,17 +14,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from kafka_server import METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE, KafkaServer, RawClient, frame, kafka_server, run
 from korvet_fast.cli.store import make_store
 from korvet_fast.client.connection import connect
-from korvet_fast.client.oauth import ClientCredentials, TokenFunction
 from korvet_fast.client.producer import AsyncProducer
 from korvet_fast.client.protocol.errors import ClientError
-from korvet_fast.client.protocol.sasl import OAuthLogin
+from korvet_fast.client.protocol.sasl import OAuthLogin, TokenEndpoint
 from korvet_fast.client.security import Security, read_security
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.clock import Clock
-from korvet_fast.endpoint import Endpoint
+from korvet_fast.endpoint import Endpoint, read_https_url
 from korvet_fast.errors import SettingError
-from korvet_fast.net.https import read_url
 from korvet_fast.net.listeners import Listener
 from korvet_fast.net.oauth import open_tokens
 from korvet_fast.net.serve import serve_until
@@ -344,9 +342,9 @@ def test_a_broker_fetches_the_keys_when_it_starts_and_stops_without_waiting_for_
 
 
 def client_login(provider: Provider, user: str = "ann", secret: str = "secret") -> Security:
-    endpoint = read_url(f"{provider.url}/token")
-    source = ClientCredentials(endpoint, user, secret, "kafka.read", str(provider.authority.file))
-    return Security(login=OAuthLogin(source))
+    endpoint = read_https_url(f"{provider.url}/token")
+    wanted = TokenEndpoint(endpoint, user, secret, "kafka.read", str(provider.authority.file))
+    return Security(login=OAuthLogin(wanted))
 
 
 def test_our_client_gets_its_token_from_the_provider_and_logs_in_again(tmp_path: Path, provider: Provider) -> None:
@@ -378,7 +376,7 @@ def test_our_client_says_why_it_has_no_token(tmp_path: Path, provider: Provider)
             with pytest.raises(ClientError, match=r"no token for 'ann': .* answers 401: invalid_client who are you\?"):
                 await connect(server.address, 60, security=client_login(provider, secret="wrong"))
             with pytest.raises(ClientError, match=r"as 'the token of .*': Authentication failed"):
-                login = OAuthLogin(TokenFunction(lambda: "a.b.c"))
+                login = OAuthLogin(lambda: "a.b.c")
                 await connect(server.address, 60, security=Security(login=login))
 
     run(scenario)

@@ -3,12 +3,13 @@
 import hmac
 import secrets
 from collections.abc import Generator
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.core.authentication import scram
 from korvet_fast.core.authentication.oauthbearer import ABORT, OAUTHBEARER, write_client_message
 from korvet_fast.core.authentication.scram import MECHANISMS, Mechanism
+from korvet_fast.endpoint import HttpsUrl
 
 PLAIN: Final = "PLAIN"
 SASL_MECHANISMS: Final = (PLAIN, *MECHANISMS)  # those with a password
@@ -31,27 +32,38 @@ class SaslLogin(NamedTuple):
 
 
 class TokenSource(Protocol):
-    """Gives tokens. `subject`: who logs in with them, for errors."""
-
-    @property
-    def subject(self) -> str: ...
+    """Gives tokens."""
 
     async def fetch(self, patience: float) -> str:
         """A token that is good now. `patience`: seconds. Raises `ClientError`."""
 
 
-class OAuthLogin(NamedTuple):
-    """Who logs in with a token of a provider."""
+class TokenEndpoint(NamedTuple):
+    """Where a provider gives tokens, and who this client is there. `authorities`: a PEM file, the system's if ""."""
 
-    source: TokenSource
+    url: HttpsUrl
+    client_id: str
+    secret: str
+    scope: str = ""
+    authorities: str = ""
 
-    @property
-    def mechanism(self) -> str:
-        return OAUTHBEARER
+
+class OAuthLogin:
+    """Who logs in with a token. `wanted`: where it comes from; a function, or an object with a method `token`, too.
+
+    `source`: made of that by whoever does I/O, and kept for all connections (`client/oauth.py`).
+    """
+
+    mechanism = OAUTHBEARER
+
+    def __init__(self, wanted: Any) -> None:
+        self.wanted = wanted
+        self.source: TokenSource | None = None
 
     @property
     def user(self) -> str:
-        return self.source.subject
+        """The name, for errors."""
+        return self.wanted.client_id if isinstance(self.wanted, TokenEndpoint) else "the token of a function"
 
 
 def show_token(token: str) -> Exchange:

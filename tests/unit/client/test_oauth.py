@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from korvet_fast.client import oauth
-from korvet_fast.client.oauth import ClientCredentials, TokenFunction
+from korvet_fast.client.oauth import ClientCredentials, TokenFunction, open_source
 from korvet_fast.client.protocol.errors import ClientError
-from korvet_fast.net.https import Answer, HttpsError, read_url
+from korvet_fast.client.protocol.sasl import OAuthLogin, TokenEndpoint
+from korvet_fast.endpoint import read_https_url
+from korvet_fast.net.https import Answer, HttpsError
 from oauth_world import Provider, running_provider
 
-ENDPOINT = read_url("https://login.test/token")
+ENDPOINT = read_https_url("https://login.test/token")
 
 
 @pytest.fixture
@@ -24,7 +26,8 @@ def provider(tmp_path: Path) -> Iterator[Provider]:
 
 
 def credentials(provider: Provider, user: str = "ann", secret: str = "secret") -> ClientCredentials:
-    return ClientCredentials(read_url(f"{provider.url}/token"), user, secret, "", str(provider.authority.file))
+    url = read_https_url(f"{provider.url}/token")
+    return ClientCredentials(TokenEndpoint(url, user, secret, "", str(provider.authority.file)))
 
 
 def test_a_token_is_kept_while_it_lasts_and_shared_by_who_asks_together(provider: Provider) -> None:
@@ -83,7 +86,7 @@ def test_answers_without_a_token(monkeypatch: pytest.MonkeyPatch, answer: Answer
 
     monkeypatch.setattr(oauth, "fetch", fetch)
     with pytest.raises(ClientError, match=why):
-        asyncio.run(ClientCredentials(ENDPOINT, "ann", "secret").fetch(30))
+        asyncio.run(ClientCredentials(TokenEndpoint(ENDPOINT, "ann", "secret")).fetch(30))
 
 
 class WithToken:
@@ -127,7 +130,8 @@ def test_functions_that_give_none(provider: Any, why: str) -> None:
         asyncio.run(TokenFunction(provider).fetch(0.2))
 
 
-@pytest.mark.parametrize("provider", ["a.b.c", 7, None])
-def test_what_is_no_function(provider: Any) -> None:
-    with pytest.raises(ValueError, match="a function without arguments"):
-        TokenFunction(provider)
+def test_all_connections_of_a_login_have_one_source() -> None:
+    for wanted, kind in ((TokenEndpoint(ENDPOINT, "ann", "secret"), ClientCredentials), (give, TokenFunction)):
+        login = OAuthLogin(wanted)
+        assert isinstance(open_source(login), kind)
+        assert open_source(login) is open_source(login)

@@ -159,7 +159,7 @@ def test_who_gets_tokens_from_an_endpoint(given: dict[str, str]) -> None:
 def test_a_function_gives_tokens() -> None:
     security = read_security(BEARER | {"sasl_oauth_token_provider": lambda: "a.b.c"})
     assert security.login is not None
-    assert security.login.user == "the token of sasl.oauth.token.provider"
+    assert security.login.user == "the token of a function"
 
 
 @pytest.mark.parametrize(

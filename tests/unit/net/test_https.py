@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from korvet_fast.endpoint import read_https_url
 from korvet_fast.errors import SettingError
-from korvet_fast.net.https import Answer, HttpsError, fetch, make_trust, read_url
+from korvet_fast.net.https import Answer, HttpsError, fetch, make_trust
 from oauth_world import Provider, always, dripping, endless, running_provider
 from tls_world import Authority
 
@@ -21,7 +22,7 @@ def provider(tmp_path: Path) -> Iterator[Provider]:
 
 def ask(provider: Provider, patience: float = 30.0, most: int = 100_000, authorities: Path | None = None) -> Answer:
     trusted = str(authorities or provider.authority.file)
-    return asyncio.run(fetch(read_url(provider.keys_url), trusted, patience, most))
+    return asyncio.run(fetch(read_https_url(provider.keys_url), trusted, patience, most))
 
 
 def test_an_answer(provider: Provider) -> None:
@@ -54,7 +55,7 @@ def test_too_late(provider: Provider) -> None:
     with pytest.raises(HttpsError, match=r"did not answer within 0\.5 s"):
         ask(provider, 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = read_url(f"https://127.0.0.1:{silent.getsockname()[1]}/")
+        url = read_https_url(f"https://127.0.0.1:{silent.getsockname()[1]}/")
         with pytest.raises(HttpsError, match=r"did not answer within 0\.5 s"):
             asyncio.run(fetch(url, str(provider.authority.file), 0.5, 1000))
 
@@ -72,8 +73,8 @@ def test_a_certificate_that_is_not_trusted(provider: Provider, tmp_path: Path) -
     with pytest.raises(HttpsError, match=r"the certificate of https://127\.0\.0\.1:\d+/keys is refused"):
         ask(provider, authorities=Authority(tmp_path, "other").file)
     with pytest.raises(HttpsError, match=r"the certificate of https://127\.0\.0\.1:\d+/keys is refused"):
-        asyncio.run(fetch(read_url(provider.keys_url), "", 30, 1000))
-    elsewhere = read_url(provider.keys_url.replace("127.0.0.1", "127.0.0.2"))
+        asyncio.run(fetch(read_https_url(provider.keys_url), "", 30, 1000))
+    elsewhere = read_https_url(provider.keys_url.replace("127.0.0.1", "127.0.0.2"))
     with pytest.raises(HttpsError, match=r"refused|cannot be reached"):
         asyncio.run(fetch(elsewhere, str(provider.authority.file), 30, 1000))
     assert provider.requests == 0
@@ -82,9 +83,9 @@ def test_a_certificate_that_is_not_trusted(provider: Provider, tmp_path: Path) -
 def test_nobody_there(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     with pytest.raises(HttpsError, match="cannot be reached: "):
-        asyncio.run(fetch(read_url("https://127.0.0.1:1/"), str(authority.file), 30, 1000))
+        asyncio.run(fetch(read_https_url("https://127.0.0.1:1/"), str(authority.file), 30, 1000))
     with pytest.raises(HttpsError, match=r"https.ca.location: .*missing.pem cannot be read"):
-        asyncio.run(fetch(read_url("https://127.0.0.1:1/"), str(tmp_path / "missing.pem"), 30, 1000))
+        asyncio.run(fetch(read_https_url("https://127.0.0.1:1/"), str(tmp_path / "missing.pem"), 30, 1000))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_nobody_there(tmp_path: Path) -> None:
 )
 def test_addresses_that_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"an address that begins with https://"):
-        read_url(text)
+        read_https_url(text)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_addresses_that_are_refused(text: str) -> None:
     ],
 )
 def test_addresses(text: str, expected: tuple[str, int, str, str]) -> None:
-    assert read_url(text)[1:] == expected
+    assert read_https_url(text)[1:] == expected
 
 
 def test_authorities_that_cannot_be_used(tmp_path: Path) -> None:
