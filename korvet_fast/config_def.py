@@ -7,6 +7,7 @@ DescribeConfigs must report Kafka's kinds, sources and sentences.
 
 from korvet_fast.config_acl import ACLS
 from korvet_fast.config_kept import KEPT
+from korvet_fast.config_oauth import OAUTH
 from korvet_fast.setting import Kind, Setting, Value, explain_unknown, show
 
 __all__ = ["SETTINGS", "TOPIC_SETTINGS", "Kind", "Setting", "Value", "explain_unknown", "show"]
@@ -415,10 +416,10 @@ SETTINGS = _table(
         "sasl.enabled.mechanisms",
         Kind.LIST,
         "SCRAM-SHA-256,SCRAM-SHA-512",
-        "How clients of listeners with SASL may log in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. With PLAIN they send "
-        "their passwords.",
-        choices=("SCRAM-SHA-512", "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"),
-        pattern=r"(PLAIN|SCRAM-SHA-(256|512))(,(PLAIN|SCRAM-SHA-(256|512)))*",
+        "How clients of listeners with SASL may log in: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. With PLAIN "
+        "they send their passwords, with OAUTHBEARER a token that a provider has signed.",
+        choices=("SCRAM-SHA-512", "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512", "OAUTHBEARER"),
+        pattern=r"(PLAIN|SCRAM-SHA-(256|512)|OAUTHBEARER)(,(PLAIN|SCRAM-SHA-(256|512)|OAUTHBEARER))*",
     ),
     Setting(
         "sasl.server.max.receive.size",
@@ -443,6 +444,7 @@ SETTINGS = _table(
         " 0: as long as its connection.",
     ),
     Setting("connections.max.idle.ms", Kind.LONG, 600_000, "A connection silent this long is closed.", 1),
+    *OAUTH,
     *ACLS,
     *KEPT,
 )

@@ -81,3 +81,33 @@ def _without_scheme(text: str) -> str:
     if scheme != KAFKA:
         raise ValueError(f"{text!r} is for another protocol than Kafka's; write {KAFKA}://{rest}, of that listener")
     return rest
+
+
+class HttpsUrl(NamedTuple):
+    """An address as `text`, and what it says."""
+
+    text: str
+    host: str
+    port: int
+    authority: str  # for the Host header
+    target: str
+
+
+def read_https_url(text: str) -> HttpsUrl:
+    """Read an address. Raises `ValueError` with what it has to be."""
+    wrong = ValueError("an address that begins with https://, without a password in it")
+    try:
+        parts = urlsplit(text)
+        port = parts.port or 443
+    except ValueError:
+        raise wrong from None
+    if (
+        parts.scheme != "https"
+        or not parts.hostname
+        or "@" in parts.netloc
+        or " " in text
+        or not (text.isascii() and text.isprintable())
+    ):
+        raise wrong
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return HttpsUrl(text, parts.hostname, port, parts.netloc, target)

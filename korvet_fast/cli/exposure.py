@@ -2,18 +2,23 @@
 
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import click
 
 from korvet_fast.cli.broker_options import BrokerOptions
 from korvet_fast.config_acl import ACL
+from korvet_fast.config_oauth import UNSECURED
+from korvet_fast.core.authentication.oauthbearer import OAUTHBEARER
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.store.redis.connection.url import RedisUrl
 from korvet_fast.wire.dialects import OF_OPERATORS, OF_PEERS, SASL, TLS
+
+# What clients send that others may log in with.
+_SENT: Final[Mapping[str, str]] = {"PLAIN": "passwords", OAUTHBEARER: "tokens"}
 
 
 class Exposure(NamedTuple):
@@ -39,6 +44,9 @@ def find_exposures(options: BrokerOptions) -> Iterator[Exposure]:
         if file.stat().st_mode & stat.S_IROTH:
             yield Exposure("password", f"everybody on this machine can read {file}: chmod o-rwx {file}")
     for listener in options.listeners:
+        mechanisms = options.settings.text("sasl.enabled.mechanisms").split(",")
+        if listener.scheme.removesuffix(TLS) == SASL and OAUTHBEARER in mechanisms and options.settings.flag(UNSECURED):
+            yield _warn_of_unsecured(listener)
         if not _reached_from_elsewhere(listener):
             continue
         if listener.scheme in OF_OPERATORS:
@@ -46,7 +54,7 @@ def find_exposures(options: BrokerOptions) -> Iterator[Exposure]:
         elif listener.scheme in OF_PEERS or options.settings.text("authorizer") != ACL:
             yield Exposure("listen", _explain(listener, options.settings.text("ssl.client.auth") == "required"))
         if listener.scheme == SASL:
-            yield _warn_of_readers(listener, options.settings.text("sasl.enabled.mechanisms"))
+            yield _warn_of_readers(listener, mechanisms)
 
 
 def _explain(listener: Endpoint, certificates: bool) -> str:
@@ -81,11 +89,21 @@ def _check_operators(listener: Endpoint, token: str) -> Iterator[Exposure]:
         )
 
 
-def _warn_of_readers(listener: Endpoint, mechanisms: str) -> Exposure:
-    """The exposure of passwords, or of records, at a listener with logins and without TLS."""
-    read = "passwords" if "PLAIN" in mechanisms.split(",") else "all records"
+def _warn_of_readers(listener: Endpoint, mechanisms: Sequence[str]) -> Exposure:
+    """The exposure of passwords and tokens, or of records, at a listener with logins and without TLS."""
+    sent = [_SENT[each] for each in mechanisms if each in _SENT]
+    read = " and ".join(sent) or "all records"
     return Exposure(
         "listen", f"{listener} has no TLS, so {read} can be read on the way: listen on {listener.scheme}{TLS}://"
+    )
+
+
+def _warn_of_unsecured(listener: Endpoint) -> Exposure:
+    """The exposure of everything at a listener that takes tokens which nobody has signed."""
+    return Exposure(
+        "listen",
+        f"whoever reaches {listener} may log in under every name, super users' too, as {UNSECURED}=true takes tokens "
+        "that nobody has signed: only for tests of clients; set sasl.oauthbearer.jwks.endpoint.url instead",
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from korvet_fast.client.protocol.connection import LARGEST_ANSWER, ConnectionState, Parts
 from korvet_fast.client.protocol.errors import ClientError, Unreachable, check_error_code, os_reason
-from korvet_fast.client.protocol.sasl import Exchange, SaslLogin
+from korvet_fast.client.protocol.sasl import Exchange, OAuthLogin, SaslLogin, show_token
 from korvet_fast.client.security import PLAINTEXT, Security
 from korvet_fast.client.tls import make_context
 from korvet_fast.endpoint import Address
@@ -33,7 +33,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writable.set()
         self._disconnected = asyncio.Event()
         self._transport: asyncio.Transport | None = None
-        self._login: SaslLogin | None = None
+        self._login: SaslLogin | OAuthLogin | None = None
         self._login_ends = float("inf")  # when it is time to log in again, by the loop's clock
         self._renewals = 0  # requests that wait until the client has logged in again
         self._renewing = asyncio.Lock()
@@ -91,15 +91,16 @@ class Connection(asyncio.BufferedProtocol):
         while parts is not None:
             parts = self._state.negotiate(await self._exchange(parts))
 
-    async def log_in(self, login: SaslLogin) -> None:
+    async def log_in(self, login: SaslLogin | OAuthLogin) -> None:
         """Log in by SASL. Raises `ClientError`; the connection is of no use then."""
         subject = f"{self.endpoint} as {login.user!r}"
+        exchange = await _begin(login, self._patience)
         shaken = await self._exchange(self._state.request(SASL_HANDSHAKE, {"mechanism": login.mechanism}))
         if shaken["error_code"] == ILLEGAL_SASL_STATE:
             raise ClientError(f"{self.endpoint} asks nobody to log in: set security.protocol=SSL, or PLAINTEXT")
         known = ", ".join(shaken["mechanisms"])
         check_error_code(subject, shaken["error_code"], f"{login.mechanism} is not among its mechanisms: {known}")
-        exchange, answer = login.exchange(), {}
+        answer: dict[str, Any] = {}
         token: bytes | None = next(exchange)
         while token is not None:
             answer = await self._exchange(self._state.request(SASL_AUTHENTICATE, {"auth_bytes": token}))
@@ -176,6 +177,15 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._fail(self._state.lose(error))
         self._disconnected.set()
+
+
+async def _begin(login: SaslLogin | OAuthLogin, patience: float) -> Exchange:
+    """The messages of a login. A token is asked for before the broker waits for it. Raises `ClientError`."""
+    if isinstance(login, SaslLogin):
+        return login.exchange()
+    from korvet_fast.client.oauth import open_source  # h11, for those who need it
+
+    return show_token(await open_source(login).fetch(patience))
 
 
 def _go_on(exchange: Exchange, answer: bytes) -> bytes | None:

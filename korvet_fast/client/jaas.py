@@ -1,11 +1,13 @@
-"""`sasl.jaas.config` of Kafka's Java clients, in which people have the name and the password for SASL."""
+"""`sasl.jaas.config` of Kafka's Java clients, in which people have what they log in with by SASL."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 _MODULES: Final = {
     "org.apache.kafka.common.security.plain.PlainLoginModule": ("PLAIN",),
     "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule": ("OAUTHBEARER",),
 }
 _FORM: Final = 'MODULE required username="NAME" password="PASSWORD";'
 _TOKEN: Final = re.compile(r'\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<word>[^\s"=;]+)|(?P<sign>[=;]))', re.DOTALL)
@@ -13,6 +15,14 @@ _TOKEN: Final = re.compile(r'\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<word>[^\s"=
 
 def read_jaas(text: str, mechanism: str) -> tuple[str, str]:
     """The name and the password. Raises `ValueError` with what such a text must be; it does not quote the text."""
+    found = read_options(text, mechanism)
+    if not found.get("username") or "password" not in found:
+        raise ValueError(_FORM)
+    return found["username"], found["password"]
+
+
+def read_options(text: str, mechanism: str) -> Mapping[str, str]:
+    """The options of the mechanism's module. Raises as `read_jaas`."""
     words = _split(text)
     if len(words) < 2 or words[-1] != ";" or ";" in words[:-1]:
         raise ValueError(f"{_FORM} with nothing behind the semicolon")
@@ -22,10 +32,7 @@ def read_jaas(text: str, mechanism: str) -> tuple[str, str]:
         raise ValueError(f"of a module for sasl.mechanism={mechanism}, which is {' or '.join(fit)}")
     if len(options) % 3 or any(sign != "=" for sign in options[1::3]):
         raise ValueError(_FORM)
-    found = dict(zip(options[0::3], options[2::3], strict=True))
-    if not found.get("username") or "password" not in found:
-        raise ValueError(_FORM)
-    return found["username"], found["password"]
+    return dict(zip(options[0::3], options[2::3], strict=True))
 
 
 def _split(text: str) -> list[str]:

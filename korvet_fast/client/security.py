@@ -6,13 +6,18 @@ Files are PEM. Where librdkafka has another name than Kafka's Java client, both 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from korvet_fast.client.jaas import read_jaas
-from korvet_fast.client.protocol.sasl import SASL_MECHANISMS, SaslLogin
+from korvet_fast.client.jaas import read_jaas, read_options
+from korvet_fast.client.protocol.sasl import SASL_MECHANISMS, OAuthLogin, SaslLogin, TokenEndpoint
+from korvet_fast.core.authentication.oauthbearer import OAUTHBEARER
+from korvet_fast.endpoint import read_https_url
 from korvet_fast.errors import SettingError
 
 _PROTOCOL: Final = "security.protocol"
 _JAAS: Final = "sasl.jaas.config"
-_GROUPS: Final = ("security.", "ssl.", "sasl.")
+_ENDPOINT: Final = "sasl.oauthbearer.token.endpoint.url"
+_PROVIDER: Final = "sasl.oauth.token.provider"
+_MECHANISMS: Final = (*SASL_MECHANISMS, OAUTHBEARER)
+_GROUPS: Final = ("security.", "ssl.", "sasl.", "https.")
 
 
 class Security(NamedTuple):
@@ -27,7 +32,7 @@ class Security(NamedTuple):
     key: str = ""
     password: str = ""
     check_host: bool = True
-    login: SaslLogin | None = None
+    login: SaslLogin | OAuthLogin | None = None
 
 
 PLAINTEXT: Final = Security()
@@ -48,7 +53,7 @@ def _protocol(value: str) -> tuple[bool, bool]:
 
 
 def _mechanism(value: str) -> str:
-    found: str = _choose({each: each for each in SASL_MECHANISMS})(value)
+    found: str = _choose({each: each for each in _MECHANISMS})(value)
     return found
 
 
@@ -78,7 +83,13 @@ def _pem(value: str) -> None:
         raise ValueError("PEM; for a JKS or PKCS12 store: openssl pkcs12 -in STORE -nodes -out FILE.pem")
 
 
-# The field that a setting fills, and how its value is read; "": it says nothing that is not so anyway.
+def _handler(value: str) -> None:
+    if not value.endswith(".OAuthBearerLoginCallbackHandler"):
+        raise ValueError("Kafka's OAuthBearerLoginCallbackHandler, or left out")
+
+
+# The field that a setting fills, and how its value is read; "": it says nothing that is not so anyway, and nor do
+# `method` and `handler`.
 _SETTINGS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     _PROTOCOL: ("protocol", _protocol),
     "ssl.truststore.location": ("authorities", _file),
@@ -95,9 +106,30 @@ _SETTINGS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "sasl.username": ("user", _given),
     "sasl.password": ("sasl_password", _given),
     _JAAS: ("jaas", _given),
+    _ENDPOINT: ("endpoint", _given),
+    "sasl.oauthbearer.client.credentials.client.id": ("client_id", _given),
+    "sasl.oauthbearer.client.id": ("client_id", _given),
+    "sasl.oauthbearer.client.credentials.client.secret": ("client_secret", _given),
+    "sasl.oauthbearer.client.secret": ("client_secret", _given),
+    "sasl.oauthbearer.scope": ("scope", _given),
+    "sasl.oauthbearer.method": ("method", _choose({"oidc": "oidc"})),
+    "sasl.login.callback.handler.class": ("handler", _handler),
+    "https.ca.location": ("endpoint_authorities", _file),
+    _PROVIDER: ("provider", _given),
 }
-_OF_SASL: Final = ("mechanism", "user", "sasl_password", "jaas")
-_SECRET: Final = ("password", "sasl_password", "jaas")  # not quoted in errors
+_OF_PASSWORDS: Final = ("user", "sasl_password")
+_OF_TOKENS: Final = (
+    "endpoint",
+    "client_id",
+    "client_secret",
+    "scope",
+    "method",
+    "handler",
+    "endpoint_authorities",
+    "provider",
+)
+_OF_SASL: Final = ("mechanism", "jaas", *_OF_PASSWORDS, *_OF_TOKENS)
+_SECRET: Final = ("password", "sasl_password", "jaas", "client_secret", "provider")  # not quoted in errors
 
 
 def is_security(name: str) -> bool:
@@ -118,7 +150,7 @@ def read_security(given: Mapping[str, Any]) -> Security:
             raise SettingError(f"{written} and {named[field]} are the same setting; give one of them")
         named[field] = written
         try:
-            found[field] = read(str(value))
+            found[field] = value if field == "provider" else read(str(value))
         except ValueError as error:
             shown = written if field in _SECRET else f"{written}={value!r}"
             raise SettingError(f"{shown} cannot be used; it must be {error}") from None
@@ -136,16 +168,21 @@ def read_security(given: Mapping[str, Any]) -> Security:
     return security
 
 
-def _read_login(found: dict[str, Any], named: Mapping[str, str], *, sasl: bool) -> SaslLogin | None:
+def _read_login(found: dict[str, Any], named: Mapping[str, str], *, sasl: bool) -> SaslLogin | OAuthLogin | None:
     """Take the settings of SASL out of `found`. Raises `SettingError`."""
-    given = {field: found.pop(field) for field in _OF_SASL if field in found}
+    given: dict[str, Any] = {field: found.pop(field) for field in _OF_SASL if field in found}
     if not sasl:
         if given:
             raise SettingError(f"{named[next(iter(given))]} is of SASL: set {_PROTOCOL}=SASL_SSL as well")
         return None
     mechanism = given.get("mechanism")
     if mechanism is None:
-        raise SettingError(f"{_PROTOCOL} with SASL needs sasl.mechanism: {', '.join(SASL_MECHANISMS)}")
+        raise SettingError(f"{_PROTOCOL} with SASL needs sasl.mechanism: {', '.join(_MECHANISMS)}")
+    wrong = _OF_PASSWORDS if mechanism == OAUTHBEARER else _OF_TOKENS
+    if others := [named[field] for field in wrong if field in given]:
+        raise SettingError(f"{others[0]} is not for sasl.mechanism={mechanism}: leave one of them out")
+    if mechanism == OAUTHBEARER:
+        return _read_oauth(given)
     if "jaas" in given:
         if "user" in given or "sasl_password" in given:
             raise SettingError(f"{_JAAS} says who logs in: leave out sasl.username and sasl.password")
@@ -156,6 +193,46 @@ def _read_login(found: dict[str, Any], named: Mapping[str, str], *, sasl: bool) 
     if "user" not in given or "sasl_password" not in given:
         raise SettingError(f"sasl.mechanism={mechanism} needs {_JAAS}, or sasl.username and sasl.password")
     return SaslLogin(mechanism, given["user"], given["sasl_password"])
+
+
+def _read_oauth(given: Mapping[str, Any]) -> OAuthLogin:
+    """Who gives the tokens of OAUTHBEARER. Raises `SettingError`."""
+    found = dict(given)
+    if "jaas" in given:
+        try:
+            options = read_options(given["jaas"], OAUTHBEARER)
+        except ValueError as error:
+            raise SettingError(f"{_JAAS} cannot be used; it must be {error}") from None
+        # Kafka's client lets its settings win over the options.
+        names = {"client_id": "clientId", "client_secret": "clientSecret", "scope": "scope"}
+        found = {field: options[name] for field, name in names.items() if name in options} | found
+    if "provider" in found:
+        if "endpoint" in found:
+            raise SettingError(f"{_PROVIDER} and {_ENDPOINT} both give tokens: leave one of them out")
+        if not callable(getattr(found["provider"], "token", found["provider"])):
+            raise SettingError(
+                f"{_PROVIDER} cannot be used; it must be a function without arguments that gives a token, or an object "
+                "whose method token does"
+            )
+        return OAuthLogin(found["provider"])
+    if not found.get("client_id") or not found.get("client_secret") or "endpoint" not in found:
+        raise SettingError(
+            f"sasl.mechanism={OAUTHBEARER} needs {_ENDPOINT} with sasl.oauthbearer.client.credentials.client.id and "
+            f"….client.secret (or clientId and clientSecret in {_JAAS}); or, in a program, {_PROVIDER}"
+        )
+    try:
+        endpoint = read_https_url(found["endpoint"])
+    except ValueError as error:
+        raise SettingError(f"{_ENDPOINT}={found['endpoint']!r} cannot be used; it must be {error}") from None
+    return OAuthLogin(
+        TokenEndpoint(
+            endpoint,
+            found["client_id"],
+            found["client_secret"],
+            found.get("scope", ""),
+            found.get("endpoint_authorities", ""),
+        )
+    )
 
 
 def _spell(name: str) -> str:

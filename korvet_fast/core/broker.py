@@ -11,6 +11,7 @@ from korvet_fast.config import Settings
 from korvet_fast.config_acl import ACL
 from korvet_fast.core.acls.authorizer import Authorizer, read_super_users
 from korvet_fast.core.acls.registry import AclRegistry
+from korvet_fast.core.authentication.oauth_server import TokenVerifier
 from korvet_fast.core.authentication.users import Users
 from korvet_fast.core.background import BackgroundTasks
 from korvet_fast.core.broker_state import BrokerState
@@ -64,6 +65,7 @@ class Broker:
     """
 
     network_use: Callable[[], NetworkUse] | None = None  # from when clients are served
+    tokens: TokenVerifier | None = None  # who judges tokens of OAUTHBEARER, from when clients are served
     state = BrokerState.STARTING
     failed_produces = 0  # requests of Kafka's protocol of which something was refused or failed
     _restored = 0  # the store's generation in which lost documents were last written again

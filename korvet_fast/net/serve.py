@@ -10,10 +10,12 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
+from korvet_fast.core.authentication.oauthbearer import OAUTHBEARER
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.network_use import NetworkUse
 from korvet_fast.endpoint import Endpoint
+from korvet_fast.errors import SettingError
 from korvet_fast.net.certificates import Certificates, find_files
 from korvet_fast.net.limits import OPERATORS, OPERATORS_CONNECTION, Limits, ServerLimits, leave_room, read_limits
 from korvet_fast.net.listeners import BoundListeners, Listener
@@ -83,13 +85,17 @@ async def serve_until(
 
     `ready` gets the endpoints listened on, in the order of `listeners`. Any loop on any thread will do. Raises
     `StoreError` if the store cannot be opened or closed, `SettingError` if another broker has the same `node.id` or the
-    certificates of a listener with TLS cannot be used, `TooFewThreads`, `OSError` (with `filename` set to the address)
-    if an address cannot be listened on.
+    certificates of a listener with TLS, or the settings of OAUTHBEARER, cannot be used, `TooFewThreads`, `OSError`
+    (with `filename` set to the address) if an address cannot be listened on.
     """
     encrypted = any(listener.endpoint.scheme.endswith(TLS) for listener in listeners)
     certificates = Certificates(find_files(broker.settings)) if encrypted else None
     with BoundListeners(listeners) as bound:
-        async with _serve_operators(broker, bound, certificates), _serve_peers(broker, bound):
+        async with (
+            _judge_tokens(broker),
+            _serve_operators(broker, bound, certificates),
+            _serve_peers(broker, bound),
+        ):
             if not await _open(broker, bound, stop):
                 return
             try:
@@ -97,6 +103,27 @@ async def serve_until(
                     await _serve(broker, bound, certificates, workers, ready, stop, registration)
             finally:
                 await broker.close()
+
+
+@asynccontextmanager
+async def _judge_tokens(broker: Broker) -> AsyncIterator[None]:
+    """Have the broker take tokens of OAUTHBEARER meanwhile, if that is enabled. Raises `SettingError`."""
+    if OAUTHBEARER not in broker.settings.text("sasl.enabled.mechanisms").split(","):
+        yield
+        return
+    try:
+        from korvet_fast.net.oauth import open_tokens  # PyJWT is an extra
+    except ModuleNotFoundError as error:
+        if error.name != "jwt":
+            raise
+        raise SettingError(
+            "sasl.enabled.mechanisms has OAUTHBEARER, which needs PyJWT: pip install 'korvet-fast[oauth]'"
+        ) from None
+    tokens = broker.tokens = open_tokens(broker)
+    try:
+        yield
+    finally:
+        await tokens.close()
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from korvet_fast.client.producer.dialects import KAFKA, Dialect
 from korvet_fast.client.producer.settings import ALL, SETTINGS, Setting
-from korvet_fast.client.protocol.sasl import SaslLogin
+from korvet_fast.client.protocol.sasl import OAuthLogin, SaslLogin
 from korvet_fast.client.security import Security, is_security, read_security
 from korvet_fast.errors import SettingError
 
@@ -57,7 +57,7 @@ class ProducerConfig:
     security: Security
 
     @property
-    def login(self) -> SaslLogin | None:
+    def login(self) -> SaslLogin | OAuthLogin | None:
         """Who logs in by SASL, if anybody does."""
         return self.security.login
 

@@ -1,16 +1,18 @@
-"""The client's side of SASL: PLAIN (RFC 4616) and SCRAM (RFC 5802, 7677), without I/O."""
+"""The client's side of SASL: PLAIN (RFC 4616), SCRAM (RFC 5802, 7677) and OAUTHBEARER (RFC 7628), without I/O."""
 
 import hmac
 import secrets
 from collections.abc import Generator
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.core.authentication import scram
+from korvet_fast.core.authentication.oauthbearer import ABORT, OAUTHBEARER, write_client_message
 from korvet_fast.core.authentication.scram import MECHANISMS, Mechanism
+from korvet_fast.endpoint import HttpsUrl
 
 PLAIN: Final = "PLAIN"
-SASL_MECHANISMS: Final = (PLAIN, *MECHANISMS)
+SASL_MECHANISMS: Final = (PLAIN, *MECHANISMS)  # those with a password
 _MOST_ITERATIONS: Final = 1_000_000  # of a broker that has its clients work longest: half a second
 
 # Yields the tokens to send, and gets the broker's answer to each. Raises `ClientError` if the broker is not believed.
@@ -18,7 +20,7 @@ Exchange: TypeAlias = Generator[bytes, bytes, None]
 
 
 class SaslLogin(NamedTuple):
-    """Who logs in, and how."""
+    """Who logs in with a password, and how."""
 
     mechanism: str
     user: str
@@ -30,6 +32,52 @@ class SaslLogin(NamedTuple):
     def exchange(self) -> Exchange:
         """One login."""
         return _plain(self) if self.mechanism == PLAIN else _scram(self, MECHANISMS[self.mechanism])
+
+
+class TokenSource(Protocol):
+    """Gives tokens."""
+
+    async def fetch(self, patience: float) -> str:
+        """A token that is good now. `patience`: seconds. Raises `ClientError`."""
+
+
+class TokenEndpoint(NamedTuple):
+    """Where a provider gives tokens, and who this client is there. `authorities`: a PEM file, the system's if ""."""
+
+    url: HttpsUrl
+    client_id: str
+    secret: str
+    scope: str = ""
+    authorities: str = ""
+
+
+class OAuthLogin:
+    """Who logs in with a token. `wanted`: where it comes from; a function, or an object with a method `token`, too.
+
+    `source`: made of that by whoever does I/O, and kept for all connections (`client/oauth.py`).
+    """
+
+    mechanism = OAUTHBEARER
+
+    def __init__(self, wanted: Any) -> None:
+        self.wanted = wanted
+        self.source: TokenSource | None = None
+
+    @property
+    def user(self) -> str:
+        """The name, for errors."""
+        return self.wanted.client_id if isinstance(self.wanted, TokenEndpoint) else "the token of a function"
+
+
+def show_token(token: str) -> Exchange:
+    """One login by OAUTHBEARER. Raises `ClientError` for what is no token."""
+    try:
+        message = write_client_message(token)
+    except ValueError as error:
+        raise ClientError(f"the token cannot be sent: {error}") from None
+    if (yield message):
+        yield ABORT  # the broker has told that the token is not good, and refuses the login when it has this
+        raise ClientError("the broker let a client in whose token it had refused")
 
 
 def _plain(login: SaslLogin) -> Exchange:

@@ -8,7 +8,8 @@ import hmac
 import secrets
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, Protocol, TypeAlias
+from math import inf
+from typing import Any, Final, Protocol, TypeAlias
 
 from korvet_fast.core.authentication import scram
 from korvet_fast.core.authentication.scram import Mechanism
@@ -16,25 +17,37 @@ from korvet_fast.core.authentication.users import Users
 from korvet_fast.printable import printable
 
 # Runs work beside the loop: `ClientSession.offload`.
-Offload: TypeAlias = "Callable[..., asyncio.Future[bytes]]"
+Offload: TypeAlias = "Callable[..., asyncio.Future[Any]]"
 
 
 class AuthenticationFailed(Exception):
     """The client is not let in. The text is for the log: the client is only told that it failed."""
 
 
+class CannotAuthenticate(Exception):
+    """Nobody can log in by this mechanism now, as the text says: a client that tries again may be let in."""
+
+
 class SaslServer(Protocol):
-    """One exchange (javax.security.sasl.SaslServer). `user`: who it is, once the exchange has ended well."""
+    """One exchange (javax.security.sasl.SaslServer). `user`: who it is, once the exchange has ended well.
+
+    `lifetime`: seconds for which the login is good then, whatever connections.max.reauth.ms says.
+    """
 
     @property
     def user(self) -> str | None: ...
 
+    @property
+    def lifetime(self) -> float: ...
+
     async def evaluate(self, token: bytes) -> bytes:
-        """The answer to the client's next token. Raises `AuthenticationFailed`, or `StoreError`."""
+        """The client's next token -> the answer. Raises `AuthenticationFailed`, `CannotAuthenticate`, `StoreError`."""
 
 
 class PlainServer:
     """PLAIN: the password itself, in one token."""
+
+    lifetime = inf
 
     def __init__(self, users: Users, offload: Offload) -> None:
         self.user: str | None = None
@@ -54,7 +67,7 @@ class PlainServer:
         if authorized not in ("", user):
             raise AuthenticationFailed(f"PLAIN: {printable(user)} wants to act as {printable(authorized)}")
         mechanism, credential = await self._users.find_any(user)
-        salted = await self._offload(
+        salted: bytes = await self._offload(
             scram.salt_password, mechanism, password.encode(), credential.salt, credential.iterations
         )
         shown = scram.make_credential(mechanism, salted, credential.salt, credential.iterations)
@@ -69,6 +82,8 @@ class ScramServer:
 
     For a name that is not known `Users.find` makes a credential up, which no password fits: so both ways are one.
     """
+
+    lifetime = inf
 
     def __init__(self, mechanism: Mechanism, users: Users, _: Offload) -> None:
         self.user: str | None = None

@@ -6,11 +6,11 @@ and goes on serving a client that logs in again.
 
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
+from math import inf
 from struct import Struct
 from typing import Any, Final, TypeAlias
 
-from korvet_fast.core.authentication.sasl_server import SERVERS, AuthenticationFailed, Offload, SaslServer
-from korvet_fast.core.authentication.users import Users
+from korvet_fast.core.authentication.sasl_server import AuthenticationFailed, CannotAuthenticate, SaslServer
 from korvet_fast.errors import StoreError
 from korvet_fast.printable import printable
 from korvet_fast.wire.dialect import CloseConnection
@@ -44,27 +44,32 @@ _EXPECTED: Final = {
 
 
 class SaslAuthentication:
-    """The logins of one connection. `lifetime`: seconds that each holds, 0 for ever; `now`: of a clock, in seconds.
+    """The logins of one connection. `make_server`: the broker's side of one by a mechanism.
 
+    `lifetime`: seconds that each holds, 0 for ever or as long as its token; `now`: of a clock, in seconds.
     `principal`: who the client is, None before its first login. `failure`: why the connection has to end, for the log.
     """
 
     def __init__(
-        self, users: Users, mechanisms: Sequence[str], lifetime: float, offload: Offload, now: Callable[[], float]
+        self,
+        make_server: Callable[[str], SaslServer],
+        mechanisms: Sequence[str],
+        lifetime: float,
+        now: Callable[[], float],
     ) -> None:
         self.principal: str | None = None
         self.failure = ""
-        self._users = users
+        self._make_server = make_server
         self._mechanisms = mechanisms
-        self._lifetime = lifetime
-        self._offload = offload
+        self._lifetime = lifetime or inf
         self._now = now
         self._state = State.HANDSHAKE
         self._mechanism = ""
         self._wanted = ""  # the mechanism of the first login
         self._server: SaslServer | None = None
-        self._ends = float("inf")  # when the login does not hold any more
-        self._last = float("-inf")  # when the client began to log in again
+        self._granted = inf  # seconds for which the last login was to hold
+        self._ends = inf  # when the login does not hold any more
+        self._last = -inf  # when the client began to log in again
         self._busy = False
 
     def serves(self, frame: bytearray) -> bool:
@@ -81,7 +86,7 @@ class SaslAuthentication:
         key = _read_key(frame)
         if self.principal is not None and key not in SASL_KEYS:
             who = printable(self.principal)
-            raise CloseConnection(f"the login of {who} holds no longer (connections.max.reauth.ms)")
+            raise CloseConnection(f"the login of {who} holds no longer (connections.max.reauth.ms, or its token)")
         if self._busy or self._state is State.FAILED:
             raise CloseConnection("a request came before the answer to the last one, and the client has not logged in")
         if not self.wants_raw and key not in _EXPECTED[self._state]:
@@ -93,14 +98,17 @@ class SaslAuthentication:
         self._busy = False
 
     def shake_hands(self, mechanism: str, version: int) -> Values:
-        """Answer SaslHandshake."""
+        """Answer SaslHandshake. Raises `CloseConnection` where nobody can log in by the mechanism."""
         if self.principal is not None and not self._may_log_in_again(version):
             return {"error_code": ILLEGAL_SASL_STATE, "mechanisms": self._mechanisms}
         if mechanism not in self._mechanisms:
             self._fail(f"it asked for the mechanism {mechanism[:40]!r}, and sasl.enabled.mechanisms has others")
             return {"error_code": UNSUPPORTED_SASL_MECHANISM, "mechanisms": self._mechanisms}
         self._mechanism = mechanism
-        self._server = SERVERS[mechanism](self._users, self._offload)
+        try:
+            self._server = self._make_server(mechanism)
+        except CannotAuthenticate as error:
+            raise CloseConnection(f"nobody can log in now: {error}") from None
         self._state = State.TOKEN if version else State.RAW_TOKEN
         return {"error_code": 0, "mechanisms": self._mechanisms}
 
@@ -114,7 +122,8 @@ class SaslAuthentication:
             self._fail(f"it could not log in: {error}")
             text = f"Authentication failed due to invalid credentials with SASL mechanism {self._mechanism}"
             return {"error_code": SASL_AUTHENTICATION_FAILED, "error_message": text}
-        lifetime = round(self._lifetime * 1000) if self._server is None else 0
+        for_ever = self._server is not None or self._granted == inf
+        lifetime = 0 if for_ever else max(1, round(self._granted * 1000))
         return {"error_code": 0, "auth_bytes": answer, "session_lifetime_ms": lifetime}
 
     async def exchange_raw(self, token: bytes) -> bytes | None:
@@ -132,18 +141,21 @@ class SaslAuthentication:
         except StoreError as error:
             # A failed login would be final for a client; one that is cut off tries again.
             raise CloseConnection(f"nobody can log in now: {error.detail}") from None
+        except CannotAuthenticate as error:
+            raise CloseConnection(f"nobody can log in now: {error}") from None
         if server.user is not None:
-            self._accept(f"User:{server.user}")
+            self._accept(f"User:{server.user}", server.lifetime)
         return answer
 
-    def _accept(self, principal: str) -> None:
+    def _accept(self, principal: str, lifetime: float) -> None:
         if self.principal is not None and (principal, self._mechanism) != (self.principal, self._wanted):
             raise AuthenticationFailed(
                 f"it was {printable(self.principal)} by {self._wanted}, and may not become another"
             )
         self.principal, self._wanted = principal, self._mechanism
         self._state, self._server = State.AUTHENTICATED, None
-        self._ends = self._now() + self._lifetime if self._lifetime else float("inf")
+        self._granted = min(self._lifetime, lifetime)
+        self._ends = self._now() + self._granted
 
     def _may_log_in_again(self, version: int) -> bool:
         """Whether another login may begin; not by tokens in no requests: nothing tells them from requests."""

@@ -3,6 +3,8 @@
 from collections.abc import Coroutine
 from typing import Any
 
+from korvet_fast.core.authentication.mechanisms import make_server
+from korvet_fast.core.authentication.sasl_server import SaslServer
 from korvet_fast.core.client_session import Client
 from korvet_fast.wire.dialect import CloseConnection, Reply
 from korvet_fast.wire.kafka.sasl import SaslAuthentication
@@ -21,10 +23,9 @@ class SaslSession(Session):
         settings = service.broker.settings
         self._delay = settings.number("connection.failed.authentication.delay.ms") / 1000
         self._own = SaslAuthentication(
-            service.broker.users,
+            self._make_server,
             settings.text("sasl.enabled.mechanisms").split(","),
             settings.number("connections.max.reauth.ms") / 1000,
-            self.offload,
             service.broker.clock.monotonic,
         )
         self.sasl = self._own
@@ -42,6 +43,9 @@ class SaslSession(Session):
     def cost(self, frame: bytearray) -> int:
         """See `Session.cost`; what a client sends to log in decodes into no more than it is."""
         return super().cost(frame) if self._own.principal is not None else len(frame)
+
+    def _make_server(self, mechanism: str) -> SaslServer:
+        return make_server(mechanism, self.broker.users, self.broker.tokens, self.offload)
 
     async def _log_in(self, frame: bytearray) -> Reply:
         sasl = self._own

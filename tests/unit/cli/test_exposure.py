@@ -171,6 +171,27 @@ def test_a_listener_with_logins_is_warned_of_without_tls_and_without_an_authoriz
     assert "so passwords can be read on the way: listen on kafka+sasl+tls://" in said
 
 
+def test_tokens_are_warned_of_without_tls_and_unsecured_ones_everywhere() -> None:
+    listen = ("--listen", "kafka+sasl://0.0.0.0:0", "--advertise", "kafka+sasl://127.0.0.1:9", "--store", "file:x")
+    said = doctor(*listen, "--set", "sasl.enabled.mechanisms=PLAIN,OAUTHBEARER")
+    assert "so passwords and tokens can be read on the way: listen on kafka+sasl+tls://" in said
+    testing = ("--set", "sasl.oauthbearer.unsecured.tokens.for.testing=true", "--store", "file:x")
+    for scheme in ("kafka+sasl", "kafka+sasl+tls"):
+        own = ("--listen", f"{scheme}://127.0.0.1:0", *testing)
+        said = doctor(*own, "--set", "sasl.enabled.mechanisms=OAUTHBEARER")
+        assert f"warn  listen       whoever reaches {scheme}://127.0.0.1:0 may log in under every name" in said
+        assert "under every name" not in doctor(*own)  # nobody may log in by a token at all
+
+
+def test_serve_warns_of_unsecured_tokens_at_each_start(tmp_path: Path) -> None:
+    settings = ("sasl.enabled.mechanisms=OAUTHBEARER", "sasl.oauthbearer.unsecured.tokens.for.testing=true")
+    given = [word for one in settings for word in ("--set", one)]
+    listen = ("--listen", "kafka+sasl://127.0.0.1:0", "--listen", "kafka://127.0.0.1:0")
+    (warning,) = warnings(serve("--store", f"file:{tmp_path}", *listen, *given)[1])
+    assert "may log in under every name, super users' too" in warning
+    assert "only for tests of clients; set sasl.oauthbearer.jwks.endpoint.url instead" in warning
+
+
 def test_serve_says_why_certificates_cannot_be_used(tmp_path: Path) -> None:
     given = ["serve", "--store", f"file:{tmp_path / 'data'}", "--listen", "kafka+tls://127.0.0.1:0"]
     result = CliRunner().invoke(root, given)

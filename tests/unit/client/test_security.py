@@ -15,7 +15,7 @@ from korvet_fast.cli.authority import open_authority
 from korvet_fast.client.producer.async_producer import AsyncProducer
 from korvet_fast.client.producer.config import read_config
 from korvet_fast.client.producer.dialects import LEGACY, TEXT, Dialect
-from korvet_fast.client.protocol.sasl import SaslLogin
+from korvet_fast.client.protocol.sasl import OAuthLogin, SaslLogin
 from korvet_fast.client.security import PLAINTEXT, Security, is_security, read_security
 from korvet_fast.client.tls import make_context
 from korvet_fast.errors import SettingError
@@ -64,11 +64,11 @@ def test_settings(given: dict[str, str], expected: Security) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"security.protocol": "SASL_SSL"}, "needs sasl.mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"),
+        ({"security.protocol": "SASL_SSL"}, "needs sasl.mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTH"),
         ({"security.protocol": "TLS"}, "it must be PLAINTEXT or SSL or SASL_PLAINTEXT or SASL_SSL"),
         ({"sasl.mechanism": "PLAIN"}, "sasl.mechanism is of SASL: set security.protocol=SASL_SSL as well"),
         ({"sasl.kerberos.service.name": "kafka"}, "sasl.kerberos.service.name is not supported; these are: security.p"),
-        (SASL | {"sasl.mechanism": "GSSAPI"}, "it must be PLAIN or SCRAM-SHA-256 or SCRAM-SHA-512"),
+        (SASL | {"sasl.mechanism": "GSSAPI"}, "it must be PLAIN or SCRAM-SHA-256 or SCRAM-SHA-512 or OAUTHBEARER"),
         (SASL | {"sasl.username": "ann"}, "needs sasl.jaas.config, or sasl.username and sasl.password"),
         (SASL | {"sasl.password": ""}, "sasl.password cannot be used; it must be a text"),
         (SASL | {"sasl.jaas.config": JAAS, "sasl.username": "ann"}, "leave out sasl.username and sasl.password"),
@@ -124,6 +124,69 @@ def test_who_logs_in(given: dict[str, str], login: SaslLogin) -> None:
         assert read(SASL | given) == Security(login=login)
     inside = read_security(SASL | given | {"security.protocol": "SASL_SSL", "ssl.ca.location": "ca.pem"})
     assert inside == Security(tls=True, authorities="ca.pem", login=login)
+
+
+BEARER = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
+ENDPOINT = {"sasl.oauthbearer.token.endpoint.url": "https://login.test/token"}
+ANN = {"sasl.oauthbearer.client.id": "ann", "sasl.oauthbearer.client.secret": "secret"}
+BEARER_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ENDPOINT | ANN | {"sasl.oauthbearer.method": "oidc", "https.ca.location": "ca.pem"},
+        ENDPOINT
+        | {
+            "sasl.oauthbearer.client.credentials.client.id": "ann",
+            "sasl.oauthbearer.client.credentials.client.secret": "secret",
+            "sasl.oauthbearer.scope": "kafka",
+            "sasl.jaas.config": f"{BEARER_MODULE} required;",
+        },
+        ENDPOINT | {"sasl.jaas.config": f'{BEARER_MODULE} required clientId="ann" clientSecret="secret";'},
+        ENDPOINT
+        | {"sasl.oauthbearer.client.id": "ann"}
+        | {"sasl.jaas.config": f'{BEARER_MODULE} required clientId="bob" clientSecret="secret";'},
+    ],
+)
+def test_who_gets_tokens_from_an_endpoint(given: dict[str, str]) -> None:
+    for read in (read_security, lambda settings: read_config(settings).security):
+        security = read(BEARER | given)
+        assert isinstance(security.login, OAuthLogin)
+        assert (security.tls, security.login.mechanism, security.login.user) == (True, "OAUTHBEARER", "ann")
+
+
+def test_a_function_gives_tokens() -> None:
+    security = read_security(BEARER | {"sasl_oauth_token_provider": lambda: "a.b.c"})
+    assert security.login is not None
+    assert security.login.user == "the token of a function"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (BEARER, "needs sasl.oauthbearer.token.endpoint.url with sasl.oauthbearer.client.credentials.client.id"),
+        (BEARER | ENDPOINT, "needs sasl.oauthbearer.token.endpoint.url with"),
+        (BEARER | ANN, "needs sasl.oauthbearer.token.endpoint.url with"),
+        (BEARER | ANN | {"sasl.oauthbearer.token.endpoint.url": "http://login.test/"}, "begins with https://"),
+        (BEARER | ANN | {"sasl.oauthbearer.token.endpoint.url": "file:///etc/token"}, "begins with https://"),
+        (BEARER | ENDPOINT | ANN | {"sasl.oauthbearer.method": "default"}, "it must be oidc"),
+        (BEARER | ENDPOINT | ANN | {"sasl.login.callback.handler.class": "x"}, "OAuthBearerLoginCallbackHandler"),
+        (BEARER | ENDPOINT | ANN | {"sasl.username": "ann"}, "sasl.username is not for sasl.mechanism=OAUTHBEARER"),
+        (BEARER | ENDPOINT | ANN | {"sasl.oauth.token.provider": len}, "both give tokens: leave one of them out"),
+        (BEARER | {"sasl.oauth.token.provider": "a.b.c"}, "it must be a function without arguments"),
+        (BEARER | ENDPOINT | {"sasl.jaas.config": JAAS}, "it must be of a module for sasl.mechanism=OAUTHBEARER"),
+        (SASL | ENDPOINT | {"sasl.jaas.config": JAAS}, "token.endpoint.url is not for sasl.mechanism=PLAIN"),
+        (ENDPOINT, "sasl.oauthbearer.token.endpoint.url is of SASL: set security.protocol=SASL_SSL as well"),
+        ({"https.ca.location": "ca.pem"}, "https.ca.location is of SASL"),
+    ],
+)
+def test_settings_of_tokens_that_cannot_be(given: dict[str, object], words: str) -> None:
+    for read in (read_security, read_config):
+        with pytest.raises(SettingError) as caught:
+            read(given)
+        assert words in str(caught.value)
+        assert "secret'" not in str(caught.value)
 
 
 def test_a_password_is_in_no_error() -> None:

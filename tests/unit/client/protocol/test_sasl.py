@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from korvet_fast.client.protocol.errors import ClientError
-from korvet_fast.client.protocol.sasl import SASL_MECHANISMS, SaslLogin
+from korvet_fast.client.protocol.sasl import SASL_MECHANISMS, SaslLogin, show_token
 from korvet_fast.core.authentication.sasl_server import SERVERS, AuthenticationFailed
 from korvet_fast.core.authentication.scram import SCRAM_SHA_256
 from sasl_world import Keys, add_user, make_users
@@ -95,3 +95,21 @@ def test_a_broker_that_does_not_know_the_password(answer: bytes) -> None:
     exchange.send(challenge(nonce + "server"))
     with pytest.raises(ClientError, match=r"does not know this password|last answer cannot be used"):
         exchange.send(answer)
+
+
+def test_a_token_is_shown_and_an_error_is_answered_with_a_byte() -> None:
+    good = show_token("a.b.c")
+    assert next(good) == b"n,,\x01auth=Bearer a.b.c\x01\x01"
+    with pytest.raises(StopIteration):
+        good.send(b"")
+    refused = show_token("a.b.c")
+    next(refused)
+    assert refused.send(b'{"status":"invalid_token"}') == b"\x01"
+    with pytest.raises(ClientError, match="let a client in whose token it had refused"):
+        refused.send(b"")
+
+
+@pytest.mark.parametrize("token", ["", "a b", "a\x01auth=Bearer b", "\u00e4"])
+def test_what_is_no_token_is_not_sent(token: str) -> None:
+    with pytest.raises(ClientError, match="the token cannot be sent: a token has letters, digits"):
+        next(show_token(token))
