@@ -73,6 +73,10 @@ class Settings:
     def text(self, name: str) -> str:
         return show(self._values[name][0])
 
+    def replace(self, name: str, value: Value) -> "Settings":
+        """The same settings but for this one, as if a flag gave it."""
+        return Settings(self._values | {name: (value, Source.FLAG)})
+
     def counts(self, name: str) -> dict[str, int]:
         """A setting written as `topic:8,other:16`."""
         pairs = (pair.rpartition(":") for pair in self.text(name).split(",") if pair)

@@ -45,11 +45,19 @@ def parse_endpoint(text: str) -> Endpoint:
         raise click.BadParameter(str(error)) from None
 
 
-def broker_options(function: Callable[[BrokerOptions], None]) -> Callable[..., None]:
-    """Give a command the options of a broker; `function` gets them as one `BrokerOptions`."""
+def broker_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a broker; `function` gets them as one `BrokerOptions`, and then its others."""
 
-    def command(**given: Any) -> None:
-        function(_read(**given))
+    def command(
+        store: str,
+        listeners: tuple[Endpoint, ...],
+        advertised: tuple[Endpoint, ...],
+        zookeeper: str | None,
+        config_file: Path | None,
+        flags: tuple[str, ...],
+        **others: Any,
+    ) -> None:
+        function(_read(store, listeners, advertised, zookeeper, config_file, flags), **others)
 
     command.__doc__ = function.__doc__
     for option in reversed(_OPTIONS):

@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import sys
 
 import click
 import uvloop
@@ -14,6 +15,8 @@ from korvet_fast.cli.memory import keep_freed
 from korvet_fast.cli.registration import make_registration
 from korvet_fast.cli.replication import make_replication
 from korvet_fast.cli.store import make_store
+from korvet_fast.cli.worker_options import make_worker_options, worker_options
+from korvet_fast.cli.workers import Companion, Parent, family_lock
 from korvet_fast.core.broker import Broker
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import SettingError, StoreError, TooFewThreads
@@ -24,8 +27,9 @@ log = logging.getLogger("korvet_fast")
 
 
 @click.command()
+@worker_options
 @broker_options
-def command(options: BrokerOptions) -> None:
+def command(options: BrokerOptions, workers: int, worker_ports: range | None) -> None:
     """Run a broker: Kafka on 127.0.0.1:9092, the records in ./korvet-data, unless told otherwise.
 
     It logs `ready kafka://HOST:PORT store=...` when clients may connect. SIGTERM or Ctrl-C lets it finish what is
@@ -35,6 +39,7 @@ def command(options: BrokerOptions) -> None:
     Examples:
       korvet-fast serve
       korvet-fast serve --store file:/var/lib/korvet --set num.partitions=4 --set log.retention.ms=86400000
+      korvet-fast serve --workers auto
       korvet-fast serve --listen kafka://0.0.0.0:9092 --advertise kafka://broker.example.org:9092
       korvet-fast serve --store redis://localhost:6379
       KORVET_STORE=redis://user:password@redis.example.org:6379 korvet-fast serve
@@ -42,8 +47,20 @@ def command(options: BrokerOptions) -> None:
 
     Settings have Kafka's names. A flag wins over the environment, that over the file, that over the default.
     """
+    start_log(options.settings.text("log.level"))
+    if workers == 1:
+        if worker_ports is not None:
+            raise click.UsageError("--worker-ports is for --workers 2 and more")
+        _serve(options)
+        return
+    plans = make_worker_options(options, workers, worker_ports)
+    with family_lock(plans[0].place):
+        sys.exit(Parent(plans, lambda worker, companion: _serve(worker.options, worker.number, companion)).run())
+
+
+def _serve(options: BrokerOptions, worker: int | None = None, companion: Companion | None = None) -> None:
+    """Be a broker until it is told to end; with `companion` one of several workers. Raises `click.ClickException`."""
     settings, exposures = options.settings, list(find_exposures(options))
-    start_log(settings.text("log.level"))
     keep_freed()
     allocate_small_objects()
     listeners = list(map(Listener, options.listeners, options.advertised))
@@ -54,13 +71,19 @@ def command(options: BrokerOptions) -> None:
             log.info("ready %s store=%s", endpoint, options.store)
         for exposure in exposures:
             log.warning("%s", exposure.sentence)
+        if companion is not None:
+            companion.life.note_ready()
+
+    async def run() -> None:
+        stop = companion.begin() if companion is not None else None
+        await serve(broker, listeners, ready, registration, stop)
 
     try:
         replication = make_replication(options)
-        store, check = make_store(options.place, settings, replication)
+        store, check = make_store(options.place, settings, replication, worker)
         broker = Broker(store, settings, replication=replication)
         registration = make_registration(broker, options.zookeeper) if options.zookeeper is not None else None
-        uvloop.run(serve(broker, listeners, ready, registration))
+        uvloop.run(run())
     except StoreError as error:
         raise click.ClickException(error.detail) from None
     except (SettingError, TooFewThreads) as error:

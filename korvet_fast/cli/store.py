@@ -18,6 +18,7 @@ from korvet_fast.errors import KorvetError, SettingError, StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.interface import Store
 from korvet_fast.store.redis.connection.url import RedisUrl
+from korvet_fast.store.workers.store import WorkerStore
 
 log = logging.getLogger("korvet_fast")
 
@@ -32,15 +33,20 @@ def make_files(directory: Path, settings: Settings) -> EmbeddedStore:
 
 
 def make_store(
-    place: Path | RedisUrl, settings: Settings, replication: Replication | None = None
+    place: Path | RedisUrl, settings: Settings, replication: Replication | None = None, worker: int | None = None
 ) -> tuple[Store, Callable[[], None]]:
     """Make the store, and a check for when it is open, which logs what it promises or raises `StoreError`.
 
-    `replication`: of the files, where brokers keep copies of each other's.
+    `replication`: of the files, where brokers keep copies of each other's. `worker`: the number of this worker, where
+    several have the files.
     """
     sync, copies = settings.text("durability") == "fsync", settings.number("min.insync.replicas")
     if isinstance(place, Path):
-        files = make_files(place, settings) if replication is None else ReplicatedStore(replication)
+        files: Store
+        if worker is not None:
+            files = WorkerStore(place, worker, index_interval_bytes=settings.number("log.index.interval.bytes"))
+        else:
+            files = make_files(place, settings) if replication is None else ReplicatedStore(replication)
 
         def check_copies() -> None:
             if why := files.durability_error(None, sync, copies):

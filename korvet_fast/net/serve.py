@@ -50,15 +50,18 @@ async def serve(
     listeners: Sequence[Listener],
     ready: Callable[[list[Endpoint]], None],
     registration: Registration | None = None,
+    stop: asyncio.Event | None = None,
 ) -> None:
     """Be the broker's process: `serve_until` SIGTERM or SIGINT. A second signal ends the process at once with code 1.
+
+    `stop`: in place of the signals.
 
     The process is the broker's own: its signals, its limit of open files, its garbage collection and the loop's threads
     are changed. Raises as `serve_until`.
     """
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_report)
-    stop = _catch_signals(loop)
+    stop = stop or _catch_signals(loop)
     _raise_file_limit()
     memory = Memory()
 

@@ -12,6 +12,7 @@ from korvet_fast.store.interface import Store
 from korvet_fast.store.redis.connection.url import parse_url
 from korvet_fast.store.redis.store import RedisStore
 from korvet_fast.store.types import WHOLE, LogFormat
+from korvet_fast.store.workers.store import WorkerStore
 from store.faulty import Faulty, Plan
 from store.scene import Scene
 
@@ -57,6 +58,28 @@ class EmbeddedEngine:
         store._release()
 
     async def discard(self, store: EmbeddedStore) -> None:
+        """Nothing is left."""
+
+
+class WorkersEngine:
+    """Stores of the worker 1 over one directory."""
+
+    log_format = WHOLE
+    origin = 0
+    rewinds = True
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def make(self, **options: Any) -> WorkerStore:
+        """A store that is not open."""
+        return WorkerStore(self.directory, 1, **options)
+
+    def crash(self, store: WorkerStore) -> None:
+        """See `Maker.crash`."""
+        store._release()
+
+    async def discard(self, store: WorkerStore) -> None:
         """Nothing is left."""
 
 

@@ -18,7 +18,7 @@ def files_of(store: Store) -> PlainFiles:
 
 async def test_only_an_engine_with_a_directory_has_files(engine: Engine) -> None:
     async with engine.scene() as scene:
-        assert (scene.store.plain_files is not None) == engine.rewinds  # as the embedded one does, and no other
+        assert (scene.store.plain_files is not None) == (engine.rewinds and scene.store.shared is None)
 
 
 async def test_a_file_holds_what_was_written_last(rewinding_engine: Engine) -> None:

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from korvet_fast.errors import StoreError
+from korvet_fast.store.embedded.files import make_directory
 
 
 class Lock:
@@ -17,6 +18,19 @@ class Lock:
     def exists(self) -> bool:
         """Whether the lock was ever taken."""
         return self._path.exists()
+
+    def claim(self) -> None:
+        """Make the directory if there is none, and lock it. Raises `StoreError`."""
+        directory = self._path.parent
+        try:
+            if not self.exists():  # a new directory's entry is flushed before its first use
+                make_directory(directory)
+            self.take()
+        except OSError as error:
+            a_file = isinstance(error, FileExistsError | NotADirectoryError)
+            own = f"{error.strerror}; name a directory that this user may make, and write in"
+            why = "there is a file; name a directory" if a_file else own
+            raise StoreError(f"{directory} cannot be used: {why}") from error
 
     def take(self) -> None:
         """Lock the directory. Raises `StoreError` if another process has the lock, and `OSError`."""

@@ -82,16 +82,22 @@ class Log:
         self._place = os.fspath(directory)
         self._given = given
         self.interval = given.interval
-        self.exists = bool(segments)  # in the directory
-        self._segments = list(segments) or [Segment(directory, start)]  # only the last grows; empty: the log is closed
-        self._packed = b""  # the segments of a closed log
         self.used = False  # since somebody looked whether it is idle
         self.reading = 0  # threads that read it
+        self.version = 0  # counts removals of records: reads under way begin anew
+        self.reset(segments, start)
+
+    def reset(self, segments: Sequence[Segment] = (), start: int = 0) -> None:
+        """Take these as the log's segments, all of them durable. None: there is no log yet. Nothing is under way."""
+        self.version += 1
+        self.exists = bool(segments)  # in the directory
+        # Only the last grows; empty: the log is closed.
+        self._segments = list(segments) or [Segment(self.directory, start)]
+        self._packed = b""  # the segments of a closed log
         self.start = start
         self.durable = self.end
         self.failed = ""  # why nothing can be written any more
         self.gone = False  # dropped: nothing can be read any more
-        self.version = 0  # counts removals of records: reads under way begin anew
         # The group commit's part (see group_commit.py).
         self.dirty = False  # something was written since the last flush began
         self.fresh = False  # a file was made since then

@@ -54,7 +54,7 @@ def open_logs(directory: Path, given: LogCollaborators, pool: Executor) -> dict[
             logs[name] = log
         else:
             uncertain.append((name, directory / place, given))
-    recovered = list(pool.map(lambda found: _recover(*found), uncertain))
+    recovered = list(pool.map(lambda found: recover_log(*found), uncertain))
     logs.update((one.log.name, one.log) for one in recovered)
     _tell_of_recovery(directory, len(logs), recovered)
     (directory / CHECKPOINT).unlink(missing_ok=True)
@@ -63,7 +63,15 @@ def open_logs(directory: Path, given: LogCollaborators, pool: Executor) -> dict[
     return logs
 
 
-class _Recovered(NamedTuple):
+def discard_checkpoint(directory: Path) -> None:
+    """Take away what a clean shutdown of one process left, before several open the logs. Raises `OSError`."""
+    if (directory / REMOVED).exists():
+        shutil.rmtree(directory / REMOVED)
+    (directory / CHECKPOINT).unlink(missing_ok=True)
+    sync_directory(directory)
+
+
+class RecoveredLog(NamedTuple):
     """A log that was looked at, and how many bytes of it were read, and truncated, removed segments included."""
 
     log: Log
@@ -79,7 +87,7 @@ class _Looked(NamedTuple):
     truncated: int
 
 
-def _tell_of_recovery(directory: Path, logs: int, recovered: list[_Recovered]) -> None:
+def _tell_of_recovery(directory: Path, logs: int, recovered: list[RecoveredLog]) -> None:
     if recovered:
         truncated = [one.truncated for one in recovered if one.truncated]
         _logger.info(
@@ -159,7 +167,11 @@ def _from_checkpoint(directory: Path, base: int, rows: int, *summary: int) -> Se
     return Segment(directory, base, Summary(*summary), None if rows else Index())
 
 
-def _recover(name: str, directory: Path, given: LogCollaborators) -> _Recovered:
+def recover_log(name: str, directory: Path, given: LogCollaborators) -> RecoveredLog:
+    """A log as it was left by a process that is gone; what is damaged at its end is cut off, the rest is durable.
+
+    Its directory exists. Raises `StoreError` and `OSError`.
+    """
     start = read_start(directory)
     for leftover in directory.glob("*.new"):
         leftover.unlink()
@@ -177,14 +189,36 @@ def _recover(name: str, directory: Path, given: LogCollaborators) -> _Recovered:
             break
     if not segments or segments[-1].end < start:
         truncated += _remove_segments(name, directory, [segment.base for segment in segments])
-        return _Recovered(Log.create(name, directory, given, start), read, truncated)
+        return RecoveredLog(Log.create(name, directory, given, start), read, truncated)
     if _is_blank_at_end(segments[-1]):
         segments.append(Segment.create(directory, segments[-1].end))
     for segment in segments[:-1]:
         if write_index(segment):
             segment.index = None  # the segment does not grow any more
     sync_directory(directory)
-    return _Recovered(Log(name, directory, given, segments, max(start, segments[0].base)), read, truncated)
+    return RecoveredLog(Log(name, directory, given, segments, max(start, segments[0].base)), read, truncated)
+
+
+def view_log(name: str, directory: Path, given: LogCollaborators) -> Log:
+    """A log as it lies there, to look at: another process may be writing it, and nothing is changed.
+
+    Raises `StoreError` and `OSError`.
+    """
+    start = read_start(directory)
+    segments: list[Segment] = []
+    for base in sorted(int(path.stem) for path in directory.glob("*.log") if path.stem.isdecimal()):
+        if segments and segments[-1].end != base:
+            break
+        segment = Segment(directory, base)
+        size = segment.path.stat().st_size
+        summary = read_summary(segment.index_path)
+        known = summary is not None and summary.size == size
+        segments.append(
+            Segment(directory, base, summary) if known else segment.scan(size, given.interval, verify=False)
+        )
+    log = Log(name, directory, given, segments, max(start, segments[0].base) if segments else start)
+    log.durable = max((segment.end for segment in segments if segment.index is None), default=log.start)
+    return log
 
 
 def _recover_segment(name: str, directory: Path, base: int, interval: int) -> _Looked:

@@ -59,7 +59,7 @@ class Registry:
     def scan(self, prefix: str) -> dict[str, bytes]:
         """See `KeyStore.scan`."""
         self._check()
-        return {key: self._values[key] for key in sorted(self._values) if key.startswith(prefix)}
+        return {key: self._values[key] for key in sorted(key for key in self._values if key.startswith(prefix))}
 
     async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: CompareAndSet) -> bool:
         """See `KeyStore.save`."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from korvet_fast.errors import Errors, KorvetError, StoreError
 from korvet_fast.prestarted_executor import PrestartedExecutor
 from korvet_fast.store.embedded.copies import find_missing_copies
-from korvet_fast.store.embedded.files import Files, default_limit, make_directory, sync_directory
+from korvet_fast.store.embedded.files import Files, default_limit, sync_directory
 from korvet_fast.store.embedded.group_commit import GroupCommit, write_index
 from korvet_fast.store.embedded.idle import close_idle
 from korvet_fast.store.embedded.lock import Lock
@@ -32,7 +32,7 @@ from korvet_fast.store.embedded.recovery import open_logs, write_checkpoint
 from korvet_fast.store.embedded.registry import NAME, Registry
 from korvet_fast.store.embedded.removals import Removals
 from korvet_fast.store.embedded.retention import Retention
-from korvet_fast.store.interface import OpenedLog
+from korvet_fast.store.interface import OpenedLog, SharedStore
 from korvet_fast.store.shared_future import SharedFuture
 from korvet_fast.store.types import BATCHES, Appending, Bounds, CompareAndSet, ReadResult
 
@@ -52,7 +52,8 @@ class EmbeddedStore:
 
     layouts: tuple[str, ...] = (BATCHES,)
     syncs: bool = True
-    shared = producers = groups = None
+    shared: SharedStore | None = None
+    producers = groups = None
 
     def __init__(self, directory: Path, *, index_interval_bytes: int = 4096) -> None:
         """An index has a row every `index_interval_bytes` of its segment."""
@@ -61,21 +62,14 @@ class EmbeddedStore:
         self._files = Files(default_limit())
         self._lock = Lock(directory)
         self._resources = ExitStack()  # what an open store has: the lock first, and given back last
-        self.plain_files = EmbeddedPlainFiles(directory)
+        self._plain_files = EmbeddedPlainFiles(directory)
+        self.plain_files: EmbeddedPlainFiles | None = self._plain_files
         self._logs: dict[str, Log] = {}
         self._ready = False
 
     async def open(self) -> None:
         """See `Store.open`."""
-        try:
-            if not self._lock.exists():  # a new directory's entry is flushed before its first use
-                make_directory(self._directory)
-            self._lock.take()
-        except OSError as error:
-            a_file = isinstance(error, FileExistsError | NotADirectoryError)
-            own = f"{error.strerror}; name a directory that this user may make, and write in"
-            why = "there is a file; name a directory" if a_file else own
-            raise StoreError(f"{self._directory} cannot be used: {why}") from error
+        self._lock.claim()
         resources = self._resources
         resources.callback(self._lock.release)
         try:
@@ -84,7 +78,8 @@ class EmbeddedStore:
             self._readers = resources.enter_context(PrestartedExecutor(_READERS, "read"))
             self._commit = GroupCommit(_FLUSHERS, self._writers)
             resources.callback(self._commit.close)
-            self.plain_files.pool = self._writers
+            self._plain_files.pool = self._writers
+            self._prepare()
             await self._recover()
             self._ready = True
         except OSError as error:
@@ -93,7 +88,8 @@ class EmbeddedStore:
             if not self._ready:
                 self._release()
 
-    async def _recover(self) -> None:
+    def _prepare(self) -> None:
+        """Make the parts that all logs share."""
         loop = asyncio.get_running_loop()
         stored = SharedFuture(loop=loop)
         stored.set_result(None)
@@ -102,6 +98,9 @@ class EmbeddedStore:
         self._reader = Reader(self._files, self._readers)
         self._retention = Retention(self._files, self._writers, self._commit)
         self._removals = Removals()
+
+    async def _recover(self) -> None:
+        loop = asyncio.get_running_loop()
         self._logs = await loop.run_in_executor(None, open_logs, self._directory, self._given, self._readers)
         changes = self._logs.pop(NAME, None) or Log.create(NAME, self._directory / NAME, self._given)
         self._changes = changes
@@ -153,7 +152,7 @@ class EmbeddedStore:
         for log in self._logs.values():
             if not log.exists:
                 log.failed = _CLOSED  # a late append would make files where another program may work by now
-        self.plain_files.pool = None
+        self._plain_files.pool = None
         self._resources.close()
 
     def durability_error(self, log: str | None, sync: bool, copies: int) -> str | None:
@@ -248,7 +247,7 @@ class EmbeddedStore:
                 except OSError as error:
                     raise StoreError(f"{state.directory} cannot be removed: {error}") from error
         try:
-            await asyncio.get_running_loop().run_in_executor(self._writers, self._remove, removed)
+            await asyncio.get_running_loop().run_in_executor(self._writers, _remove, removed)
         except OSError as error:
             raise StoreError(f"{log} is dropped, but {removed} cannot be removed: {error}") from error
 
@@ -283,10 +282,6 @@ class EmbeddedStore:
         log.failed = f"{log.name} was dropped"
         log.version += 1
 
-    def _remove(self, directory: Path) -> None:
-        sync_directory(self._directory)
-        shutil.rmtree(directory)
-
     async def load(self, key: str) -> bytes | None:
         """See `KeyStore.load`."""
         return self._registry.load(key)
@@ -298,3 +293,9 @@ class EmbeddedStore:
     async def scan(self, prefix: str) -> dict[str, bytes]:
         """See `KeyStore.scan`."""
         return self._registry.scan(prefix)
+
+
+def _remove(directory: Path) -> None:
+    """In a thread. Remove a log that was put aside, once it is out of sight for good. Raises `OSError`."""
+    sync_directory(directory.parent.parent)
+    shutil.rmtree(directory)

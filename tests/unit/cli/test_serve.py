@@ -14,6 +14,7 @@ import pytest
 
 from broker_process import BrokerProcess
 from korvet_fast.cli.log import Human, JsonLines
+from redis_server import free_port
 
 SERVE = [sys.executable, "-m", "korvet_fast", "serve"]
 
@@ -125,3 +126,39 @@ def test_log_lines() -> None:
     except ValueError:
         record.exc_info = sys.exc_info()
     assert "ValueError: boom" in json.loads(JsonLines().format(record))["traceback"]
+
+
+def test_workers_say_what_they_cannot_do(tmp_path: Path) -> None:
+    store = ["--store", f"file:{tmp_path / 'data'}", "--listen", "kafka://127.0.0.1:0"]
+    for arguments, why in (
+        (["--workers", "0"], "'0' is not a number from 1 to 256, and not auto"),
+        (["--worker-ports", "9100"], "--worker-ports is for --workers 2 and more"),
+        (["--workers", "2", "--worker-ports", "9100-"], "'9100-' should be ports such as 9100-9131"),
+        (["--workers", "2", "--store", "redis://127.0.0.1"], "over Redis, start 2 brokers with the same --store"),
+    ):
+        code, complaint = refuse(*store, *arguments)
+        assert code == 2, complaint
+        assert why in complaint
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        code, complaint = refuse(*store, "--workers", "2", "--worker-ports", str(port))
+        assert code == 1
+        assert f"cannot listen on 127.0.0.1:{port}" in complaint
+    (tmp_path / "data" / "groups.json").write_text('{"g": {}}')
+    code, complaint = refuse(*store, "--workers", "2")
+    assert code == 1
+    assert "has groups of the text protocol" in complaint
+
+
+def test_a_directory_has_one_broker_or_one_family_of_workers(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "data") as alone:
+        code, complaint = refuse("--store", alone.store, "--listen", "kafka://127.0.0.1:0", "--workers", "2")
+        assert (code, f"in use by the process {alone.pid}" in complaint) == (1, True)
+    listen = ("--listen", "kafka://127.0.0.1:0")
+    with BrokerProcess(tmp_path / "data", arguments=("--workers", "2", "--worker-ports", str(free_port()))) as family:
+        for arguments in ((), ("--workers", "2")):
+            code, complaint = refuse("--store", family.store, *listen, *arguments)
+            assert (code, f"in use by the process {family.pid}" in complaint) == (1, True)
+        assert family.stop() == 0

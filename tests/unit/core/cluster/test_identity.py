@@ -30,6 +30,35 @@ def test_an_epoch_counts_the_starts_after_a_death(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_one_broker_goes_on_above_the_epochs_of_several(tmp_path: Path) -> None:
+    """And several go on above its own; each starts from what was told, once."""
+
+    async def run() -> None:
+        store = EmbeddedStore(tmp_path)
+        await store.open()
+        alone = ClusterIdentity(store)
+        await alone.begin()
+        await alone.end()
+        await store.save("leads/1", b'{"ab":{"0":3,"1":41},"cd":{}}', None)
+        await store.save("leads/2", b'{"ab":{"2":7}}', None)
+        for _ in range(2):
+            alone = ClusterIdentity(store)
+            await alone.begin()
+            assert alone.epoch == 1041
+            await alone.end()
+        assert await store.scan("leads/") == {}
+        server = Server()
+        document = await store.load("broker")
+        assert document is not None
+        server.keys["broker"] = document
+        one = ClusterIdentity(SharedStore(server))
+        await one.begin()
+        assert (one.epoch, one.cluster_id) == (1042, alone.cluster_id)
+        await store.close()
+
+    asyncio.run(run())
+
+
 def test_a_store_that_is_not_shared_has_one_broker(tmp_path: Path) -> None:
     async def run() -> None:
         store = EmbeddedStore(tmp_path)

@@ -1,0 +1,265 @@
+"""`serve --workers N`: the parent, a small process that starts the workers, starts them again, and ends them.
+
+A worker is a copy of the parent (fork), made before any thread and any loop: it has what the parent has read and
+imported, and starts in milliseconds. The parent is told nothing by messages: it sees that a worker has ended, and a
+number in memory that a worker's loop makes grow.
+"""
+
+import asyncio
+import json
+import logging
+import mmap
+import multiprocessing
+import os
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Final
+
+import click
+
+from korvet_fast.cli.broker_options import BrokerOptions
+from korvet_fast.cli.signals import asked_to_end
+from korvet_fast.core.groups.text_files import GROUPS
+from korvet_fast.errors import StoreError
+from korvet_fast.store.embedded.lock import Lock
+from korvet_fast.store.embedded.recovery import discard_checkpoint
+from korvet_fast.store.redis.connection.url import RedisUrl
+
+log = logging.getLogger("korvet_fast")
+
+_TICK: Final = 0.1  # seconds between two signs of life, and between two looks of the parent
+_SPACE: Final = 0.5  # seconds from one start of a worker to its next, at least
+_LONGEST: Final = 30.0  # seconds between two starts of a worker that never becomes ready
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_LIFE: Final = struct.Struct("qq")  # signs of life, and whether clients were ever served
+
+_processes = multiprocessing.get_context("fork")
+
+
+@contextmanager
+def family_lock(place: Path | RedisUrl) -> Iterator[None]:
+    """Lock the directory for the parent and all of its workers: it is free when the last of them has gone.
+
+    Raises `click.ClickException` if the directory cannot be used by several workers.
+    """
+    assert isinstance(place, Path), "workers share files"
+    lock = Lock(place)
+    try:
+        lock.claim()
+        discard_checkpoint(place)
+        groups = place / GROUPS
+        if groups.exists() and json.loads(groups.read_bytes()):
+            raise click.ClickException(
+                f"{groups} has groups of the text protocol, which one worker keeps there for people to read, and "
+                "several cannot: serve them with --workers 1, or remove the file with the offsets in it"
+            )
+    except StoreError as error:
+        raise click.ClickException(error.detail) from None
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"{place} cannot be used: {error}") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class Life:
+    """What a worker and the parent both see: memory that a worker writes to."""
+
+    def __init__(self, memory: mmap.mmap, number: int) -> None:
+        self._memory = memory
+        self._at = (number - 1) * _LIFE.size
+
+    def begin(self) -> None:
+        """In the parent, before the worker starts."""
+        _LIFE.pack_into(self._memory, self._at, 0, 0)
+
+    def beat(self) -> None:
+        """In the worker: its loop turns."""
+        signs, served = _LIFE.unpack_from(self._memory, self._at)
+        _LIFE.pack_into(self._memory, self._at, signs + 1, served)
+
+    def note_ready(self) -> None:
+        """In the worker: it serves clients."""
+        signs, _ = _LIFE.unpack_from(self._memory, self._at)
+        _LIFE.pack_into(self._memory, self._at, signs, 1)
+
+    @property
+    def signs(self) -> int:
+        return int(_LIFE.unpack_from(self._memory, self._at)[0])
+
+    @property
+    def was_ready(self) -> bool:
+        return bool(_LIFE.unpack_from(self._memory, self._at)[1])
+
+
+class Worker:
+    """A worker as the parent sees it: its process, when it is to start, and for how long it was silent."""
+
+    def __init__(self, number: int, options: BrokerOptions, life: Life) -> None:
+        self.number = number
+        self.options = options
+        self.life = life
+        self.process: multiprocessing.process.BaseProcess | None = None
+        self.due = 0.0  # monotonic: it may start again
+        self.served = False  # ever, in any of its lives
+        self._started = 0.0
+        self._failures = 0  # starts in a row after which it never became ready
+        self._signs = -1
+        self._silence = 0.0
+
+    def start(self, run: Callable[["Worker"], None]) -> None:
+        """Start the process, in which `run` is called."""
+        self.life.begin()
+        self._signs, self._silence, self._started = -1, 0.0, time.monotonic()
+        self.process = _processes.Process(target=run, args=(self,), name=f"worker {self.number}")
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the parent's handlers are not the worker's
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def note_end(self) -> int:
+        """The process has ended: find out when the next one may start. Returns the exit code."""
+        assert self.process is not None
+        self.process.join()
+        code = self.process.exitcode or 0
+        self.process = None
+        self.served = self.served or self.life.was_ready
+        self._failures = 0 if self.life.was_ready else self._failures + 1
+        self.due = self._started + min(_LONGEST, _SPACE * 2**self._failures)
+        return code
+
+    def note_silence(self, passed: float) -> float:
+        """Seconds without a sign of life, `passed` more than at the last call if there was none since."""
+        signs = self.life.signs
+        self._silence = self._silence + passed if signs == self._signs else 0.0
+        self._signs = signs
+        return self._silence
+
+
+class Parent:
+    """Runs the workers until SIGTERM or Ctrl-C; a second one kills them.
+
+    `serve` is called in each worker's process, and returns when the worker has ended.
+    """
+
+    def __init__(self, plans: Sequence[BrokerOptions], serve: Callable[["Worker", "Companion"], None]) -> None:
+        self._serve = serve
+        memory = mmap.mmap(-1, len(plans) * _LIFE.size)
+        self._workers = [Worker(number, plan, Life(memory, number)) for number, plan in enumerate(plans, 1)]
+        self._patience = plans[0].settings.number("broker.session.timeout.ms") / 1000
+        self._reading, self._writing = os.pipe()  # nothing is written: it ends with the parent
+        self._ending = False
+        self._code = 0
+
+    def run(self) -> int:
+        """Returns the exit code: 0 if all workers ended well."""
+        with asked_to_end() as asked:
+            try:
+                before = time.monotonic()
+                while self._take_step():
+                    sentinels = [worker.process.sentinel for worker in self._workers if worker.process is not None]
+                    wait(sentinels, _TICK)
+                    now = time.monotonic()
+                    self._end_silent(min(now - before, 2 * _TICK))  # if the parent stood still, so did the workers
+                    before = now
+                    if asked.is_set():
+                        self._end(signal.SIGTERM)
+            except KeyboardInterrupt:  # asked twice
+                self._end(signal.SIGKILL)
+                return 1
+        return self._code
+
+    def _take_step(self) -> bool:
+        """Note what has ended, and start what is due; False if all is over."""
+        for worker in self._workers:
+            if worker.process is not None and worker.process.exitcode is not None:
+                self._note_end(worker)
+        now = time.monotonic()
+        for worker in self._workers:
+            if worker.process is None and not self._ending and worker.due <= now:
+                worker.start(self._run_worker)
+        return any(worker.process is not None for worker in self._workers) or not self._ending
+
+    def _note_end(self, worker: Worker) -> None:
+        code = worker.note_end()
+        if self._ending:
+            ended_well = code in (0, -signal.SIGTERM)  # the latter before it had begun
+            self._code = self._code or (0 if ended_well else 1)
+        elif not worker.served and code > 0:  # it has said why, and would say it again
+            self._code = 1
+            self._end(signal.SIGTERM)
+        else:
+            pause = max(0.0, worker.due - time.monotonic())
+            log.error("worker %d has ended (%s): it starts again in %.1f s", worker.number, _explain(code), pause)
+
+    def _end(self, with_signal: signal.Signals) -> None:
+        """Send it to all, SIGTERM once."""
+        if self._ending and with_signal is signal.SIGTERM:
+            return
+        self._ending = True
+        for worker in self._workers:
+            if worker.process is not None and worker.process.pid is not None and worker.process.is_alive():
+                os.kill(worker.process.pid, with_signal)
+
+    def _end_silent(self, passed: float) -> None:
+        for worker in self._workers:
+            process = worker.process
+            if process is not None and worker.note_silence(passed) > self._patience and process.is_alive():
+                log.error("worker %d gave no sign of life for %g s and is killed", worker.number, self._patience)
+                process.kill()
+
+    def _run_worker(self, worker: Worker) -> None:
+        """In the worker's process."""
+        os.setpgid(0, 0)  # Ctrl-C in a terminal is the parent's
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        os.close(self._writing)
+        try:
+            self._serve(worker, Companion(worker.life, self._reading))
+        except click.ClickException as error:
+            error.show()
+            sys.exit(1)
+
+
+class Companion:
+    """In a worker, beside the broker: signs of life for the parent, and an end when the parent asks or is gone."""
+
+    def __init__(self, life: Life, parent: int) -> None:
+        """`parent`: a descriptor that can be read to its end as soon as the parent is gone."""
+        self.life = life
+        self._parent = parent
+
+    def begin(self) -> asyncio.Event:
+        """On the worker's loop, before anything else. The event is set when the worker is to end.
+
+        A second signal changes nothing: systemd sends one beside the parent's, and it is the parent that is told twice.
+        """
+        loop = asyncio.get_running_loop()
+        stop = asyncio.Event()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, stop.set)
+        loop.add_reader(self._parent, self._note_parent_gone, stop)
+        self._beat(loop)
+        return stop
+
+    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.life.beat()
+        loop.call_later(_TICK, self._beat, loop)
+
+    def _note_parent_gone(self, stop: asyncio.Event) -> None:
+        asyncio.get_running_loop().remove_reader(self._parent)
+        log.error("the parent of the workers is gone: this worker ends")
+        stop.set()
+
+
+def _explain(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else signal.Signals(-code).name

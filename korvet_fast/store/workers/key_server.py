@@ -1,0 +1,154 @@
+"""The worker that has the registry: it answers the questions of the others, and its own."""
+
+import asyncio
+import os
+import secrets
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from korvet_fast.store.embedded.registry import Registry
+from korvet_fast.store.types import CompareAndSet
+from korvet_fast.store.workers.connection import Connection, ConnectionEnded
+from korvet_fast.store.workers.messages import Fields, Verb
+
+SOCKET: Final = "registry"  # the name of the Unix socket
+
+
+class KeyServer:
+    """The keys of `registry`, for this worker (the methods) and for the others (the Unix socket in `directory`).
+
+    `release` makes this worker, which has `number`, give up a log.
+    """
+
+    def __init__(
+        self, directory: Path, registry: Registry, number: int, release: Callable[[str], Awaitable[None]]
+    ) -> None:
+        self.registry = registry
+        self._directory = directory
+        self._number = number
+        self._release = release
+        self._workers: dict[int, Connection] = {}
+        self._connections: dict[Connection, asyncio.Task[None]] = {}
+        self._server: asyncio.Server | None = None
+        self._first = secrets.randbits(48) << 14  # other versions than another server's
+        self._changes: Counter[str] = Counter()
+
+    async def open(self) -> None:
+        """Listen. Raises `OSError`."""
+        with reachable(self._directory) as path:
+            path.unlink(missing_ok=True)  # of a worker that is gone: who has the registry is alone with it
+            listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+            try:
+                listening.bind(str(path))
+                self._server = await asyncio.start_unix_server(self._accept, sock=listening)
+            except BaseException:
+                listening.close()
+                raise
+
+    async def close(self) -> None:
+        """Answer what is being done, tell the others that the rest is not, and end."""
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self._connections):
+            await connection.finish()
+        if self._connections:
+            await asyncio.wait(self._connections.values())
+
+    def abort(self) -> None:
+        """End as the death of the process would."""
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self._connections):
+            connection.close()
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        number = 0
+
+        async def answer(verb: Verb, fields: Fields) -> Fields:
+            nonlocal number
+            if verb is Verb.HELLO:
+                number = int(_text(fields, 0))
+                self._workers[number] = connection
+                return []
+            return await self.answer(verb, fields)
+
+        connection = Connection(reader, writer, answer)
+        task = asyncio.current_task()
+        assert task is not None, "asyncio runs this as a task"
+        self._connections[connection] = task
+        try:
+            await connection.run()
+        finally:
+            del self._connections[connection]
+            if self._workers.get(number) is connection:
+                del self._workers[number]
+
+    async def answer(self, verb: Verb, fields: Fields) -> Fields:
+        """Answer a question. Raises `StoreError`, or `ValueError` for a question that is none."""
+        if verb is Verb.LOAD:
+            return [self.registry.load(_text(fields, 0))]
+        if verb is Verb.SCAN:
+            return [
+                each for key, value in self.registry.scan(_text(fields, 0)).items() for each in (key.encode(), value)
+            ]
+        if verb is Verb.VERSION:
+            return [b"%d" % self.version(_text(fields, 0))]
+        if verb is Verb.SAVE:
+            changes = [
+                CompareAndSet(_text(fields, at), fields[at + 1], fields[at + 2]) for at in range(0, len(fields) - 2, 3)
+            ]
+            return [b"1" if changes and await self.save(*changes) else b""]
+        if verb is Verb.RELEASE:
+            await self.release(int(_text(fields, 0)), _text(fields, 1))
+            return []
+        raise ValueError(f"{verb.name} is no question")
+
+    async def save(self, *changes: CompareAndSet) -> bool:
+        """As `KeyStore.save`, of these."""
+        first, *others = changes
+        if not await self.registry.save(*first, *others):
+            return False
+        self._changes[_area(first.key)] += 1
+        return True
+
+    def version(self, prefix: str) -> int:
+        """See `SharedStore.version`."""
+        return self._first + self._changes[_area(prefix)]
+
+    async def release(self, owner: int, log: str) -> None:
+        """Have the worker with this number give up a log; nothing happens if it cannot be asked.
+
+        Raises `StoreError`.
+        """
+        if owner == self._number:
+            await self._release(log)
+        elif (connection := self._workers.get(owner)) is not None:
+            try:
+                await connection.ask(Verb.RELEASE, log.encode())
+            except ConnectionEnded:
+                return  # it has ended: whoever wants the log finds that out
+
+
+def _area(key: str) -> str:
+    return key.partition("/")[0] if "/" in key else ""
+
+
+def _text(fields: Fields, at: int) -> str:
+    value = fields[at] if at < len(fields) else None
+    if value is None:
+        raise ValueError(f"field {at} is missing")
+    return value.decode()
+
+
+@contextmanager
+def reachable(directory: Path) -> Iterator[Path]:
+    """The path of the socket in `directory`, short enough: a Unix socket's path may have 107 bytes only."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield Path(f"/proc/self/fd/{descriptor}/{SOCKET}")
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,120 @@
+"""Workers over one directory, killed one by one and all together: nothing is lost, doubled or out of order.
+
+KORVET_TEST_KILLS says how often (default 3).
+"""
+
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from faults.redis.load import Load, create_topic
+from faults.workers import WITHIN, Workers
+
+KILLS = int(os.environ.get("KORVET_TEST_KILLS", "3"))
+# Silent for a second and a half: the machine that runs this may be slow, and a false alarm is no error.
+QUICK = ("broker.heartbeat.interval.ms=300", "broker.session.timeout.ms=1500")
+PARTITIONS = 6
+
+pytestmark = pytest.mark.timeout(240 + 60 * KILLS)
+
+
+@pytest.fixture
+def workers(tmp_path: Path) -> Iterator[Workers]:
+    """Two workers that share the partitions of the topic `load`."""
+    with Workers(tmp_path / "data", 2, *QUICK) as running:
+        create_topic(running.bootstrap, "load", PARTITIONS)
+        running.wait_for_leaders("load", 1, 2)
+        yield running
+
+
+def test_killed_workers_are_replaced(workers: Workers) -> None:
+    """kill -9 of one or the other, be it the one that has the registry: it is back, and leads its part."""
+    chance = random.Random(23)
+    load = Load(workers.addresses, partitions=PARTITIONS)
+    with load.running():
+        for turn in range(KILLS):
+            load.wait_for(100)
+            time.sleep(chance.uniform(0, 0.2))
+            workers.signal_worker(1 + turn % 2)
+            load.wait_for(100)
+            workers.pid_of(1 + turn % 2)
+            workers.wait_for_leaders("load", 1, 2)
+    assert load.check(workers.port) == set()
+    assert sum("has ended (SIGKILL)" in line for line in workers.log) == KILLS
+
+
+def test_a_killed_parent_takes_its_workers_along(workers: Workers) -> None:
+    """They end cleanly, and another start finds all that was acknowledged."""
+    load = Load(workers.addresses, partitions=PARTITIONS)
+    with load.running():
+        for _ in range(max(1, KILLS // 2)):
+            load.wait_for(100)
+            workers.kill()  # returns when the last worker has ended
+            workers.start()
+            workers.wait_for_leaders("load", 1, 2)
+        load.wait_for(100)
+    assert load.check(workers.port) == set()
+    assert any("the parent of the workers is gone" in line for line in workers.log)
+
+
+def test_a_worker_that_stands_still_is_killed(workers: Workers) -> None:
+    """Nobody takes what it owns while it lives: the parent ends it."""
+    load = Load(workers.addresses, partitions=PARTITIONS)
+    with load.running():
+        for worker in (1, 2):
+            load.wait_for(100)
+            before = workers.pid_of(worker)
+            workers.signal_worker(worker, signal.SIGSTOP)
+            assert workers.pid_of(worker) == before
+            deadline = time.monotonic() + WITHIN
+            while before in workers.find_children():
+                assert time.monotonic() < deadline, "it stands still, and is not killed"
+                time.sleep(0.02)
+            workers.pid_of(worker)
+            workers.wait_for_leaders("load", 1, 2)
+            load.wait_for(100)
+    assert load.check(workers.port) == set()
+    assert sum("gave no sign of life" in line for line in workers.log) == 2
+
+
+def test_a_stop_and_a_start_in_good_order(workers: Workers) -> None:
+    load = Load(workers.addresses, partitions=PARTITIONS)
+    with load.running():
+        for _ in range(2):
+            load.wait_for(100)
+            assert workers.stop() == 0
+            workers.start()
+            workers.wait_for_leaders("load", 1, 2)
+        load.wait_for(50)
+    assert load.check(workers.port) == set()
+
+
+def test_a_signal_to_each_process_ends_them_as_well(workers: Workers) -> None:
+    """As systemd sends it; the parent's own comes second, and cuts nothing short."""
+    for worker in (1, 2):
+        workers.signal_worker(worker, signal.SIGTERM)
+    assert workers.stop() == 0
+    assert sum("stopping: finishing the requests" in line for line in workers.log) >= 2
+
+
+def test_one_worker_after_several_and_several_again(tmp_path: Path) -> None:
+    """The files are the same, and leader epochs only rise."""
+    with Workers(tmp_path / "data", 2, *QUICK) as workers:
+        create_topic(workers.bootstrap, "load", PARTITIONS)
+        workers.wait_for_leaders("load", 1, 2)
+        load = Load(workers.addresses, partitions=PARTITIONS)
+        with load.running():
+            several = workers.arguments
+            for arguments, leaders in (((), (1,)), (several, (1, 2))):
+                load.wait_for(50)
+                assert workers.stop() == 0
+                workers.arguments, workers.count = arguments, len(leaders)
+                workers.start()
+                workers.wait_for_leaders("load", *leaders)
+                load.wait_for(50)
+        assert load.check(workers.port) == set()

@@ -1,0 +1,142 @@
+"""The keys of several workers: one has the registry, and when it ends another has it with all that was answered."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from korvet_fast.errors import OutcomeUnknown, StoreError
+from korvet_fast.store.types import ABSENT
+from korvet_fast.store.workers.keys import WorkerKeys
+from korvet_fast.store.workers.store import WorkerStore
+from store.worker_process import WorkerProcess
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A directory whose path is longer than a Unix socket's may be."""
+    place = tmp_path / ("deep" * 20) / "data"
+    place.mkdir(parents=True)
+    assert len(os.fsencode(place)) > 107
+    return place
+
+
+async def test_who_asks_and_who_has_the_registry_see_the_same(directory: Path) -> None:
+    with WorkerProcess(directory, 2) as other:
+        assert await other.do("serves")
+        store = WorkerStore(directory, 1)
+        await store.open()
+        before = await store.version("a/")
+        assert await other.do("save", "a/1", "x", None)
+        assert await store.load("a/1") == b"x"
+        assert (between := await store.version("a/")) != before
+        assert await store.save("a/1", b"y", b"x")
+        assert not await store.save("a/1", b"z", b"x")
+        assert await other.do("load", "a/1") == "y"
+        assert await store.version("a/") not in (before, between)
+        assert await store.version("b/") == await store.version("c/")
+        await store.close()
+
+
+async def test_a_large_registry_is_scanned(directory: Path) -> None:
+    with WorkerProcess(directory, 2):
+        store = WorkerStore(directory, 1)
+        await store.open()
+        values = {f"a/{number:03}": bytes([number]) * 100_000 for number in range(60)}
+        await asyncio.gather(*(store.save(key, value, ABSENT) for key, value in values.items()))
+        assert await store.scan("a/") == values
+        with pytest.raises(StoreError, match="at most"):
+            await store.save("a/large", bytes(70 << 20), ABSENT)
+        assert await store.load("a/001") == values["a/001"]
+        await store.close()
+
+
+async def test_the_registry_goes_on_when_its_worker_is_killed(directory: Path) -> None:
+    """No answered save is lost, none is carried out twice, and versions are new ones."""
+    store = WorkerStore(directory, 1)
+    with WorkerProcess(directory, 2) as other:
+        await store.open()
+        assert await other.do("serves")
+        number, unknown = 0, 0
+        for killed in range(3):
+            before = await store.version("n/")
+            killing = asyncio.get_running_loop().call_later(0.02 * (killed + 1), other.kill)
+            until = number + 300
+            while number < until or other.process is not None:
+                value = b"%d" % number if number else ABSENT
+                try:
+                    assert await store.save("n/count", b"%d" % (number + 1), value)
+                except OutcomeUnknown:
+                    unknown += 1
+                    found = await store.load("n/count")
+                    assert found in (value, b"%d" % (number + 1))
+                    if found == value:
+                        continue
+                number += 1
+            killing.cancel()
+            assert await store.load("n/count") == b"%d" % number
+            assert await store.version("n/") != before
+            await asyncio.to_thread(other.start)
+            assert await other.do("load", "n/count") == str(number)
+            await give_registry(store, other)
+        assert number >= 900
+    await store.close()
+
+
+async def give_registry(store: WorkerStore, other: WorkerProcess) -> None:
+    """Have the other process have the registry, if it does not."""
+    while not await other.do("serves"):
+        keys: WorkerKeys = store._keys
+        await keys.close()
+        store._keys = WorkerKeys(keys._directory, keys._number, keys._locks, keys._open_registry, keys._give_up)
+        store._owners._keys = store._keys
+        await store._keys.open()
+
+
+async def test_saves_go_on_when_its_worker_closes(directory: Path) -> None:
+    """In good order nobody's outcome is unknown: what was not done is done by the next worker."""
+    store = WorkerStore(directory, 1)
+    with WorkerProcess(directory, 2) as other:
+        await store.open()
+        assert await other.do("serves")
+        closing = None
+        for number in range(400):
+            if number == 50:
+                closing = asyncio.create_task(other.do("close"))
+            assert await store.save("n/count", b"%d" % (number + 1), b"%d" % number if number else ABSENT)
+        assert closing is not None
+        await closing
+    assert await store.load("n/count") == b"400"
+    await store.close()
+
+
+async def test_questions_wait_for_a_worker_and_end_when_the_store_closes(directory: Path) -> None:
+    store = WorkerStore(directory, 1)
+    with WorkerProcess(directory, 2) as other:
+        await store.open()
+        assert await other.do("serves")
+        other.pause()
+        asking = asyncio.create_task(store.load("a/1"))
+        await asyncio.sleep(0.05)
+        assert not asking.done()
+        await store.close()
+        with pytest.raises(StoreError):
+            await asking
+
+
+async def test_a_number_has_one_process(directory: Path) -> None:
+    with WorkerProcess(directory, 1):
+        store = WorkerStore(directory, 1)
+        with pytest.raises(StoreError, match="worker 1 is running already"):
+            await store.open()
+    await store.open()
+    await store.close()
+
+
+async def test_a_registry_that_cannot_be_opened_is_told(directory: Path) -> None:
+    (directory / "@registry").mkdir()
+    (directory / "@registry" / "start").write_text("nonsense")
+    store = WorkerStore(directory, 1)
+    with pytest.raises(StoreError, match="should hold one number"):
+        await store.open()

@@ -1,0 +1,111 @@
+"""A connection between two workers: questions and answers in any number, and how it ends."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from korvet_fast.errors import StoreError
+from korvet_fast.store.workers.connection import Answer, Connection, ConnectionEnded
+from korvet_fast.store.workers.messages import Fields, Verb
+
+
+async def echo(verb: Verb, fields: Fields) -> Fields:
+    """Answers with what it is asked, later ones first."""
+    await asyncio.sleep(0.001 * (len(fields) % 7))
+    if verb is Verb.LOAD:
+        raise StoreError("no such key")
+    if verb is Verb.VERSION:
+        raise ValueError("nonsense")
+    if verb is Verb.RELEASE:
+        raise RuntimeError("a bug")
+    return fields
+
+
+@asynccontextmanager
+async def connected(answer: Answer = echo) -> AsyncIterator[tuple[Connection, Connection, socket.socket]]:
+    """Two ends that are being run, and the socket of the second one."""
+    ends, running = [], []
+    sockets = socket.socketpair()
+    for each in sockets:
+        reader, writer = await asyncio.open_connection(sock=each)
+        ends.append(Connection(reader, writer, answer))
+        running.append(asyncio.create_task(ends[-1].run()))
+    try:
+        yield ends[0], ends[1], sockets[1]
+    finally:
+        for end in ends:
+            end.close()
+        await asyncio.wait(running)
+
+
+async def test_both_sides_ask_at_the_same_time() -> None:
+    async with connected() as (one, two, _):
+        asked = [[b"%d" % number, None, b"", *[b"x"] * (number % 5)] for number in range(200)]
+        answers = await asyncio.gather(*(end.ask(Verb.SAVE, *fields) for end in (one, two) for fields in asked))
+        assert answers == asked + asked
+
+
+async def test_a_large_answer_comes_in_parts() -> None:
+    async with connected() as (one, _, _):
+        fields = [bytes([number]) * (300_000 * number) for number in range(12)]
+        assert await one.ask(Verb.SCAN, *fields) == fields
+
+
+@pytest.mark.parametrize(
+    ("verb", "text"), [(Verb.LOAD, "no such key"), (Verb.VERSION, "nonsense"), (Verb.RELEASE, "RELEASE: .*a bug")]
+)
+async def test_a_failure_is_told(verb: Verb, text: str) -> None:
+    async with connected() as (one, _, _):
+        with pytest.raises(StoreError, match=text):
+            await one.ask(verb)
+        assert await one.ask(Verb.SAVE, b"x") == [b"x"]
+
+
+async def test_an_end_in_good_order_answers_what_is_being_done_and_does_nothing_more() -> None:
+    began, done = asyncio.Event(), []
+
+    async def slow(_: Verb, fields: Fields) -> Fields:
+        began.set()
+        await asyncio.sleep(0.02)
+        done.append(fields[0])
+        return fields
+
+    async with connected(slow) as (one, two, _):
+        first = asyncio.create_task(one.ask(Verb.SAVE, b"1"))
+        await began.wait()
+        ending = asyncio.create_task(two.finish())
+        await asyncio.sleep(0)
+        second = asyncio.create_task(one.ask(Verb.SAVE, b"2"))
+        assert await first == [b"1"]
+        with pytest.raises(ConnectionEnded) as ended:
+            await second
+        assert ended.value.undone
+        await ending
+        assert done == [b"1"]
+        with pytest.raises(ConnectionEnded):
+            await one.ask(Verb.SAVE, b"3")
+
+
+async def test_an_end_without_a_word_leaves_it_open_what_was_done() -> None:
+    async def never(_: Verb, __: Fields) -> Fields:
+        await asyncio.sleep(600)
+        return []
+
+    async with connected(never) as (one, two, _):
+        asking = asyncio.create_task(one.ask(Verb.SAVE, b"1"))
+        await asyncio.sleep(0.01)
+        two.close()
+        with pytest.raises(ConnectionEnded) as ended:
+            await asking
+        assert not ended.value.undone
+
+
+async def test_what_is_no_message_ends_the_connection(caplog: pytest.LogCaptureFixture) -> None:
+    async with connected() as (one, _, other):
+        other.send(b"\0\0\0\5\x63\0\0\0\1")  # the verb 99
+        with pytest.raises(ConnectionEnded):
+            await one.ask(Verb.SAVE, bytes(1000))
+        assert "what is no message: 99" in caplog.text
