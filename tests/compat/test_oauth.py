@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.abc import AbstractTokenProvider as AsyncTokenProvider
+from aiokafka.errors import KafkaError
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, KafkaProducer
-from kafka.errors import KafkaError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from broker_process import BrokerProcess
@@ -155,8 +155,16 @@ def test_aiokafka(world: World) -> None:
 
 def test_a_token_that_is_refused_reaches_nothing(world: World) -> None:
     former = world.provider.sign(make_claims(aud="other"))
-    with pytest.raises(KafkaError):
-        KafkaProducer(**world.python(Tokens(former)), bootstrap_timeout_ms=5000)
+
+    async def ask() -> None:
+        producer = AIOKafkaProducer(**world.python(AsyncTokens(former)))
+        try:
+            with pytest.raises(KafkaError):
+                await producer.start()
+        finally:
+            await producer.stop()
+
+    asyncio.run(asyncio.wait_for(ask(), PATIENCE))
     told: list[str] = []
     given = {"oauth_cb": lambda _: (former, time.time() + 300), "error_cb": lambda error: told.append(error.str())}
     admin = AdminClient(world.librdkafka | given)
