@@ -236,7 +236,7 @@ class FileMapping:
 class Flusher:
     """Flushes files to the disk on threads of its own, which never take the interpreter's lock."""
     def __new__(cls, /, threads: SupportsIndex) -> Flusher:
-        """At most `threads` logs are flushed side by side. Raises `OSError`."""
+        """At most `threads` logs are flushed side by side. The first thread begins at once. Raises `OSError` if it cannot."""
     def close(self, /) -> None:
         """Wait until everything given is done, and end the threads; `take` gives the last results."""
     def fileno(self, /) -> int:
@@ -253,7 +253,7 @@ class Flusher:
         Make durable: the data of files, in order, and then the entries of directories.
 
         Jobs of one `log`, a number of the caller's, are done in the order given; what has gathered while one is under way
-        is one flush. `ticket` comes back with the result. Raises `OSError` if no thread can be started.
+        is one flush. `ticket` comes back with the result.
         """
     def take(self, /) -> list[tuple[int, str | None]]:
         """(ticket, None or why it failed) of what was done since this was last asked."""

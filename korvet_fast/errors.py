@@ -272,6 +272,16 @@ class TooFewCopies(OutcomeUnknown):
         super().__init__(detail, Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
 
+class TooFewThreads(OSError):
+    """The system starts no more threads for this process."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the system starts no more threads for this process, and a broker needs up to 30: raise the limit "
+            "(ulimit -u, or pids.max of its cgroup)"
+        )
+
+
 class SettingError(Exception):
     """A person gave a setting that cannot be used; the text says which, why, and what to write instead."""
 

@@ -16,7 +16,7 @@ from korvet_fast.cli.replication import make_replication
 from korvet_fast.cli.store import make_store
 from korvet_fast.core.broker import Broker
 from korvet_fast.endpoint import Endpoint
-from korvet_fast.errors import SettingError, StoreError
+from korvet_fast.errors import SettingError, StoreError, TooFewThreads
 from korvet_fast.net.listeners import Listener
 from korvet_fast.net.serve import serve
 
@@ -63,7 +63,7 @@ def command(options: BrokerOptions) -> None:
         uvloop.run(serve(broker, listeners, ready, registration))
     except StoreError as error:
         raise click.ClickException(error.detail) from None
-    except SettingError as error:
+    except (SettingError, TooFewThreads) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         # `serve` names the address; any other OSError would be a bug of ours, and keeps its traceback.

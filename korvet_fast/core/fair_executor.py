@@ -8,12 +8,13 @@ Long works take turns among themselves, and always leave one thread to the other
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
-from threading import Barrier, Lock
+from threading import Lock
 from typing import Any, TypeVar
 
 from korvet_fast.errors import CodecError, KorvetError, forget_frames
+from korvet_fast.prestarted_executor import PrestartedExecutor
 from korvet_fast.types import SHORT_EXPANDED, UNPACKS_TO_MUCH
 
 R = TypeVar("R")
@@ -71,16 +72,12 @@ class _Line:
         return client, work
 
 
-class FairExecutor(ThreadPoolExecutor):
+class FairExecutor(PrestartedExecutor):
     """A pool of threads. The works that wait are bounded: each belongs to a request whose memory is counted."""
 
     def __init__(self, threads: int, name: str) -> None:
+        """Raises `TooFewThreads`."""
         super().__init__(threads, name)
-        # All threads begin now: one that began while memory is full would lie among the objects of requests, for good.
-        ready = Barrier(threads + 1)
-        for _ in range(threads):
-            self.submit(ready.wait)
-        ready.wait()
         self._lock = Lock()
         self._short, self._long = _Line(), _Line()
         self._places = max(1, threads - 1)  # threads that may do long works and do not yet

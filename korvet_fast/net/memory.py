@@ -84,7 +84,6 @@ class Memory:
         self._every(GIVE_BACK, _clear_attribute_cache)
         self._every(GIVE_BACK, self._give_back_small_objects)
         if self._mallinfo is not None and self._trim is not None:
-            self._loop.run_in_executor(None, self._trim, ctypes.c_size_t(0))  # its thread begins now, and stays
             self._every(GIVE_BACK, self._give_back)
 
     def stop(self) -> None:

@@ -19,6 +19,7 @@ from korvet_fast.net.limits import OPERATORS, OPERATORS_CONNECTION, Limits, Serv
 from korvet_fast.net.listeners import BoundListeners, Listener
 from korvet_fast.net.memory import Memory
 from korvet_fast.net.server import Server
+from korvet_fast.prestarted_executor import PrestartedExecutor
 from korvet_fast.wire.dialects import DIALECTS, OF_CLIENTS, OF_OPERATORS, OF_PEERS, TLS
 
 log = logging.getLogger(__name__)
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 GRACE = 20.0  # seconds that requests under way have when the broker is told to stop
 GRACE_BESIDE = 1.0  # the same for other brokers, whose fetches wait no longer, and for operators
 WORKERS = 2  # threads that check large batches; more would only take turns with the loop
+HELPERS = 4  # threads for what is done beside the loop now and then: giving memory back, starting, closing
 
 
 class Registration(Protocol):
@@ -49,7 +51,8 @@ async def serve(
 ) -> None:
     """Be the broker's process: `serve_until` SIGTERM or SIGINT. A second signal ends the process at once with code 1.
 
-    The process is the broker's own: its signals, its limit of open files and its garbage collection are changed.
+    The process is the broker's own: its signals, its limit of open files, its garbage collection and the loop's threads
+    are changed. Raises as `serve_until`.
     """
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_report)
@@ -61,10 +64,12 @@ async def serve(
         memory.start()
         ready(endpoints)
 
-    try:
-        await serve_until(stop, broker, listeners, begin, registration)
-    finally:
-        memory.stop()
+    with PrestartedExecutor(HELPERS, "help") as helpers:  # they end here: asyncio needs one more thread to end threads
+        loop.set_default_executor(helpers)
+        try:
+            await serve_until(stop, broker, listeners, begin, registration)
+        finally:
+            memory.stop()
 
 
 async def serve_until(
@@ -78,8 +83,8 @@ async def serve_until(
 
     `ready` gets the endpoints listened on, in the order of `listeners`. Any loop on any thread will do. Raises
     `StoreError` if the store cannot be opened or closed, `SettingError` if another broker has the same `node.id` or the
-    certificates of a listener with TLS cannot be used, `OSError` (with `filename` set to the address) if an address
-    cannot be listened on.
+    certificates of a listener with TLS cannot be used, `TooFewThreads`, `OSError` (with `filename` set to the address)
+    if an address cannot be listened on.
     """
     encrypted = any(listener.endpoint.scheme.endswith(TLS) for listener in listeners)
     certificates = Certificates(find_files(broker.settings)) if encrypted else None

@@ -25,6 +25,7 @@ from redis_server import RedisServer, find_program
 
 GUARD = 3000 * MIB  # above the start: the attack is ended, to spare the machine
 SETTLED_WITHIN = 60.0  # seconds for the clients to be answered after an attack
+LEFT_WITHIN = 30.0  # seconds until the connections of clients that left are gone: what they had asked for is worked off
 AHEAD = -10  # nice value of what is measured, where we may: other programs on the machine shall not count
 LAYOUTS = {"files": ("batches",), "redis": ("entries", "batches"), "cluster": ("entries",)}
 
@@ -163,7 +164,7 @@ class Scene:
 
     def _look_again(self, row: Row, files: int, sockets: int, most: int) -> None:
         """The figures a moment after the attack."""
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + LEFT_WITHIN
         while True:
             files_now, sockets_now = descriptors_of(self.broker.pid)
             if sockets_now <= sockets or time.monotonic() > deadline:

@@ -26,7 +26,7 @@ class MemberProcess:
     def __init__(self, client: str, **options: Any) -> None:
         self.client = client
         self.said: list[dict[str, Any]] = []
-        self.times: list[float] = []  # when, monotonic; of drivers that do not tell, when it was heard
+        self.times: list[float] = []  # when it said so, monotonic, by its own words
         self.errors: list[str] = []
         self.ended_at = float("inf")  # by the test
         self.process = start(client, "member", json.dumps(options))
@@ -45,7 +45,7 @@ class MemberProcess:
     def _listen(self, lines: Iterator[str]) -> None:
         for line in lines:
             said = json.loads(line)
-            self.times.append(said.pop("at", None) or time.monotonic())
+            self.times.append(said.pop("at"))
             self.said.append(said)
 
     @property

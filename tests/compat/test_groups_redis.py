@@ -17,7 +17,7 @@ SETTINGS = (
 )
 SESSION = 6000  # ms, where a member shall be missed; longer than a busy machine lets a living one wait
 CLIENTS = ("confluent", "kafka_python", "aiokafka")
-ROUNDS = int(os.environ.get("KORVET_TEST_ROLLS", "1"))
+ROUNDS = int(os.environ.get("KORVET_TEST_ROLLS", "2"))
 
 
 @pytest.fixture

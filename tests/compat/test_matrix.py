@@ -1,4 +1,7 @@
-"""Every client in every scenario. Over one of the stores each; KORVET_TEST_MATRIX=full (`make matrix`): over all."""
+"""Every client in every scenario, over one of the stores each: which one follows from KORVET_TEST_HYPOTHESIS_SEED.
+
+KORVET_TEST_MATRIX=full (`make matrix`): over all of them.
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -11,8 +14,9 @@ import pytest
 from compat.drivers import Unsupported
 from compat.scenarios.table import EVERYWHERE, SCENARIOS, Cell, cells
 from compat.world import Stage, World, open_world
+from twin.profile import SEED
 
-CELLS = cells(full=os.environ.get("KORVET_TEST_MATRIX") == "full")
+CELLS = cells(full=os.environ.get("KORVET_TEST_MATRIX") == "full", turn=int(SEED or 0))
 
 
 @pytest.fixture(scope="module")

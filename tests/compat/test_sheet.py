@@ -3,7 +3,7 @@
 import re
 
 from compat.drivers import CLIENTS
-from compat.scenarios.table import CONSUMER, LACKS, cells
+from compat.scenarios.table import CONSUMER, EVERYWHERE, LACKS, cells
 from compat.sheet import LACKING, PAGE, Outcome, complete, draw
 
 
@@ -37,6 +37,12 @@ def test_only_a_whole_run_is_complete() -> None:
     found = outcomes()
     assert complete(found)
     assert not complete(found[1:])
+
+
+def test_as_many_turns_as_there_are_stores_play_every_cell() -> None:
+    turns = [cells(full=False, turn=turn) for turn in range(len(EVERYWHERE))]
+    assert {cell for found in turns for cell in found} == set(cells(full=True))
+    assert len({len(found) for found in turns}) == 1
 
 
 def test_programs_over_kafka_are_named_in_the_versions_that_are_tested() -> None:

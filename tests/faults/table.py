@@ -103,9 +103,14 @@ PROCESSES: dict[str, Fault] = {
         },
     ),
     "F11": Fault(
-        "Redis stands still for 3 s, longer than calls wait",
-        {REDIS: (f"{_DEATH}::test_a_pause_leaves_nothing_doubled", f"{_GROUPS}/test_redis_stands_still.py")},
-        left="a pause of 40 s is not tried; what counts is that it is longer than the calls' limit",
+        "Redis stands still for 1, 5 and 40 s: shorter and longer than calls wait, and than leases last",
+        {
+            REDIS: (
+                f"{_DEATH}::test_a_pause_leaves_nothing_doubled",
+                f"{_BROKERS}::test_redis_stands_still",
+                f"{_GROUPS}/test_redis_stands_still.py",
+            )
+        },
     ),
     "F12": Fault(
         "the broker sleeps longer than its lease",
@@ -260,18 +265,18 @@ TIMES_AND_LIMITS: dict[str, Fault] = {
         },
     ),
     "F37": Fault(
-        "few descriptors",
-        {FILES: (f"{_HERE}/test_descriptors.py",)},
-        left="few threads and little memory (a cgroup) are not tried",
+        "few descriptors, few threads, little memory (control groups)",
+        {FILES: (f"{_HERE}/test_descriptors.py", f"{_HERE}/test_threads.py", f"{_HERE}/test_small_memory.py")},
+        left="a broker over files; the threads and the memory for requests are the same over Redis",
     ),
     "F38": Fault(
         "three brokers are restarted in turn under load",
         {REDIS: (f"{_BROKERS}::test_a_rolling_restart", "tests/compat/test_groups_redis.py")},
     ),
     "F39": Fault(
-        "Redis was written by an older, or by a newer version",
+        "Redis was written by an older, or by a newer version; brokers of two versions at once",
         {REDIS: (f"{_REDIS}/test_versions.py",)},
-        left="the newer one is played by its number, as there is none",
+        left="the newer one is this program with a higher number, as there is no other schema yet",
     ),
     "F40": Fault(
         "leaders and followers killed, cut off, paused, moved, a disk lost; an election that loses",

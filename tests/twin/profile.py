@@ -1,7 +1,8 @@
 """How hard hypothesis tries: the same few examples; new ones with each seed; or new ones and many.
 
-KORVET_TEST_HYPOTHESIS_SEED: the number that the examples follow from; `.ci/run` takes another one each time, and prints
-it. KORVET_TEST_HYPOTHESIS=thorough: many, of no seed.
+KORVET_TEST_HYPOTHESIS_SEED: the number that the examples follow from, and the store over which a foreign client plays a
+scenario (`tests/compat/test_matrix.py`); `.ci/run` takes another one each time, and prints it.
+KORVET_TEST_HYPOTHESIS=thorough: many, of no seed.
 """
 
 import os

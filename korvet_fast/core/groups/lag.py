@@ -32,8 +32,8 @@ async def sum_lag(runtime: GroupRuntime, topics: TopicIndex, pace: Pace) -> int 
     """The lag of a group in all its partitions together; None if it is not known of one, or there are none."""
     total: int | None = None
     for partition, committed in list(runtime.offsets.stored.items()):
-        topic = topics.get(partition.topic)
-        if topic is not None and topic.id == committed.topic_id:
+        topic = topics.by_id(committed.topic_id)
+        if topic is not None:
             lag = find_lag(topic, partition.partition, committed.offset)
             if lag is None:
                 return None

@@ -18,6 +18,7 @@ from korvet_fast.errors import NONE, Errors, StoreError
 
 log = logging.getLogger(__name__)
 _FEW = 64  # partitions looked up without a check of the time
+_UNAVAILABLE = Errors.COORDINATOR_NOT_AVAILABLE
 
 
 class Offsets:
@@ -52,7 +53,7 @@ class Offsets:
         -1: as `offsets.retention.minutes` says. With a `pace`, other requests run meanwhile; the caller makes sure that
         no later commit overtakes this one.
         """
-        unseen = NONE if self._are_known(offsets) else await self._refresh_topics()
+        unseen = NONE if all(map(self._exists, offsets)) or await self._refresh_topics() else _UNAVAILABLE
         errors, changes = await self._validate(offsets, retention_ms, pace)
         # No await until the commit is handed over: the group that is asked is the group that takes the offsets.
         error = unseen or self._partitions.error_of(group_id)
@@ -99,21 +100,19 @@ class Offsets:
                 await pace.turn()
         return errors, changes
 
-    def _are_known(self, partitions: Iterable[TopicPartition]) -> bool:
-        """Whether this broker knows of all these partitions; another one may have made them lately."""
-        return all(map(self._exists, partitions))
-
     def _exists(self, partition: TopicPartition) -> bool:
+        """Whether this broker knows of the partition; another one may have made it lately."""
         topic = self._topics.get(partition.topic)
         return topic is not None and 0 <= partition.partition < len(topic.partitions)
 
-    async def _refresh_topics(self) -> Errors:
-        """Learn of topics that other brokers have made, or made larger; the error."""
+    async def _refresh_topics(self) -> bool:
+        """Take over the topics that other brokers have made, or made larger; whether the store answers."""
         try:
             await self._topics.refresh()
-        except StoreError:
-            return Errors.COORDINATOR_NOT_AVAILABLE
-        return NONE
+        except StoreError as error:
+            log.debug("the topics of offsets cannot be read: %s", error.detail)
+            return False
+        return True
 
     async def fetch(
         self,
@@ -126,12 +125,11 @@ class Offsets:
         """The error, and the offsets of these partitions (None: of all).
 
         `member_id`, `epoch`: of the member that asks; None and -1: the client is no member. With a `pace`, other
-        requests run meanwhile if there are many partitions.
+        requests run meanwhile if there are many partitions. COORDINATOR_LOAD_IN_PROGRESS while this broker cannot tell
+        whether the topic of an offset was deleted: told that there is no offset, its reader would begin anew.
         """
-        error, runtime = NONE, self._runtimes.get(group_id)
-        if runtime is not None and not self._are_known(runtime.offsets.stored):
-            error, runtime = await self._refresh_topics(), self._runtimes.get(group_id)
-        error = error or self._partitions.error_of(group_id)
+        sure = await self._knows_topics(group_id)
+        error, runtime = self._partitions.error_of(group_id), self._runtimes.get(group_id)
         if not error and runtime is not None and isinstance(runtime.group, ConsumerGroup):
             error = runtime.group.fetch(member_id, epoch)
         if error:
@@ -143,16 +141,21 @@ class Offsets:
             pace = None
         for partition in asked:
             offset = stored.get(partition)
-            if offset is not None and self._topic_exists(partition, offset):
+            if offset is not None and self._topics.by_id(offset.topic_id) is not None:
                 found[partition] = offset
+            elif offset is not None and (not sure or partition.topic in self._topics.unreadable):
+                return Errors.COORDINATOR_LOAD_IN_PROGRESS, {}
             if pace is not None and pace.due():
                 await pace.turn()
         return NONE, found
 
-    def _topic_exists(self, partition: TopicPartition, offset: OffsetAndMetadata) -> bool:
-        """Whether the topic that the offset was committed for still exists."""
-        topic = self._topics.get(partition.topic)
-        return topic is not None and topic.id == offset.topic_id
+    async def _knows_topics(self, group_id: str) -> bool:
+        """Whether this broker knows all topics of a group's offsets, but for those that were deleted."""
+        runtime = self._runtimes.get(group_id)
+        if runtime is None or all(self._topics.by_id(one.topic_id) for one in runtime.offsets.stored.values()):
+            return True
+        # A group that was loaded meanwhile may have offsets of topics that are newer than what was read.
+        return await self._refresh_topics() and self._runtimes.get(group_id) is runtime
 
     async def delete(self, group_id: str, partitions: Iterable[TopicPartition]) -> Errors:
         """Remove offsets; the error. The caller checks that no member reads these partitions."""
@@ -172,13 +175,14 @@ class Offsets:
 
     async def expire(self) -> None:
         """Remove offsets whose retention time is over, and groups that have neither offsets nor members."""
+        runtimes = list(self._runtimes)  # of those loaded by now all topics are known then, if they still exist
         try:
-            await self._topics.refresh()  # a topic that is unknown here may be new
+            await self._topics.refresh()
         except StoreError as error:
             log.warning("no committed offsets expire now: %s", error.detail)
             return
         pace = BackgroundPace()
-        for runtime in self._runtimes:
+        for runtime in runtimes:
             if pace.due():
                 await pace.turn()
             if self._runtimes.get(runtime.id) is runtime:  # it may have gone meanwhile
@@ -207,8 +211,8 @@ class Offsets:
         offset = runtime.offsets.stored.get(partition)
         if offset is None:
             return False
-        if not self._topic_exists(partition, offset):
-            return True
+        if self._topics.by_id(offset.topic_id) is None:
+            return partition.topic not in self._topics.unreadable
         if not runtime.group.is_empty:
             return False
         now = self._clock.settled_wall()

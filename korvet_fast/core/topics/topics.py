@@ -44,6 +44,7 @@ class Topics(TopicIndex):
     """All topics of the cluster, and the partitions of each, of which this broker leads some.
 
     `reconcile` acquires the partitions of these topics that this broker is to lead, and resigns from the others.
+    `unreadable`: the names of topics that are there and not here, as the documents that others wrote cannot be read.
     `members`: the brokers that are there. `placement`: where copies go; None: the store decides. `quota`: how fast
     clients of this broker may create and delete.
     """
@@ -68,6 +69,7 @@ class Topics(TopicIndex):
         self.changing = ChangeLock()  # reading never waits
         self._own = self.changing.open(self)  # for the broker's own work
         self._deletions = TopicDeletions(self._registry, members)
+        self.unreadable: set[str] = set()
 
     @property
     def version(self) -> int:
@@ -149,6 +151,7 @@ class Topics(TopicIndex):
                         else:
                             self._add(topic)
                             changed.append(topic)
+        self.unreadable &= documents.by_name.keys() - self._by_name.keys()
         self._registry.mark_seen(documents)
         await self._reconcile([topic for topic in changed if self._by_id.get(topic.id) is topic])
 
@@ -158,6 +161,7 @@ class Topics(TopicIndex):
         try:
             yield
         except KorvetError as error:
+            self.unreadable.add(name)
             self._given.log.fail(
                 "unreadable", f"the document of topic {name!r} is left out until it changes: {error.detail}"
             )

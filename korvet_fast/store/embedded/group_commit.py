@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from korvet_fast._native import Flusher
-from korvet_fast.errors import StoreError
+from korvet_fast.errors import StoreError, TooFewThreads
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.segment import Segment
 from korvet_fast.store.shared_future import SharedFuture
@@ -38,8 +38,14 @@ class GroupCommit:
     """Flushes logs on request."""
 
     def __init__(self, threads: int, pool: Executor) -> None:
-        """`threads`: the number of logs that are flushed at the same time. `pool`: writes the indexes."""
-        self._flusher = Flusher(threads)
+        """`threads`: the number of logs that are flushed at the same time. `pool`: writes the indexes.
+
+        Raises `TooFewThreads`, and other `OSError`s.
+        """
+        try:
+            self._flusher = Flusher(threads)
+        except BlockingIOError as error:
+            raise TooFewThreads from error
         self._pool = pool
         self._flushes: dict[int, Flush] = {}  # by ticket
         self._ticket = 0
@@ -106,11 +112,7 @@ class GroupCommit:
         directories = [log.directory, log.directory.parent] if log.fresh else []
         log.dirty = log.fresh = False
         self._ticket += 1
-        try:
-            self._flusher.flush(id(log), self._ticket, files, directories)
-        except OSError as error:
-            future.fail(log.fail(f"the flush failed: {error}"))
-            return
+        self._flusher.flush(id(log), self._ticket, files, directories)
         self._flushes[self._ticket] = Flush(log, log.end, full, future)
         log.flushing = future
 

@@ -13,12 +13,12 @@ data/groups.json, data/offsets.json          what core keeps where people can re
 
 import asyncio
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 from korvet_fast.errors import Errors, KorvetError, StoreError
+from korvet_fast.prestarted_executor import PrestartedExecutor
 from korvet_fast.store.embedded.copies import find_missing_copies
 from korvet_fast.store.embedded.files import Files, default_limit, make_directory, sync_directory
 from korvet_fast.store.embedded.group_commit import GroupCommit, write_index
@@ -80,8 +80,8 @@ class EmbeddedStore:
         resources.callback(self._lock.release)
         try:
             resources.callback(self._files.clear)
-            self._writers = resources.enter_context(ThreadPoolExecutor(_WRITERS, "write"))
-            self._readers = resources.enter_context(ThreadPoolExecutor(_READERS, "read"))
+            self._writers = resources.enter_context(PrestartedExecutor(_WRITERS, "write"))
+            self._readers = resources.enter_context(PrestartedExecutor(_READERS, "read"))
             self._commit = GroupCommit(_FLUSHERS, self._writers)
             resources.callback(self._commit.close)
             self.plain_files.pool = self._writers

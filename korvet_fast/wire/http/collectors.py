@@ -122,8 +122,8 @@ async def collect_groups(broker: Broker, most: int, out: Exposition, pace: Pace)
 
 async def _collect_group(broker: Broker, runtime: GroupRuntime, out: Exposition, pace: Pace) -> None:
     for partition, committed in list(runtime.offsets.stored.items()):
-        topic = broker.topics.get(partition.topic)
-        if topic is not None and topic.id == committed.topic_id:
+        topic = broker.topics.by_id(committed.topic_id)
+        if topic is not None:
             labels = write_labels(metrics.LAG, runtime.id, partition.topic, str(partition.partition))
             out.add_labelled(metrics.COMMITTED, committed.offset, labels)
             lag = find_lag(topic, partition.partition, committed.offset)

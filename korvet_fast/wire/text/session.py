@@ -15,6 +15,7 @@ from korvet_fast.wire.text.arguments import Arguments, BadArguments, Usage
 from korvet_fast.wire.text.blocks import Blocks
 from korvet_fast.wire.text.errors import BAD_REQUEST, UNAUTHORIZED, UNKNOWN_COMMAND, translate
 from korvet_fast.wire.text.order import CommandOrder
+from korvet_fast.wire.text.read_ahead import ReadAhead
 
 VERSION: Final = "V1"
 _FIELDS: Final = 4
@@ -53,7 +54,7 @@ class Service:
     """The context that all connections of one listener share.
 
     `produce` answers runs of PRODUCE lines. `turns`: by topic, where the next record without a key goes. `blocks`: what
-    CONSUME wrote last.
+    CONSUME wrote last; `read_ahead`: what it read and did not need.
     """
 
     broker: Broker
@@ -63,6 +64,7 @@ class Service:
     value_limit: int  # bytes of a value that a CONSUME gives
     turns: dict[str, int] = field(default_factory=dict)
     blocks: Blocks = field(default_factory=Blocks)
+    read_ahead: ReadAhead = field(default_factory=ReadAhead)
     queue: FairQueue = field(default_factory=FairQueue)  # the queue of sessions without a connection
 
 

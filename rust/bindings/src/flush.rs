@@ -12,7 +12,7 @@ pub(crate) struct Flusher(Threads);
 
 #[pymethods]
 impl Flusher {
-    /// At most `threads` logs are flushed side by side. Raises `OSError`.
+    /// At most `threads` logs are flushed side by side. The first thread begins at once. Raises `OSError` if it cannot.
     #[new]
     fn new(threads: usize) -> PyResult<Self> {
         Ok(Self(Threads::new(threads)?))
@@ -26,15 +26,9 @@ impl Flusher {
     /// Make durable: the data of files, in order, and then the entries of directories.
     ///
     /// Jobs of one `log`, a number of the caller's, are done in the order given; what has gathered while one is under way
-    /// is one flush. `ticket` comes back with the result. Raises `OSError` if no thread can be started.
-    fn flush(
-        &mut self,
-        log: u64,
-        ticket: u64,
-        files: Vec<PathBuf>,
-        directories: Vec<PathBuf>,
-    ) -> PyResult<()> {
-        Ok(self.0.flush(log, Job { ticket, files, directories })?)
+    /// is one flush. `ticket` comes back with the result.
+    fn flush(&mut self, log: u64, ticket: u64, files: Vec<PathBuf>, directories: Vec<PathBuf>) {
+        self.0.flush(log, Job { ticket, files, directories });
     }
 
     /// (ticket, None or why it failed) of what was done since this was last asked.

@@ -60,13 +60,22 @@ struct State {
 }
 
 impl Flusher {
-    /// At most `threads` logs are flushed side by side; the threads are started when they are needed.
+    /// At most `threads` logs are flushed side by side. The first thread begins at once: with that one every job is done,
+    /// even where the system starts no other later. Errors: it does not start this one.
     pub fn new(threads: usize) -> io::Result<Self> {
         let (readable, tell) = UnixStream::pair()?;
         readable.set_nonblocking(true)?;
         tell.set_nonblocking(true)?;
         let shared = Shared { state: Mutex::default(), work: Condvar::new(), tell };
-        Ok(Self { shared: Arc::new(shared), readable, most: threads, threads: Vec::new() })
+        let mut flusher = Self { shared: Arc::new(shared), readable, most: threads, threads: Vec::new() };
+        flusher.start_thread()?;
+        Ok(flusher)
+    }
+
+    fn start_thread(&mut self) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        self.threads.push(thread::Builder::new().name("flush".into()).spawn(move || shared.work())?);
+        Ok(())
     }
 
     /// Readable when `take` has something to give.
@@ -75,27 +84,22 @@ impl Flusher {
         &self.readable
     }
 
-    /// Have a job of a log done, after those of the same log that were given before. Errors: no thread can be started.
-    pub fn flush(&mut self, log: u64, job: Job) -> io::Result<()> {
+    /// Have a job of a log done, after those of the same log that were given before.
+    pub fn flush(&mut self, log: u64, job: Job) {
         let mut state = self.shared.lock();
         if let Some(waiting) = state.jobs.get_mut(&log) {
             waiting.push(job);
-            return Ok(());
+            return;
         }
-        if state.idle <= state.logs.len() && self.threads.len() < self.most {
-            let shared = Arc::clone(&self.shared);
-            let started = thread::Builder::new().name("flush".into()).spawn(move || shared.work());
-            match started {
-                Ok(thread) => self.threads.push(thread),
-                Err(error) if self.threads.is_empty() => return Err(error),
-                Err(_) => {} // the threads there are will come to the job
-            }
-        }
+        let busy = state.idle <= state.logs.len();
         state.jobs.insert(log, vec![job]);
         state.logs.push_back(log);
         drop(state);
         self.shared.work.notify_one();
-        Ok(())
+        if busy && self.threads.len() < self.most {
+            // One that cannot be started is not needed: the threads there are will come to the job.
+            let _ = self.start_thread();
+        }
     }
 
     /// The jobs done since the last call.
@@ -216,9 +220,7 @@ mod tests {
         for ticket in 0..300 {
             let file = directory.join((ticket % 5).to_string());
             fs::write(&file, ticket.to_string()).unwrap();
-            flusher
-                .flush(ticket % 5, Job { directories: vec![directory.clone()], ..job(ticket, &file) })
-                .unwrap();
+            flusher.flush(ticket % 5, Job { directories: vec![directory.clone()], ..job(ticket, &file) });
         }
         let done = collect(&flusher, 300);
         assert!(done.iter().all(|done| done.failure.is_none()), "{done:?}");
@@ -236,8 +238,8 @@ mod tests {
         let directory = directory("failure");
         let mut flusher = Flusher::new(1).unwrap();
         let missing = directory.join("missing");
-        flusher.flush(1, job(1, &missing)).unwrap();
-        flusher.flush(2, Job { files: vec![], directories: vec![directory.clone()], ticket: 2 }).unwrap();
+        flusher.flush(1, job(1, &missing));
+        flusher.flush(2, Job { files: vec![], directories: vec![directory.clone()], ticket: 2 });
         for done in collect(&flusher, 2) {
             assert_eq!(
                 done.failure.map(|(path, error)| (path, error.kind())),
@@ -251,13 +253,21 @@ mod tests {
     }
 
     #[test]
+    fn one_thread_is_there_before_it_is_needed() {
+        let mut flusher = Flusher::new(3).unwrap();
+        assert_eq!(flusher.threads.len(), 1);
+        flusher.close();
+        assert!(flusher.threads.is_empty());
+    }
+
+    #[test]
     fn closing_does_what_was_given_first() {
         let directory = directory("close");
         let file = directory.join("file");
         fs::write(&file, "x").unwrap();
         let mut flusher = Flusher::new(2).unwrap();
         for ticket in 0..50 {
-            flusher.flush(ticket % 7, job(ticket, &file)).unwrap();
+            flusher.flush(ticket % 7, job(ticket, &file));
         }
         flusher.close();
         assert_eq!(flusher.take().len(), 50);
@@ -271,7 +281,7 @@ mod tests {
         let mut flusher = Flusher::new(1).unwrap();
         let read = |flusher: &Flusher| flusher.signal().read(&mut [0; 8]).map_err(|error| error.kind());
         assert_eq!(read(&flusher), Err(io::ErrorKind::WouldBlock));
-        flusher.flush(1, Job { ticket: 1, files: vec![], directories: vec![directory.clone()] }).unwrap();
+        flusher.flush(1, Job { ticket: 1, files: vec![], directories: vec![directory.clone()] });
         collect(&flusher, 1);
         flusher.close();
         assert_eq!(read(&flusher), Err(io::ErrorKind::WouldBlock));

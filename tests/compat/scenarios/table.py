@@ -106,12 +106,15 @@ class Cell(NamedTuple):
         return LACKS.get(self.client, {}).get(self.scenario, "")
 
 
-def cells(*, full: bool) -> list[Cell]:
-    """All of them, or for each client and scenario one of the stores, in turn. What shares a broker stands together."""
+def cells(*, full: bool, turn: int = 0) -> list[Cell]:
+    """All of them, or for each client and scenario one of the stores: with each `turn` the next one.
+
+    What shares a broker stands together.
+    """
     found = []
     for row, (scenario, (_, stores)) in enumerate(SCENARIOS.items()):
         for column, client in enumerate(DRIVERS):
-            chosen = stores if full else (stores[(row + column) % len(stores)],)
+            chosen = stores if full else (stores[(row + column + turn) % len(stores)],)
             found += [Cell(scenario, client, store) for store in chosen]
     clients = list(DRIVERS)
     return sorted(found, key=lambda cell: (EVERYWHERE.index(cell.store), clients.index(cell.client)))

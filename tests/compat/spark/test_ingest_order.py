@@ -11,19 +11,24 @@ from compat.spark import topics
 from compat.spark.records import read
 from korvet_fast.spark import jobs
 
-ROWS, KEYS, PARTITIONS, SPLITS = 60_000, 16, 4, 8
+ROWS, KEYS, PARTITIONS, SPLITS = 600_000, 16, 4, 8
 SPLIT_BYTES = "spark.sql.files.maxPartitionBytes"
 
 
 @pytest.fixture
 def splits(spark: SparkSession, tmp_path: Path) -> Path:
     """A directory with one file, which Spark reads in SPLITS tasks, and a second one, which comes after it."""
-    lines = [f"{number % KEYS if number % 97 else ''},{number}\n" for number in range(ROWS)]
-    half = len(lines) - len(lines) // 10
-    (tmp_path / "a.csv").write_text("key,number\n" + "".join(lines[:half]))
-    (tmp_path / "b.csv").write_text("key,number\n" + "".join(lines[half:]))
-    spark.conf.set(SPLIT_BYTES, str(sum(len(line) for line in lines) // SPLITS))
+    spark.conf.set(SPLIT_BYTES, str(write_files(tmp_path, ROWS) // SPLITS))
     return tmp_path
+
+
+def write_files(place: Path, rows: int) -> int:
+    """Two files with rows of a key, missing now and then, and a number that counts up; returns their bytes."""
+    lines = [f"{number % KEYS if number % 97 else ''},{number}\n" for number in range(rows)]
+    half = len(lines) - len(lines) // 10
+    (place / "a.csv").write_text("key,number\n" + "".join(lines[:half]))
+    (place / "b.csv").write_text("key,number\n" + "".join(lines[half:]))
+    return sum(map(len, lines))
 
 
 def test_each_key_has_the_order_of_the_files(spark: SparkSession, broker: BrokerProcess, splits: Path) -> None:
@@ -48,13 +53,13 @@ def test_each_key_has_the_order_of_the_files(spark: SparkSession, broker: Broker
     assert all(each == sorted(each) for each in keyed.values())
 
 
-def test_no_shuffle_where_it_is_not_needed(spark: SparkSession, splits: Path) -> None:
-    spark.conf.unset(SPLIT_BYTES)
-    rows = jobs.read_files(spark, [str(splits / "a.csv")], "csv", None, {})
+def test_no_shuffle_where_it_is_not_needed(spark: SparkSession, tmp_path: Path) -> None:
+    write_files(tmp_path, 1_000)
+    rows = jobs.read_files(spark, [str(tmp_path / "a.csv")], "csv", None, {})
     assert rows.rdd.getNumPartitions() == 1
 
     def plan(ordered: bool, *, several: bool = False) -> str:
-        files = [str(splits)] if several else [str(splits / "a.csv")]
+        files = [str(tmp_path)] if several else [str(tmp_path / "a.csv")]
         frame = jobs.read_files(spark, files, "csv", None, {})
         found: str = jobs.make_records(frame, "key", "number", ordered=ordered)._jdf.queryExecution().toString()
         return found

@@ -114,4 +114,12 @@ MUTANTS: dict[str, Mutant] = {
         "an append that Redis lost is carried out by a later start of Redis, after it was sent again",
         ("tests/faults/redis/test_torn_append.py",),
     ),
+    "blank-voter-counts": Mutant(
+        "a broker that lost its disk makes a majority for the metadata log",
+        ("tests/faults/replication/test_lost_disk.py",),
+    ),
+    "threads-begun-late": Mutant(
+        "threads begin when there is work for them, where the system may start none any more",
+        ("tests/faults/test_threads.py::test_a_broker_that_may_start_no_more_threads_serves_all",),
+    ),
 }

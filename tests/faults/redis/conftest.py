@@ -3,7 +3,7 @@
 Which of the layouts is on which of the programs differs from test to test: half of the tests see each combination.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from zlib import crc32
 
@@ -45,11 +45,14 @@ def layout(pair: tuple[str, str]) -> str:
 
 @pytest.fixture
 def serve(tmp_path: Path, layout: str) -> Iterator[Callable[..., BrokerProcess]]:
-    """Starts brokers over a store's URL, with `name=value` settings; topics get the layout. They end with the test."""
+    """Starts brokers over a store's URL, with `name=value` settings; topics get the layout. They end with the test.
+
+    `before`: as in `BrokerProcess`.
+    """
     started: list[BrokerProcess] = []
 
-    def start(url: str, *settings: str) -> BrokerProcess:
-        broker = BrokerProcess(tmp_path / "unused", f"storage.layout={layout}", *settings, store=url)
+    def start(url: str, *settings: str, before: Sequence[str] = ()) -> BrokerProcess:
+        broker = BrokerProcess(tmp_path / "unused", f"storage.layout={layout}", *settings, store=url, before=before)
         broker.port = free_port()
         started.append(broker)
         return broker.start()

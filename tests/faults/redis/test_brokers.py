@@ -1,4 +1,4 @@
-"""Several brokers over one Redis (reliability F12, F18, F38): one leads, the fence decides, restarts cost nothing."""
+"""Several brokers over one Redis (reliability F11, F12, F18, F38): one leads, and the fence decides."""
 
 import os
 import time
@@ -19,7 +19,9 @@ StartRedis = Callable[..., RedisServer]
 # Dead after a second and a half of silence: the machine that runs this may be slow, and a false alarm is no error.
 QUICK = ("broker.heartbeat.interval.ms=300", "broker.session.timeout.ms=1500")
 PARTITIONS = 6
-ROUNDS = int(os.environ.get("KORVET_TEST_ROLLS", "1"))
+ROUNDS = int(os.environ.get("KORVET_TEST_ROLLS", "2"))
+# Seconds: shorter than a broker's session and a call; longer than the session; longer than clients and calls wait.
+PAUSES = (1, 5, 40)
 
 
 def bootstrap(brokers: list[BrokerProcess]) -> str:
@@ -71,6 +73,22 @@ def test_a_broker_that_slept_too_long_leads_no_more(brokers: list[BrokerProcess]
         load.wait_for(100)
     for broker in brokers:
         wait_for_leaders(broker, brokers)
+    assert load.check(brokers[0].port) == set()
+
+
+def test_redis_stands_still(brokers: list[BrokerProcess], redis_server: RedisServer) -> None:
+    """F11: what was on its way is carried out when Redis wakes up, unless another broker leads by then."""
+    load = Load(bootstrap(brokers), partitions=PARTITIONS)
+    with load.running():
+        for seconds in PAUSES:
+            load.wait_for(100)
+            redis_server.pause()
+            time.sleep(seconds)  # the fault itself
+            redis_server.resume()
+        load.wait_for(100)
+        for broker in brokers:
+            wait_for_leaders(broker, brokers)
+        load.wait_for(100)
     assert load.check(brokers[0].port) == set()
 
 

@@ -179,8 +179,9 @@ async def _plan_reset(session: Session, fields: Mapping[str, str]) -> list[Reset
         partition = broker.partition(topic.name, index)
         start, end = partition.log.start, partition.high_watermark.offset
         committed = runtime.offsets.stored.get(TopicPartition(topic.name, index))
+        before = committed.offset if committed is not None and committed.topic_id == topic.id else None
         after = {"earliest": start, "latest": end}.get(to, min(max(wanted, start), end))
-        plan.append(Reset(index, None if committed is None else committed.offset, after))
+        plan.append(Reset(index, before, after))
         if pace.due():
             await pace.turn()
     return plan

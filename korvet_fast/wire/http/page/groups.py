@@ -125,9 +125,9 @@ async def _describe(broker: Broker, runtime: GroupRuntime, pace: Pace) -> GroupR
 
 
 def _describe_offset(broker: Broker, at: TopicPartition, committed: OffsetAndMetadata) -> OffsetRow:
-    topic = broker.topics.get(at.topic)
+    topic = broker.topics.by_id(committed.topic_id)
     end = lag = None
-    if topic is not None and topic.id == committed.topic_id and at.partition < len(topic.partitions):
+    if topic is not None and at.partition < len(topic.partitions):
         partition = topic.partitions[at.partition]
         end = partition.high_watermark.offset if partition.leadership.leads else None
         lag = find_lag(topic, at.partition, committed.offset)

@@ -4,6 +4,9 @@
 7 only stable offsets (all are: there are no transactions); 8 several groups; 9 the member that asks, with its epoch.
 A partition named more than once is answered each time, as Kafka does. A group named more than once is refused with
 INVALID_REQUEST: Kafka answers it each time, however much it has committed.
+
+In versions 2 to 5 each partition that was asked for has the error of its group too, which Kafka tells without any
+partition: aiokafka (0.14, version 3) looks at partitions only, and reads from `auto_offset_reset` where one is missing.
 """
 
 from operator import attrgetter
@@ -21,6 +24,7 @@ from korvet_fast.wire.kafka.shapes.commits import OFFSET_FETCH
 
 _INDEX: Final = attrgetter("partition")
 _FEW: Final = 64  # partitions that are told in one step
+_ALONE: Final = 6  # since this version the error of a group stands alone
 _TOPICS: Final = ArrayEncoder(OFFSET_FETCH.response_shape, "topics")
 _PARTITIONS: Final = ArrayEncoder(_TOPICS.element, "partitions")
 _GROUPS: Final = ArrayEncoder(OFFSET_FETCH.response_shape, "groups")  # since version 8
@@ -120,7 +124,7 @@ async def _find(session: Session, asked: Values, version: int, pace: Pace) -> _F
     else:
         refusal, found = DESCRIBE_GROUP.error, {}
     error, count = number(refusal), len(found if partitions is None else partitions)
-    if error and version >= 2:
+    if error and version >= _ALONE:
         by_topic, count = {}, 0
     elif partitions is None:
         visible = {name for name in {each.topic for each in found} if has(session, DESCRIBE_TOPIC, name)}

@@ -2,10 +2,10 @@
 
 What was removed by retention is passed over: the first message tells where the log begins. A read takes no more than is
 likely to be needed; where messages are missing, another one follows. What was written last is kept for who asks for
-the same (`blocks.py`).
+the same (`blocks.py`), and what was read beyond an answer's end for who goes on there (`read_ahead.py`).
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from korvet_fast._native import write_messages
 from korvet_fast.core.partition.partition import Partition
@@ -18,6 +18,7 @@ from korvet_fast.wire.text.arguments import Arguments
 from korvet_fast.wire.text.blocks import ENOUGH, BlockKey
 from korvet_fast.wire.text.costs import DEFAULT_MAX, MOST_BYTES
 from korvet_fast.wire.text.errors import BAD_REQUEST
+from korvet_fast.wire.text.read_ahead import LONG_READ, ReadAheadKey, UnusedBatches
 from korvet_fast.wire.text.session import Payload, RequestError, Session
 
 ENCODINGS: Final = ("plain", "percent", "base64")  # in the order of their numbers in the codec
@@ -39,33 +40,65 @@ async def consume(session: Session, arguments: Arguments) -> Payload:
     limit, told = partition.high_watermark.offset, partition.told_high_watermark
     encoding = ENCODINGS.index(str(arguments.get("encoding", ENCODINGS[0])))
     most = int(arguments.get("max", DEFAULT_MAX))
-    parts: list[Buffer] | None = None
     if not most or offset >= limit:
-        parts = []
+        parts: list[Buffer] = []
     elif isinstance(partition, FollowerPartition) or (log.is_shared and session.broker.replication is None):
-        parts, _ = await _read(session, partition, offset, limit, encoding, most)
+        parts = (await _read(session, partition, _Wanted(offset, limit, encoding, most), None)).parts
     else:
-        key = BlockKey(topic.id, index, partition.leadership.epoch, offset, encoding, most)
-        parts = session.service.blocks.find(key, limit)
-        if parts is None:
-            parts, end = await _read(session, partition, offset, limit, encoding, most)
-            if end is not None and partition.leadership.epoch == key.epoch:
-                session.service.blocks.keep(key, parts, end)
+        place = ReadAheadKey(topic.id, index, partition.leadership.epoch, offset)
+        key = BlockKey(topic.id, index, place.epoch, offset, encoding, most)
+        kept = session.service.blocks.find(key, limit)
+        if kept is not None:
+            parts = kept
+        else:
+            page = session.service.read_ahead.take(place)
+            read = await _read(session, partition, _Wanted(offset, limit, encoding, most), page)
+            parts = read.parts
+            if partition.leadership.epoch == place.epoch:
+                if read.end is not None:
+                    session.service.blocks.keep(key, parts, read.end)
+                if read.left is not None:
+                    after, unused = read.left
+                    session.service.read_ahead.keep(place._replace(offset=after), unused)
     return [b"messages=", *parts, b" hw=%d" % (-1 if told < 0 else limit)]
 
 
+class _Wanted(NamedTuple):
+    """At most so many messages, from `offset` on, below `limit`."""
+
+    offset: int
+    limit: int
+    encoding: int
+    most: int
+
+
+class _Read(NamedTuple):
+    """The text of messages, in parts.
+
+    `end`: what ended it: `ENOUGH`, the limit, None for lack of room. `left`: the page with more of them, and its place.
+    """
+
+    parts: list[Buffer]
+    end: int | None
+    left: tuple[int, UnusedBatches] | None
+
+
 async def _read(
-    session: Session, partition: Partition | FollowerPartition, offset: int, limit: int, encoding: int, most: int
-) -> tuple[list[Buffer], int | None]:
-    """The text of at most so many messages, in parts; and what ended it: `ENOUGH`, `limit`, None for lack of room."""
+    session: Session, partition: Partition | FollowerPartition, wanted: _Wanted, page: UnusedBatches | None
+) -> _Read:
+    """Read and write messages. `page`: of whoever goes on where an answer ended."""
+    offset, limit, encoding, most = wanted
     room = min(MOST_BYTES, session.answer_room())
     parts: list[Buffer] = []
+    left = None
+    size = _PAGE if page is None else LONG_READ
     while most > 0 and offset < limit:
-        page = await partition.read_copied(offset, _PAGE)
-        if not page.data:
-            break
-        data = page.data[0] if len(page.data) == 1 else b"".join(page.data)
-        text, many, after, full = await _write(session, data, offset, limit, encoding, most, room)
+        if page is None:
+            read = await partition.read_copied(offset, size)
+            if not read.data:
+                break
+            page = UnusedBatches(read.data[0] if len(read.data) == 1 else b"".join(read.data), read.next)
+        text, many, after, full = await _write(session, page.data, offset, limit, encoding, most, room)
         if parts and len(text) > room:
             break  # a first message may be longer than there is room; this one is not the answer's first
         if many:
@@ -74,9 +107,10 @@ async def _read(
             parts.append(text)
             most, room = most - many, room - len(text) - 1
         if full or room <= 0:
+            left = (after, page) if after < page.next else None
             break
-        offset = max(after, page.next)
-    return parts, ENOUGH if most == 0 else limit if offset >= limit else None
+        offset, page = max(after, page.next), None
+    return _Read(parts, ENOUGH if most == 0 else limit if offset >= limit else None, left)
 
 
 async def _write(

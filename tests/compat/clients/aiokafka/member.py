@@ -53,7 +53,10 @@ def run(asked: Options) -> None:
 
 
 async def _start(asked: Options) -> AIOKafkaConsumer:
-    """aiokafka gives up if no broker answers when it starts, where others go on trying: so it is started again."""
+    """aiokafka gives up if no broker answers when it starts, where others go on trying: so it is started again.
+
+    It never asks its bootstrap addresses again: it has to hear of new brokers before those that it knows are gone.
+    """
     attempts = 100
     while True:
         consumer = AIOKafkaConsumer(
@@ -64,6 +67,7 @@ async def _start(asked: Options) -> AIOKafkaConsumer:
             enable_auto_commit=False,
             session_timeout_ms=asked.session,
             heartbeat_interval_ms=300,
+            metadata_max_age_ms=1000,
             partition_assignment_strategy=(_ASSIGNORS[asked.strategy],),
         )
         try:

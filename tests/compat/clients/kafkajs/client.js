@@ -29,9 +29,10 @@ function lacking(what) {
   return Object.assign(new Error(`KafkaJS does not have ${what}`), { type: 'unsupported' })
 }
 
-/** One line, at once. */
+/** One line, at once, with its time: in seconds, on the clock that all processes of the machine share. */
 function tell(what) {
-  process.stdout.write(JSON.stringify(what) + '\n')
+  const at = Number(process.hrtime.bigint()) / 1e9
+  process.stdout.write(JSON.stringify({ ...what, at }) + '\n')
 }
 
 /** What `work` comes to, if it comes in time. */

@@ -29,6 +29,11 @@ def test_the_lag_of_all_partitions_is_summed_and_kept_for_some_time(tmp_path: Pa
             for _ in range(SAMPLES):
                 await history.sample(runtimes, broker.topics, BackgroundPace())
             assert history.of("g") == [UNKNOWN] * SAMPLES
+            topic = broker.topics.get("t")
+            assert topic is not None
+            await broker.topics.delete(topic)
+            await broker.topics.create("t", 2, {})
+            assert await sum_lag(runtime, broker.topics, BackgroundPace()) is None  # that of the former topic
             await broker.groups.groups.delete("g")
             await history.sample(runtimes, broker.topics, BackgroundPace())
             assert history.of("g") == []

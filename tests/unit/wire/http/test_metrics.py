@@ -170,6 +170,15 @@ def test_lag_is_what_is_left_between_the_commit_and_the_high_watermark(tmp_path:
             await topic.partitions[0].delete_records(4)
             assert find_lag(topic, 0, 2) == 1
             assert find_lag(topic, 1, 0) is None
+            await broker.topics.delete(topic)
+            await broker.topics.create("t", 1, {})
+            assert await commit(world, "there", "t", 0) is NONE
+            committed = {
+                dict(labels)["consumergroup"]: value
+                for (name, labels), value in (await scrape(world)).items()
+                if name == "kafka_consumergroup_current_offset"
+            }
+            assert committed == {"there": 0}  # what the others committed is of the former topic
 
     asyncio.run(scenario())
 

@@ -242,6 +242,21 @@ def test_offsets_are_reset_after_a_look(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_offsets_in_a_topic_of_the_same_name_before_are_not_taken_for_those_of_the_present_one(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with service(tmp_path) as given:
+            await fill(given, 10)
+            topic = given.broker.topics.get("orders")
+            assert topic is not None
+            await given.broker.topics.delete(topic)
+            await given.broker.topics.create("orders", 1, {})
+            assert "orders 0 5 \u2013 \u2013 " in await read(given, "/group", id=HOSTILE)
+            fields = {"id": HOSTILE, "topic": "orders", "to": "latest"}
+            assert "0 \u2013 0" in await read(given, "/reset-offsets", **fields)
+
+    asyncio.run(scenario())
+
+
 ACTIONS = [path for path, route in ROUTES.items() if route.change is not None]
 
 
