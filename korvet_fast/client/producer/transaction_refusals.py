@@ -18,11 +18,11 @@ _BEGIN_AGAIN: Final = "abort the transaction, then begin again"
 # Code -> Kafka's name, and a sentence.
 _REFUSALS: Final[dict[int, tuple[str, str]]] = {
     29: (
-        "TOPIC_AUTHORIZATION_FAILED",
+        Errors.TOPIC_AUTHORIZATION_FAILED,
         "this user may not write to a topic of the transaction; grant WRITE on it",
     ),
     31: (
-        "CLUSTER_AUTHORIZATION_FAILED",
+        Errors.CLUSTER_AUTHORIZATION_FAILED,
         "this user may not use idempotent producers; grant IDEMPOTENT_WRITE on the cluster",
     ),
     35: (
