@@ -147,13 +147,13 @@ class Broker:
             self.generation.lowest_epoch = self._identity.epoch
             if self._store.shared is not None:
                 self._store.shared.on_data_loss(self._change_history)
-            await self.cluster.join(addresses)
-            if self._store.shared is not None:
-                self.tasks.start(self.cluster.run())
             if self.acls is not None:
                 await self.acls.refresh()
             await self.quota_registry.refresh()
-            await self.topics.open()
+            await self.cluster.join(addresses)
+            if self._store.shared is not None:
+                self.tasks.start(self.cluster.run())
+            await self.topics.open()  # at once: the cluster is watched from now on, and calls `refresh`
             await self.cluster.serve()
             await self.metadata_sync.wait()
             await self.groups.open()

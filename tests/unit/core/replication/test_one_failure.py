@@ -232,14 +232,18 @@ def break_flushes(scene: ReplicatedScene, identity: int, log: str) -> Iterator[N
     store = scene.brokers[identity].local
     assert isinstance(store, EmbeddedStore)
     flusher, broken = store._commit._flusher, store._logs[log]
+    tickets = set[int]()
 
     class Broken:
-        take, fileno, close = flusher.take, flusher.fileno, flusher.close
+        fileno, close = flusher.fileno, flusher.close
 
-        def flush(self, key: int, *more: Any) -> None:
+        def flush(self, key: int, ticket: int, *more: Any) -> None:
             if key == id(broken):
-                raise OSError("the disk is gone")
-            flusher.flush(key, *more)
+                tickets.add(ticket)
+            flusher.flush(key, ticket, *more)
+
+        def take(self) -> list[tuple[int, str | None]]:
+            return [(ticket, "the disk is gone" if ticket in tickets else why) for ticket, why in flusher.take()]
 
     store._commit._flusher = Broken()  # type: ignore[assignment]
     yield
