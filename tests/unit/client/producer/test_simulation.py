@@ -1,6 +1,6 @@
 """Thousands of histories of failures under a virtual clock; each has to keep every promise of the producer.
 
-The same 100 each time; `KORVET_TEST_SIMULATIONS=5000` (`make simulate`) draws new ones. What fails is printed so that
+The same 300 each time; `KORVET_TEST_SIMULATIONS=5000` (`make simulate`) draws new ones. What fails is printed so that
 it runs again.
 """
 
@@ -18,7 +18,7 @@ from producer_messages import SentMessage, withdraw
 from producer_world import Fault, ProducerWorld
 
 LONG = os.environ.get("KORVET_TEST_SIMULATIONS")
-EXAMPLES = int(LONG or "100")
+EXAMPLES = int(LONG or "300")
 TOPICS = ("t", "u")
 HEALING = 10.0  # seconds beside a request timeout: all pauses together, and a full queue of small batches
 LATE = 120.0  # seconds; by then brokers have carried out what had lost its connection

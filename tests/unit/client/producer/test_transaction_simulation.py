@@ -1,6 +1,6 @@
 """Commits and aborts under a virtual clock, in histories of failures: what is committed is seen whole, nothing else.
 
-The same 100 each time; `KORVET_TEST_SIMULATIONS=5000` (`make simulate`) draws new ones.
+The same 300 each time; `KORVET_TEST_SIMULATIONS=5000` (`make simulate`) draws new ones.
 """
 
 import os
@@ -22,7 +22,7 @@ from producer_transactions_world import Fate, TransactionWorld
 from producer_world import Fault
 
 LONG = os.environ.get("KORVET_TEST_SIMULATIONS")
-EXAMPLES = int(LONG or "100")
+EXAMPLES = int(LONG or "300")
 TOPICS = ("t", "u")
 DAY = 86_400.0
 LATE = 120.0  # seconds; by then everything that is late has come
