@@ -298,6 +298,8 @@ class Broker:
                 return
             try:
                 await work()
+            except StoreError as error:  # the heartbeats of the cluster tell that the store does not answer
+                logger.debug("background work is tried again: %s", error.detail)
             except Exception as error:  # noqa: BLE001  the next time may go well
                 self.log.error("background", f"background work failed, and is done again: {error}", error)
 
