@@ -46,11 +46,14 @@ TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
 - **Which Kafka this is**: `metadata.version` and `inter.broker.protocol.version` 4.0-IV3, a quorum of one voter.
 - **ACLs**: SECURITY_DISABLED without `authorizer=acl`, as by a Kafka without an authorizer; with it as by Kafka's
   StandardAuthorizer. A SASL client on `kafka://` gets ILLEGAL_SASL_STATE at once.
-- **Quotas**: there are none. Delegation tokens and share groups are unsupported.
+- **Quotas** of users and client ids hold ([security](security.md#quotas)); there are none of addresses. Delegation
+  tokens and share groups are unsupported.
 - **`kafka-leader-election`, `kafka-reassign-partitions`**, over one copy: nothing to elect, and to stay succeeds.
 - **`__consumer_offsets`** is not there, and no look makes it. A tool that reads it (Burrow) sees topics and no groups;
   tools that ask the coordinator see all.
 - **Lag over `entries`** is to them a difference of offsets: [how to read it](redis.md#a-topic-is-a-stream).
+- **OffsetFetch of versions 2 to 5 with an error of the group** repeats it in each partition that was asked for, where
+  Kafka leaves the partitions out: aiokafka 0.14 would take them for never committed, and read all records again.
 - **Settings without an effect** are kept and shown: [topic settings](topic-settings.md).
 """
 
