@@ -128,34 +128,47 @@ class Offsets:
         requests run meanwhile if there are many partitions. COORDINATOR_LOAD_IN_PROGRESS while this broker cannot tell
         whether the topic of an offset was deleted: told that there is no offset, its reader would begin anew.
         """
-        sure = await self._knows_topics(group_id)
+        error, found, unknown = await self._find(group_id, partitions, member_id, epoch, pace)
+        if not unknown:
+            return error, found
+        # Another broker may have made the topic. A group that was loaded meanwhile may have newer ones than those read.
+        runtime = self._runtimes.get(group_id)
+        sure = await self._refresh_topics() and self._runtimes.get(group_id) is runtime
+        error, found, unknown = await self._find(group_id, partitions, member_id, epoch, pace)
+        if unknown and (not sure or not unknown.isdisjoint(self._topics.unreadable)):
+            return Errors.COORDINATOR_LOAD_IN_PROGRESS, {}
+        return error, found
+
+    async def _find(
+        self,
+        group_id: str,
+        partitions: Sequence[TopicPartition] | None,
+        member_id: str | None,
+        epoch: int,
+        pace: Pace | None,
+    ) -> tuple[Errors, dict[TopicPartition, OffsetAndMetadata], set[str]]:
+        """As `fetch`, of the topics that this broker knows; and the topics of offsets that it does not know."""
         error, runtime = self._partitions.error_of(group_id), self._runtimes.get(group_id)
         if not error and runtime is not None and isinstance(runtime.group, ConsumerGroup):
             error = runtime.group.fetch(member_id, epoch)
-        if error:
-            return error, {}
-        stored: Mapping[TopicPartition, OffsetAndMetadata] = runtime.offsets.stored if runtime is not None else {}
         found: dict[TopicPartition, OffsetAndMetadata] = {}
+        unknown: set[str] = set()
+        if error or runtime is None:
+            return error, found, unknown
+        stored, find_topic = runtime.offsets.stored, self._topics.by_id
         asked = list(stored) if partitions is None else partitions
         if len(asked) <= _FEW:
             pace = None
         for partition in asked:
             offset = stored.get(partition)
-            if offset is not None and self._topics.by_id(offset.topic_id) is not None:
-                found[partition] = offset
-            elif offset is not None and (not sure or partition.topic in self._topics.unreadable):
-                return Errors.COORDINATOR_LOAD_IN_PROGRESS, {}
+            if offset is not None:
+                if find_topic(offset.topic_id) is not None:
+                    found[partition] = offset
+                else:
+                    unknown.add(partition.topic)
             if pace is not None and pace.due():
                 await pace.turn()
-        return NONE, found
-
-    async def _knows_topics(self, group_id: str) -> bool:
-        """Whether this broker knows all topics of a group's offsets, but for those that were deleted."""
-        runtime = self._runtimes.get(group_id)
-        if runtime is None or all(self._topics.by_id(one.topic_id) for one in runtime.offsets.stored.values()):
-            return True
-        # A group that was loaded meanwhile may have offsets of topics that are newer than what was read.
-        return await self._refresh_topics() and self._runtimes.get(group_id) is runtime
+        return NONE, found, unknown
 
     async def delete(self, group_id: str, partitions: Iterable[TopicPartition]) -> Errors:
         """Remove offsets; the error. The caller checks that no member reads these partitions."""
