@@ -33,6 +33,7 @@ _GROUP_PARTITIONS: Final = ArrayEncoder(_GROUP_TOPICS.element, "partitions")
 
 
 _REFUSED: Final = number(DESCRIBE_TOPIC.error)
+_NOBODY: Final[frozenset[str]] = frozenset()
 
 
 class _Found:
@@ -63,7 +64,7 @@ class _Found:
 
     def tell_one(self, partition: TopicPartition) -> tuple[int, int, int, str, int]:
         """A row of the answer, its fields in the order of the shape."""
-        if partition.topic in self.refused:
+        if self.refused and partition.topic in self.refused:
             return partition.partition, -1, -1, "", _REFUSED
         offset = self.offsets.get(partition)
         if offset is None:
@@ -116,9 +117,10 @@ async def _find(session: Session, asked: Values, version: int, pace: Pace) -> _F
             if rows:
                 partitions += rows
                 by_topic.setdefault(name, []).extend(rows)
-    refused = frozenset(name for name in by_topic if not has(session, DESCRIBE_TOPIC, name))
+    limited = session.broker.authorizer is not None
+    refused = frozenset(name for name in by_topic if not has(session, DESCRIBE_TOPIC, name)) if limited else _NOBODY
     member_id, epoch = (asked["member_id"], asked["member_epoch"]) if version >= 9 else (None, -1)
-    if has(session, DESCRIBE_GROUP, asked["group_id"]):
+    if not limited or has(session, DESCRIBE_GROUP, asked["group_id"]):
         fetch = session.broker.groups.offsets.fetch
         refusal, found = await fetch(asked["group_id"], partitions, member_id, epoch, pace)
     else:
