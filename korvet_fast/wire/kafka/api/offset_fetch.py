@@ -30,10 +30,7 @@ _PARTITIONS: Final = ArrayEncoder(_TOPICS.element, "partitions")
 _GROUPS: Final = ArrayEncoder(OFFSET_FETCH.response_shape, "groups")  # since version 8
 _GROUP_TOPICS: Final = ArrayEncoder(_GROUPS.element, "topics")
 _GROUP_PARTITIONS: Final = ArrayEncoder(_GROUP_TOPICS.element, "partitions")
-
-
 _REFUSED: Final = number(DESCRIBE_TOPIC.error)
-_NOBODY: Final[frozenset[str]] = frozenset()
 
 
 class _Found:
@@ -50,13 +47,21 @@ class _Found:
         partitions: dict[str, list[TopicPartition]],
         offsets: dict[TopicPartition, OffsetAndMetadata],
         count: int,
-        refused: frozenset[str] = frozenset(),
     ) -> None:
         self.error = error
         self.partitions = partitions
         self.offsets = offsets
         self.count = count
-        self.refused = refused
+        self.refused: frozenset[str] = frozenset()
+
+    def limit(self, session: Session, *, named: bool) -> None:
+        """Refuse topics that the client may not describe if it has `named` them, and leave them out if not."""
+        refused = frozenset(name for name in self.partitions if not has(session, DESCRIBE_TOPIC, name))
+        if named:
+            self.refused = refused
+            return
+        for name in refused:
+            self.count -= len(self.partitions.pop(name))
 
     def tell(self) -> Values:
         topics = [(topic, list(map(self.tell_one, partitions))) for topic, partitions in self.partitions.items()]
@@ -64,7 +69,7 @@ class _Found:
 
     def tell_one(self, partition: TopicPartition) -> tuple[int, int, int, str, int]:
         """A row of the answer, its fields in the order of the shape."""
-        if self.refused and partition.topic in self.refused:
+        if partition.topic in self.refused:
             return partition.partition, -1, -1, "", _REFUSED
         offset = self.offsets.get(partition)
         if offset is None:
@@ -117,10 +122,8 @@ async def _find(session: Session, asked: Values, version: int, pace: Pace) -> _F
             if rows:
                 partitions += rows
                 by_topic.setdefault(name, []).extend(rows)
-    limited = session.broker.authorizer is not None
-    refused = frozenset(name for name in by_topic if not has(session, DESCRIBE_TOPIC, name)) if limited else _NOBODY
     member_id, epoch = (asked["member_id"], asked["member_epoch"]) if version >= 9 else (None, -1)
-    if not limited or has(session, DESCRIBE_GROUP, asked["group_id"]):
+    if has(session, DESCRIBE_GROUP, asked["group_id"]):
         fetch = session.broker.groups.offsets.fetch
         refusal, found = await fetch(asked["group_id"], partitions, member_id, epoch, pace)
     else:
@@ -129,15 +132,15 @@ async def _find(session: Session, asked: Values, version: int, pace: Pace) -> _F
     if error and version >= _ALONE:
         by_topic, count = {}, 0
     elif partitions is None:
-        visible = {name for name in {each.topic for each in found} if has(session, DESCRIBE_TOPIC, name)}
-        found = {each: offset for each, offset in found.items() if each.topic in visible}
-        count = len(found)
         for partition in found:
             by_topic.setdefault(partition.topic, []).append(partition)
         for rows in by_topic.values():
             rows.sort(key=_INDEX)
         by_topic = dict(sorted(by_topic.items()))
-    return _Found(error, by_topic, found, count, refused if not error else frozenset())
+    told = _Found(error, by_topic, found, count)
+    if not error and session.permissions is not None:
+        told.limit(session, named=partitions is not None)
+    return told
 
 
 async def _write(
