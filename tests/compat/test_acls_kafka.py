@@ -10,7 +10,7 @@ import pytest
 
 import acl_cases
 from acl_cases import AUTHORIZATION, Case, cluster_bindings
-from benchmarks.peers.process import PeerError, free_ports
+from benchmarks.peers.process import free_ports
 from faults.producer_brokers import SmallKafka
 from kafka_server import (
     API_VERSIONS,
@@ -23,7 +23,6 @@ from kafka_server import (
     kafka_server,
 )
 from korvet_fast.core.acls.binding import AclBinding, AclFilter, ResourceType
-from requirement import missing
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -67,15 +66,8 @@ class AclKafka(SmallKafka):
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AclKafka]:
-    server = AclKafka(tmp_path_factory.mktemp("kafka"))
-    try:
-        server.start()
-    except PeerError as error:
-        if "is needed" not in str(error):
-            raise
-        missing(str(error))
-    yield server
-    server.kill()
+    with AclKafka(tmp_path_factory.mktemp("kafka")) as server:
+        yield server
 
 
 async def log_in(client: RawClient) -> None:

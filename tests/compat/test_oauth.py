@@ -10,22 +10,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import AIOKafkaProducer
 from aiokafka.abc import AbstractTokenProvider as AsyncTokenProvider
 from aiokafka.errors import KafkaError
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
-from kafka import KafkaConsumer, KafkaProducer
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from broker_process import BrokerProcess
 from compat.java_tools import CONSUMER, PRODUCER, Tools
+from compat.round_trips import PATIENCE, check_aiokafka, check_kafka_python, check_librdkafka
 from oauth_world import Provider, make_claims, running_provider
 from redis_server import free_port
 from tls_world import Authority
 
 VALUES = [b"%d" % number * 100 for number in range(50)] + [bytes(900_000)]
-PATIENCE = 100.0  # seconds
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 
 
@@ -89,22 +88,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 @pytest.mark.parametrize("method", ["callback", "oidc"])
 def test_confluent_kafka(world: World, method: str) -> None:
     given = world.librdkafka | (world.oidc if method == "oidc" else {"oauth_cb": world.give})
-    producer = Producer(given | {"acks": "all"})
-    failures: list[object] = []
-    for value in VALUES:
-        producer.produce(f"confluent-{method}", value, on_delivery=lambda error, _: error and failures.append(error))
-    assert producer.flush(PATIENCE) == 0
-    assert failures == []
-    consumer = Consumer(given | {"group.id": method, "auto.offset.reset": "earliest"})
-    consumer.subscribe([f"confluent-{method}"])
-    found = []
-    while len(found) < len(VALUES):
-        message = consumer.poll(PATIENCE)
-        assert message is not None
-        assert message.error() is None
-        found.append(message.value())
-    consumer.close()
-    assert found == VALUES
+    check_librdkafka(given, f"confluent-{method}", VALUES)
 
 
 class Tokens(AbstractTokenProvider):
@@ -128,29 +112,14 @@ class AsyncTokens(AsyncTokenProvider):
 
 
 def test_kafka_python(world: World) -> None:
-    given = world.python(Tokens(world.provider.sign()))
-    producer = KafkaProducer(**given)
-    for value in VALUES:
-        producer.send("python", value)
-    producer.flush(PATIENCE)
-    producer.close()
-    consumer = KafkaConsumer(
-        "python", **given, group_id="python", auto_offset_reset="earliest", consumer_timeout_ms=100_000
-    )
-    assert [next(consumer).value for _ in VALUES] == VALUES
-    consumer.close()
+    check_kafka_python(world.python(Tokens(world.provider.sign())), "python", VALUES)
 
 
 def test_aiokafka(world: World) -> None:
-    async def scenario() -> None:
-        given = world.python(AsyncTokens(world.provider.sign()))
-        async with AIOKafkaProducer(**given) as producer:
-            for value in VALUES:
-                await producer.send("aio", value)
-        async with AIOKafkaConsumer("aio", **given, group_id="aio", auto_offset_reset="earliest") as consumer:
-            assert [(await consumer.getone()).value for _ in VALUES] == VALUES
+    async def scenario() -> None:  # its provider of tokens wants a loop
+        await check_aiokafka(world.python(AsyncTokens(world.provider.sign())), "aio", VALUES)
 
-    asyncio.run(asyncio.wait_for(scenario(), PATIENCE))
+    asyncio.run(scenario())
 
 
 def test_a_token_that_is_refused_reaches_nothing(world: World) -> None:

@@ -8,7 +8,6 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from benchmarks.peers.process import PeerError
 from broker_process import BrokerProcess
 from compat.client import open_client
 from compat.drivers import DriverError
@@ -23,7 +22,6 @@ from kafka_server import (
     kafka_server,
     make_batch,
 )
-from requirement import missing
 
 PATIENCE: Final = 60.0  # seconds
 pytestmark = pytest.mark.timeout(300)
@@ -132,15 +130,8 @@ async def change(client: RawClient, entity: list[dict[str, Any]], **values: floa
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallKafka]:
-    server = SmallKafka(tmp_path_factory.mktemp("kafka"))
-    try:
-        server.start()
-    except PeerError as error:
-        if "is needed" not in str(error):
-            raise
-        missing(str(error))
-    yield server
-    server.kill()
+    with SmallKafka(tmp_path_factory.mktemp("kafka")) as server:
+        yield server
 
 
 def _entity(**names: str | None) -> list[dict[str, Any]]:

@@ -7,22 +7,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from click.testing import CliRunner
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaProducer
 from kafka.errors import KafkaError
 from kafka.net.compat import KafkaNetClient
 
 from broker_process import BrokerProcess
 from compat.java_tools import CONSUMER, PRODUCER, Tools
+from compat.round_trips import PATIENCE, check_aiokafka, check_kafka_python, check_librdkafka
 from korvet_fast.cli import root
 from redis_server import free_port
 from tls_world import Authority
 
 VALUES = [b"%d" % number * 100 for number in range(50)] + [bytes(900_000)]
-PATIENCE = 100.0  # seconds
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 MODULES = {"PLAIN": "plain.PlainLoginModule"}
 
@@ -94,52 +93,17 @@ def world(
 
 
 def test_confluent_kafka(world: World) -> None:
-    topic = f"confluent-{world.topic}"
-    producer = Producer(world.librdkafka() | {"acks": "all"})
-    failures: list[object] = []
-    for value in VALUES:
-        producer.produce(topic, value, on_delivery=lambda error, _: failures.append(error) if error else None)
-    assert producer.flush(PATIENCE) == 0
-    assert failures == []
-    consumer = Consumer(world.librdkafka() | {"group.id": topic, "auto.offset.reset": "earliest"})
-    consumer.subscribe([topic])
-    found = []
-    while len(found) < len(VALUES):
-        message = consumer.poll(PATIENCE)
-        assert message is not None
-        assert message.error() is None
-        found.append(message.value())
-    consumer.commit(asynchronous=False)
-    consumer.close()
-    assert found == VALUES
+    check_librdkafka(world.librdkafka(), f"confluent-{world.topic}", VALUES)
     told = AdminClient(world.librdkafka()).list_topics(timeout=PATIENCE)
     assert {row.port for row in told.brokers.values()} == {world.ports[world.protocol]}
 
 
 def test_kafka_python(world: World) -> None:
-    topic = f"python-{world.topic}"
-    producer = KafkaProducer(**world.python())
-    for value in VALUES:
-        producer.send(topic, value)
-    producer.flush(PATIENCE)
-    producer.close()
-    consumer = KafkaConsumer(
-        topic, **world.python(), group_id=topic, auto_offset_reset="earliest", consumer_timeout_ms=100_000
-    )
-    assert [next(consumer).value for _ in VALUES] == VALUES
-    consumer.close()
+    check_kafka_python(world.python(), f"python-{world.topic}", VALUES)
 
 
 def test_aiokafka(world: World) -> None:
-    async def scenario() -> None:
-        topic = f"aio-{world.topic}"
-        async with AIOKafkaProducer(**world.python()) as producer:
-            for value in VALUES:
-                await producer.send(topic, value)
-        async with AIOKafkaConsumer(topic, **world.python(), group_id=topic, auto_offset_reset="earliest") as consumer:
-            assert [(await consumer.getone()).value for _ in VALUES] == VALUES
-
-    asyncio.run(asyncio.wait_for(scenario(), PATIENCE))
+    asyncio.run(check_aiokafka(world.python(), f"aio-{world.topic}", VALUES))
 
 
 def test_a_wrong_password_and_no_login_reach_nothing(world: World) -> None:

@@ -4,20 +4,18 @@ import asyncio
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
-from kafka import KafkaConsumer, KafkaProducer
 
 from broker_process import BrokerProcess
+from compat.round_trips import PATIENCE, check_aiokafka, check_kafka_python, check_librdkafka
 from redis_server import free_port
 from tls_world import Authority
 
 VALUES = [b"%d" % number * 100 for number in range(200)] + [bytes(900_000)]
-PATIENCE = 100.0  # seconds
 
 
 class World(NamedTuple):
@@ -44,6 +42,10 @@ class World(NamedTuple):
     def context(self) -> ssl.SSLContext:
         return self.authority.client(self.shown)
 
+    @property
+    def python(self) -> dict[str, Any]:
+        return {"bootstrap_servers": self.bootstrap, "security_protocol": "SSL", "ssl_context": self.context}
+
 
 @pytest.fixture(scope="module", params=["none", "required"], ids=["tls", "mtls"])
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
@@ -58,49 +60,15 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_confluent_kafka(world: World) -> None:
-    producer = Producer(world.librdkafka | {"acks": "all", "compression.type": "none"})
-    failures: list[object] = []
-    for value in VALUES:
-        producer.produce("confluent", value, on_delivery=lambda error, _: failures.append(error) if error else None)
-    assert producer.flush(PATIENCE) == 0
-    assert failures == []
-    consumer = Consumer(world.librdkafka | {"group.id": "confluent", "auto.offset.reset": "earliest"})
-    consumer.subscribe(["confluent"])
-    found = []
-    while len(found) < len(VALUES):
-        message = consumer.poll(PATIENCE)
-        assert message is not None
-        assert message.error() is None
-        found.append(message.value())
-    consumer.commit(asynchronous=False)
-    consumer.close()
-    assert found == VALUES
+    check_librdkafka(world.librdkafka | {"compression.type": "none"}, "confluent", VALUES)
 
 
 def test_kafka_python(world: World) -> None:
-    given = {"bootstrap_servers": world.bootstrap, "security_protocol": "SSL", "ssl_context": world.context}
-    producer = KafkaProducer(**given)
-    for value in VALUES:
-        producer.send("kafka-python", value)
-    producer.flush(PATIENCE)
-    producer.close()
-    consumer = KafkaConsumer(
-        "kafka-python", **given, group_id="kafka-python", auto_offset_reset="earliest", consumer_timeout_ms=100_000
-    )
-    assert [next(consumer).value for _ in VALUES] == VALUES
-    consumer.close()
+    check_kafka_python(world.python, "kafka-python", VALUES)
 
 
 def test_aiokafka(world: World) -> None:
-    async def scenario() -> None:
-        given = {"bootstrap_servers": world.bootstrap, "security_protocol": "SSL", "ssl_context": world.context}
-        async with AIOKafkaProducer(**given) as producer:
-            for value in VALUES:
-                await producer.send("aiokafka", value)
-        async with AIOKafkaConsumer("aiokafka", **given, group_id="aiokafka", auto_offset_reset="earliest") as consumer:
-            assert [(await consumer.getone()).value for _ in VALUES] == VALUES
-
-    asyncio.run(asyncio.wait_for(scenario(), PATIENCE))
+    asyncio.run(check_aiokafka(world.python, "aiokafka", VALUES))
 
 
 def test_each_listener_tells_its_own_addresses(world: World) -> None:

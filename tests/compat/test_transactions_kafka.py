@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 
-from benchmarks.peers.process import PeerError
 from faults.producer_brokers import SmallKafka
 from korvet_fast.client import AsyncProducer
 from korvet_fast.client.producer import (
@@ -20,7 +19,6 @@ from korvet_fast.client.producer import (
     TransactionError,
 )
 from producer_leftovers import run_clean
-from requirement import missing
 
 pytestmark = pytest.mark.timeout(600)
 _numbers = count()
@@ -29,15 +27,8 @@ QUICK = {"request_timeout_ms": 2000, "retry_backoff_max_ms": 200}
 
 @pytest.fixture(scope="module")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallKafka]:
-    server = SmallKafka(tmp_path_factory.mktemp("kafka"))
-    try:
-        server.start()
-    except PeerError as error:
-        if "is needed" not in str(error):
-            raise
-        missing(str(error))
-    yield server
-    server.kill()
+    with SmallKafka(tmp_path_factory.mktemp("kafka")) as server:
+        yield server
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Self
 
 from benchmarks.peers.kafka.broker import JVM, Kafka
 from benchmarks.peers.process import PeerError
@@ -112,19 +113,14 @@ class KafkaBroker(Brokers):
         return self._kafka.pid
 
     def start(self) -> None:
-        try:
-            self._kafka.start()
-        except PeerError as error:
-            if "is needed" not in str(error):
-                raise
-            missing(str(error))
+        self._kafka.start()
 
     def kill(self) -> None:
         self._kafka.kill()
 
 
 class SmallKafka(Kafka):
-    """`seen`: the port that it tells clients, if another than its own."""
+    """`seen`: the port that it tells clients, if another than its own. Where there is no Kafka, the test is skipped."""
 
     def __init__(self, place: Path, seen: int | None = None) -> None:
         super().__init__(place)
@@ -141,6 +137,17 @@ class SmallKafka(Kafka):
         small = {"-Xms1G": "-Xms256m", "-Xmx1G": "-Xmx256m", "-XX:+UseG1GC": "-XX:+UseSerialGC"}
         left = [each for each in super().command() if each not in set(JVM) - set(small)]
         return [small.get(each, each) for each in left]
+
+    def start(self) -> Self:
+        try:
+            return super().start()
+        except PeerError as error:
+            if "is needed" not in str(error):
+                raise
+            missing(str(error))
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
 
     def kill(self) -> None:
         """kill -9."""
