@@ -12,6 +12,7 @@ from korvet_fast.core.acls.authorizer import Authorizer
 from korvet_fast.core.acls.binding import AclBinding, AclFilter, Operation, PatternType, Permission, ResourceType
 from korvet_fast.core.fair_queue import BackgroundPace, Pace
 from korvet_fast.core.generation import StoreGeneration
+from korvet_fast.core.registry_reader import RegistryReader
 from korvet_fast.errors import Errors, KorvetError, StoreError
 from korvet_fast.printable import printable
 from korvet_fast.store.interface import Store
@@ -34,14 +35,12 @@ class AclRegistry:
 
     def __init__(self, store: Store, generation: StoreGeneration, authorizer: Authorizer, patience: int) -> None:
         self._store = store
-        self._generation = generation
+        self._reader = RegistryReader(store, generation, _PREFIX)
         self._authorizer = authorizer
         self._patience = patience
         self._checks = self._read_at = 0  # calls of `expire`, all and before the last reading that succeeded
         self._by_key: dict[str, AclBinding] = {}  # as in the authorizer's index
         self._damaged: dict[str, bytes] = {}  # documents that cannot be read
-        self._seen: tuple[int, int] | None = None  # the store's generation, and count of changes, that were read
-        self._history: int | None = None  # the store's generation that `_by_key` is of
         self._changing = asyncio.Lock()
 
     async def refresh(self) -> None:
@@ -105,16 +104,13 @@ class AclRegistry:
     async def _refresh(self) -> None:
         while True:
             began = self._checks
-            generation, shared = self._generation.number, self._store.shared
-            seen = generation, await shared.version(_PREFIX) if shared is not None else 0
-            if seen == self._seen:
+            reading = await self._reader.read()
+            if reading is None:
                 self._read_at = began
                 return
-            values = await self._store.scan(_PREFIX)
+            values = reading.documents
             present = await self._read(values)
-            if generation != self._generation.number:
-                continue  # what was read may be of both histories
-            broken = self._history not in (None, generation)
+            broken = reading.generation != self._reader.history
             lost = {key: binding for key, binding in self._by_key.items() if broken and key not in values}
             if lost:
                 if not await self._write(lost.values(), adds=True):
@@ -123,8 +119,10 @@ class AclRegistry:
                 present |= lost
             self._note_damage({key: packed for key, packed in values.items() if key not in present})
             self._apply(present)
-            # Somebody may mend a damaged document past the store's count of changes, so it is read each time.
-            self._seen, self._history, self._read_at = None if self._damaged else seen, generation, began
+            self._reader.mark_seen(reading)
+            self._read_at = began
+            if self._damaged:  # somebody may mend a document past the store's count of changes
+                self._reader.forget()
             return
 
     async def _read(self, values: dict[str, bytes]) -> dict[str, AclBinding]:
@@ -164,7 +162,7 @@ class AclRegistry:
 
     def _close(self) -> None:
         self._authorizer.note_change(ready=False)
-        self._seen = None
+        self._reader.forget()
 
     def _apply(self, present: dict[str, AclBinding]) -> None:
         index = self._authorizer.index
@@ -181,7 +179,7 @@ class AclRegistry:
         for start in range(0, len(bindings), _AT_ONCE):
             part = bindings[start : start + _AT_ONCE]
             if not await self._write(part, adds=adds):
-                self._seen = None
+                self._reader.forget()
                 return False
             present = dict(self._by_key)
             for binding in part:

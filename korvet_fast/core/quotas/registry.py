@@ -11,6 +11,7 @@ from korvet_fast.core.fair_queue import BackgroundPace
 from korvet_fast.core.generation import StoreGeneration
 from korvet_fast.core.quotas.client_quotas import ClientQuotas
 from korvet_fast.core.quotas.entity import LONGEST_NAME, QuotaEntity, QuotaKey, Quotas, check_quota
+from korvet_fast.core.registry_reader import RegistryReader
 from korvet_fast.errors import Errors, KorvetError, StoreError
 from korvet_fast.printable import printable
 from korvet_fast.store.interface import Store
@@ -36,11 +37,9 @@ class QuotaRegistry:
 
     def __init__(self, store: Store, generation: StoreGeneration, quotas: ClientQuotas) -> None:
         self._store = store
-        self._generation = generation
+        self._reader = RegistryReader(store, generation, _PREFIX)
         self.quotas = quotas
         self._by_key: dict[str, _Document] = {}
-        self._seen: tuple[int, int] | None = None  # the store's generation, and count of changes, that were read
-        self._history: int | None = None  # the store's generation that `_by_key` is of
         self._changing = asyncio.Lock()
 
     async def refresh(self) -> None:
@@ -89,25 +88,19 @@ class QuotaRegistry:
         return True
 
     async def _refresh(self) -> None:
-        while True:
-            generation, shared = self._generation.number, self._store.shared
-            seen = generation, await shared.version(_PREFIX) if shared is not None else 0
-            if seen == self._seen:
-                return
-            present = await self._read(await self._store.scan(_PREFIX))
-            if generation != self._generation.number:
-                continue  # what was read may be of both histories
-            broken = self._history not in (None, generation)
+        while (reading := await self._reader.read()) is not None:
+            present = await self._read(reading.documents)
+            broken = reading.generation != self._reader.history
             lost = {key: document for key, document in self._by_key.items() if broken and key not in present}
             for key, document in lost.items():
                 await self._store.save(key, document.packed, None)
-            self._history = generation
-            if lost:
-                logger.warning("the store had forgotten %d quotas, and this broker wrote them again", len(lost))
-                continue  # another broker may have been faster
-            self._apply(present)
-            self._seen = seen
-            return
+            if not lost:
+                self._apply(present)
+                self._reader.mark_seen(reading)
+                return
+            self._reader.history = reading.generation
+            logger.warning("the store had forgotten %d quotas, and this broker wrote them again", len(lost))
+            # Another broker may have been faster, so all are read once more.
 
     async def _read(self, values: Mapping[str, bytes]) -> dict[str, _Document]:
         found, pace = {}, BackgroundPace()

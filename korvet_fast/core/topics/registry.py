@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from korvet_fast.core.generation import StoreGeneration
+from korvet_fast.core.registry_reader import Reading, RegistryReader
 from korvet_fast.core.topics.topic import Document, Topic
 from korvet_fast.store.interface import Store
 
@@ -14,10 +15,9 @@ _PREFIX = "topics/"  # of a topic's key; its name follows
 
 
 class TopicDocuments(NamedTuple):
-    """All documents by the names of their topics, and what tells whether they have changed since."""
+    """All documents by the names of their topics, and the reading that they are of."""
 
-    generation: int  # of the store
-    version: int  # how many changes of topics the registry has counted
+    reading: Reading
     by_name: dict[str, bytes]
 
 
@@ -26,18 +26,16 @@ class TopicRegistry:
 
     def __init__(self, store: Store, generation: StoreGeneration) -> None:
         self._store = store
-        self._generation = generation
-        self._seen_generation = generation.number
-        self._seen_version = -1
+        self._reader = RegistryReader(store, generation, _PREFIX)
 
     async def load(self) -> dict[str, bytes]:
         """All documents, by the names of their topics; they count as taken over. Raises `StoreError`."""
-        if self._store.shared is not None:
-            self._seen_version = await self._store.shared.version(_PREFIX)
-        return await self._scan()
-
-    async def _scan(self) -> dict[str, bytes]:
-        return {key.removeprefix(_PREFIX): packed for key, packed in (await self._store.scan(_PREFIX)).items()}
+        self._reader.forget()
+        read = await self._read()
+        if read is None:
+            return {}
+        self.mark_seen(read)
+        return read.by_name
 
     async def find(self, name: str) -> bytes | None:
         """The document of the topic of this name, if there is one. Raises `StoreError`."""
@@ -53,31 +51,23 @@ class TopicRegistry:
         `topics`: those that this broker knows; what the store has forgotten of them is written again before.
         """
         read = await self._read()
-        while read is not None and read.generation != self._seen_generation:
+        while read is not None and read.reading.generation != self._reader.history:
             if await self._restore(topics, read.by_name):
-                self._seen_generation = read.generation
+                self._reader.history = read.reading.generation
             else:
                 read = await self._read()
         return read
 
     def mark_seen(self, documents: TopicDocuments) -> None:
         """This broker's topics are now as in `documents`."""
-        self._seen_version = documents.version
+        self._reader.mark_seen(documents.reading)
 
     async def _read(self) -> TopicDocuments | None:
-        """A reading during which the history breaks may mix both, and is done again.
-
-        In such a mixture, a topic that only the lost history had would look like one that another broker has deleted.
-        """
-        while True:
-            generation, version = self._generation.number, self._seen_version
-            if self._store.shared is not None:
-                version = await self._store.shared.version(_PREFIX)
-            if version == self._seen_version and generation == self._seen_generation:
-                return None
-            by_name = await self._scan()
-            if generation == self._generation.number:
-                return TopicDocuments(generation, version, by_name)
+        reading = await self._reader.read()
+        if reading is None:
+            return None
+        by_name = {key.removeprefix(_PREFIX): packed for key, packed in reading.documents.items()}
+        return TopicDocuments(reading, by_name)
 
     async def _restore(self, topics: Iterable[Topic], by_name: dict[str, bytes]) -> bool:
         """The server's history broke: write again the documents that it has forgotten. Changes `by_name`.
