@@ -50,7 +50,7 @@ from korvet_fast.store.interface import Store
 logger = logging.getLogger(__name__)
 
 _RETRY_INTERVAL = 1.0  # seconds between two attempts at what failed
-_ACL_INTERVAL = 1.0  # seconds after which ACLs and quotas that other brokers have added hold here too
+_TAKE_OVER_INTERVAL = 1.0  # seconds after which ACLs and quotas that other brokers have added hold here too
 _ACL_PATIENCE = 5  # seconds that ACLs hold at least while the store does not tell them
 _IDLE_INTERVAL = 60.0  # seconds after which a log that nobody used is closed
 _CLOSE_TIMEOUT = 5.0  # seconds that work in the background has to end in when the broker stops
@@ -167,10 +167,10 @@ class Broker:
         self.tasks.start(self._repeat(_RETRY_INTERVAL, self.topics.end_deletions))
         if self._store.shared is not None:
             self.tasks.start(self._repeat(_RETRY_INTERVAL, self._retry_failed))
-            self.tasks.start(self._repeat(_ACL_INTERVAL, self.quota_registry.refresh))
+            self.tasks.start(self._repeat(_TAKE_OVER_INTERVAL, self.quota_registry.refresh))
             if self.acls is not None:
-                self.tasks.start(self._repeat(_ACL_INTERVAL, self.acls.refresh))
-                self.tasks.start(self._repeat(_ACL_INTERVAL, self.acls.expire))
+                self.tasks.start(self._repeat(_TAKE_OVER_INTERVAL, self.acls.refresh))
+                self.tasks.start(self._repeat(_TAKE_OVER_INTERVAL, self.acls.expire))
         self.state = BrokerState.RUNNING
 
     async def leave(self) -> None:
@@ -392,4 +392,4 @@ def _make_registry(
     if authorizer is None:
         return None
     patience = max(_ACL_PATIENCE, settings.number("broker.session.timeout.ms") / 1000)
-    return AclRegistry(store, generation, authorizer, round(patience / _ACL_INTERVAL))
+    return AclRegistry(store, generation, authorizer, round(patience / _TAKE_OVER_INTERVAL))

@@ -46,7 +46,7 @@ def test_producer_ids_are_never_given_out_twice(tmp_path: Path) -> None:
 def test_acls_hold_for_a_while_without_the_store_and_nobody_is_let_in_from_then_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(broker_module, "_ACL_INTERVAL", 0.01)
+    monkeypatch.setattr(broker_module, "_TAKE_OVER_INTERVAL", 0.01)
     monkeypatch.setattr(broker_module, "_ACL_PATIENCE", 0.1)
 
     async def run() -> None:
