@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
@@ -200,7 +201,9 @@ def click(browser: webdriver.Chrome, words: str) -> None:
 
 def test_changes_are_confirmed_and_made(world: World, browser: webdriver.Chrome) -> None:
     def wait_for(done: Callable[[], bool]) -> None:
-        WebDriverWait(browser, WITHIN).until(lambda _: done())
+        # What was found on a page that is just being left is stale.
+        waiting = WebDriverWait(browser, WITHIN, ignored_exceptions=[StaleElementReferenceException])
+        waiting.until(lambda _: done())
 
     def text() -> str:
         return browser.find_element(By.TAG_NAME, "main").text
