@@ -9,7 +9,7 @@ PY := $(BIN)/python
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help docs chart release demo demo-spark test test-rust test-python test-spark test-clients test-legacy test-tools test-bench lint checks format stubs diagrams screenshots reference develop native wheel wheel-install install first-hour first-record tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate producer-rounds producer-outage replication-model replication-rounds faults mutants soak
+.PHONY: help docs chart release demo demo-spark test test-rust test-python test-spark test-clients test-faults test-legacy test-tools test-bench lint checks format stubs diagrams screenshots reference develop native wheel wheel-install install first-hour first-record tools programs jars drivers tools-spark bench bench-requests bench-instructions bench-check bench-check-ten bench-system bench-spark asv fuzz matrix locks audit kill-loop rolling-restarts group-invariants vectors check-toolchain abuse test-abuse fuzz-live test-fuzz-live simulate producer-rounds producer-outage replication-model replication-rounds faults mutants soak
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -18,7 +18,7 @@ demo: $(VENV)/.tools-demo wheel  ## build and install the wheel, send 336,776 fl
 	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/korvet_fast-*.whl
 	@$(PY) -m examples.flights.demo $(STORE)
 
-test:  ## lint and every test but those of the five targets below: Rust, Python, protocols, stores, faults (KORVET_TEST_REQUIRE=all forbids skips)
+test:  ## lint and every test but those of the six targets below: Rust, Python, protocols, stores (KORVET_TEST_REQUIRE=all forbids skips)
 	@$(MAKE) --no-print-directory -j 4 develop tools
 	@$(MAKE) --no-print-directory -j 2 test-rust test-python
 	@$(MAKE) --no-print-directory test-fuzz-live
@@ -27,7 +27,7 @@ test:  ## lint and every test but those of the five targets below: Rust, Python,
 test-rust: checks
 	MAKEFLAGS= cargo test --workspace --locked --quiet
 
-PYTHON_TESTS = $(SPARK_TESTS:%=--ignore=%) $(LEGACY_TESTS:%=--ignore=%) --ignore=$(TOOLS_TESTS) $(CLIENT_TESTS:%=--ignore=%) $(ALONE:%=--ignore=%) --ignore=$(BENCH_TESTS) --ignore=$(SIZES)
+PYTHON_TESTS = --ignore=$(FAULT_TESTS) $(SPARK_TESTS:%=--ignore=%) $(LEGACY_TESTS:%=--ignore=%) --ignore=$(TOOLS_TESTS) $(CLIENT_TESTS:%=--ignore=%) $(ALONE:%=--ignore=%) --ignore=$(BENCH_TESTS) --ignore=$(SIZES)
 
 test-python:
 	@# pytest compiles each test file with more in it, and keeps that: once here, not in each of the six at the same time;
@@ -43,6 +43,13 @@ ALONE := tests/abuse/test_abuse.py tests/abuse/test_fuzz_live.py
 
 test-fuzz-live:
 	$(PY) -m pytest -p no:benchmark tests/abuse/test_fuzz_live.py
+
+# Processes of their own that are killed, paused and cut off, and minutes of waiting until what they held is free.
+FAULT_TESTS := tests/faults
+OTHER_FAULTS = $(filter $(FAULT_TESTS)/%,$(SPARK_TESTS) $(LEGACY_TESTS) $(CLIENT_TESTS))
+
+test-faults: develop tools  ## kill -9, full disks, silent peers, torn files, clocks that jump, over both stores; each fault at least once
+	$(PY) -m pytest -p no:benchmark -n 6 --dist worksteal $(FAULT_TESTS) $(OTHER_FAULTS:%=--ignore=%)
 
 # They count instructions and build extensions: minutes of both processors, for who changes the benchmarks.
 BENCH_TESTS := tests/bench

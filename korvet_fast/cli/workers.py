@@ -113,11 +113,12 @@ class Worker:
         self._failures = 0  # starts in a row after which it never became ready
         self._signs = -1
         self._silence = 0.0
+        self._killed = False  # said once: the process is seen to have ended a moment later
 
     def start(self, run: Callable[["Worker"], None]) -> None:
         """Start the process, in which `run` is called."""
         self.life.begin()
-        self._signs, self._silence, self._started = -1, 0.0, time.monotonic()
+        self._signs, self._silence, self._killed, self._started = -1, 0.0, False, time.monotonic()
         self.process = _processes.Process(target=run, args=(self,), name=f"worker {self.number}")
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the parent's handlers are not the worker's
         try:
@@ -136,12 +137,15 @@ class Worker:
         self.due = self._started + min(_LONGEST, _SPACE * 2**self._failures)
         return code
 
-    def note_silence(self, passed: float) -> float:
-        """Seconds without a sign of life, `passed` more than at the last call if there was none since."""
+    def kill_if_silent(self, passed: float, patience: float) -> None:
+        """Kill the process after `patience` seconds without a sign of life; `passed`: since the last call."""
         signs = self.life.signs
         self._silence = self._silence + passed if signs == self._signs else 0.0
         self._signs = signs
-        return self._silence
+        if self._silence > patience and not self._killed and self.process is not None and self.process.is_alive():
+            log.error("worker %d gave no sign of life for %g s and is killed", self.number, patience)
+            self.process.kill()
+            self._killed = True
 
 
 class Parent:
@@ -168,7 +172,8 @@ class Parent:
                     sentinels = [worker.process.sentinel for worker in self._workers if worker.process is not None]
                     wait(sentinels, _TICK)
                     now = time.monotonic()
-                    self._end_silent(min(now - before, 2 * _TICK))  # if the parent stood still, so did the workers
+                    for worker in self._workers:  # if the parent stood still, so did they
+                        worker.kill_if_silent(min(now - before, 2 * _TICK), self._patience)
                     before = now
                     if asked.is_set():
                         self._end(signal.SIGTERM)
@@ -208,13 +213,6 @@ class Parent:
         for worker in self._workers:
             if worker.process is not None and worker.process.pid is not None and worker.process.is_alive():
                 os.kill(worker.process.pid, with_signal)
-
-    def _end_silent(self, passed: float) -> None:
-        for worker in self._workers:
-            process = worker.process
-            if process is not None and worker.note_silence(passed) > self._patience and process.is_alive():
-                log.error("worker %d gave no sign of life for %g s and is killed", worker.number, self._patience)
-                process.kill()
 
     def _run_worker(self, worker: Worker) -> None:
         """In the worker's process."""

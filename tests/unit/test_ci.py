@@ -22,6 +22,7 @@ TARGETS = (
     "checks",
     "test-python",
     "test-fuzz-live",
+    "test-faults",
     "test-clients",
     "test-spark",
     "test-legacy",
@@ -85,7 +86,7 @@ def test_tests_that_pass_pass_the_run(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert "1 passed" in done.stdout
     asked = re.findall("^make (.+)$", done.stdout, re.MULTILINE)
-    tests = ["test", "test-clients", "test-spark", "test-legacy", "test-bench"]
+    tests = ["test", "test-faults", "test-clients", "test-spark", "test-legacy", "test-bench"]
     assert asked == [*tests, "replication-rounds ROUNDS=10", "bench-check"]
     assert re.match(r"KORVET_TEST_HYPOTHESIS_SEED=\d+\n", done.stdout)
 
