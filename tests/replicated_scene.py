@@ -159,8 +159,9 @@ class ReplicatedScene:
             await asyncio.sleep(0.01)  # it is still copying
 
     async def copy_metadata(self) -> None:
-        """Wait until all brokers have the whole metadata log: after that any of them can lead it."""
+        """Wait until all brokers have the whole metadata log, and know it: after that any of them can lead it."""
         await self.until(lambda: len({broker.election.position for broker in self.brokers.values()}) == 1)
+        await self.until(lambda: not any(broker.metadata_replica.is_new for broker in self.brokers.values()))
 
     def append(
         self, log: str, identity: int, count: int = 1, *, limits: SegmentLimits = LARGE

@@ -57,7 +57,7 @@ class Connection:
 
         Raises `StoreError` if the other side fails to answer, or if the question is too large; `ConnectionEnded`.
         """
-        if self._ended:
+        if not self._can_write():
             raise ConnectionEnded(True)
         number = next(self._numbers) & 0xFFFFFFFF
         try:
@@ -118,7 +118,7 @@ class Connection:
         except Exception as error:  # a bug of ours: whoever asks must not wait for ever
             _logger.error("%s could not be answered: %s", verb.name, error, exc_info=error)
             frames = [pack_message(Message(Verb.FAILURE, number, [f"{verb.name}: {error!r}".encode()]))]
-        if not self._ended:
+        if self._can_write():
             self._writer.writelines(frames)
 
     async def finish(self) -> None:
@@ -126,9 +126,13 @@ class Connection:
         self._finishing = True
         while self._answering:
             await asyncio.wait(self._answering)
-        if not self._ended:
+        if self._can_write():
             self._writer.write(pack_message(Message(Verb.GOODBYE, 0)))
-            self.close()
+        self.close()
+
+    def _can_write(self) -> bool:
+        """Not where the other end has gone and `run` has not been told yet: uvloop's transports raise then."""
+        return not self._ended and not self._writer.is_closing()
 
     def close(self) -> None:
         """End at once. Whoever waits for an answer gets `ConnectionEnded`."""

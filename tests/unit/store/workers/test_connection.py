@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+import uvloop
 
 from korvet_fast.errors import StoreError
 from korvet_fast.store.workers.connection import Answer, Connection, ConnectionEnded
@@ -109,3 +110,23 @@ async def test_what_is_no_message_ends_the_connection(caplog: pytest.LogCaptureF
         with pytest.raises(ConnectionEnded):
             await one.ask(Verb.SAVE, bytes(1000))
         assert "what is no message: 99" in caplog.text
+
+
+def test_nothing_is_written_where_the_loop_has_closed_the_transport_already() -> None:
+    """uvloop raises then; the task that reads is told a turn later."""
+
+    async def scenario() -> None:
+        one, two = socket.socketpair()
+        with two:
+            reader, writer = await asyncio.open_connection(sock=one)
+            connection = Connection(reader, writer, echo)
+            running = asyncio.create_task(connection.run())
+            await asyncio.sleep(0)
+            writer.transport.abort()
+            with pytest.raises(ConnectionEnded) as ended:
+                await connection.ask(Verb.SAVE, b"key")
+            assert ended.value.undone
+            await connection.finish()
+            await running
+
+    uvloop.run(scenario())
