@@ -125,6 +125,19 @@ def test_a_known_topic_whose_document_is_damaged_stays_as_it_was(caplog: pytest.
     over(body)
 
 
+def test_topics_that_a_refresh_found_before_they_are_opened_are_there_once() -> None:
+    async def body(one: SharedWorld, other: SharedWorld) -> None:
+        made = await one.broker.topics.create("t", 3, {})
+        await other.broker.topics.refresh()
+        await one.broker.topics.grow(made, 4)
+        await one.broker.topics.create("u", 1, {})
+        await other.broker.topics.open()
+        assert [topic.name for topic in other.broker.topics] == ["t", "u"]
+        assert other.broker.topics.partition_count == 5
+
+    over(body)
+
+
 def test_nothing_is_read_while_nothing_changes() -> None:
     async def body(one: SharedWorld, other: SharedWorld) -> None:
         await one.broker.topics.create("t", 1, {})
