@@ -44,7 +44,8 @@ class TopicIndex:
 
     def _remove(self, topic: Topic) -> None:
         """The topic does not exist any more."""
-        del self._by_name[topic.name], self._by_id[topic.id], self._spellings[topic.name.replace(".", "_")]
+        del self._by_name[topic.name], self._by_id[topic.id]
+        self._spellings.pop(topic.name.replace(".", "_"), None)  # two brokers may have made two of one spelling at once
         self._sorted.remove(topic)
         self.partition_count -= len(topic.partitions)
         self._given.metadata.advance()

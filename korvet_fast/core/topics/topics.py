@@ -89,12 +89,11 @@ class Topics(TopicIndex):
         """
         given = self._given
         async with self._own.turn():  # the cluster is watched already, and a change of it may call `refresh`
-            for name, packed in (await self._registry.load()).items():
-                topic = await self._read(name, packed)
-                if Document.unpack(packed).deleting:
-                    self._deletions.add(topic)
-                else:
-                    self._add(topic)
+            if self._by_name:  # `refresh` came first
+                await self._refresh()
+            else:
+                for name, packed in (await self._registry.load()).items():
+                    await self._take_in(name, packed)
             if given.store.shared is None:
                 await self._deletions.end()
         if given.store.shared is None:
@@ -110,6 +109,18 @@ class Topics(TopicIndex):
         except KorvetError as error:
             raise StoreError(f"topic {name!r} was made by a broker of other settings: {error.detail}") from error
         await _make_partitions(partial(topic.grow, self._given), 0, partitions)
+        return topic
+
+    async def _take_in(self, name: str, packed: bytes) -> Topic | None:
+        """Add a topic that this broker does not know; None if there is none any more, as it is being deleted."""
+        document = Document.unpack(packed)
+        if document.id in self._deletions:
+            return None
+        topic = await self._read(name, packed)
+        if document.deleting:
+            self._deletions.add(topic)
+            return None
+        self._add(topic)
         return topic
 
     def _all(self) -> Iterator[Partition]:
@@ -143,14 +154,9 @@ class Topics(TopicIndex):
         for name, packed in documents.by_name.items():
             if name not in self._by_name:
                 with self._leave_out(name):
-                    document = Document.unpack(packed)
-                    if document.id not in self._deletions:
-                        topic = await self._read(name, packed)
-                        if document.deleting:
-                            self._deletions.add(topic)
-                        else:
-                            self._add(topic)
-                            changed.append(topic)
+                    added = await self._take_in(name, packed)
+                    if added is not None:
+                        changed.append(added)
         self.unreadable &= documents.by_name.keys() - self._by_name.keys()
         self._registry.mark_seen(documents)
         await self._reconcile([topic for topic in changed if self._by_id.get(topic.id) is topic])

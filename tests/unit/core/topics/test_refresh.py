@@ -125,6 +125,38 @@ def test_a_known_topic_whose_document_is_damaged_stays_as_it_was(caplog: pytest.
     over(body)
 
 
+def test_topics_that_a_refresh_found_before_they_are_opened_are_there_once() -> None:
+    async def body(one: SharedWorld, other: SharedWorld) -> None:
+        made = await one.broker.topics.create("t", 3, {})
+        await other.broker.topics.refresh()
+        await one.broker.topics.grow(made, 4)
+        await one.broker.topics.create("u", 1, {})
+        await other.broker.topics.open()
+        assert [topic.name for topic in other.broker.topics] == ["t", "u"]
+        assert other.broker.topics.partition_count == 5
+
+    over(body)
+
+
+def test_topics_that_differ_in_dots_only_can_be_deleted_both() -> None:
+    """Two brokers may make them at the same moment, as each has a document of its own."""
+
+    async def body(one: SharedWorld, other: SharedWorld) -> None:
+        ours, theirs = one.broker.topics, other.broker.topics
+        made = await asyncio.gather(ours.create("a.b", 1, {}), theirs.create("a_b", 1, {}))
+        await ours.refresh()
+        assert [topic.name for topic in ours] == ["a.b", "a_b"]
+        for topic in made:
+            found = await ours.find(topic.name)
+            assert found is not None
+            await ours.delete(found)
+        await theirs.refresh()
+        assert [*ours, *theirs] == []
+        assert (ours.partition_count, theirs.partition_count) == (0, 0)
+
+    over(body)
+
+
 def test_nothing_is_read_while_nothing_changes() -> None:
     async def body(one: SharedWorld, other: SharedWorld) -> None:
         await one.broker.topics.create("t", 1, {})
