@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import uvloop
+
 from korvet_fast.errors import KorvetError
 from korvet_fast.store.types import LARGE, WHOLE, OffsetConflict
 from korvet_fast.store.workers.store import WorkerStore
@@ -57,4 +59,4 @@ async def main(directory: Path, number: int) -> None:
             return
 
 
-asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
+uvloop.run(main(Path(sys.argv[1]), int(sys.argv[2])))

@@ -90,6 +90,7 @@ class Connection:
             self._take_answer(verb, number, fields)
         elif verb is Verb.GOODBYE:
             self._undone = True
+            self.close()
         elif not self._finishing:
             task = asyncio.get_running_loop().create_task(self._respond(verb, number, fields))
             self._answering.add(task)
@@ -122,13 +123,16 @@ class Connection:
             self._writer.writelines(frames)
 
     async def finish(self) -> None:
-        """End in good order: what is being done is answered, and the other side told that the rest is not done."""
+        """End in good order: what is being done is answered, and the other side told that the rest is not done.
+
+        The other side closes the connection then, and `run` ends. Were this side the first to close, the other one
+        could not read the last messages any more: it may be writing its next question.
+        """
         self._finishing = True
         while self._answering:
             await asyncio.wait(self._answering)
         if self._can_write():
             self._writer.write(pack_message(Message(Verb.GOODBYE, 0)))
-        self.close()
 
     def _can_write(self) -> bool:
         """Not where the other end has gone and `run` has not been told yet: uvloop's transports raise then."""

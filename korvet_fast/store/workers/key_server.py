@@ -16,6 +16,7 @@ from korvet_fast.store.workers.connection import Connection, ConnectionEnded
 from korvet_fast.store.workers.messages import Fields, Verb
 
 SOCKET: Final = "registry"  # the name of the Unix socket
+_FAREWELL = 2.0  # seconds that another worker has to close a connection that is at its end
 
 
 class KeyServer:
@@ -34,6 +35,7 @@ class KeyServer:
         self._workers: dict[int, Connection] = {}
         self._connections: dict[Connection, asyncio.Task[None]] = {}
         self._server: asyncio.Server | None = None
+        self._closing = False
         self._first = secrets.randbits(48) << 14  # other versions than another server's
         self._changes: Counter[str] = Counter()
 
@@ -51,12 +53,14 @@ class KeyServer:
 
     async def close(self) -> None:
         """Answer what is being done, tell the others that the rest is not, and end."""
+        self._closing = True
         if self._server is not None:
             self._server.close()
-        for connection in list(self._connections):
-            await connection.finish()
+        await asyncio.gather(*(connection.finish() for connection in self._connections))
         if self._connections:
-            await asyncio.wait(self._connections.values())
+            await asyncio.wait(self._connections.values(), timeout=_FAREWELL)
+        for connection in list(self._connections):
+            connection.close()  # of a worker that stands still
 
     def abort(self) -> None:
         """End as the death of the process would."""
@@ -80,6 +84,8 @@ class KeyServer:
         task = asyncio.current_task()
         assert task is not None, "asyncio runs this as a task"
         self._connections[connection] = task
+        if self._closing:
+            connection.close()  # it was accepted a moment ago: nothing has been asked yet but who has the registry
         try:
             await connection.run()
         finally:

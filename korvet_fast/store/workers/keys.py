@@ -77,6 +77,7 @@ class WorkerKeys:
         if self._server is not None:
             self._server.abort()
         self._server = self._connection = None
+        self._changed.set()
 
     # -- who has the registry ----------------------------------------------------------------------------------------
 

@@ -48,8 +48,10 @@ class ByteLocks:
         """Whether the process with this token has the byte, or may have it.
 
         Who has just taken a byte may not have written its token yet: then the answer is still that of before, and right
-        a moment later. False is certain: that process is gone.
+        a moment later. False is certain: that process is gone. After `close` nothing is certain.
         """
+        if self._fd < 0:
+            return True
         answer = fcntl.fcntl(self._fd, fcntl.F_OFD_GETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0))
         if _FLOCK.unpack(answer)[0] == fcntl.F_UNLCK:
             return False

@@ -10,7 +10,7 @@ import uvloop
 
 from korvet_fast.errors import StoreError
 from korvet_fast.store.workers.connection import Answer, Connection, ConnectionEnded
-from korvet_fast.store.workers.messages import Fields, Verb
+from korvet_fast.store.workers.messages import Fields, Message, Verb, pack_message
 
 
 async def echo(verb: Verb, fields: Fields) -> Fields:
@@ -88,6 +88,25 @@ async def test_an_end_in_good_order_answers_what_is_being_done_and_does_nothing_
         assert done == [b"1"]
         with pytest.raises(ConnectionEnded):
             await one.ask(Verb.SAVE, b"3")
+
+
+async def test_who_ends_in_good_order_leaves_it_to_the_other_side_to_close() -> None:
+    """Or its last messages could not be read by who is writing a question: the kernel throws them away then."""
+    one, two = socket.socketpair()
+    two.setblocking(False)
+    with two:
+        reader, writer = await asyncio.open_connection(sock=one)
+        connection = Connection(reader, writer, echo)
+        running = asyncio.create_task(connection.run())
+        await connection.finish()
+        loop = asyncio.get_running_loop()
+        for number in range(3):
+            await loop.sock_sendall(two, pack_message(Message(Verb.SAVE, number, [b"x"])))
+            await asyncio.sleep(0.005)
+        assert await loop.sock_recv(two, 1000) == pack_message(Message(Verb.GOODBYE, 0))
+        assert not running.done()
+        two.close()
+        await running
 
 
 async def test_an_end_without_a_word_leaves_it_open_what_was_done() -> None:

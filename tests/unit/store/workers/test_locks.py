@@ -33,6 +33,7 @@ def test_a_byte_has_one_holder(tmp_path: Path) -> None:
     assert one.take(1, "one")
     one.close()
     one.close()
+    assert one.has(0, "nobody"), "nothing is certain any more"
 
 
 def test_a_former_holder_is_gone_when_another_has_its_byte(tmp_path: Path) -> None:

@@ -1,0 +1,58 @@
+"""The worker that has the registry closes: every other one is told what was not done, and nobody makes it wait for long."""
+
+import asyncio
+import socket
+from pathlib import Path
+
+import pytest
+
+from korvet_fast.store.workers import key_server
+from korvet_fast.store.workers.key_server import reachable
+from korvet_fast.store.workers.messages import Message, Verb, pack_message
+from korvet_fast.store.workers.store import WorkerStore
+
+HELLO = pack_message(Message(Verb.HELLO, 1, [b"9"]))
+ANSWERED = pack_message(Message(Verb.ANSWER, 1))
+GOODBYE = pack_message(Message(Verb.GOODBYE, 0))
+
+
+async def connect(directory: Path) -> socket.socket:
+    """A connection to the worker that has the registry, which it has not accepted yet."""
+    peer = socket.socket(socket.AF_UNIX)
+    peer.setblocking(False)
+    with reachable(directory / "@workers") as path:
+        await asyncio.get_running_loop().sock_connect(peer, str(path))
+    return peer
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_connection_that_comes_as_the_worker_closes(tmp_path: Path, turns: int) -> None:
+    """Accepted in time or not: it is told, or ends, and the worker does not wait for it."""
+    store = WorkerStore(tmp_path, 1)
+    await store.open()
+    loop = asyncio.get_running_loop()
+    with await connect(tmp_path) as peer:
+        await loop.sock_sendall(peer, HELLO)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        closing = asyncio.create_task(store.close())
+        heard = b""
+        try:
+            while not heard.endswith(GOODBYE) and (more := await loop.sock_recv(peer, 1000)):
+                heard += more
+        except ConnectionResetError:
+            assert heard == b"", "the answer is read before the end"
+        assert heard in (b"", GOODBYE, ANSWERED + GOODBYE)
+    await closing
+
+
+async def test_a_worker_that_stands_still_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_server, "_FAREWELL", 0.05)
+    store = WorkerStore(tmp_path, 1)
+    await store.open()
+    with await connect(tmp_path) as peer:
+        await asyncio.get_running_loop().sock_sendall(peer, HELLO)
+        assert await asyncio.get_running_loop().sock_recv(peer, 1000) == ANSWERED
+        await store.close()
+        assert await asyncio.get_running_loop().sock_recv(peer, 1000) == GOODBYE
+        assert await asyncio.get_running_loop().sock_recv(peer, 1000) == b""
