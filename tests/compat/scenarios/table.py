@@ -6,6 +6,7 @@ from typing import NamedTuple
 from compat.drivers import DRIVERS
 from compat.record import COMPRESSIONS
 from compat.scenarios import admin, data, groups
+from compat.secured import KINDS
 from compat.world import STORES, Stage
 
 EVERYWHERE = tuple(STORES)
@@ -78,6 +79,7 @@ LACKS: dict[str, dict[str, str]] = {
         "a group reset by time": _NO_ADMIN,
         "groups listed and described": _NO_ADMIN,
         "groups deleted": _NO_ADMIN,
+        "SASL OAUTHBEARER": "kcat cannot be given a token, and Debian's librdkafka 2.0.2 cannot fetch one: it has no OIDC",
     },
 }
 
@@ -118,3 +120,13 @@ def cells(*, full: bool, turn: int = 0) -> list[Cell]:
             found += [Cell(scenario, client, store) for store in chosen]
     clients = list(DRIVERS)
     return sorted(found, key=lambda cell: (EVERYWHERE.index(cell.store), clients.index(cell.client)))
+
+
+def secure_cells() -> list[Cell]:
+    """Every client by every kind of security: of these no store sees anything."""
+    return [Cell(kind, client, "embedded") for client in DRIVERS for kind in KINDS]
+
+
+def all_cells() -> list[Cell]:
+    """Those of the page."""
+    return cells(full=True) + secure_cells()
