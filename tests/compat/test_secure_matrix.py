@@ -14,7 +14,7 @@ from compat.clients.security import VARIABLE
 from compat.drivers import DriverError, Unsupported
 from compat.group_scene import MemberProcess
 from compat.record import Record
-from compat.scenarios.table import Cell, secure_cells
+from compat.scenarios.table import REFUSED, Cell, secure_cells
 from compat.secured import KINDS, PATIENCE, Kind, SecureBroker, secure_broker
 
 RECORDS = [Record(b"key", b"value"), Record(b"large", b"x" * 900_000), Record(None, b"last")]
@@ -41,6 +41,10 @@ def test_cell(
         place = f"{kind.name}-{topic}"
         if cell.reason:
             with pytest.raises(Unsupported):
+                client.produce(place, RECORDS)
+            return
+        if cell.scenario in REFUSED.get(cell.client, {}):
+            with pytest.raises(DriverError, match="Authentication failed due to invalid credentials"):
                 client.produce(place, RECORDS)
             return
         client.produce(place, RECORDS, idempotent=True)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-
 VARIABLE = "CLIENT_SECURITY"
 
 

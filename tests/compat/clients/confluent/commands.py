@@ -76,7 +76,7 @@ class Client:
         return {"count": len(records)}
 
     def consume(self, topic: str, partition: int, offset: int, count: int) -> dict[str, Any]:
-        with self._consumer() as consumer:
+        with self._consumer(topic) as consumer:  # librdkafka asks for the group's coordinator: ACLs have to allow it
             consumer.assign([TopicPartition(topic, partition, offset)])
             messages = _read(consumer, count)
         rows = [
