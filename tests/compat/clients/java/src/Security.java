@@ -60,5 +60,7 @@ final class Security {
         System.setProperty("org.apache.kafka.sasl.oauthbearer.allowed.files", file.toString());
         settings.put("sasl.login.callback.handler.class", MODULES + "oauthbearer.OAuthBearerLoginCallbackHandler");
         settings.put("sasl.oauthbearer.token.endpoint.url", url);
+        // The default of 4.1 is a broker's as well, for which jose4j has to be there.
+        settings.put("sasl.oauthbearer.jwt.validator.class", MODULES + "oauthbearer.ClientJwtValidator");
     }
 }
