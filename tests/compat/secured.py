@@ -55,7 +55,7 @@ _ADMIN = Kind("admin", "User:admin", "SCRAM-SHA-512", "SCRAM-SHA-512")
 
 
 class SecureBroker(NamedTuple):
-    """`files`: with ca.pem, client.pem and token. To what has a kind's name its clients may do all, and others nothing."""
+    """`files`: with ca.pem, client.pem and token. What has a kind's name is for its clients alone."""
 
     tls: str
     sasl: str

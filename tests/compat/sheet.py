@@ -15,12 +15,14 @@ _HEAD = f"""# Compatibility
 
 Drawn by `make matrix` from test results; do not edit. Every client is the real one, unmodified, driven by a small
 program of its own (`tests/compat/clients/`), and every cell is a test (`tests/compat/scenarios/`). ✓ works · ✗ does
-not, or with a number: must not · {LACKING} the client has no such feature, and the test checks that it says so · numbers: see below.
+not; with a number it must not, and the test checks that · {LACKING} the client has no such feature, and the test checks
+that it says so · numbers: see below.
 
 """
-_SECURITY = """Each writes, reads, and reads as a member of a group that it describes (kcat describes none), through listeners
-`kafka+tls` and `kafka+sasl+tls` of a broker where [ACLs](security.md#acls) let it do so only by the name that it has
-shown. The store is the embedded one: none sees how a client came.
+_SECURITY = """\
+Each writes, reads, and reads as a member of a group that it describes (kcat describes none), through the
+listeners `kafka+tls` and `kafka+sasl+tls` of a broker whose [ACLs](security.md#acls) let it do so only by the name that
+it has shown. The store is the embedded one: none sees how a client came.
 
 """
 # title -> (what is said below it, the rows, the stores they are about)

@@ -79,13 +79,11 @@ LACKS: dict[str, dict[str, str]] = {
         "a group reset by time": _NO_ADMIN,
         "groups listed and described": _NO_ADMIN,
         "groups deleted": _NO_ADMIN,
-        "SASL OAUTHBEARER": "kcat takes no token, and Debian's librdkafka 2.0.2 is built without OIDC, which fetches one",
+        "SASL OAUTHBEARER": "kcat takes no token, and Debian's librdkafka 2.0.2 is built without OIDC to fetch one",
     },
 }
 
-_NONCE = (
-    "librdkafka before 2.6.1 sends its nonce twice (its pull request 4895), which Kafka refuses since 4.0, as this does"
-)
+_NONCE = "librdkafka before 2.6.1 sends its nonce twice (librdkafka#4895), which Kafka 4 refuses as well"
 
 # client -> scenario -> why the broker has to refuse it, as Kafka does.
 REFUSED: dict[str, dict[str, str]] = {
