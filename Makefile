@@ -276,7 +276,7 @@ soak: develop tools  ## both stores, all doors and groups at work for HOURS=1, f
 	PYTHONPATH=.:tests:python $(PY) -m soak.run $(HOURS) $(SEED)
 
 matrix: develop tools  ## every foreign client in every scenario over both stores; prints and writes docs/compatibility.md
-	KORVET_TEST_MATRIX=full $(PY) -m pytest -q -n 4 tests/compat/test_matrix.py
+	KORVET_TEST_MATRIX=full $(PY) -m pytest -q -n 4 tests/compat/test_matrix.py tests/compat/test_secure_matrix.py
 
 group-invariants: develop  ## both group protocols under whatever can happen to them, 3,000 new histories each; prints how many were tried
 	KORVET_TEST_HYPOTHESIS=thorough $(PY) -m pytest -p no:benchmark -n 2 --timeout 3600 --hypothesis-show-statistics \

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from compat.drivers import DRIVERS
-from compat.scenarios.table import LACKS, NOTES, SCENARIOS, cells
+from compat.scenarios.table import LACKS, NOTES, REFUSED, SCENARIOS, all_cells
+from compat.secured import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
 
@@ -14,12 +15,21 @@ _HEAD = f"""# Compatibility
 
 Drawn by `make matrix` from test results; do not edit. Every client is the real one, unmodified, driven by a small
 program of its own (`tests/compat/clients/`), and every cell is a test (`tests/compat/scenarios/`). ✓ works · ✗ does
-not · {LACKING} the client has no such feature, and the test checks that it says so · numbers: see below.
+not; with a number it must not, and the test checks that · {LACKING} the client has no such feature, and the test checks
+that it says so · numbers: see below.
 
 """
-_STORES = {
-    "The embedded store": ("embedded",),
-    "Redis: the layouts `entries` and `batches`, groups over `entries`": ("entries", "batches"),
+_SECURITY = """\
+Each writes, reads, and reads as a member of a group that it describes (kcat describes none), through the
+listeners `kafka+tls` and `kafka+sasl+tls` of a broker whose [ACLs](security.md#acls) let it do so only by the name that
+it has shown. The store is the embedded one: none sees how a client came.
+
+"""
+# title -> (what is said below it, the rows, the stores they are about)
+_TABLES: dict[str, tuple[str, Iterable[str], tuple[str, ...]]] = {
+    "The embedded store": ("", SCENARIOS, ("embedded",)),
+    "Redis: the layouts `entries` and `batches`, groups over `entries`": ("", SCENARIOS, ("entries", "batches")),
+    "Security": (_SECURITY, KINDS, ("embedded",)),
 }
 _PROGRAMS = f"""
 ## Programs over Kafka
@@ -70,20 +80,20 @@ class Outcome(NamedTuple):
 
 def complete(outcomes: Iterable[Outcome]) -> bool:
     """Whether every cell of the full matrix is among them."""
-    return {(each.scenario, each.client, each.store) for each in outcomes} >= {tuple(cell) for cell in cells(full=True)}
+    return {(each.scenario, each.client, each.store) for each in outcomes} >= {tuple(cell) for cell in all_cells()}
 
 
 def draw(outcomes: list[Outcome]) -> str:
     """The page, in Markdown."""
     versions = {each.client: each.version for each in outcomes}
     clients = [client for client in DRIVERS if client in versions]
-    said = [text for table in (LACKS, NOTES) for client in clients for text in table.get(client, {}).values()]
+    said = [text for table in (LACKS, REFUSED, NOTES) for client in clients for text in table.get(client, {}).values()]
     notes = list(dict.fromkeys(said))
     page = _HEAD
-    for title, stores in _STORES.items():
-        page += f"## {title}\n\n| | {' | '.join(versions[client] for client in clients)} |\n"
+    for title, (text, scenarios, stores) in _TABLES.items():
+        page += f"## {title}\n\n{text}| | {' | '.join(versions[client] for client in clients)} |\n"
         page += "|---" + "|:-:" * len(clients) + "|\n"
-        for scenario in SCENARIOS:
+        for scenario in scenarios:
             row = [_mark(outcomes, scenario, client, stores, notes) for client in clients]
             page += f"| {scenario} | {' | '.join(row)} |\n"
         page += "\n"
@@ -99,5 +109,8 @@ def _mark(outcomes: list[Outcome], scenario: str, client: str, stores: tuple[str
     reason = LACKS.get(client, {}).get(scenario)
     if reason is not None:
         return f"{LACKING} {notes.index(reason) + 1}"
+    refused = REFUSED.get(client, {}).get(scenario)
+    if refused is not None:
+        return f"✗ {notes.index(refused) + 1}"
     note = NOTES.get(client, {}).get(scenario)
     return "✓" if note is None else f"✓ {notes.index(note) + 1}"

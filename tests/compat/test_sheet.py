@@ -3,12 +3,12 @@
 import re
 
 from compat.drivers import CLIENTS
-from compat.scenarios.table import CONSUMER, EVERYWHERE, LACKS, cells
+from compat.scenarios.table import CONSUMER, EVERYWHERE, LACKS, REFUSED, all_cells, cells
 from compat.sheet import LACKING, PAGE, Outcome, complete, draw
 
 
 def outcomes() -> list[Outcome]:
-    return [Outcome(*cell, version=f"{cell.client} 1.0", passed=True) for cell in cells(full=True)]
+    return [Outcome(*cell, version=f"{cell.client} 1.0", passed=True) for cell in all_cells()]
 
 
 def rows(page: str, scenario: str) -> list[list[str]]:
@@ -31,6 +31,14 @@ def test_what_a_client_lacks_is_explained() -> None:
         mark, number = row[1].split()
         assert mark == LACKING
         assert f"\n{number}. {LACKS['kafka_python'][CONSUMER]}\n" in page
+
+
+def test_what_is_refused_as_by_kafka_is_explained() -> None:
+    page = draw(outcomes())
+    ((*_, kcat, _, _, _, _, _),) = rows(page, "SASL SCRAM-SHA-256")
+    mark, number = kcat.split()
+    assert mark == "✗"
+    assert f"\n{number}. {REFUSED['kcat']['SASL SCRAM-SHA-256']}\n" in page
 
 
 def test_only_a_whole_run_is_complete() -> None:

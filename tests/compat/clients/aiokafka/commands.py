@@ -11,6 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, Records
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import for_code
 
+from compat.clients.aiokafka.secure import secure
 from compat.clients.lines import PATIENCE, pack, pack_headers, unpack, unpack_headers
 
 _Arguments = ParamSpec("_Arguments")
@@ -35,10 +36,13 @@ class Client:
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
 
+    def _address(self) -> dict[str, Any]:
+        return {"bootstrap_servers": self.bootstrap, **secure()}
+
     @asynccontextmanager
     async def _consumer(self, topic: str, partition: int, group: str | None = None) -> AsyncIterator[Any]:
         """A consumer to which the partition is assigned, and the partition."""
-        consumer = AIOKafkaConsumer(bootstrap_servers=self.bootstrap, group_id=group, enable_auto_commit=False)
+        consumer = AIOKafkaConsumer(**self._address(), group_id=group, enable_auto_commit=False)
         await consumer.start()
         try:
             place = TopicPartition(topic, partition)
@@ -49,7 +53,7 @@ class Client:
 
     @asynccontextmanager
     async def _admin(self) -> AsyncIterator[AIOKafkaAdminClient]:
-        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
+        admin = AIOKafkaAdminClient(**self._address())
         await admin.start()
         try:
             yield admin
@@ -64,7 +68,7 @@ class Client:
         self, topic: str, partition: int, acks: str, compression: str, idempotent: bool, records: list[dict[str, Any]]
     ) -> _Answer:
         producer = AIOKafkaProducer(
-            bootstrap_servers=self.bootstrap,
+            **self._address(),
             acks=acks if acks == "all" else int(acks),
             compression_type=None if compression == "none" else compression,
             enable_idempotence=idempotent,

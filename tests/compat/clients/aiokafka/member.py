@@ -8,6 +8,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.errors import BrokerResponseError, KafkaConnectionError, KafkaError
 
+from compat.clients.aiokafka.secure import secure
 from compat.clients.lines import Options, Running, Unsupported, tell
 
 _ASSIGNORS = {
@@ -69,6 +70,7 @@ async def _start(asked: Options) -> AIOKafkaConsumer:
             heartbeat_interval_ms=300,
             metadata_max_age_ms=1000,
             partition_assignment_strategy=(_ASSIGNORS[asked.strategy],),
+            **secure(),
         )
         try:
             await consumer.start()

@@ -18,6 +18,7 @@ from confluent_kafka.admin import (
 )
 
 from compat.clients.lines import PATIENCE, CommandFailed, pack, pack_headers, unpack, unpack_headers
+from compat.clients.security import confluent_settings
 
 _STATES = {
     ConsumerGroupState.STABLE: "Stable",
@@ -32,7 +33,7 @@ class Client:
     """Producers are kept by their settings; a consumer that is given another topic is slower than a new one."""
 
     def __init__(self, bootstrap: str) -> None:
-        self.address = {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 200}
+        self.address = {"bootstrap.servers": bootstrap, "reconnect.backoff.max.ms": 200, **confluent_settings()}
         self.admin = AdminClient(self.address)
         self.producers: dict[tuple[object, ...], Producer] = {}
 
@@ -75,7 +76,7 @@ class Client:
         return {"count": len(records)}
 
     def consume(self, topic: str, partition: int, offset: int, count: int) -> dict[str, Any]:
-        with self._consumer() as consumer:
+        with self._consumer(topic) as consumer:  # librdkafka asks for the group's coordinator: ACLs have to allow it
             consumer.assign([TopicPartition(topic, partition, offset)])
             messages = _read(consumer, count)
         rows = [

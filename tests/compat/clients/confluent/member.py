@@ -5,6 +5,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from compat.clients.lines import Options, Running, tell
+from compat.clients.security import confluent_settings
 
 # librdkafka's own short names.
 _NAMES = {"UNKNOWN_TOPIC_OR_PART": "UNKNOWN_TOPIC_OR_PARTITION", "MSG_SIZE_TOO_LARGE": "MESSAGE_TOO_LARGE"}
@@ -88,6 +89,7 @@ def _settings(asked: Options) -> dict[str, Any]:
         "topic.metadata.refresh.interval.ms": 1000,
         "reconnect.backoff.max.ms": 200,
         **_LATER,
+        **confluent_settings(),
     }
     if asked.instance:
         settings["group.instance.id"] = asked.instance

@@ -33,6 +33,9 @@ func run(arguments []string) error {
 	if len(arguments) != 2 {
 		return errors.New("wanted: serve BOOTSTRAP, or member JSON")
 	}
+	if err := readSecurity(); err != nil {
+		return err
+	}
 	switch arguments[0] {
 	case "serve":
 		return serve(arguments[1])
@@ -100,12 +103,12 @@ func (d *driver) open(more ...kgo.Opt) (*kgo.Client, error) {
 }
 
 func connection(bootstrap string) []kgo.Opt {
-	return []kgo.Opt{
+	return append([]kgo.Opt{
 		kgo.SeedBrokers(strings.Split(bootstrap, ",")...),
 		kgo.MetadataMinAge(100 * time.Millisecond),
 		kgo.MetadataMaxAge(time.Second),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 200 * time.Millisecond }),
-	}
+	}, secured...)
 }
 
 // describe tells the version that was linked in.

@@ -9,6 +9,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import for_code
 
 from compat.clients.kafka_python.member import poll
+from compat.clients.kafka_python.secure import secure
 from compat.clients.lines import PATIENCE, CommandFailed, pack, pack_headers, unpack, unpack_headers
 
 
@@ -16,7 +17,7 @@ class Client:
     """Producers are kept by their settings, since a new one costs a connection."""
 
     def __init__(self, bootstrap: str) -> None:
-        self.address = {"bootstrap_servers": bootstrap, "reconnect_backoff_max_ms": 200}
+        self.address = {"bootstrap_servers": bootstrap, "reconnect_backoff_max_ms": 200, **secure()}
         self.admin = KafkaAdminClient(**self.address)
         self.reader = KafkaConsumer(**self.address, enable_auto_commit=False)
         self.producers: dict[tuple[object, ...], KafkaProducer] = {}

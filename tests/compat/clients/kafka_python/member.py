@@ -11,6 +11,7 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.errors import BrokerResponseError, KafkaError, RetriableError, UnknownBrokerIdError
 
+from compat.clients.kafka_python.secure import secure
 from compat.clients.lines import Options, Running, Unsupported, tell
 
 _ASSIGNORS = {
@@ -70,6 +71,7 @@ def run(asked: Options) -> None:
         session_timeout_ms=asked.session,
         heartbeat_interval_ms=300,
         reconnect_backoff_max_ms=200,
+        **secure(),
         partition_assignment_strategy=(_ASSIGNORS[asked.strategy],),
     )
     listener = _Listener()

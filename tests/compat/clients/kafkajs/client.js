@@ -2,6 +2,7 @@
 // What every client here is told, what its errors are called, and how lines are written.
 
 const { Kafka, logLevel } = require('kafkajs')
+const { secure } = require('./security')
 
 const PATIENCE = 30_000 // ms for one command
 
@@ -9,6 +10,7 @@ const PATIENCE = 30_000 // ms for one command
 function connect(bootstrap) {
   return new Kafka({
     brokers: bootstrap.split(','),
+    ...secure(),
     connectionTimeout: 3_000,
     requestTimeout: PATIENCE,
     retry: { initialRetryTime: 50, maxRetryTime: 200, retries: 100 },

@@ -7,7 +7,7 @@ const { inTime } = require('./client')
 
 class Reader {
   constructor(kafka, topic, partition) {
-    this.group = `reader-${randomUUID()}`
+    this.group = `${topic}-reader-${randomUUID()}`
     this.place = { topic, partition }
     this.consumer = kafka.consumer({ groupId: this.group, maxWaitTimeInMs: 200, maxBytesPerPartition: 4 << 20 })
     this.wanted = 0

@@ -8,8 +8,20 @@ from itertools import groupby
 from typing import Any
 
 from compat.clients.lines import PATIENCE, CommandFailed, Unsupported, pack, unpack
+from compat.clients.security import librdkafka_settings, security
 
 _RECORD, _KEY = "\x1e", "\x1f"  # separators that are in no text
+
+
+def secure() -> list[str]:
+    """Options of every kcat. Raises Unsupported for a token: kcat gives librdkafka none that it was given.
+
+    Debian's librdkafka is built without OIDC, by which it would fetch one.
+    """
+    given = security()
+    if given is not None and given.token:
+        raise Unsupported("a token of a provider")
+    return [word for name, value in librdkafka_settings().items() for word in ("-X", f"{name}={value}")]
 
 
 class Client:
@@ -17,7 +29,7 @@ class Client:
         self.bootstrap = bootstrap
 
     def _run(self, *arguments: str, source: bytes = b"") -> bytes:
-        command = ["kcat", "-b", self.bootstrap, "-m", str(int(PATIENCE)), *arguments]
+        command = ["kcat", "-b", self.bootstrap, "-m", str(int(PATIENCE)), *secure(), *arguments]
         with tempfile.TemporaryFile() as file:
             file.write(source)
             file.seek(0)

@@ -30,6 +30,9 @@ func run(arguments []string) error {
 	if len(arguments) != 2 {
 		return errors.New("wanted: serve BOOTSTRAP, or member JSON")
 	}
+	if err := readSecurity(); err != nil {
+		return err
+	}
 	switch arguments[0] {
 	case "serve":
 		return serve(arguments[1])
@@ -103,6 +106,7 @@ func settings() *sarama.Config {
 	config.Admin.Retry.Max = 50
 	config.Admin.Retry.Backoff = 200 * time.Millisecond
 	config.Admin.Timeout = patience
+	secure(config)
 	return config
 }
 

@@ -26,7 +26,7 @@ public final class Driver {
         System.out.flush();
     }
 
-    /** What every client here is told: where the broker is, and to come back to it quickly after a restart. */
+    /** What every client here is told: where the broker is, how to log in, and to come back quickly after a restart. */
     static Properties settings(String bootstrap) {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", bootstrap);
@@ -36,6 +36,7 @@ public final class Driver {
         settings.put("retry.backoff.max.ms", "200");
         settings.put("metadata.max.age.ms", "1000");
         settings.put("default.api.timeout.ms", "30000");
+        Security.addTo(settings);
         return settings;
     }
 }
