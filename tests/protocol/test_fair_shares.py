@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 
 import psutil
 import pytest
@@ -98,25 +98,26 @@ def test_finding_2_9_large_requests_that_drip_do_not_stop_ordinary_ones(start_br
     async def scenario() -> None:
         client = await connect(broker)
         await client.create("t")
-        slow = [await connect(broker) for _ in range(3)]
-        for peer in slow:
-            peer.writer.write((99 * MIB).to_bytes(4, "big") + bytes(66 * MIB))
-        await asyncio.sleep(1.0)
-        longest = 0.0
-        async with witnessed(broker):
-            for _ in range(10):
-                for peer in slow:
-                    if not peer.writer.is_closing():  # where this test itself is too slow, the broker hangs up
-                        peer.writer.write(bytes(100))
-                for _ in range(3):
-                    began = read_times(broker).wall
-                    row = await client.produce("t", make_batch(bytes(MIB - 1000)), acks=1)
-                    assert row["error_code"] == 0
-                    longest = max(longest, read_times(broker).wall - began)
-                await asyncio.sleep(0.3)
-        assert longest < WAIT
-        for each in (client, *slow):
-            each.writer.transport.abort()
+        async with AsyncExitStack() as ends:
+            slow = [await connect(broker) for _ in range(3)]
+            for peer in (client, *slow):
+                ends.callback(peer.writer.transport.abort)
+            for peer in slow:
+                peer.writer.write((99 * MIB).to_bytes(4, "big") + bytes(66 * MIB))
+            await asyncio.sleep(1.0)
+            longest = 0.0
+            async with witnessed(broker):
+                for _ in range(10):
+                    for peer in slow:
+                        if not peer.writer.is_closing():  # where this test itself is too slow, the broker hangs up
+                            peer.writer.write(bytes(100))
+                    for _ in range(3):
+                        began = read_times(broker).wall
+                        row = await client.produce("t", make_batch(bytes(MIB - 1000)), acks=1)
+                        assert row["error_code"] == 0
+                        longest = max(longest, read_times(broker).wall - began)
+                    await asyncio.sleep(0.3)
+            assert longest < WAIT
 
     run(scenario)
 
