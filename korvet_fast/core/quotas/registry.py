@@ -133,8 +133,10 @@ def _unpack(key: str, packed: bytes) -> _Document:
     try:
         read = json.loads(packed)
         user, client_id = read["entity"]
+        if not isinstance(user, str | None) or not isinstance(client_id, str | None):
+            raise TypeError(f"the names of the entity {read['entity']} are no texts")
         quotas = {check_quota(name, value): value for name, value in read["quotas"].items()}
-    except (LookupError, ValueError, TypeError, KorvetError) as error:
+    except (LookupError, ValueError, TypeError, AttributeError, KorvetError) as error:
         logger.warning("the quota under %s in the registry cannot be read, and does not hold: %s", key, error)
         return _Document(packed, QuotaEntity(None, None), {})
     return _Document(packed, QuotaEntity(user, client_id), quotas)

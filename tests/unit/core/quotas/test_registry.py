@@ -107,7 +107,16 @@ def test_more_entities_than_the_limit_and_longer_names_are_refused(monkeypatch: 
 
 @pytest.mark.parametrize(
     "value",
-    [b"no json", b"[]", b"{}", b'{"entity": ["ann"], "quotas": {}}', b'{"entity": ["ann", null], "quotas": {"x": 1}}'],
+    [
+        b"no json",
+        b"[]",
+        b"{}",
+        b'{"entity": ["ann"], "quotas": {}}',
+        b'{"entity": ["ann", null], "quotas": {"x": 1}}',
+        b'{"entity": ["ann", null], "quotas": []}',
+        b'{"entity": [["ann"], null], "quotas": {"producer_byte_rate": 1}}',
+        b'{"entity": [1, null], "quotas": {"producer_byte_rate": 1}}',
+    ],
 )
 def test_a_document_that_cannot_be_read_is_named_and_can_be_written_over(
     value: bytes, caplog: pytest.LogCaptureFixture
