@@ -19,7 +19,7 @@ from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS
 from korvet_fast.wire.kafka.shapes.message import Message
 
 LARGEST_ANSWER = 1 << 30  # bytes of one answer
-LARGEST_VERSIONS = 1 << 20  # bytes of the answer that tells versions; the letters of another protocol are more, as a length
+LARGEST_VERSIONS = 1 << 20  # bytes of the answer that tells versions; letters, taken for a length, are more
 MOST_ELEMENTS = 1_000_000  # array elements of one answer
 ANSWER_ROOM = 1 << 20  # bytes of memory for an answer before it comes, beside the records that were asked for
 

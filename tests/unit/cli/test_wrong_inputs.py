@@ -363,7 +363,7 @@ def test_a_port_that_does_not_speak_kafka(
 ) -> None:
     code, said = ask(f"{command} --bootstrap {other_ports[scheme]}", names)
     assert code == 1
-    assert f"Error: {other_ports[scheme]} {words}the broker's log names its Kafka port when it starts: ready kaf" in said
+    assert f"Error: {other_ports[scheme]} {words}the broker's log names its Kafka port when it starts: " in said
     check(said)
 
 
