@@ -97,6 +97,8 @@ def _use(directory: Path, existing: Path) -> Iterator[Finding]:
         except StoreError as error:
             used = error.detail.partition(";")[0]
             yield good("directory", f"a broker is running: {used}; another one starts there when that has stopped")
+        except PermissionError as error:
+            yield bad("directory", explain(error, directory))
         except OSError as error:
             yield bad("directory", f"cannot lock {directory}: {error.strerror}. {_advise(error)}")
         else:
