@@ -177,7 +177,7 @@ def _name_source(source: ParameterSource | None, config_file: Path | None) -> st
 def _place(store: str, given: str) -> Path | RedisUrl:
     """The place of a store. `given`: what names it, for errors. Raises `click.UsageError`."""
     scheme, colon, rest = store.partition(":")
-    if colon and scheme != "file":
+    if colon and scheme.lower() != "file":
         try:
             return parse_url(store)
         except SettingError as error:

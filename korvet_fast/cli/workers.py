@@ -29,6 +29,7 @@ from korvet_fast.core.groups.text_files import GROUPS
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.lock import Lock
 from korvet_fast.store.embedded.recovery import discard_checkpoint
+from korvet_fast.store.embedded.unreadable import explain
 from korvet_fast.store.redis.connection.url import RedisUrl
 
 log = logging.getLogger("korvet_fast")
@@ -49,11 +50,10 @@ def family_lock(place: Path | RedisUrl) -> Iterator[None]:
     Raises `click.ClickException` if the directory cannot be used by several workers.
     """
     assert isinstance(place, Path), "workers share files"
-    lock = Lock(place)
+    lock, groups = Lock(place), place / GROUPS
     try:
         lock.claim()
         discard_checkpoint(place)
-        groups = place / GROUPS
         if groups.exists() and json.loads(groups.read_bytes()):
             raise click.ClickException(
                 f"{groups} has groups of the text protocol, which one worker keeps there for people to read, and "
@@ -61,8 +61,10 @@ def family_lock(place: Path | RedisUrl) -> Iterator[None]:
             )
     except StoreError as error:
         raise click.ClickException(error.detail) from None
-    except (OSError, ValueError) as error:
-        raise click.ClickException(f"{place} cannot be used: {error}") from None
+    except OSError as error:
+        raise click.ClickException(explain(error, place)) from None
+    except ValueError as error:
+        raise click.ClickException(f"{groups} cannot be read: {error}") from None
     try:
         yield
     finally:

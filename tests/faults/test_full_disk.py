@@ -7,11 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import Producer
 
 from broker_process import BrokerProcess
 from faults.full_disk import fill, make_room
 from kafka_server import RawClient, make_batch, run
+from korvet_fast.cli import produce, root
+from korvet_fast.client.producer import AsyncProducer, Expired
+from korvet_fast.client.protocol.errors import BrokerError
+from korvet_fast.errors import Errors
 from korvet_fast.wire.kafka.errors import CODES
 from raw_connection import connect, read_log, start_producer
 
@@ -174,3 +179,28 @@ def test_an_idempotent_client_waits_for_room(broker: BrokerProcess, filler: Path
             assert await read_log(client, "t") == [value(number) for number in range(75)]
 
     run(scenario)
+
+
+def test_our_producer_says_at_last_why_the_broker_refused(
+    broker: BrokerProcess, filler: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    why = "No space left on device; make room, appends then go on by themselves (KAFKA_STORAGE_ERROR)"
+
+    async def scenario() -> None:
+        async with AsyncProducer(broker.bootstrap, delivery_timeout_ms=10_000) as p:
+            await p.send("t", b"kept")
+            fill(filler)
+            with pytest.raises(Expired, match=r"not delivered within delivery\.timeout\.ms") as failed:
+                await p.send("t", value(1))
+            assert str(failed.value).endswith(why)
+            assert isinstance(failed.value.cause, BrokerError)
+            assert failed.value.cause.error is Errors.KAFKA_STORAGE_ERROR
+
+    run(scenario)
+    monkeypatch.setattr(produce, "PATIENCE", 10.0)
+    lines = tmp_path / "lines"
+    lines.write_bytes(value(1))
+    said = CliRunner().invoke(root, ["produce", "t", str(lines), "--bootstrap", broker.bootstrap])
+    assert said.exit_code == 1
+    assert "(10 s); the last error was: " in said.output
+    assert f"{why}; 0 records stored before" in said.output

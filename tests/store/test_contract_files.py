@@ -61,6 +61,6 @@ async def test_a_file_that_cannot_be_read_is_named(embedded: EmbeddedEngine) -> 
     store = embedded.make()
     await store.open()
     (Path(embedded.directory) / "a.json").mkdir()
-    with pytest.raises(StoreError, match=r"a\.json cannot be read: Is a directory"):
+    with pytest.raises(StoreError, match=r"a\.json cannot be opened: Is a directory; a file belongs there"):
         await files_of(store).read("a.json")
     await store.close()

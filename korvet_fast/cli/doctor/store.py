@@ -12,10 +12,12 @@ from typing import NamedTuple
 
 from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
 from korvet_fast.core.cluster.identity import KEY, read_cluster_id
+from korvet_fast.core.groups.text_files import GROUPS, OFFSETS
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.copies import find_missing_copies
 from korvet_fast.store.embedded.lock import Lock
 from korvet_fast.store.embedded.registry import read_key
+from korvet_fast.store.embedded.unreadable import explain, find_unreadable
 
 FLUSHES = 20
 SUSPICIOUS = 50e-6  # seconds; a disk that has to reach its medium, or a protected cache, does not answer faster
@@ -48,14 +50,17 @@ def examine_store(directory: Path) -> Ground:
     """Look at the directory a broker would use, or the nearest one above it that exists. Leaves nothing behind."""
     existing = _nearest(directory)
     findings = [*_use(directory, existing)]
+    if existing == directory.absolute() and _may_enter(existing):
+        findings += _examine_files(existing)
     mount = find_mount(existing.resolve(), Path("/proc/self/mountinfo").read_text())
     findings.append(judge_mount(mount))
-    try:
-        seconds = time_flushes(existing)
-    except OSError as error:
-        findings.append(bad("directory", f"cannot write in {existing}: {error.strerror}. {_advise(error)}"))
-    else:
-        findings.append(judge_flushes(seconds, mount))
+    if _may_enter(existing):  # else that is told already
+        try:
+            seconds = time_flushes(existing)
+        except OSError as error:
+            findings.append(bad("directory", f"cannot write in {existing}: {error.strerror}. {_advise(error)}"))
+        else:
+            findings.append(judge_flushes(seconds, mount))
     usage = shutil.disk_usage(existing)
     findings.append(judge_space(usage.free, usage.total))
     return Ground(findings, mount.kind not in MEMORY, _find_cluster_id(directory))
@@ -83,6 +88,8 @@ def _use(directory: Path, existing: Path) -> Iterator[Finding]:
         yield bad("directory", f"{existing} is a file; name a directory with --store file:DIRECTORY")
     elif existing != directory.absolute():
         yield good("directory", f"{directory} does not exist yet; the broker will make it")
+    elif not _may_enter(existing):
+        yield bad("directory", explain(PermissionError(errno.EACCES, os.strerror(errno.EACCES)), existing))
     elif os.path.exists(directory / ".lock"):  # noqa: PTH110 (see above)
         lock = Lock(directory)
         try:
@@ -90,6 +97,8 @@ def _use(directory: Path, existing: Path) -> Iterator[Finding]:
         except StoreError as error:
             used = error.detail.partition(";")[0]
             yield good("directory", f"a broker is running: {used}; another one starts there when that has stopped")
+        except PermissionError as error:
+            yield bad("directory", explain(error, directory))
         except OSError as error:
             yield bad("directory", f"cannot lock {directory}: {error.strerror}. {_advise(error)}")
         else:
@@ -97,6 +106,17 @@ def _use(directory: Path, existing: Path) -> Iterator[Finding]:
             yield good("directory", f"{directory} holds a store, and no broker uses it now")
     else:
         yield good("directory", f"{directory} exists and holds no store yet")
+
+
+def _may_enter(directory: Path) -> bool:
+    return directory.is_dir() and os.access(directory, os.R_OK | os.X_OK)
+
+
+def _examine_files(directory: Path) -> Iterator[Finding]:
+    unreadable = list(find_unreadable(directory, (GROUPS, OFFSETS)))
+    if unreadable:
+        others = f" ({len(unreadable) - 1:,} more cannot be opened)" if len(unreadable) > 1 else ""
+        yield bad("files", f"{explain(unreadable[0], directory)}{others}")
 
 
 def _find_cluster_id(directory: Path) -> str | None:

@@ -58,8 +58,8 @@ class ColumnSender:
             async with asyncio.timeout(self._config.max_block):
                 await self._driver.wait(lambda: topic.count > 0 or ledger.closing)
         except TimeoutError:
-            limit = f"max.block.ms ({self._config.max_block:g} s)"
-            raise Expired(f"the partitions of topic {self._topic!r} were not found within {limit}") from None
+            what = f"the partitions of topic {self._topic!r} were not found"
+            raise Expired.within(what, "max.block.ms", self._config.max_block, topic.last_error) from None
         finally:
             topic.awaited -= 1
         ledger.refuse()

@@ -165,8 +165,8 @@ class Dispatcher:
             self._ledger.finish(records, Outcome.NOT_WRITTEN, full)
         for topic in self.topics.values():
             while topic.pending and topic.pending[0].deadline <= now:
-                limit = f"delivery.timeout.ms ({self._config.delivery_timeout:g} s)"
-                error = Expired(f"the partitions of topic {topic.name!r} were not found within {limit}")
+                what = f"the partitions of topic {topic.name!r} were not found"
+                error = Expired.within(what, "delivery.timeout.ms", self._config.delivery_timeout, topic.last_error)
                 if self._config.on_failure == "continue":
                     self._ledger.finish(topic.pending.popleft(), Outcome.NOT_WRITTEN, error)
                 else:
@@ -183,8 +183,9 @@ class Dispatcher:
         topic = self.topics.get(row["name"])
         if topic is None:
             return
-        if row["error_code"] in _REFUSED_TOPIC:
-            error = broker_error(f"topic {topic.name!r}", row["error_code"])
+        error = broker_error(f"topic {topic.name!r}", row["error_code"]) if row["error_code"] else None
+        topic.last_error = error
+        if error is not None and row["error_code"] in _REFUSED_TOPIC:
             self._fail_pending(topic, DeliveryFailed(str(error), cause=error))
             if not topic.partitions and not topic.awaited:
                 del self.topics[topic.name]

@@ -186,7 +186,7 @@ class Driver:
             answer = await self._control.request(METADATA, metadata_request(list(topics), create=True))
         except ClientError as error:
             self._log.warn("metadata", f"no metadata: {error}")
-            self.pipeline.metadata_failed(self.now())
+            self.pipeline.metadata_failed(error, self.now())
         else:
             self.pipeline.metadata_received(answer, self.now())
         self.schedule()
@@ -197,7 +197,7 @@ class Driver:
             answer = await self._control.request(INIT_PRODUCER_ID, request)
         except ClientError as error:
             self._log.warn("producer id", f"no producer id: {error}")
-            self.pipeline.producer_id_failed(self.now())
+            self.pipeline.producer_id_failed(error, self.now())
         else:
             self.pipeline.producer_id_received(answer, self.now())
         self.schedule()

@@ -6,6 +6,7 @@ from typing import Any
 from korvet_fast.client.producer.partition_producer import PartitionProducer
 from korvet_fast.client.producer.producer_identity import ProducerIdentity
 from korvet_fast.client.producer.retry_handler import Backoff
+from korvet_fast.client.protocol.errors import ClientError, broker_error
 
 
 class IdentityRequest:
@@ -33,7 +34,7 @@ class IdentityRequest:
     def received(self, answer: Mapping[str, Any], now: float) -> list[PartitionProducer]:
         """An answer came: the partitions that waited for it, if it gives an id."""
         if answer["error_code"] or answer["producer_id"] < 0 or answer["producer_epoch"] < 0:
-            self.failed(now)
+            self.failed(broker_error("the producer id", answer["error_code"]), now)
             return []
         self._in_flight = False
         self._backoff.succeed()
@@ -42,7 +43,9 @@ class IdentityRequest:
         self._waiters.clear()
         return waiters
 
-    def failed(self, now: float) -> None:
-        """No answer came."""
+    def failed(self, error: ClientError, now: float) -> None:
+        """No answer came, or none with an id."""
+        for partition in self._waiters:
+            partition.last_error = error
         self._in_flight = False
         self._backoff.fail(now)

@@ -76,7 +76,16 @@ class ProducerBroken(ProducerClosed):
 
 
 class Expired(DeliveryFailed):
-    """`delivery.timeout.ms` passed since the producer accepted the message."""
+    """`delivery.timeout.ms` passed since the producer accepted the message.
+
+    `cause`: why the last attempt failed, None if there was none.
+    """
+
+    @classmethod
+    def within(cls, what: str, limit: str, seconds: float, last_error: ClientError | None) -> "Expired":
+        """`what` did not happen within the setting `limit`, which is `seconds`, the last time because of an error."""
+        reason = f"; the last error was: {last_error}" if last_error is not None else ""
+        return cls(f"{what} within {limit} ({seconds:g} s){reason}", cause=last_error)
 
 
 class Cancelled(DeliveryFailed):

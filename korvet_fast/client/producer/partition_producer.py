@@ -16,6 +16,7 @@ from korvet_fast.client.producer.record_batch import ProducerBatch, Stages, coun
 from korvet_fast.client.producer.record_queue import RecordQueue
 from korvet_fast.client.producer.retry_handler import Answer, Backoff, Verdict
 from korvet_fast.client.producer.transaction_state import Transaction
+from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.endpoint import Address
 
 NEVER = float("inf")
@@ -26,7 +27,8 @@ class PartitionProducer:
     """A partition that messages are sent to. `broker`: where its leader is, None while nobody knows.
 
     `in_flight`: its batches without an answer, all of them at `sent_to`. `on_stop`:
-    told of the failure after which no message may be taken any more (`on.failure` = stop).
+    told of the failure after which no message may be taken any more (`on.failure` = stop). `last_error`: why
+    nothing could be stored the last time, None since something was.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class PartitionProducer:
         self.batches: list[ProducerBatch] = []
         self.progress = 0.0  # when the partition last ended a batch, or got its first message
         self.is_reachable = True  # as the pipeline saw it last
+        self.last_error: ClientError | None = None
         self.backoff = Backoff(config.backoff, config.backoff_max, random)
         self.retries = 0
         self.wakes_at = NEVER  # the dispatcher looks at the partition then
@@ -134,6 +137,7 @@ class PartitionProducer:
             self._draining = True
             if self.batches[0] is batch:  # any other may have failed only because an earlier one did
                 batch.failure = answer
+                self.last_error = answer.error
         if self._draining and not self.in_flight:
             self._draining = False
             self._careful = True
@@ -167,8 +171,9 @@ class PartitionProducer:
             if self.in_flight:
                 self._draining = True
                 break
-            limit = f"delivery.timeout.ms ({self._config.delivery_timeout:g} s)"
-            self._fail(Expired(f"{self}: not delivered within {limit}"), now)
+            timeout = self._config.delivery_timeout
+            what = f"{self}: not delivered"
+            self._fail(Expired.within(what, "delivery.timeout.ms", timeout, self.last_error), now)
         return deadline
 
     def next_deadline(self) -> float | None:
@@ -210,6 +215,7 @@ class PartitionProducer:
             batch = self.batches.pop(0)
             batch.end(self._stages, None)
             self.progress = now
+            self.last_error = None
             if self.backoff.failures:
                 self.backoff.succeed()
             self._careful = self._draining

@@ -184,6 +184,8 @@ class Pipeline:
         if was_used:
             broker.backoff.fail(now)
             self._refresh.want()
+            for partition in broker.ready:  # they waited for the connection
+                partition.last_error = error
 
     def not_sent(self, address: Address, request: ProduceRequest, error: ClientError, now: float) -> None:
         """The connection had failed before: nothing of the request was handed to it."""
@@ -213,17 +215,19 @@ class Pipeline:
         self.ledger.note_room()  # messages in line may have another destination now
         self._refresh.received(now, complete)
 
-    def metadata_failed(self, now: float) -> None:
+    def metadata_failed(self, error: ClientError, now: float) -> None:
         """No broker answered."""
+        for topic in self.dispatcher.topics.values():
+            topic.last_error = error
         self._refresh.failed(now)
 
     def producer_id_received(self, answer: Mapping[str, Any], now: float) -> None:
         """An InitProducerId answer."""
         self.dispatcher.dirty.update(dict.fromkeys(self._identity_request.received(answer, now)))
 
-    def producer_id_failed(self, now: float) -> None:
+    def producer_id_failed(self, error: ClientError, now: float) -> None:
         """No broker gave a producer id."""
-        self._identity_request.failed(now)
+        self._identity_request.failed(error, now)
 
     def _apply(self, ended: Iterable[tuple[PartitionProducer, ProducerBatch, Answer]], now: float) -> None:
         self.dispatcher.runs.shut_all()

@@ -18,12 +18,14 @@ from korvet_fast.client.producer.message import (
 from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.partition_producer import PartitionProducer
 from korvet_fast.client.producer.partitioners import BrokerChoice, Chosen, Partitioner, StickyPartitioner
+from korvet_fast.client.protocol.errors import ClientError
 
 
 class TopicProducer:
     """A topic that messages are sent to. `count`: its partitions, 0 while they are not known.
 
     `pending`: messages without a partition yet, in order. `awaited`: so many others want to know the partitions.
+    `last_error`: why the partitions could not be found out the last time.
     `stopped`: partitions that take no messages since one of theirs failed (`on.failure` = stop), and the failure.
     `runs`: those that are open, by partition; `sticky_run`: the one that messages without a key join; `unplaced`: the
     one whose messages get their partitions together when it is shut. `usual_run`: bytes and messages of the last one;
@@ -41,6 +43,7 @@ class TopicProducer:
         self.name = name
         self.count = ANY_PARTITION + 1 if config.dialect.broker_chooses else 0
         self.awaited = 0
+        self.last_error: ClientError | None = None
         self.stopped: dict[int, DeliveryFailed] = {}
         self.pending: deque[QueuedRecords] = deque()
         self.partitions: dict[int, PartitionProducer] = {}

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from korvet_fast.client.protocol.errors import ClientError, ConnectionLost, os_reason
+from korvet_fast.client.protocol.foreign import FIND_PORT, explain_answer
 from korvet_fast.client.protocol.frames import FrameReader
 from korvet_fast.client.protocol.versions import CLIENT_ID, BrokerVersions, api_versions_request, response_version
 from korvet_fast.endpoint import Address
@@ -18,6 +19,7 @@ from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS
 from korvet_fast.wire.kafka.shapes.message import Message
 
 LARGEST_ANSWER = 1 << 30  # bytes of one answer
+LARGEST_VERSIONS = 1 << 20  # bytes of the answer that tells versions; letters, taken for a length, are more
 MOST_ELEMENTS = 1_000_000  # array elements of one answer
 ANSWER_ROOM = 1 << 20  # bytes of memory for an answer before it comes, beside the records that were asked for
 
@@ -40,7 +42,8 @@ class ConnectionState:
         self._unanswered: deque[_Request] = deque()
         self._next_id = 0
         self._versions: BrokerVersions | None = None
-        self._frames = FrameReader(largest_answer)
+        self._largest_answer = largest_answer
+        self._frames = FrameReader(min(largest_answer, LARGEST_VERSIONS))
 
     @property
     def unanswered(self) -> int:
@@ -57,6 +60,7 @@ class ConnectionState:
         if answer["error_code"] == UNSUPPORTED_VERSION and self._next_id == 1:
             return self._encode(API_VERSIONS, 0, {})  # every broker knows version 0
         self._versions = BrokerVersions(self.endpoint, answer)
+        self._frames.limit = self._largest_answer
         return None
 
     def version(self, message: Message) -> int:
@@ -98,12 +102,16 @@ class ConnectionState:
             frame = self._frames.take(self._unanswered[0].room if self._unanswered else ANSWER_ROOM)
             return None if frame is None else self._decode(frame)
         except CodecError as error:
-            raise self.fail(ClientError(f"{self.endpoint} does not answer as a Kafka broker does ({error})")) from None
+            reason = f" ({error})"
+            if self._versions is None:
+                reason = f": {explain_answer(self._frames.prefix) or f'{error}; {FIND_PORT}'}"
+            raise self.fail(ClientError(f"{self.endpoint} does not answer as a Kafka broker does{reason}")) from None
 
     def lose(self, error: Exception | None) -> ClientError:
         """The socket failed, or (None) the broker ended the stream: returns the failure."""
         if error is None:
-            return self.fail(ConnectionLost(f"{self.endpoint} closed the connection"))
+            hint = f" without an answer; {FIND_PORT}" if self._versions is None else ""
+            return self.fail(ConnectionLost(f"{self.endpoint} closed the connection{hint}"))
         reason = os_reason(error) if isinstance(error, OSError) else str(error)
         return self.fail(ConnectionLost(f"lost the connection to {self.endpoint}: {reason}"))
 

@@ -16,11 +16,16 @@ class FrameReader:
 
     def __init__(self, limit: int) -> None:
         """`limit`: bytes of the largest legal frame."""
-        self._limit = limit
+        self.limit = limit
         self._window = bytearray(WINDOW)
         self._start = self._end = 0  # the bytes of the window that belong to no frame yet
         self._frame: bytearray | None = None
         self._length = self._filled = 0  # bytes of the frame: announced, and come
+
+    @property
+    def prefix(self) -> bytes:
+        """The bytes of the last length that came, legal or not."""
+        return self._length.to_bytes(LENGTH_SIZE, "big", signed=True)
 
     def get_buffer(self) -> memoryview:
         """The buffer for the next bytes. Call `take` until it returns None first."""
@@ -61,7 +66,7 @@ class FrameReader:
         if begin > self._end:
             return
         self._length = int.from_bytes(self._window[self._start : begin], "big", signed=True)
-        if not LENGTH_SIZE <= self._length <= self._limit:
+        if not LENGTH_SIZE <= self._length <= self.limit:
             raise CodecError("BAD_LENGTH", f"an answer of {self._length} bytes")
         self._filled = min(self._end - begin, self._length)
         self._frame = reserve(min(self._length, max(room, self._filled)))

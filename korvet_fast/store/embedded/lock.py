@@ -6,6 +6,7 @@ from pathlib import Path
 
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.files import make_directory
+from korvet_fast.store.embedded.unreadable import explain
 
 
 class Lock:
@@ -27,6 +28,8 @@ class Lock:
                 make_directory(directory)
             self.take()
         except OSError as error:
+            if isinstance(error, PermissionError) and os.path.exists(directory):  # noqa: PTH110 (Path's may raise)
+                raise StoreError(explain(error, directory)) from error
             a_file = isinstance(error, FileExistsError | NotADirectoryError)
             own = f"{error.strerror}; name a directory that this user may make, and write in"
             why = "there is a file; name a directory" if a_file else own

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.files import replace_file
+from korvet_fast.store.embedded.unreadable import explain
 
 
 class EmbeddedPlainFiles:
@@ -22,7 +23,7 @@ class EmbeddedPlainFiles:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise StoreError(f"{self._directory / name} cannot be read: {error.strerror}") from error
+            raise StoreError(explain(error, self._directory)) from error
 
     async def write(self, name: str, data: bytes) -> None:
         """See `PlainFiles.write`."""

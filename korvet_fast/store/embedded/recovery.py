@@ -175,7 +175,7 @@ def recover_log(name: str, directory: Path, given: LogCollaborators) -> Recovere
     start = read_start(directory)
     for leftover in directory.glob("*.new"):
         leftover.unlink()
-    bases = sorted(int(path.stem) for path in directory.glob("*.log") if path.stem.isdecimal())
+    bases = _find_segments(directory)
     segments: list[Segment] = []
     read = truncated = 0
     for number, base in enumerate(bases):
@@ -199,6 +199,16 @@ def recover_log(name: str, directory: Path, given: LogCollaborators) -> Recovere
     return RecoveredLog(Log(name, directory, given, segments, max(start, segments[0].base)), read, truncated)
 
 
+def _find_segments(directory: Path) -> list[int]:
+    """The base offsets of a log's segments. Raises `OSError` where `Path.glob` finds nothing in silence."""
+    try:
+        names = os.listdir(directory)  # noqa: PTH208  (names are enough)
+    except FileNotFoundError:
+        return []
+    stems = (name.removesuffix(".log") for name in names if name.endswith(".log"))
+    return sorted(int(stem) for stem in stems if stem.isdecimal())
+
+
 def view_log(name: str, directory: Path, given: LogCollaborators) -> Log:
     """A log as it lies there, to look at: another process may be writing it, and nothing is changed.
 
@@ -206,7 +216,7 @@ def view_log(name: str, directory: Path, given: LogCollaborators) -> Log:
     """
     start = read_start(directory)
     segments: list[Segment] = []
-    for base in sorted(int(path.stem) for path in directory.glob("*.log") if path.stem.isdecimal()):
+    for base in _find_segments(directory):
         if segments and segments[-1].end != base:
             break
         segment = Segment(directory, base)

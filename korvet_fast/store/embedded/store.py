@@ -32,6 +32,7 @@ from korvet_fast.store.embedded.recovery import open_logs, write_checkpoint
 from korvet_fast.store.embedded.registry import NAME, Registry
 from korvet_fast.store.embedded.removals import Removals
 from korvet_fast.store.embedded.retention import Retention
+from korvet_fast.store.embedded.unreadable import explain
 from korvet_fast.store.interface import OpenedLog, SharedStore
 from korvet_fast.store.shared_future import SharedFuture
 from korvet_fast.store.types import BATCHES, Appending, Bounds, CompareAndSet, ReadResult
@@ -83,7 +84,7 @@ class EmbeddedStore:
             await self._recover()
             self._ready = True
         except OSError as error:
-            raise StoreError(f"{self._directory} cannot be opened: {error}") from error
+            raise StoreError(explain(error, self._directory)) from error
         finally:
             if not self._ready:
                 self._release()

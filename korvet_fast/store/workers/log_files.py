@@ -15,6 +15,7 @@ from korvet_fast.store.embedded.recovery import recover_log
 from korvet_fast.store.embedded.registry import NAME, Registry
 from korvet_fast.store.embedded.removals import Removals
 from korvet_fast.store.embedded.retention import Retention
+from korvet_fast.store.embedded.unreadable import explain
 from korvet_fast.store.workers.owned_log import OwnedLog
 
 
@@ -46,7 +47,7 @@ class LogFiles:
                 return None
             found = (await loop.run_in_executor(self._readers, recover_log, name, directory, self._given)).log
         except OSError as error:
-            raise StoreError(f"{directory} cannot be opened: {error}") from error
+            raise StoreError(explain(error, directory)) from error
         self.forget(found)  # another worker may have made them anew since they were open here
         return found
 

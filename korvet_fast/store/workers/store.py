@@ -22,6 +22,7 @@ from korvet_fast.store.embedded.names import directory_name
 from korvet_fast.store.embedded.recovery import view_log
 from korvet_fast.store.embedded.removals import Removals
 from korvet_fast.store.embedded.store import EmbeddedStore
+from korvet_fast.store.embedded.unreadable import explain
 from korvet_fast.store.interface import OpenedLog
 from korvet_fast.store.types import Bounds, CompareAndSet, LeadershipGrant, LogFormat, ReadResult
 from korvet_fast.store.workers.keys import WorkerKeys
@@ -198,7 +199,7 @@ class WorkerStore(EmbeddedStore):
                 self._readers, view_log, name, directory, self._given
             )
         except OSError as error:
-            raise StoreError(f"{directory} cannot be read: {error}") from error
+            raise StoreError(explain(error, directory)) from error
         try:
             yield view
         finally:

@@ -98,6 +98,17 @@ async def test_a_killed_owner_is_followed_without_asking(tmp_path: Path, other: 
         assert (await scene.fill(LOG, 1)).end == 41
 
 
+async def test_a_log_that_cannot_be_opened_is_named_with_what_to_do(tmp_path: Path) -> None:
+    segment = tmp_path / "orders-0" / f"{0:020}.log"
+    segment.mkdir(parents=True)
+    words = f"{segment} cannot be opened: Is a directory; a file belongs there: move the directory away, and copy"
+    async with opened(tmp_path, 1) as scene:
+        for ask in (scene.acquire(LOG), scene.store.bounds(LOG)):
+            with pytest.raises(StoreError) as failure:
+                await ask
+            assert failure.value.detail.startswith(words)
+
+
 async def test_the_torn_end_of_a_killed_owner_is_cut_off(tmp_path: Path, other: WorkerProcess) -> None:
     async with opened(tmp_path, 1) as scene:
         await other.do("acquire", LOG)

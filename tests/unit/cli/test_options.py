@@ -183,6 +183,7 @@ def advertise(*listeners: str) -> list[str]:
     ("arguments", "words"),
     [
         (["--store", "reddis://localhost"], "there is no scheme 'reddis'; did you mean 'redis'?"),
+        (["--store", "foo:./b"], "--store: there is no scheme 'foo'; write file:DIRECTORY, for example file:./kor"),
         (["--store", "redis://one,two"], "redis:// takes one host; several are redis+sentinel://"),
         (
             ["--store", "redis://localhost?db=one"],

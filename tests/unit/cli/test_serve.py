@@ -110,6 +110,16 @@ def test_a_store_that_cannot_be_a_directory(tmp_path: Path, inside: str) -> None
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["one process", "workers"])
+def test_a_directory_in_the_place_of_a_file_of_the_store(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    file = tmp_path / "data" / "groups.json"
+    file.mkdir(parents=True)
+    code, said = refuse("--store", f"file:{tmp_path / 'data'}", "--listen", "kafka://127.0.0.1:0", *workers)
+    assert code == 1
+    assert f"{file} cannot be opened: Is a directory; a file belongs there: move the directory away, and copy" in said
+    assert "Traceback" not in said
+
+
 def test_log_lines() -> None:
     record = logging.LogRecord("korvet_fast", logging.WARNING, "", 0, "%d closed\nearly", (3,), None)
     assert Human().format(record).endswith(r" warning  3 closed\nearly")

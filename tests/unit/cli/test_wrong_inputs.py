@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from broker_process import BrokerProcess
 from korvet_fast.cli import root
+from redis_server import free_port
 
 USAGE = """
 nothing
@@ -280,6 +281,15 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 
 @pytest.fixture(scope="module")
+def other_ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Addresses of a broker where Kafka's protocol is not spoken, by scheme."""
+    ports = {scheme: f"127.0.0.1:{free_port()}" for scheme in ("http", "text", "legacy")}
+    listen = [word for scheme, address in ports.items() for word in ("--listen", f"{scheme}://{address}")]
+    with BrokerProcess(tmp_path_factory.mktemp("others") / "data", arguments=listen):
+        yield ports
+
+
+@pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     directory = tmp_path_factory.mktemp("inputs")
     file = directory / "text"
@@ -337,6 +347,24 @@ def test_what_fails(
 
 DOUBLED = re.compile(r"(?<!\.)\.\.(?!\.)(\s|$)|[,;:][.,;:?!](\s|$)|[?!]'?[.,;:](\s|$)|\.[,;:]\s|\s[.,;:?!](\s|$)")
 GROUP_HELP = re.compile(r"^Usage: .*COMMAND \[ARGS\]\.\.\.$", re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "words"),
+    [
+        ("http", "does not answer as a Kafka broker does: it speaks HTTP; "),
+        ("text", "does not answer as a Kafka broker does: it speaks the text protocol; "),
+        ("legacy", "closed the connection without an answer; "),
+    ],
+)
+@pytest.mark.parametrize("command", ["topic list", "produce T FILE", "group list", "cluster info"])
+def test_a_port_that_does_not_speak_kafka(
+    command: str, scheme: str, words: str, other_ports: dict[str, str], names: dict[str, list[str]]
+) -> None:
+    code, said = ask(f"{command} --bootstrap {other_ports[scheme]}", names)
+    assert code == 1
+    assert f"Error: {other_ports[scheme]} {words}the broker's log names its Kafka port when it starts: " in said
+    check(said)
 
 
 def check(said: str) -> None:

@@ -3,14 +3,19 @@
 import asyncio
 import errno
 import os
+import pwd
 import resource
+import shutil
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from broker_process import BrokerProcess
 from korvet_fast.cli import root
 from korvet_fast.cli.doctor import promise
 from korvet_fast.cli.doctor.finding import Finding, Verdict
@@ -31,9 +36,11 @@ from korvet_fast.cli.doctor.store import (
 )
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.store.embedded.lock import Lock
+from korvet_fast.store.embedded.unreadable import explain
 from korvet_fast.store.redis.connection.url import RedisAddress
 from korvet_fast.store.redis.durability.durability import Server
 from redis_server import RedisServer
+from requirement import require
 
 MOUNTS = """\
 22 27 0:21 / /proc rw,relatime - proc proc rw
@@ -154,6 +161,104 @@ def test_a_file_is_no_store(tmp_path: Path) -> None:
     result = CliRunner().invoke(root, ["doctor", "--store", f"file:{file}", "--listen", "kafka://127.0.0.1:0"])
     assert result.exit_code == 1
     assert "is a file; name a directory" in result.output
+
+    assert result.output.count(str(file)) == 1, "the fault is told once"
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """A store with a topic, and with the files of text groups, that no broker has."""
+    with BrokerProcess(tmp_path / "d") as broker:
+        made = CliRunner().invoke(root, ["topic", "create", "t", "--bootstrap", broker.bootstrap])
+        assert made.exit_code == 0, made.output
+        lines = tmp_path / "lines"
+        lines.write_text("one\n")
+        sent = CliRunner().invoke(root, ["produce", "t", str(lines), "--bootstrap", broker.bootstrap])
+        assert sent.exit_code == 0, sent.output
+    for name in ("groups.json", "offsets.json"):
+        (tmp_path / "d" / name).write_text("{}")
+    return tmp_path / "d"
+
+
+_SEGMENT = "00000000000000000000.log"
+
+
+@pytest.mark.parametrize("name", [f"t-0/{_SEGMENT}", f"@registry/{_SEGMENT}", "groups.json", "offsets.json"])
+def test_a_directory_in_the_place_of_a_file(stored: Path, name: str) -> None:
+    assert "files" not in [finding.subject for finding in examine_store(stored).findings]
+    file = stored / name
+    file.unlink()
+    file.mkdir()
+    (found,) = [finding for finding in examine_store(stored).findings if finding.verdict is Verdict.BAD]
+    advice = "a file belongs there: move the directory away, and copy the file back"
+    assert found == Finding(Verdict.BAD, "files", f"{file} cannot be opened: Is a directory; {advice}")
+
+
+def test_a_file_in_the_place_of_the_registry(stored: Path) -> None:
+    shutil.rmtree(stored / "@registry")
+    (stored / "@registry").write_text("")
+    (found,) = [finding for finding in examine_store(stored).findings if finding.verdict is Verdict.BAD]
+    assert found.sentence.startswith(f"{stored}/@registry cannot be opened: Not a directory; a directory belongs")
+
+
+# Root without the two capabilities by which modes do not bind root.
+BOUND = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+
+
+@pytest.mark.parametrize(
+    ("closed", "others"),
+    [
+        (["groups.json"], ""),
+        ([".lock"], ""),
+        ([f"@registry/{_SEGMENT}"], ""),
+        (["t-0"], ""),
+        ([f"@registry/{_SEGMENT}", f"t-0/{_SEGMENT}"], " (1 more cannot be opened)"),
+        (["."], ""),
+    ],
+)
+def test_files_that_this_user_may_not_open_are_named_by_doctor_and_serve(
+    stored: Path, closed: list[str], others: str
+) -> None:
+    require("setpriv")
+    places = [stored / name for name in closed]
+    modes = [place.stat().st_mode for place in places]
+    (stored / "checkpoint").unlink()  # as after a crash: a start opens everything
+    options = ["--store", f"file:{stored}", "--listen", "kafka://127.0.0.1:0"]
+    try:
+        for place in places:
+            place.chmod(0)
+        told = [
+            subprocess.run(
+                [*BOUND, sys.executable, "-m", "korvet_fast", command, *options],
+                capture_output=True,
+                text=True,
+                timeout=200,
+            )
+            for command in ("doctor", "serve")
+        ]
+    finally:
+        for place, mode in zip(places, modes, strict=True):
+            place.chmod(mode)
+    doctor, serve = told
+    sentence = f"{places[0]} cannot be opened: Permission denied; give its owner, this user, the right: `chmod u+rwX"
+    assert (doctor.returncode, serve.returncode) == (1, 1)
+    assert f" {sentence} {places[0]}`{others}\n" in doctor.stdout
+    assert doctor.stdout.count("Permission denied") == 1, "the fault is told once"
+    assert "Permission denied; give its owner, this user, the right: `chmod u+rwX" in serve.stderr
+    assert any(str(place) in serve.stderr for place in places)
+    assert "Traceback" not in serve.stderr
+
+
+def test_a_file_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "groups.json"
+    file.write_text("{}")
+    monkeypatch.setattr(os, "geteuid", lambda: 4_000_000)
+    owner = pwd.getpwuid(file.stat().st_uid).pw_name
+    said = explain(PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file)), tmp_path)
+    assert said == (
+        f"{file} cannot be opened: Permission denied; it belongs to {owner}: run this as {owner}, or have root do "
+        f"`chown -R 4000000 {tmp_path}`"
+    )
 
 
 def test_an_address_that_is_free_or_taken_or_not_here(taken: Endpoint) -> None:

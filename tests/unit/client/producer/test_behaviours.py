@@ -12,6 +12,7 @@ from korvet_fast.client.producer.memory_budget import MemoryBudget
 from korvet_fast.client.producer.message import (
     BufferFull,
     DeliveryFailed,
+    Expired,
     Message,
     Outcome,
     QueuedRecords,
@@ -19,6 +20,8 @@ from korvet_fast.client.producer.message import (
 )
 from korvet_fast.client.producer.record_batch import encode
 from korvet_fast.client.producer.rows import Column, QueuedRows
+from korvet_fast.client.protocol.errors import BrokerError
+from korvet_fast.errors import Errors
 from producer_cluster import SimulatedCluster
 from producer_invariants import check
 from producer_world import Fault, ProducerWorld
@@ -273,6 +276,64 @@ def test_a_topic_that_is_not_allowed_fails_at_once() -> None:
     assert refused.outcome is Outcome.NOT_WRITTEN
     assert "secret" in str(refused.error)
     assert "secret" not in world.pipeline.dispatcher.topics
+
+
+def expire_one(world: ProducerWorld, *, named: bool = True) -> DeliveryFailed:
+    """The error of a message that is not delivered."""
+    message = world.send(partition=0 if named else -1)
+    world.run_until_ended(LONG)
+    assert isinstance(message.error, Expired)
+    return message.error
+
+
+def test_a_message_that_expires_says_why_the_broker_refused_it_last() -> None:
+    world = warm(delivery_timeout_ms=5000)
+    world.faults.extend([Fault.TOO_FEW] * 1000)
+    error = expire_one(world)
+    assert str(error).startswith("partition 0 of topic 't': not delivered within delivery.timeout.ms (5 s); the last")
+    assert str(error).endswith("(NOT_ENOUGH_REPLICAS)")
+    assert isinstance(error.cause, BrokerError)
+    assert error.cause.error is Errors.NOT_ENOUGH_REPLICAS
+    assert str(expire_one(world)) == str(error), "it was queued behind, and had attempts of its own"
+
+
+def test_a_message_that_expires_says_that_its_broker_cannot_be_reached() -> None:
+    world = warm(delivery_timeout_ms=5000)
+    world.kill(0)
+    error = expire_one(world)
+    assert str(error).endswith("(5 s); the last error was: node0:9092 refuses")
+    assert str(error.cause) == "node0:9092 refuses"
+
+
+def test_a_message_that_expires_says_why_there_is_no_producer_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusal = {"error_code": 56, "producer_id": -1, "producer_epoch": -1}
+    monkeypatch.setattr(SimulatedCluster, "init_producer_id", lambda _: refusal)
+    error = expire_one(ProducerWorld(delivery_timeout_ms=5000))
+    assert "(5 s); the last error was: the producer id: " in str(error)
+    assert str(error).endswith("(KAFKA_STORAGE_ERROR)")
+
+
+def test_a_message_that_expires_says_why_the_partitions_of_its_topic_are_unknown() -> None:
+    world = ProducerWorld(delivery_timeout_ms=5000)
+    world.cluster.hidden.add("t")
+    error = expire_one(world, named=False)
+    assert str(error).startswith("the partitions of topic 't' were not found within delivery.timeout.ms (5 s); ")
+    assert str(error).endswith("(UNKNOWN_TOPIC_OR_PARTITION)")
+    world.control_fails = 1000
+    assert str(expire_one(world, named=False)).endswith("(5 s); the last error was: no answer")
+
+
+def test_a_message_that_expires_has_forgotten_errors_before_the_last_success() -> None:
+    world = warm(delivery_timeout_ms=5000)
+    world.faults.append(Fault.TOO_FEW)
+    world.send(partition=0)
+    world.run_until_ended(LONG)
+    assert world.ended[-1].outcome is Outcome.DELIVERED
+    world.cluster.leaders["t", 0] = None
+    world.pipeline.metadata_received(world.cluster.metadata(["t"]), world.now)
+    error = expire_one(world)
+    assert str(error).endswith("not delivered within delivery.timeout.ms (5 s)")
+    assert error.cause is None
 
 
 @pytest.mark.parametrize("keyed", [False, True], ids=["partitions are named", "keys"])

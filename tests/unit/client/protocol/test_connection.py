@@ -124,6 +124,40 @@ def test_what_is_no_answer_ends_the_connection_and_the_failure_stays(data: bytes
         assert again.value is first.value
 
 
+@pytest.mark.parametrize("most", [1, 1 << 20])
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n", ": it speaks HTTP; the broker's log names its Kafka port"),
+        (b"V1|0|ERR|BAD_REQUEST|", ": it speaks the text protocol; the broker's log names its Kafka port"),
+        (b"220 mail.example.org\r\n", ": BAD_LENGTH: an answer of 842149920 bytes; the broker's log names its Kafka"),
+        (b"\x00\x00\x00\x05wrong", "; the broker's log names its Kafka port when it starts: ready kafka://HOST:PORT"),
+    ],
+    ids=["HTTP", "text", "letters", "nonsense"],
+)
+def test_a_port_that_does_not_speak_kafka_is_told_apart(data: bytes, words: str, most: int) -> None:
+    state = ConnectionState(BROKER)
+    state.negotiate()
+    with pytest.raises(ClientError) as failure:
+        receive(state, data, most)
+    assert str(failure.value).startswith("broker:9092 does not answer as a Kafka broker does: ")
+    assert words in str(failure.value)
+
+
+def test_a_port_that_hangs_up_at_once_is_perhaps_not_for_kafka() -> None:
+    state = ConnectionState(BROKER)
+    state.negotiate()
+    assert str(state.lose(None)).startswith("broker:9092 closed the connection without an answer; the broker's log")
+    late = connected()
+    assert str(late.lose(None)) == "broker:9092 closed the connection"
+
+
+def test_only_the_answer_with_the_versions_has_to_be_small() -> None:
+    state = connected([{"api_key": FETCH.key, "min_version": 12, "max_version": 12}])
+    state.request(FETCH, {"max_bytes": 8 << 20, "topics": []})
+    assert receive(state, b"220 ") == [], "an answer of 842 MB begins so"
+
+
 def test_a_broker_that_answers_before_it_has_read_a_request_and_then_reads_no_more() -> None:
     state = connected()
     (_,) = receive(state, frame(*sent(state.request(METADATA, {})), NODES))

@@ -84,7 +84,9 @@ def test_a_url_is_written_as_it_was_read(text: str) -> None:
     ("text", "words"),
     [
         ("redi://host", "there is no scheme 'redi'; did you mean 'redis'?"),
-        ("host:6379", "there is no scheme"),
+        ("host:6379", "there is no scheme 'host'; write file:DIRECTORY, for example file:./korvet-data, or a Redis: r"),
+        ("filr:data", "there is no scheme 'filr'; did you mean 'file'?"),
+        ("foo:./b", "all schemes are file, redis, rediss, unix, redis+sentinel, rediss+sentinel, redis+cluster, redis"),
         ("redis://", "'' is no host and port"),
         ("redis://host:port", "'host:port' is no host and port"),
         ("redis://host:70000", "is no host and port"),
