@@ -1,0 +1,75 @@
+"""Nobody leads the metadata log: what the brokers that are left tell of it, and of partitions whose leader is gone."""
+
+import http.client
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from faults.replication.trio import PATIENCE, Trio
+from metric_rows import key, read_rows
+
+OFFLINE = "kafka_controller_kafkacontroller_offlinepartitionscount"
+UNDER_REPLICATED = "kafka_server_replicamanager_underreplicatedpartitions"
+CONTROLLERS = "kafka_controller_kafkacontroller_activecontrollercount"
+LEADER = "kafka_server_raftmetrics_current_leader"
+PARTITIONS = 6  # two are led by each broker
+HEALTHY = (0, 0, 1)
+
+
+def scrape(trio: Trio, broker: int) -> dict[str, float]:
+    """The metrics without labels of one broker."""
+    connection = http.client.HTTPConnection("127.0.0.1", trio.webs[broker], timeout=60)
+    connection.request("GET", "/metrics")
+    rows = read_rows(connection.getresponse().read().decode())
+    connection.close()
+    return {name: rows[key(name)] for name in (OFFLINE, UNDER_REPLICATED, CONTROLLERS, LEADER)}
+
+
+def tell(trio: Trio, broker: int) -> tuple[float, float, float]:
+    """Partitions that are offline, those led by this broker that lack copies, and the metadata log's leader."""
+    rows = scrape(trio, broker)
+    return rows[OFFLINE], rows[UNDER_REPLICATED], rows[LEADER]
+
+
+def until(trio: Trio, rule: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not rule():
+        assert time.monotonic() < deadline, trio.tell()
+        time.sleep(0.1)
+
+
+def test_metrics_count_what_the_brokers_that_are_left_see(tmp_path: Path) -> None:
+    with Trio(tmp_path) as trio:
+        trio.create("orders", PARTITIONS)
+        assert [tell(trio, broker) for broker in (1, 2, 3)] == [HEALTHY] * 3
+        assert [scrape(trio, broker)[CONTROLLERS] for broker in (1, 2, 3)] == [1, 0, 0]
+        trio.brokers[1].kill()
+        trio.away = trio.brokers[1]
+        for broker in (2, 3):
+            until(trio, lambda broker=broker: tell(trio, broker) == (2, 2, -1))
+            assert scrape(trio, broker)[CONTROLLERS] == 0
+        trio.brokers[2].kill()
+        until(trio, lambda: tell(trio, 3) == (4, 2, -1))
+        trio.away = None
+        trio.start(1, 2)
+        for broker in (1, 2, 3):
+            until(trio, lambda broker=broker: tell(trio, broker) == HEALTHY)
+
+
+def test_the_loss_of_a_broker_is_told_once(tmp_path: Path) -> None:
+    with Trio(tmp_path) as trio:
+        trio.create("orders", PARTITIONS)
+        before = len(trio.brokers[3].log)
+
+        def lines(begin: str) -> list[str]:
+            told = map(json.loads, list(trio.brokers[3].log[before:]))
+            found = [row["message"] for row in told if row["level"] in ("warning", "error")]
+            return [line for line in found if line.startswith(begin)]
+
+        for gone in (1, 2):
+            trio.brokers[gone].kill()
+            until(trio, lambda gone=gone: tell(trio, 3)[0] == 2 * gone and lines(f"broker {gone}: ") != [])
+        for gone in (1, 2):
+            (line,) = lines(f"broker {gone}: ")
+            assert "Connection refused" in line
