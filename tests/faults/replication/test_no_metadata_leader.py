@@ -57,6 +57,57 @@ def test_metrics_count_what_the_brokers_that_are_left_see(tmp_path: Path) -> Non
             until(trio, lambda broker=broker: tell(trio, broker) == HEALTHY)
 
 
+def test_cluster_info_marks_who_is_away_and_names_the_command(tmp_path: Path) -> None:
+    with Trio(tmp_path) as trio:
+        trio.create("orders", PARTITIONS)
+        states = [row.split("\t")[-1] for row in trio.run("cluster", "info").splitlines()[-3:]]
+        assert states == ["answers"] * 3
+        trio.brokers[1].kill()
+        trio.away = trio.brokers[1]
+        until(trio, lambda: "nobody leads" in trio.run_once("cluster", "info").stdout)
+        done = trio.run_once("cluster", "info")
+        _, unled, leaderless, lagging, *rows = done.stdout.splitlines()
+        assert done.returncode == 1
+        assert [row.split("\t")[-1] for row in rows] == ["does not answer", "answers", "answers"]
+        assert leaderless == "2 partitions without a leader that answers: name the leader of @registry first"
+        assert lagging == "6 partitions with a copy that is not in sync"
+        follow(unled, "nobody leads @registry, the metadata log: ", trio)
+        until(trio, lambda: "leads @registry" in trio.run_once("cluster", "info").stdout)
+        for _ in range(2):
+            leaderless = trio.run_once("cluster", "info").stdout.splitlines()[1].partition("; ")[0]
+            follow(leaderless, leaderless[: leaderless.index("korvet-fast")], trio)
+        until(trio, lambda: trio.run_once("cluster", "info").returncode == 0)
+        found = json.loads(trio.run("cluster", "info", "--json"))
+        assert (found["leaderless"], found["lagging"], found["problems"]) == (0, 6, [])
+        until(trio, lambda: "\tnot registered\n" in trio.run("cluster", "info"))
+        away = json.loads(trio.run("cluster", "info", "--json"))["brokers"][0]
+        assert (away["broker"], away["host"], away["leads"], away["copies"]) == (1, None, 0, PARTITIONS)
+
+
+def follow(line: str, words: str, trio: Trio) -> None:
+    """Do what a line says behind these words."""
+    assert line.startswith(words + "korvet-fast "), line
+    command = line.removeprefix(words).split()[1:]
+    assert "--bootstrap" in command
+    trio.run(*command[: command.index("--bootstrap")])
+
+
+def test_cluster_info_says_that_nobody_can_lead(tmp_path: Path) -> None:
+    with Trio(tmp_path) as trio:
+        trio.create("orders", 3)
+        trio.brokers[1].kill()
+        trio.brokers[2].kill()
+        asked = ("cluster", "info")
+        until(trio, lambda: "nobody leads" in trio.run_once(*asked).stdout)
+        done = trio.run_once(*asked)
+        assert done.returncode == 1
+        assert done.stdout.splitlines()[1:3] == [
+            "nobody leads @registry, the metadata log, and nobody can: 1 of 3 brokers answer, and more than half are "
+            "needed. Start broker 1 or 2",
+            "2 partitions without a leader that answers: name the leader of @registry first",
+        ]
+
+
 def test_the_loss_of_a_broker_is_told_once(tmp_path: Path) -> None:
     with Trio(tmp_path) as trio:
         trio.create("orders", PARTITIONS)
