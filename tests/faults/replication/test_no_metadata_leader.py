@@ -124,3 +124,34 @@ def test_the_loss_of_a_broker_is_told_once(tmp_path: Path) -> None:
         for gone in (1, 2):
             (line,) = lines(f"broker {gone}: ")
             assert "Connection refused" in line
+
+
+def test_a_broker_that_is_away_cannot_be_named(tmp_path: Path) -> None:
+    with Trio(tmp_path) as trio:
+        trio.create("orders", 1)
+        trio.run("topic", "create", "alone", "--partitions", "1", "--replication-factor", "1")
+        (owner,) = trio.describe("alone")[0].replicas
+        leader = trio.find_leader("orders")
+        late, other = (broker for broker in (3, 2, 1) if broker != leader)
+        trio.appoint_registry([leader])
+        trio.brokers[late].kill()
+        trio.away = trio.brokers[late]
+
+        def refuse(topic: str, broker: int, *more: str) -> str:
+            done = trio.run_once("partition", "lead", topic, "0", "--broker", str(broker), *more)
+            assert done.returncode == 1
+            return " ".join(done.stderr.split())
+
+        began = f"broker {late} has a copy of orders 0, but "
+        instead = f"Start it, or name one that is in sync, {min(leader, other)} or {max(leader, other)}"
+        silent = refuse("orders", late, "--unclean")
+        assert f"{began}does not answer" in silent or f"{began}is not registered" in silent
+        trio.wait_for("orders", lambda one: len(one.isrs) == 2)
+        until(trio, lambda: "not registered" in refuse("orders", late))
+        for more in ([], ["--unclean"], ["--unclean", "--yes"]):
+            told = f"{began}is not registered: the others take it for gone. {instead}"
+            assert told in refuse("orders", late, *more)
+        assert f"broker {late} is to lead @registry, but is not registered" in refuse("@registry", late)
+        stranger = next(broker for broker in (leader, other) if broker != owner)
+        told = f"broker {stranger} has no copy of alone 0; brokers {owner} have"
+        assert told in refuse("alone", stranger, "--unclean")
