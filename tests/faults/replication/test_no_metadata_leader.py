@@ -109,7 +109,7 @@ def test_cluster_info_says_that_nobody_can_lead(tmp_path: Path) -> None:
 
 
 def test_the_loss_of_a_broker_is_told_once(tmp_path: Path) -> None:
-    with Trio(tmp_path) as trio:
+    with Trio(tmp_path, "offsets.retention.check.interval.ms=500") as trio:
         trio.create("orders", PARTITIONS)
         before = len(trio.brokers[3].log)
 
@@ -118,12 +118,15 @@ def test_the_loss_of_a_broker_is_told_once(tmp_path: Path) -> None:
             found = [row["message"] for row in told if row["level"] in ("warning", "error")]
             return [line for line in found if line.startswith(begin)]
 
+        expiry = "no committed offsets expire"
         for gone in (1, 2):
             trio.brokers[gone].kill()
             until(trio, lambda gone=gone: tell(trio, 3)[0] == 2 * gone and lines(f"broker {gone}: ") != [])
+            until(trio, lambda: lines(expiry) != [])
         for gone in (1, 2):
             (line,) = lines(f"broker {gone}: ")
             assert "Connection refused" in line
+        assert len(lines(expiry)) == 1
 
 
 def test_a_broker_that_is_away_cannot_be_named(tmp_path: Path) -> None:
