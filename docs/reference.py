@@ -9,7 +9,7 @@ import click
 
 from korvet_fast.cli import root
 from korvet_fast.cli.acl import AclListing
-from korvet_fast.cli.cluster import BrokerListing, ClusterInfo
+from korvet_fast.cli.cluster_description import BrokerListing, ClusterInfo
 from korvet_fast.cli.topic import TopicListing
 from korvet_fast.cli.topic_description import PartitionDescription, TopicDescription
 from korvet_fast.client.configs import Config
@@ -37,7 +37,8 @@ CLI = """# The command line
 
 Written by `make reference` from the commands themselves; do not edit this page.
 
-Exit codes: 0 the command did its work, 1 it failed, 2 the command line is wrong. An error is one sentence on standard
+Exit codes: 0 the command did its work, 1 it failed, 2 the command line is wrong; `doctor` and `cluster info` also end
+with 1 where they find what keeps clients from their work. An error is one sentence on standard
 error. A command ends with 0 when the program that reads its output closes the pipe, and with 1 when its output cannot
 be written, for example because the disk is full.
 

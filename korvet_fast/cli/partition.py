@@ -6,7 +6,7 @@ from korvet_fast.cli.sentence import Commands
 from korvet_fast.cli.session import Bootstrap, bootstrap_option, count, run
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.copies import find_ends, find_lags
-from korvet_fast.client.leaders import REGISTRY, appoint_leader, find_partition
+from korvet_fast.client.leaders import REGISTRY, appoint_leader, find_partition, find_replica
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.printable import printable
 
@@ -54,11 +54,12 @@ async def _warn(cluster: Cluster, topic: str, partition: int, broker: int) -> st
             "Without --unclean the answer says how much that is. If it is meant: --unclean --yes"
         )
     row = await find_partition(cluster, topic, partition)
+    await find_replica(cluster, topic, row, broker)
     if broker in row["isr_nodes"]:
         return f"broker {broker} is in sync, so nothing is lost: leave out --unclean"
     ends = await find_ends(cluster, topic, row)
     if broker not in ends:
-        raise ClientError(f"broker {broker} has no copy of {topic} {partition} that it could lead")
+        raise ClientError(f"broker {broker} does not say how far its copy of {topic} {partition} is; try again")
     lag = (await find_lags(cluster, topic, [row])).get((partition, broker), 0)
     lost = max(*ends.values(), ends[broker] + lag) - ends[broker]
     away = sorted(set(row["replica_nodes"]) - ends.keys())

@@ -6,7 +6,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from korvet_fast.client.connection import Connection, connect
-from korvet_fast.client.protocol.errors import ClientError, ConnectionLost, Unreachable, check_error_code
+from korvet_fast.client.protocol.errors import (
+    ClientError,
+    ConnectionLost,
+    NotRegistered,
+    Unreachable,
+    check_error_code,
+)
 from korvet_fast.client.protocol.metadata import ClusterMetadata, metadata_request
 from korvet_fast.client.protocol.requests import find_coordinator_request, read_coordinator
 from korvet_fast.client.security import PLAINTEXT, Security
@@ -89,13 +95,24 @@ class Cluster:
         endpoint = self._metadata.brokers.get(identity)
         if endpoint is None:
             known = ", ".join(map(str, sorted(self._metadata.brokers)))
-            raise ClientError(f"there is no broker {identity} at this moment; there are {known}")
+            raise NotRegistered(f"there is no broker {identity} at this moment; there are {known}")
         return await self._connection(endpoint)
 
     async def brokers(self) -> list[Connection]:
         """A connection to every broker."""
         await self.metadata([])
         return [await self._connection(endpoint) for endpoint in self._metadata.brokers.values()]
+
+    async def ask_each(self, message: Message, values: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+        """Send a request to every broker; the answers, by broker, of those that give one."""
+        await self.metadata([])
+        answers = {}
+        for identity, endpoint in list(self._metadata.brokers.items()):
+            try:
+                answers[identity] = await (await self._connection(endpoint)).request(message, values)
+            except (Unreachable, ConnectionLost):
+                continue
+        return answers
 
     async def _ask_any(self, message: Message, values: Mapping[str, Any]) -> dict[str, Any]:
         """Ask any broker what all of them know; one that does not answer is asked last from then on."""

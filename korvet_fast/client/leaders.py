@@ -1,10 +1,18 @@
 """Naming the broker that leads a partition, of those that have copies, with Kafka's requests."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.protocol.errors import ClientError, check_error_code
+from korvet_fast.client.connection import Connection
+from korvet_fast.client.protocol.errors import (
+    ClientError,
+    ConnectionLost,
+    NotRegistered,
+    Unreachable,
+    check_error_code,
+)
 from korvet_fast.wire.kafka.shapes.cluster import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS
 
 REGISTRY = "@registry"
@@ -19,11 +27,12 @@ async def appoint_leader(cluster: Cluster, topic: str, partition: int, broker: i
 
     `unclean`: also if the broker is not in sync. Raises `ClientError`.
     """
-    chosen = await cluster.broker(broker)
-    if topic != REGISTRY:
-        present = (await find_partition(cluster, topic, partition))["replica_nodes"]
-        if broker not in present:
-            raise ClientError(f"broker {broker} has no copy of {topic} {partition}; brokers {present} have")
+    if topic == REGISTRY:
+        chosen = await _reach(cluster, broker, "is to lead @registry", [])
+    else:
+        row = await find_partition(cluster, topic, partition)
+        chosen = await find_replica(cluster, topic, row, broker)
+        present = row["replica_nodes"]
         replicas = [broker, *(one for one in present if one != broker)]
         asked = {"name": topic, "partitions": [{"partition_index": partition, "replicas": replicas}]}
         answer = await chosen.request(ALTER_PARTITION_REASSIGNMENTS, {"timeout_ms": TIMEOUT_MS, "topics": [asked]})
@@ -39,6 +48,26 @@ async def appoint_leader(cluster: Cluster, topic: str, partition: int, broker: i
         check_error_code(f"{topic} {partition}", row["error_code"], row["error_message"])
     if topic != REGISTRY:
         await _await_leader(cluster, topic, partition, broker)
+
+
+async def find_replica(cluster: Cluster, topic: str, row: Mapping[str, Any], broker: int) -> Connection:
+    """A connection to a broker that has a copy of a partition. `row`: of `find_partition`. Raises `ClientError`."""
+    name, replicas = f"{topic} {row['partition_index']}", row["replica_nodes"]
+    if broker not in replicas:
+        raise ClientError(f"broker {broker} has no copy of {name}; brokers {', '.join(map(str, replicas))} have")
+    return await _reach(cluster, broker, f"has a copy of {name}", [one for one in row["isr_nodes"] if one != broker])
+
+
+async def _reach(cluster: Cluster, broker: int, subject: str, in_sync: Sequence[int]) -> Connection:
+    """A connection to a broker, or a `ClientError` with what to do. `in_sync`: those that may lead in its place."""
+    try:
+        return await cluster.broker(broker)
+    except NotRegistered:
+        why = "is not registered: the others take it for gone"
+    except (Unreachable, ConnectionLost) as error:
+        why = f"does not answer ({error})"
+    other = f"one that is in sync, {' or '.join(map(str, in_sync))}" if in_sync else "another one"
+    raise ClientError(f"broker {broker} {subject}, but {why}. Start it, or name {other}")
 
 
 async def find_partition(cluster: Cluster, topic: str, partition: int) -> dict[str, Any]:

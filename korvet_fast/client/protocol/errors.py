@@ -21,6 +21,10 @@ class Unreachable(ClientError):
     """No broker accepts a connection at an address."""
 
 
+class NotRegistered(ClientError):
+    """The cluster has no broker with this id at this moment."""
+
+
 class ConnectionLost(ClientError):
     """The connection broke, or an answer did not come in time. The same request may succeed on a new connection."""
 

@@ -34,6 +34,7 @@ class Offsets:
         self._topics = topics
         self._max_metadata = settings.number("offset.metadata.max.bytes")
         self._retention = settings.number("offsets.retention.minutes") * 60_000
+        self._waits_for_store = False  # to remove offsets whose retention time is over
 
     async def commit(
         self,
@@ -192,8 +193,11 @@ class Offsets:
         try:
             await self._topics.refresh()
         except StoreError as error:
-            log.warning("no committed offsets expire now: %s", error.detail)
+            if not self._waits_for_store:
+                log.warning("no committed offsets expire until the store answers: %s", error.detail)
+            self._waits_for_store = True
             return
+        self._waits_for_store = False
         pace = BackgroundPace()
         for runtime in runtimes:
             if pace.due():

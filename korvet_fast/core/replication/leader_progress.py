@@ -108,9 +108,16 @@ class LeaderProgress:
         """The new in-sync replicas; None if nothing changes, or a change is pending."""
         if self.pending is not None:
             return None
-        keeps_up = {replica for replica, follower in self._followers.items() if self._keeps_up(replica, follower, now)}
-        wanted = frozenset(keeps_up | {self._own})
+        wanted = self._find_keeping_up(now)
         return wanted if wanted != self.isr else None
+
+    def find_in_sync(self, now: float) -> frozenset[int]:
+        """The in-sync replicas, without those that no longer keep up: the metadata log may not have that yet."""
+        return self.isr & self._find_keeping_up(now)
+
+    def _find_keeping_up(self, now: float) -> frozenset[int]:
+        keeps_up = {replica for replica, follower in self._followers.items() if self._keeps_up(replica, follower, now)}
+        return frozenset(keeps_up | {self._own})
 
     def _keeps_up(self, replica: int, follower: FollowerProgress, now: float) -> bool:
         recent = now - follower.caught_up_at <= self._limits.seconds

@@ -32,6 +32,8 @@ class ReplicaFetcher:
 
     `on_leader` is told of whom others say that they lead a log. `rate`: of logs that catch up, which it copies then,
     bytes a second. `reached`: whether the broker answered the last time.
+    `silent` is shared by all fetchers of this broker: the brokers that did not answer the last time, and what the log
+    says of each ("": nothing yet).
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class ReplicaFetcher:
         peers: Peers,
         clock: Clock,
         find: FindLogs,
+        silent: dict[int, str],
         wait_ms: int = LONGEST_WAIT_MS,
         on_leader: Callable[[FetchedLog], None] = lambda _: None,
         rate: int | None = None,
@@ -47,6 +50,7 @@ class ReplicaFetcher:
         self._peers = peers
         self._clock = clock
         self._find = find
+        self._silent = silent
         self._wait_ms = wait_ms
         self._on_leader = on_leader
         self._rate = rate
@@ -71,16 +75,26 @@ class ReplicaFetcher:
             try:
                 moved = await self.fetch(broker, due)
                 self.reached, self._complaint = True, ""
+                self._silent.pop(broker, None)
             except StoreError as error:
+                self._complain(broker, error.detail)
                 self.reached = moved = False
-                if error.detail != self._complaint:
-                    self._complaint = error.detail
-                    name = f"broker {broker}: "  # what was asked of the broker names it, as a rule
-                    logger.warning("%s%s", name, error.detail.removeprefix(name))
             if not moved:
                 await self._clock.sleep(_AGAIN)
             elif self._rate is not None and self._copied:
                 await self._clock.sleep(max(0.0, began + self._copied / self._rate - self._clock.monotonic()))
+
+    def _complain(self, broker: int, reason: str) -> None:
+        """Log why a broker does not answer, unless this fetcher or another one has logged the same of it."""
+        told = self._silent.setdefault(broker, "")
+        if self.reached:  # a connection that broke: the next attempt, which comes at once, says why
+            logger.debug("broker %d: %s", broker, reason)
+            return
+        if reason not in (self._complaint, told):
+            name = f"broker {broker}: "  # what was asked of the broker names it, as a rule
+            logger.warning("%s%s", name, reason.removeprefix(name))
+            self._silent[broker] = reason
+        self._complaint = reason
 
     async def _await_change(self, until: float) -> None:
         """Until there may be other logs to copy, or it is this late."""

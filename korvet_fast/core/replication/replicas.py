@@ -6,7 +6,7 @@ compare-and-set, so of two brokers with different changes one succeeds.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any
 
 from korvet_fast.config import Settings
@@ -151,6 +151,15 @@ class Replicas:
             self._taken[replica.name] = state.version
             progress.end_change(state.isr)
         replica.advance()
+
+    def find_in_sync(self, log: str) -> Collection[int]:
+        """The in-sync replicas of a partition that this broker leads which keep up now; none of another one.
+
+        The metadata log may have others: it cannot be told while nobody leads it.
+        """
+        replica = self.logs.get(log)
+        progress = replica.progress if replica is not None else None
+        return progress.find_in_sync(self._clock.monotonic()) if isinstance(progress, LeaderProgress) else ()
 
     def _find_minimum(self, log: str) -> int:
         """min.insync.replicas of a partition's topic."""

@@ -43,7 +43,7 @@ _SOON = 0.1
 
 
 class Replication:
-    """`open`, then use, then `close`. `brokers`: the ids of all, this one included; `secret`: known to all.
+    """`open`, then use, then `close`. `brokers`: the ids of all, this one included.
 
     `on_change` is called when somebody else is to lead a partition; set it before `open`.
     """
@@ -67,15 +67,19 @@ class Replication:
         # A follower that waits for more keeps up: each fetch says so.
         wait_ms = min(LONGEST_WAIT_MS, settings.number("replica.lag.timeout") // 4)
         others = [broker for broker in self.brokers if broker != own]
+        self._silent = silent = dict[int, str]()  # see `ReplicaFetcher`
         rate = settings.number("follower.replication.throttled.rate")
         self._fetchers = [
-            ReplicaFetcher(peers, clock, self._finder(broker, in_sync=True), wait_ms) for broker in others
+            ReplicaFetcher(peers, clock, self._finder(broker, in_sync=True), silent, wait_ms) for broker in others
         ]
         # Replicas that catch up take turns of their own: no in-sync replica waits behind them.
         self._fetchers += [
-            ReplicaFetcher(peers, clock, self._finder(broker, in_sync=False), wait_ms, rate=rate) for broker in others
+            ReplicaFetcher(peers, clock, self._finder(broker, in_sync=False), silent, wait_ms, rate=rate)
+            for broker in others
         ]
-        self._metadata_fetcher = ReplicaFetcher(peers, clock, self._find_metadata_log, wait_ms, self._learn_leader)
+        self._metadata_fetcher = ReplicaFetcher(
+            peers, clock, self._find_metadata_log, silent, wait_ms, self._learn_leader
+        )
 
     # -- coming and going --------------------------------------------------------------------------------------------
 
@@ -198,6 +202,13 @@ class Replication:
         for fetcher in self._fetchers:
             fetcher.change()
         self.on_change()
+
+    def is_led(self, log: str, leader: int) -> bool:
+        """Whether a partition's leader answers, as far as this broker knows: it copies what others lead all the time.
+
+        `leader`: the broker that the metadata log names. Where this broker has no copy, it is believed.
+        """
+        return leader >= 0 and not (leader in self._silent and log in self.replicas.logs)
 
     def describe_quorum(self) -> MetadataQuorum:
         """The metadata log's leader, -1 where it does not answer, and voters. Only the leader knows how far all are."""

@@ -10,7 +10,9 @@ from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_queue import Pace
 from korvet_fast.core.groups.lag import find_lag
 from korvet_fast.core.groups.runtime import GroupRuntime
+from korvet_fast.core.partition.partition import Partition
 from korvet_fast.core.quotas.entity import QuotaKey
+from korvet_fast.core.topics.topic import Topic
 from korvet_fast.wire.http import metrics_table as metrics
 from korvet_fast.wire.http.exposition import Exposition, write_labels
 
@@ -53,6 +55,10 @@ def collect_broker(broker: Broker, out: Exposition) -> None:
         out.add(metrics.MEMORY_USED, memory)
         out.add(metrics.MEMORY_AVAILABLE, max(0, limit - memory))
     out.add(metrics.LOSSES, len(broker.losses))
+    replication, controller = broker.replication, broker.cluster.controller
+    leader = replication.describe_quorum().leader if replication is not None else controller
+    out.add(metrics.ACTIVE_CONTROLLERS, int(leader == broker.node_id))
+    out.add(metrics.METADATA_LEADER, leader)
 
 
 async def collect_topics(broker: Broker, totals: TopicTotals, most: int, out: Exposition, pace: Pace) -> int:
@@ -68,11 +74,10 @@ async def collect_topics(broker: Broker, totals: TopicTotals, most: int, out: Ex
         for partition in topic.partitions:
             high_watermark, log = partition.high_watermark, partition.log
             counts = _sum(counts, (high_watermark.records, high_watermark.written, high_watermark.fetched))
-            offline += broker.find_leader(topic, partition.index)[0] < 0
+            offline += _is_offline(broker, topic, partition)
             if partition.leadership.leads:
                 leaders += 1
-                replicas, isr = broker.find_replicas(topic, partition.index)
-                under_replicated += len(isr) < len(replicas)
+                under_replicated += _is_under_replicated(broker, topic, partition)
                 if shown:
                     labels = write_labels(metrics.LOG_END, topic.name, str(partition.index))
                     out.add_labelled(metrics.LOG_END, log.end, labels)
@@ -93,6 +98,21 @@ async def collect_topics(broker: Broker, totals: TopicTotals, most: int, out: Ex
     out.add(metrics.UNDER_REPLICATED, under_replicated)
     out.add(metrics.OFFLINE, offline)
     return left_out
+
+
+def _is_offline(broker: Broker, topic: Topic, partition: Partition) -> bool:
+    """Whether nobody leads a partition, or a broker does that gives this one nothing to copy."""
+    leader, _ = broker.find_leader(topic, partition.index)
+    if broker.replication is None:
+        return leader < 0
+    return not broker.replication.is_led(partition.name, leader)
+
+
+def _is_under_replicated(broker: Broker, topic: Topic, partition: Partition) -> bool:
+    """Whether a copy of a partition that this broker leads does not keep up, whatever the metadata log knows of it."""
+    if broker.replication is None:
+        return False
+    return len(broker.replication.replicas.find_in_sync(partition.name)) < len(topic.replicas[partition.index])
 
 
 async def _collect_copies(broker: Broker, out: Exposition, pace: Pace) -> int:

@@ -1,7 +1,8 @@
 """The one table of the metrics served: docs/metrics.md is made from it, and a test holds the dashboard against it.
 
-Where Kafka has a metric, the name is the one that the JMX exporter makes of it with its example configuration for
-Kafka (`examples/kafka-2_0_0.yml` there). Lag has the names of kafka_exporter, as Kafka's brokers do not tell it.
+Where Kafka has a metric, the name is the one that the JMX exporter makes of it with its example configurations for
+Kafka (`examples/kafka-2_0_0.yml` there, `kafka-kraft-3_0_0.yml` for the metadata log). Lag has the names of
+kafka_exporter, as Kafka's brokers do not tell it.
 """
 
 from enum import StrEnum
@@ -111,13 +112,13 @@ PARTITIONS = _gauge(
 UNDER_REPLICATED = _gauge(
     "kafka_server_replicamanager_underreplicatedpartitions",
     (),
-    "Partitions led here with copies that are not in sync.",
+    "Partitions led here with copies that are not in sync, or no longer keep up.",
     "kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions",
 )
 OFFLINE = _gauge(
     "kafka_controller_kafkacontroller_offlinepartitionscount",
     (),
-    "Partitions without a leader, as this broker sees them.",
+    "Partitions without a leader that answers, as this broker sees them.",
     "kafka.controller:type=KafkaController,name=OfflinePartitionsCount",
 )
 TOPICS = _gauge(
@@ -131,6 +132,18 @@ ALL_PARTITIONS = _gauge(
     (),
     "Partitions of the cluster.",
     "kafka.controller:type=KafkaController,name=GlobalPartitionCount",
+)
+ACTIVE_CONTROLLERS = _gauge(
+    "kafka_controller_kafkacontroller_activecontrollercount",
+    (),
+    "1 at the broker that leads the metadata log (without copies: that is named as controller), else 0.",
+    "kafka.controller:type=KafkaController,name=ActiveControllerCount",
+)
+METADATA_LEADER = _gauge(
+    "kafka_server_raftmetrics_current_leader",
+    (),
+    "The id of the broker that leads the metadata log; -1 while none does that answers this broker.",
+    "kafka.server:type=raft-metrics,attribute=current-leader",
 )
 LOSSES = _gauge(
     "korvet_losses",
@@ -194,6 +207,8 @@ METRICS: Final = (
     OFFLINE,
     TOPICS,
     ALL_PARTITIONS,
+    ACTIVE_CONTROLLERS,
+    METADATA_LEADER,
     LOSSES,
     LEFT_OUT,
     LOG_END,

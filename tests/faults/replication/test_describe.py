@@ -33,7 +33,8 @@ def test_copies_are_told(tmp_path: Path) -> None:
                 pass  # the broker that is asked has not copied the first record of this leadership yet
         trio.brokers[3].kill()
         trio.away = trio.brokers[3]
-        while "nobody leads @registry, the metadata log: name a broker" not in trio.run("cluster", "info"):
+        unled = "nobody leads @registry, the metadata log: korvet-fast partition lead @registry 0 --broker "
+        while unled not in trio.run_once("cluster", "info").stdout:
             pass
 
 

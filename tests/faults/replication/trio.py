@@ -28,6 +28,8 @@ PATIENCE = 240.0  # seconds
 class Trio:
     """Brokers 1, 2 and 3. `with` starts them and ends them. `brokers` has them by id, `texts` their text listeners.
 
+    `webs`: their http listeners.
+
     `links`: they reach each other through `links`, which can be cut.
     """
 
@@ -38,12 +40,17 @@ class Trio:
         self.secret.write_text("what only the three of them know\n")
         self.ports = {identity: free_port() for identity in (1, 2, 3)}
         self.texts = {identity: free_port() for identity in (1, 2, 3)}
+        self.webs = {identity: free_port() for identity in (1, 2, 3)}
         self._stack = ExitStack()
         self.links = self._stack.enter_context(Links(self.ports)) if links else None
         self.brokers = {identity: self._make(place, identity, *more, *settings) for identity in (1, 2, 3)}
 
     def _make(self, place: Path, identity: int, *settings: str) -> BrokerProcess:
-        listeners = (f"replica://127.0.0.1:{self.ports[identity]}", f"text://127.0.0.1:{self.texts[identity]}")
+        listeners = (
+            f"replica://127.0.0.1:{self.ports[identity]}",
+            f"text://127.0.0.1:{self.texts[identity]}",
+            f"http://127.0.0.1:{self.webs[identity]}",
+        )
         return BrokerProcess(
             place / f"broker-{identity}" / "data",
             f"node.id={identity}",

@@ -159,3 +159,17 @@ def test_a_group_that_went_and_came_while_topics_were_read_is_told_later(monkeyp
         assert await pair.fetch() == ("", {U: 6, V: 7})
 
     of_two(body)
+
+
+def test_that_nothing_expires_is_told_once_until_the_store_answers(caplog: pytest.LogCaptureFixture) -> None:
+    async def body(pair: Pair) -> None:
+        for _ in range(2):
+            pair.server.down = True
+            for _ in range(3):
+                await pair.one.broker.groups.offsets.expire()
+            pair.server.down = False
+            await pair.one.broker.groups.offsets.expire()
+
+    of_two(body)
+    told = [record.getMessage() for record in caplog.records]
+    assert told.count("no committed offsets expire until the store answers: the server is down") == 2

@@ -124,3 +124,17 @@ def test_who_goes_back_may_not_lead() -> None:
     progress.fetched(3, 2, 2.0)
     assert progress.high_watermark == 10, "a watermark never goes back"
     assert progress.propose(2.0) == {1, 2}
+
+
+def test_who_no_longer_keeps_up_is_not_told_as_in_sync_while_the_metadata_log_cannot_be_written() -> None:
+    progress = make_progress({1, 2, 3})
+    progress.appended(10)
+    for now in (1.0, 11.0):
+        progress.fetched(2, 10, now)
+    assert progress.find_in_sync(5.0) == {1, 2, 3}
+    assert progress.find_in_sync(11.0) == {1, 2}
+    progress.begin_change(frozenset({1, 2}))
+    assert progress.isr == {1, 2, 3}
+    progress.fetched(3, 10, 12.0)
+    assert progress.find_in_sync(12.0) == {1, 2, 3}
+    assert progress.find_in_sync(30.0) == {1}

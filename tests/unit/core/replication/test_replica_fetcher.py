@@ -45,11 +45,37 @@ async def test_a_broker_is_named_once_and_a_reason_told_once(tmp_path: Path, cap
     await replica.open()
     replica.state.follow_leader(1, 0)
     peers = FailingPeers("broker 1: cannot connect", "broker 1: cannot connect", "its disk does not answer")
-    task = asyncio.create_task(ReplicaFetcher(cast(Peers, peers), HurriedClock(), lambda: (1, [replica])).run())
+    task = asyncio.create_task(ReplicaFetcher(cast(Peers, peers), HurriedClock(), lambda: (1, [replica]), {}).run())
     async with asyncio.timeout(100):
         await peers.over.wait()
     task.cancel()
     await asyncio.wait([task])
     told = [record.getMessage() for record in caplog.records]
     assert told == ["broker 1: cannot connect", "broker 1: its disk does not answer"]
+    await store.close()
+
+
+async def test_a_broker_that_several_fetchers_ask_is_told_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = EmbeddedStore(tmp_path)
+    await store.open()
+    silent: dict[int, str] = {}
+    tasks = []
+    for number in range(3):
+        replica = Replica(f"orders:{number}", "topic", store)
+        await replica.open()
+        replica.state.follow_leader(1, 0)
+        peers = FailingPeers(*["broker 1: cannot connect"] * 3)
+        fetcher = ReplicaFetcher(cast(Peers, peers), HurriedClock(), lambda found=replica: (1, [found]), silent)
+        fetcher.reached = number > 0  # the first failure of these is that of an open connection
+        peers.details[0] = "broker 1: closed the connection" if fetcher.reached else peers.details[0]
+        tasks.append(asyncio.create_task(fetcher.run()))
+        async with asyncio.timeout(100):
+            await peers.over.wait()
+        assert silent == {1: "broker 1: cannot connect"}
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    assert [record.getMessage() for record in caplog.records] == ["broker 1: cannot connect"]
     await store.close()

@@ -63,7 +63,7 @@ async def test_each_page_is_paid_for(tmp_path: Path, rate: int | None) -> None:
     await replica.open()
     replica.state.follow_leader(1, 0)
     peers, clock = OneBatchPeers(), CountedClock()
-    task = asyncio.create_task(ReplicaFetcher(cast(Peers, peers), clock, lambda: (1, [replica]), rate=rate).run())
+    task = asyncio.create_task(ReplicaFetcher(cast(Peers, peers), clock, lambda: (1, [replica]), {}, rate=rate).run())
     async with asyncio.timeout(100):
         await peers.over.wait()
     task.cancel()

@@ -1,0 +1,160 @@
+"""Nobody leads the metadata log: what the brokers that are left tell of it, and of partitions whose leader is gone."""
+
+import http.client
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from faults.replication.trio import PATIENCE, Trio
+from metric_rows import key, read_rows
+
+OFFLINE = "kafka_controller_kafkacontroller_offlinepartitionscount"
+UNDER_REPLICATED = "kafka_server_replicamanager_underreplicatedpartitions"
+CONTROLLERS = "kafka_controller_kafkacontroller_activecontrollercount"
+LEADER = "kafka_server_raftmetrics_current_leader"
+PARTITIONS = 6  # two are led by each broker
+HEALTHY = (0, 0, 1)
+
+
+def scrape(trio: Trio, broker: int) -> dict[str, float]:
+    """The metrics without labels of one broker."""
+    connection = http.client.HTTPConnection("127.0.0.1", trio.webs[broker], timeout=60)
+    connection.request("GET", "/metrics")
+    rows = read_rows(connection.getresponse().read().decode())
+    connection.close()
+    return {name: rows[key(name)] for name in (OFFLINE, UNDER_REPLICATED, CONTROLLERS, LEADER)}
+
+
+def tell(trio: Trio, broker: int) -> tuple[float, float, float]:
+    """Partitions that are offline, those led by this broker that lack copies, and the metadata log's leader."""
+    rows = scrape(trio, broker)
+    return rows[OFFLINE], rows[UNDER_REPLICATED], rows[LEADER]
+
+
+def until(trio: Trio, rule: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not rule():
+        assert time.monotonic() < deadline, trio.tell()
+        time.sleep(0.1)
+
+
+def test_metrics_count_what_the_brokers_that_are_left_see(tmp_path: Path) -> None:
+    with Trio(tmp_path) as trio:
+        trio.create("orders", PARTITIONS)
+        assert [tell(trio, broker) for broker in (1, 2, 3)] == [HEALTHY] * 3
+        assert [scrape(trio, broker)[CONTROLLERS] for broker in (1, 2, 3)] == [1, 0, 0]
+        trio.brokers[1].kill()
+        trio.away = trio.brokers[1]
+        for broker in (2, 3):
+            until(trio, lambda broker=broker: tell(trio, broker) == (2, 2, -1))
+            assert scrape(trio, broker)[CONTROLLERS] == 0
+        trio.brokers[2].kill()
+        until(trio, lambda: tell(trio, 3) == (4, 2, -1))
+        trio.away = None
+        trio.start(1, 2)
+        for broker in (1, 2, 3):
+            until(trio, lambda broker=broker: tell(trio, broker) == HEALTHY)
+
+
+def test_cluster_info_marks_who_is_away_and_names_the_command(tmp_path: Path) -> None:
+    with Trio(tmp_path) as trio:
+        trio.create("orders", PARTITIONS)
+        states = [row.split("\t")[-1] for row in trio.run("cluster", "info").splitlines()[-3:]]
+        assert states == ["answers"] * 3
+        trio.brokers[1].kill()
+        trio.away = trio.brokers[1]
+        until(trio, lambda: "nobody leads" in trio.run_once("cluster", "info").stdout)
+        done = trio.run_once("cluster", "info")
+        _, unled, leaderless, lagging, *rows = done.stdout.splitlines()
+        assert done.returncode == 1
+        assert [row.split("\t")[-1] for row in rows] == ["does not answer", "answers", "answers"]
+        assert leaderless == "2 partitions without a leader that answers: name the leader of @registry first"
+        assert lagging == "6 partitions with a copy that is not in sync"
+        follow(unled, "nobody leads @registry, the metadata log: ", trio)
+        until(trio, lambda: "leads @registry" in trio.run_once("cluster", "info").stdout)
+        for _ in range(2):
+            leaderless = trio.run_once("cluster", "info").stdout.splitlines()[1].partition("; ")[0]
+            follow(leaderless, leaderless[: leaderless.index("korvet-fast")], trio)
+        until(trio, lambda: trio.run_once("cluster", "info").returncode == 0)
+        found = json.loads(trio.run("cluster", "info", "--json"))
+        assert (found["leaderless"], found["lagging"], found["problems"]) == (0, 6, [])
+        until(trio, lambda: "\tnot registered\n" in trio.run("cluster", "info"))
+        away = json.loads(trio.run("cluster", "info", "--json"))["brokers"][0]
+        assert (away["broker"], away["host"], away["leads"], away["copies"]) == (1, None, 0, PARTITIONS)
+
+
+def follow(line: str, words: str, trio: Trio) -> None:
+    """Do what a line says behind these words."""
+    assert line.startswith(words + "korvet-fast "), line
+    command = line.removeprefix(words).split()[1:]
+    assert "--bootstrap" in command
+    trio.run(*command[: command.index("--bootstrap")])
+
+
+def test_cluster_info_says_that_nobody_can_lead(tmp_path: Path) -> None:
+    with Trio(tmp_path) as trio:
+        trio.create("orders", 3)
+        trio.brokers[1].kill()
+        trio.brokers[2].kill()
+        asked = ("cluster", "info")
+        until(trio, lambda: "nobody leads" in trio.run_once(*asked).stdout)
+        done = trio.run_once(*asked)
+        assert done.returncode == 1
+        assert done.stdout.splitlines()[1:3] == [
+            "nobody leads @registry, the metadata log, and nobody can: 1 of 3 brokers answer, and more than half are "
+            "needed. Start broker 1 or 2",
+            "2 partitions without a leader that answers: name the leader of @registry first",
+        ]
+
+
+def test_the_loss_of_a_broker_is_told_once(tmp_path: Path) -> None:
+    with Trio(tmp_path, "offsets.retention.check.interval.ms=500") as trio:
+        trio.create("orders", PARTITIONS)
+        before = len(trio.brokers[3].log)
+
+        def lines(begin: str) -> list[str]:
+            told = map(json.loads, list(trio.brokers[3].log[before:]))
+            found = [row["message"] for row in told if row["level"] in ("warning", "error")]
+            return [line for line in found if line.startswith(begin)]
+
+        expiry = "no committed offsets expire"
+        for gone in (1, 2):
+            trio.brokers[gone].kill()
+            until(trio, lambda gone=gone: tell(trio, 3)[0] == 2 * gone and lines(f"broker {gone}: ") != [])
+            until(trio, lambda: lines(expiry) != [])
+        for gone in (1, 2):
+            (line,) = lines(f"broker {gone}: ")
+            assert "Connection refused" in line
+        assert len(lines(expiry)) == 1
+
+
+def test_a_broker_that_is_away_cannot_be_named(tmp_path: Path) -> None:
+    with Trio(tmp_path) as trio:
+        trio.create("orders", 1)
+        trio.run("topic", "create", "alone", "--partitions", "1", "--replication-factor", "1")
+        (owner,) = trio.describe("alone")[0].replicas
+        leader = trio.find_leader("orders")
+        late, other = (broker for broker in (3, 2, 1) if broker != leader)
+        trio.appoint_registry([leader])
+        trio.brokers[late].kill()
+        trio.away = trio.brokers[late]
+
+        def refuse(topic: str, broker: int, *more: str) -> str:
+            done = trio.run_once("partition", "lead", topic, "0", "--broker", str(broker), *more)
+            assert done.returncode == 1
+            return " ".join(done.stderr.split())
+
+        began = f"broker {late} has a copy of orders 0, but "
+        instead = f"Start it, or name one that is in sync, {min(leader, other)} or {max(leader, other)}"
+        silent = refuse("orders", late, "--unclean")
+        assert f"{began}does not answer" in silent or f"{began}is not registered" in silent
+        trio.wait_for("orders", lambda one: len(one.isrs) == 2)
+        until(trio, lambda: "not registered" in refuse("orders", late))
+        for more in ([], ["--unclean"], ["--unclean", "--yes"]):
+            told = f"{began}is not registered: the others take it for gone. {instead}"
+            assert told in refuse("orders", late, *more)
+        assert f"broker {late} is to lead @registry, but is not registered" in refuse("@registry", late)
+        stranger = next(broker for broker in (leader, other) if broker != owner)
+        told = f"broker {stranger} has no copy of alone 0; brokers {owner} have"
+        assert told in refuse("alone", stranger, "--unclean")
