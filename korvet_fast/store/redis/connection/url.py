@@ -182,9 +182,12 @@ def _split(text: str) -> SplitResult:
     except ValueError:  # a bracket left open; the message would repeat what may hold a password
         raise SettingError(f"the address cannot be read; write {EXAMPLES}") from None
     if url.scheme not in SCHEMES:
+        unknown = f"there is no scheme {explain_unknown(url.scheme, ('file', *SCHEMES))}"
+        if unknown.endswith("?"):
+            raise SettingError(unknown)
         raise SettingError(
-            f"there is no scheme {explain_unknown(url.scheme, ('file', *SCHEMES))}; write file:DIRECTORY, for example "
-            f"file:./korvet-data, or a Redis: {EXAMPLES}; all schemes are file, {', '.join(SCHEMES)}"
+            f"{unknown}; write file:DIRECTORY, for example file:./korvet-data, or a Redis: {EXAMPLES}; all schemes are "
+            f"file, {', '.join(SCHEMES)}"
         )
     # A password that was not quoted ends up elsewhere: it must not be shown in a message about that.
     if url.fragment or (url.scheme != "unix" and "@" in url.path + url.query):
