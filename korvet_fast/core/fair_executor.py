@@ -8,13 +8,14 @@ Long works take turns among themselves, and always leave one thread to the other
 """
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
 
+from korvet_fast.core.address_line import AddressLine
 from korvet_fast.errors import CodecError, KorvetError, forget_frames
 from korvet_fast.prestarted_executor import PrestartedExecutor
 from korvet_fast.types import SHORT_EXPANDED, UNPACKS_TO_MUCH
@@ -55,28 +56,33 @@ def unpack_shortly(work: Callable[..., R], most: int, *arguments: object) -> R:
 
 
 class _Line:
-    """Works that wait, by address and client."""
+    """Works that wait, by client."""
 
     def __init__(self) -> None:
-        self._addresses: OrderedDict[object, OrderedDict[object, deque[_Work]]] = OrderedDict()
+        self._line: AddressLine[_Client] = AddressLine()
+        self._works: dict[_Client, deque[_Work]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._addresses)
+        return bool(self._line)
 
     def add(self, client: _Client, work: _Work) -> None:
-        address, connection = client
-        self._addresses.setdefault(address, OrderedDict()).setdefault(connection, deque()).append(work)
+        works = self._works.get(client)
+        if works is None:
+            self._works[client] = deque((work,))
+            self._line.append(client[0], client)
+        else:
+            works.append(work)
 
     def pop(self) -> tuple[_Client, _Work]:
         """The next work, and whose it is."""
-        address, clients = self._addresses.popitem(last=False)
-        connection, works = clients.popitem(last=False)
+        client = self._line.popleft()
+        works = self._works[client]
         work = works.popleft()
         if works:
-            clients[connection] = works
-        if clients:
-            self._addresses[address] = clients
-        return (address, connection), work
+            self._line.append(client[0], client)
+        else:
+            del self._works[client]
+        return client, work
 
 
 class FairExecutor(PrestartedExecutor):
