@@ -106,27 +106,26 @@ def test_who_used_little_goes_before_who_used_much_and_these_get_on_too() -> Non
     asyncio.run(scenario())
 
 
-def test_many_connections_of_one_address_go_in_turns_with_one_of_another() -> None:
-    """A connection waited 3 s behind 3,000 of a stranger that had each used little: it was behind all of them."""
+@pytest.mark.parametrize("used", [0.0, 1.0])
+def test_many_connections_of_one_address_go_in_turns_with_one_of_another(used: float) -> None:
+    """A connection was behind all 3,000 of a stranger that had used as little of the loop as it had."""
 
     async def scenario() -> None:
-        for used in (0.0, 1.0):
-            queue, order = FairQueue(), []
-            over = asyncio.Event()
-            here, there = object(), object()
-            many = [Turns(queue, there) for _ in range(300)]
-            one = Turns(queue, here)
-            for turns in (*many, one):
-                turns.use(used)
-            for turns in many:
-                turns.put_off(lambda: order.append("many"))
-            one.put_off(lambda: (order.append("one"), over.set()))
-            await over.wait()
-            assert order.index("one") == 1
-            last = asyncio.Event()
-            many[0].put_off(last.set)
-            await last.wait()
-            assert order.count("many") == len(many)
+        queue, order = FairQueue(), list[str]()
+        over, last = asyncio.Event(), asyncio.Event()
+        here, there = object(), object()
+        many = [Turns(queue, there) for _ in range(300)]
+        one = Turns(queue, here)
+        for turns in (*many, one):
+            turns.use(used)
+        for turns in many:
+            turns.put_off(lambda: order.append("many"))
+        one.put_off(lambda: (order.append("one"), over.set()))  # type: ignore[func-returns-value]
+        await over.wait()
+        assert order.index("one") == 1
+        many[0].put_off(last.set)
+        await last.wait()
+        assert order.count("many") == len(many)
 
     asyncio.run(scenario())
 
