@@ -126,8 +126,9 @@ class ClientSession:
         return Pace(self._turns)
 
     def offload(self, work: Callable[..., R], *arguments: object) -> "asyncio.Future[R]":
-        """Have a worker do this beside the loop; the works of one connection take turns with those of others."""
-        return self._workers.run_for(self, work, *arguments)
+        """Have a worker do this beside the loop; addresses take turns, then the connections of one."""
+        address = self.broker if self.client is None else self.client.address
+        return self._workers.run_for(address, self, work, *arguments)
 
     def answer_room(self) -> int:
         """How many bytes on the heap this request's answer may take now; ask once, right before making it."""

@@ -2,8 +2,8 @@
 
 A work is a callback that was put off; its client is a connection. In each turn of the loop such works run for some 2
 ms, or for as long as the sockets took since, up to 8 ms; then the loop serves sockets again. Clients that used little
-of the loop lately go first; among equals it is one work each in turn. Every turn serves a client that used much as
-well, so no client waits for ever.
+of the loop lately go first; among equals addresses take turns, then the connections of one, with one work each. Every
+turn serves a client that used much as well, so no client waits for ever.
 """
 
 import asyncio
@@ -12,6 +12,8 @@ from collections.abc import Callable, Generator, Sequence
 from resource import RUSAGE_THREAD, getrusage
 from time import monotonic
 from typing import Any, Final, TypeVar
+
+from korvet_fast.core.address_line import AddressLine
 
 SLICE: Final = 0.001  # seconds that one client's work may hold the loop at a time
 TURN: Final = 0.002  # seconds of each turn of the loop for works that were put off
@@ -31,8 +33,8 @@ class FairQueue:
 
     def __init__(self, noted: float = NOTED) -> None:
         self.noted = noted
-        self._light: deque[Turns] = deque()
-        self._heavy: deque[Turns] = deque()
+        self._light: AddressLine[Turns] = AddressLine()
+        self._heavy: AddressLine[Turns] = AddressLine()
         self._running = self._counting = False
         self._preemptions = 0
         self._expected = 0.0  # seconds that works of this turn said they cause after it
@@ -65,7 +67,7 @@ class FairQueue:
             self._go_on()
 
     def _place(self, client: "Turns", now: float) -> None:
-        (self._light if client.is_light(now) else self._heavy).append(client)
+        (self._light if client.is_light(now) else self._heavy).append(client.address, client)
 
     def _next_turn(self) -> None:
         self._counting = False
@@ -107,15 +109,24 @@ class FairQueue:
 
 
 class Turns:
-    """One client's works in the queue, and how much of the loop's time it used lately."""
+    """One client's works in the queue, and how much of the loop's time it used lately.
 
-    __slots__ = ("_at", "_queue", "_used", "works")
+    `address`: an object that all clients of one address have in common; None: this client is alone at its own.
+    """
 
-    def __init__(self, queue: FairQueue) -> None:
+    __slots__ = ("_address", "_at", "_queue", "_used", "works")
+
+    def __init__(self, queue: FairQueue, address: object = None) -> None:
         self._queue = queue
+        self._address = address
         self._used = 0.0
         self._at = 0.0
         self.works: deque[Work] = deque()
+
+    @property
+    def address(self) -> object:
+        """The object that stands for the client's address."""
+        return self if self._address is None else self._address
 
     def is_light(self, now: float) -> bool:
         """Whether this client used little of the loop lately."""

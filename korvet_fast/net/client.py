@@ -34,7 +34,7 @@ class Client:
     def __init__(self, queue: FairQueue, pool: Pool, account: Account, *, encrypted: bool = False) -> None:
         self.encrypted = encrypted
         self.muting: Callable[[float], None] | None = None
-        self.turns = Turns(queue)
+        self.turns = Turns(queue, account.address)
         self.starting = False
         self._pool = pool
         self.account = account

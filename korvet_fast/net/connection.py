@@ -69,13 +69,14 @@ class Connection(asyncio.BufferedProtocol):
         self._rest: memoryview | None = None  # the rest of a large frame, which the socket is read into
         self._first = bytearray()  # the first bytes, by which another protocol is detected
         self.greeted = self._asked = self._ending = self._half_closed = self._resting = False
-        self._connected = self._active = monotonic()
-        self._receive = Receive(context.pool, account, self._rest_a_turn, self._active)
+        self._receive = Receive(context.pool, account, self._rest_a_turn)
 
     # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._connected = self._active = monotonic()
+        self._receive.go_on(self._active)
         self._out.open(self._transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:

@@ -30,7 +30,7 @@ class Receive:
         "waiting",
     )
 
-    def __init__(self, pool: Pool, account: Account, resume: Callable[[], None], now: float) -> None:
+    def __init__(self, pool: Pool, account: Account, resume: Callable[[], None]) -> None:
         self._pool = pool
         self._account = account
         self._resume = resume
@@ -42,7 +42,7 @@ class Receive:
         self._asked: Charge | None = None  # memory it waits for; granted even if the frame was dropped
         self._reserved: Charge | None = None
         self._time = 0.0  # seconds of reading before `_since`
-        self._since: float | None = now  # None while the connection does not read
+        self._since: float | None = None  # None while the connection does not read, as before it has its socket
         self._marked_at = 0.0
         self._marked_bytes = 0
 

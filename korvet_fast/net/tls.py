@@ -38,7 +38,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._account = connection.account
         self._window = shared.window
         self._pool = shared.pool
-        self._turns = Turns(shared.queue)
+        self._turns = Turns(shared.queue, connection.account.address)
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = certificates.context().wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._principals = certificates.principals

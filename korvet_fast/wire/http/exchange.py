@@ -66,7 +66,10 @@ class Exchange:
         form = b""
         try:
             connection.receive_data(bytes(data))
-            request, end = connection.next_event(), connection.next_event()
+            request = connection.next_event()
+            if isinstance(request, h11.Request):
+                self.method = request.method.decode()  # before anything is refused: no answer to HEAD has a body
+            end = connection.next_event()
             while isinstance(end, h11.Data):
                 form += end.data
                 end = connection.next_event()
@@ -80,7 +83,6 @@ class Exchange:
         if not isinstance(end, h11.EndOfMessage) or connection.trailing_data[0]:
             only = f"no request here has a body, but for forms of at most {FORM_LIMIT} bytes"
             raise RequestError(say(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, only))
-        self.method = request.method.decode()
         self.path, _, query = request.target.decode().partition("?")
         for name, value in request.headers:
             if name == b"host":

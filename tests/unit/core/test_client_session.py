@@ -1,13 +1,15 @@
-"""A session of core: its waiters are answered when the connection goes."""
+"""A session of core: its waiters are answered when the connection goes, its works beside the loop take turns."""
 
 import asyncio
 import time
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 from core_world import run_broker
 from korvet_fast.core.client_session import ClientSession
 from korvet_fast.core.fair_executor import FairExecutor
-from korvet_fast.core.fair_queue import TURN, FairQueue
+from korvet_fast.core.fair_queue import TURN, FairQueue, Turns
 
 _MANY = 20
 
@@ -43,6 +45,39 @@ def test_clients_that_go_at_once_do_not_have_all_their_requests_ended_in_one_tur
                     turns.append(len(turns))
                     await asyncio.sleep(0)
                 assert len(set(ended_in)) >= _MANY // 2
+        finally:
+            workers.shutdown()
+
+    asyncio.run(scenario())
+
+
+class Visitor:
+    """As much of a connection as a session needs to have work done beside the loop."""
+
+    def __init__(self, address: object, queue: FairQueue) -> None:
+        self.address = address
+        self.turns = Turns(queue)
+
+
+def test_works_of_all_connections_of_an_address_take_one_turn_together(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        workers, queue = FairExecutor(1, "check"), FairQueue()
+        gate = Event()
+        done: list[str] = []
+        try:
+            async with run_broker(tmp_path) as world:
+
+                def connect(address: object) -> ClientSession:
+                    visitor: Any = Visitor(address, queue)
+                    return ClientSession(world.broker, workers, visitor)
+
+                first, here, there = object(), object(), object()
+                held = connect(first).offload(gate.wait, 120.0)
+                many = [connect(there).offload(done.append, "many") for _ in range(_MANY)]
+                one = connect(here).offload(done.append, "one")
+                gate.set()
+                await asyncio.gather(held, one, *many)
+                assert done.index("one") <= 1
         finally:
             workers.shutdown()
 

@@ -106,6 +106,30 @@ def test_who_used_little_goes_before_who_used_much_and_these_get_on_too() -> Non
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("used", [0.0, 1.0])
+def test_many_connections_of_one_address_go_in_turns_with_one_of_another(used: float) -> None:
+    """A connection was behind all 3,000 of a stranger that had used as little of the loop as it had."""
+
+    async def scenario() -> None:
+        queue, order = FairQueue(), list[str]()
+        over, last = asyncio.Event(), asyncio.Event()
+        here, there = object(), object()
+        many = [Turns(queue, there) for _ in range(300)]
+        one = Turns(queue, here)
+        for turns in (*many, one):
+            turns.use(used)
+        for turns in many:
+            turns.put_off(lambda: order.append("many"))
+        one.put_off(lambda: (order.append("one"), over.set()))  # type: ignore[func-returns-value]
+        await over.wait()
+        assert order.index("one") == 1
+        many[0].put_off(last.set)
+        await last.wait()
+        assert order.count("many") == len(many)
+
+    asyncio.run(scenario())
+
+
 def test_the_loop_is_free_between_turns() -> None:
     async def scenario() -> None:
         queue = FairQueue()
@@ -147,15 +171,64 @@ def test_works_of_clients_take_turns_on_the_threads() -> None:
         executor = FairExecutor(1, "test")
         begun, gate = Event(), Event()
         done: list[str] = []
-        executor.run_for("first", lambda: (begun.set(), gate.wait()))
+        executor.run_for("here", "first", lambda: (begun.set(), gate.wait()))
         begun.wait()
-        many = [executor.run_for("many", done.append, "many") for _ in range(2000)]
-        one = executor.run_for("one", done.append, "one")
+        many = [executor.run_for("here", "many", done.append, "many") for _ in range(2000)]
+        one = executor.run_for("here", "one", done.append, "one")
         gate.set()
         await one
         assert done.index("one") <= 1
         await asyncio.gather(*many)
         assert Counter(done) == {"many": 2000, "one": 1}
+        executor.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_works_of_many_connections_of_one_address_wait_behind_one_of_another_address() -> None:
+    """A stranger logged in by PLAIN on 1,500 connections at once; a batch of somebody else waited for all of them."""
+
+    async def scenario() -> None:
+        executor = FairExecutor(2, "test")
+        gate = Event()
+        done: list[str] = []
+
+        held = [executor.run_for("first", number, gate.wait, 120.0) for number in range(2)]
+        many = [executor.run_for("there", number, done.append, "many") for number in range(1000)]
+        one = executor.run_for("here", 0, done.append, "one")
+        gate.set()
+        await asyncio.gather(one, *many, *held)
+        assert done.index("one") <= 3  # two threads: each may be a work ahead of what it notes
+        executor.shutdown()
+
+    asyncio.run(scenario())
+
+
+def test_long_works_of_many_connections_of_one_address_wait_too() -> None:
+    async def scenario() -> None:
+        executor = FairExecutor(2, "test")
+        gate = Event()
+        tried: list[str] = []
+        done: list[str] = []
+
+        def wait_at_length() -> None:
+            raise Longer(gate.wait, 120.0)
+
+        def do_at_length(name: str) -> None:
+            tried.append(name)
+            raise Longer(done.append, name)
+
+        held = executor.run_for("first", 0, wait_at_length)
+        many = [executor.run_for("there", number, do_at_length, "many") for number in range(1000)]
+        one = executor.run_for("here", 0, do_at_length, "one")
+        while len(tried) <= 1000:
+            await asyncio.sleep(0.001)
+        again = executor.run_for("here", 1, do_at_length, "again")  # behind all the others
+        while "again" not in tried:
+            await asyncio.sleep(0.001)
+        gate.set()
+        await asyncio.gather(one, again, *many, held)
+        assert max(done.index("one"), done.index("again")) <= 4
         executor.shutdown()
 
     asyncio.run(scenario())
@@ -171,13 +244,13 @@ def test_who_has_a_short_work_does_not_wait_for_long_ones() -> None:
         def try_first() -> str:
             raise Longer(gate.wait, 120.0)
 
-        long = [executor.run_for(f"client {number}", try_first) for number in range(40)]
-        short = [executor.run_for("honest", int, "7") for _ in range(3)]
+        long = [executor.run_for("here", f"client {number}", try_first) for number in range(40)]
+        short = [executor.run_for("here", "honest", int, "7") for _ in range(3)]
         assert await asyncio.wait_for(asyncio.gather(*short), 120) == [7, 7, 7]
         assert not any(one.done() for one in long)
         gate.set()
         assert await asyncio.wait_for(asyncio.gather(*long), 120) == [True] * 40
-        again = executor.run_for("client 0", try_first)
+        again = executor.run_for("here", "client 0", try_first)
         assert await asyncio.wait_for(again, 120) is True
         executor.shutdown()
 
@@ -196,8 +269,8 @@ def test_what_a_long_work_raises_is_told_and_the_next_is_done() -> None:
 
         for work in (fail_at_length, twice_longer, fail_at_length):
             with pytest.raises(ZeroDivisionError):
-                await asyncio.wait_for(executor.run_for("a", work), 120)
-        assert await executor.run_for("a", int, "7") == 7
+                await asyncio.wait_for(executor.run_for("here", "a", work), 120)
+        assert await executor.run_for("here", "a", int, "7") == 7
         executor.shutdown()
 
     asyncio.run(scenario())
@@ -208,8 +281,8 @@ def test_what_a_work_raises_is_told_to_who_waits_for_it() -> None:
         executor = FairExecutor(2, "test")
         assert isinstance(executor, ThreadPoolExecutor)
         with pytest.raises(ZeroDivisionError):
-            await executor.run_for("a", lambda: 1 // 0)
-        assert await executor.run_for("a", int, "7") == 7
+            await executor.run_for("here", "a", lambda: 1 // 0)
+        assert await executor.run_for("here", "a", int, "7") == 7
         executor.shutdown()
 
     asyncio.run(scenario())
@@ -248,14 +321,14 @@ def test_a_work_that_is_refused_leaves_nothing_behind() -> None:
     async def ask(executor: FairExecutor, work: Callable[[Data], None]) -> "ref[Data]":
         data = Data()
         with suppress(KorvetError):
-            await executor.run_for("client", work, data)
+            await executor.run_for("here", "client", work, data)
         return ref(data)
 
     async def scenario() -> None:
         executor = FairExecutor(1, "check")
         for work in (refuse, refuse_at_length):
             there = await ask(executor, work)
-            await executor.run_for("client", list)  # the thread has let go of what it did before
+            await executor.run_for("here", "client", list)  # the thread has let go of what it did before
             assert there() is None
         executor.shutdown()
 
@@ -269,10 +342,10 @@ def test_a_work_that_is_refused_leaves_nothing_behind() -> None:
 def test_what_is_asked_of_the_threads_after_their_end_is_cancelled() -> None:
     async def scenario() -> None:
         executor = FairExecutor(1, "test")
-        assert await executor.run_for("a", int, "7") == 7
+        assert await executor.run_for("here", "a", int, "7") == 7
         executor.shutdown()
         with pytest.raises(asyncio.CancelledError):
-            await executor.run_for("a", int, "7")
+            await executor.run_for("here", "a", int, "7")
 
     asyncio.run(scenario())
 

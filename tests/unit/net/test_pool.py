@@ -212,7 +212,7 @@ def test_a_frame_that_is_dropped_while_it_waits_is_given_back_as_what_it_was_gra
     pool = make_pool()
     other, account = pool.open("a"), pool.open("b")
     assert pool.reserve(other, pool.large_frames, LIMIT // 8, lambda: None)
-    receive = Receive(pool, account, lambda: None, 0.0)
+    receive = Receive(pool, account, lambda: None)
     receive.note(100, LIMIT // 4)
     assert receive.waiting
     receive.drop()  # as when its connection is closed, and the peer has not taken the last replies yet

@@ -14,6 +14,7 @@ from korvet_fast.net.connection import Connection
 from korvet_fast.net.limits import Limits, ServerLimits
 from korvet_fast.net.quota import ConnectionRateLimiter
 from korvet_fast.rate_limited_log import LONGEST, SEVERAL, RateLimitedLog, printable
+from korvet_fast.wire.dialect import FirstRequestLimits
 from net_scene import run, scene
 from toy_dialect import frame
 
@@ -173,6 +174,22 @@ def test_memory_may_be_short_while_somebody_is_coming_in() -> None:
             coming = Connection(here.dialect, here.server._context)
             coming.release_memory()  # has no socket yet
             coming.check(0.0)
+
+    run(scenario)
+
+
+def test_the_time_of_a_first_request_begins_when_the_socket_is_served() -> None:
+    """A program may stand still between the two. Then the sweep closed a socket that was not there yet, and failed."""
+
+    async def scenario() -> None:
+        async with scene() as here:
+            here.dialect.first_request = FirstRequestLimits(1000, seconds=0.2)
+            coming = Connection(here.dialect, here.server._context)
+            here.server.connections[coming] = "127.0.0.1"
+            coming.check(asyncio.get_running_loop().time() + 3600)
+            here.server._sweep()
+            assert not coming._requests.closing
+            del here.server.connections[coming]
 
     run(scenario)
 

@@ -62,6 +62,25 @@ def test_requests_that_are_refused(tmp_path: Path, case: str) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (get("/livez", "Content-Length: 3", method="HEAD"), 413),
+        (get("/livez", "Transfer-Encoding: chunked", method="HEAD"), 413),
+        (get("/livez", "Transfer-Encoding: chunked", method="HEAD") + b"no size\r\n\r\n", 400),
+        (b"HEAD /livez HTTP/3.0\r\nHost: 127.0.0.1\r\n\r\n", 505),
+    ],
+)
+def test_head_that_is_refused_has_no_body_either(tmp_path: Path, head: bytes, expected: int) -> None:
+    async def scenario() -> None:
+        async with service(tmp_path) as given_:
+            status, headers, body, goes_on = await ask(given_, head)
+            assert (status, body, goes_on) == (expected, b"", False)
+            assert b"connection: close" in headers.lower()
+
+    asyncio.run(scenario())
+
+
 @given(st.binary(max_size=200))
 def test_any_bytes_have_an_answer(tmp_path_factory: pytest.TempPathFactory, noise: bytes) -> None:
     class Nobody:
