@@ -23,13 +23,15 @@ SPOKEN = [
 
 
 class LyingBroker:
-    """Answers one partition's producer. `lies`: what becomes of answers, by API; `cut`: bytes of the first Produce
-    request that are read before the connection is closed.
+    """Answers one partition's producer. `lies`: what becomes of answers, by API; `row` and `node`: fields of the answer
+    to Produce and of the broker in Metadata; `cut`: bytes of the first Produce request that are read before the
+    connection is closed.
     """
 
     def __init__(self) -> None:
         self.lies: dict[int, Lie] = {}
         self.row: dict[str, Any] = {}
+        self.node: dict[str, Any] = {}
         self.cut: int | None = None
         self.endless = False
         self.produced = 0  # requests
@@ -92,7 +94,7 @@ class LyingBroker:
             partition = {"partition_index": 0, "leader_id": 1, "error_code": 0, "leader_epoch": 0}
             partition |= {"replica_nodes": [], "isr_nodes": [], "offline_replicas": []}
             topic = {"name": "t", "error_code": 0, "partitions": [partition]}
-            broker = {"node_id": 1, "host": "127.0.0.1", "port": self.port}
+            broker = {"node_id": 1, "host": "127.0.0.1", "port": self.port} | self.node
             return {"brokers": [broker], "cluster_id": "c", "controller_id": 1, "topics": [topic]}
         row = {"index": 0, "error_code": 0, "base_offset": 5} | self.row
         return {"responses": [{"name": "t", "partition_responses": [row]}]}
@@ -155,6 +157,37 @@ def test_a_row_that_lies(run: Run, row: dict[str, Any]) -> None:
                 assert error.outcome is (Outcome.NOT_WRITTEN if is_certain else Outcome.UNKNOWN)
             else:
                 assert (row, place.offset) == ({"base_offset": -77}, -1)
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    "node", [{"port": 70_000}, {"port": -5}, {"host": "a\0b"}, {"host": "é" * 80}], ids=lambda node: repr(node)[:20]
+)
+def test_an_address_that_cannot_be_breaks_nothing(run: Run, node: dict[str, Any]) -> None:
+    """The producer asks the brokers of a Metadata answer in turn when the first one is gone."""
+    broker = LyingBroker()
+    broker.node = node
+
+    def hang_up_once(answer: bytes) -> bytes:
+        broker.lies[METADATA] = hang_up_always
+        return answer
+
+    def hang_up_always(answer: bytes) -> bytes:
+        return answer[:3]
+
+    broker.lies[METADATA] = hang_up_once
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, **FAST | {"delivery_timeout_ms": 30_000}) as p:
+            sent = p.send("t", b"x")
+            async with asyncio.timeout(30):
+                while p._driver._control._turn < 3:  # it went over the address that cannot be, and came back
+                    await asyncio.sleep(0.01)
+            assert not sent.done()
+            broker.lies.clear()
+            broker.node = {}
+            assert (await sent).offset == 5
 
     run(work)
 
