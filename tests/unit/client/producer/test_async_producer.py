@@ -365,6 +365,37 @@ def test_an_interceptor_that_always_sends_again_does_not_keep_the_producer_open(
     assert refused == [ProducerClosed] * 3
 
 
+def test_a_call_from_another_thread_is_refused_and_breaks_nothing(run: Run, broker: BrokerProcess, topic: str) -> None:
+    async def work() -> None:
+        async with AsyncProducer(broker.bootstrap) as p:
+            await p.send(topic, b"a", partition=0)
+            for partition in (0, None):  # two ways of a message
+                with pytest.raises(RuntimeError, match="make one in each loop, or use Producer"):
+                    await asyncio.to_thread(p.send, topic, b"lost", partition=partition)
+            assert (await p.send(topic, b"b", partition=0)).offset == 1
+            assert p.metrics().accepted == 2
+
+    run(work)
+
+
+def test_a_second_event_loop_is_refused(run: Run, nowhere: str) -> None:
+    p = AsyncProducer(nowhere)
+
+    async def first() -> None:
+        p.send("t", b"x")
+        await p.abort()
+
+    async def second() -> None:
+        for call in (p.flush, p.close, p.abort, lambda: p.input.put(Message("t", b"x"))):
+            with pytest.raises(RuntimeError, match="for the event loop of its first call"):
+                await call()
+        with pytest.raises(RuntimeError, match="for the event loop of its first call"):
+            p.send("t", b"x")
+
+    run(first)
+    run(second)
+
+
 def test_what_is_not_bytes_is_refused_with_advice(run: Run, nowhere: str) -> None:
     async def work() -> None:
         async with AsyncProducer(nowhere) as p:
