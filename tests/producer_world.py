@@ -216,11 +216,11 @@ class ProducerWorld:
         def answer() -> None:
             if isinstance(action, FetchMetadata):
                 if fails:
-                    self.pipeline.metadata_failed(self.now)
+                    self.pipeline.metadata_failed(ConnectionLost("no broker"), self.now)
                 else:
                     self.pipeline.metadata_received(self.cluster.metadata(action.topics), self.now)
             elif fails:
-                self.pipeline.producer_id_failed(self.now)
+                self.pipeline.producer_id_failed(ConnectionLost("no broker"), self.now)
             else:
                 self.pipeline.producer_id_received(self.cluster.init_producer_id(), self.now)
 

@@ -10,7 +10,6 @@ from korvet_fast.client.producer.message import (
     BATCH_HEADER,
     NO_LIMIT,
     DeliveryFailed,
-    Expired,
     Message,
     encoded_size,
 )
@@ -59,7 +58,7 @@ class ColumnSender:
                 await self._driver.wait(lambda: topic.count > 0 or ledger.closing)
         except TimeoutError:
             limit = f"max.block.ms ({self._config.max_block:g} s)"
-            raise Expired(f"the partitions of topic {self._topic!r} were not found within {limit}") from None
+            raise topic.not_found(limit) from None
         finally:
             topic.awaited -= 1
         ledger.refuse()

@@ -13,7 +13,6 @@ from korvet_fast.client.producer.message import (
     BufferFull,
     Cancelled,
     DeliveryFailed,
-    Expired,
     Outcome,
     QueuedRecords,
     RecordState,
@@ -166,7 +165,7 @@ class Dispatcher:
         for topic in self.topics.values():
             while topic.pending and topic.pending[0].deadline <= now:
                 limit = f"delivery.timeout.ms ({self._config.delivery_timeout:g} s)"
-                error = Expired(f"the partitions of topic {topic.name!r} were not found within {limit}")
+                error = topic.not_found(limit)
                 if self._config.on_failure == "continue":
                     self._ledger.finish(topic.pending.popleft(), Outcome.NOT_WRITTEN, error)
                 else:
@@ -188,7 +187,9 @@ class Dispatcher:
             self._fail_pending(topic, DeliveryFailed(str(error), cause=error))
             if not topic.partitions and not topic.awaited:
                 del self.topics[topic.name]
-        elif row["partitions"] and not row["error_code"]:
+        elif row["error_code"]:
+            topic.trouble = str(broker_error("the broker said of them", row["error_code"]))
+        elif row["partitions"]:
             topic.count = len(row["partitions"])
             waiting, topic.pending = topic.pending, deque()
             self._dispatch(topic, waiting, now)

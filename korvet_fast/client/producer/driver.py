@@ -21,7 +21,7 @@ from korvet_fast.client.producer.message import (
 from korvet_fast.client.producer.pipeline import AddPartitions, FetchMetadata, Pipeline
 from korvet_fast.client.producer.transaction_coordinator import TransactionCoordinator
 from korvet_fast.client.producer.transactions import Transactions
-from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.client.protocol.errors import ClientError, check_error_code
 from korvet_fast.client.protocol.metadata import metadata_request
 from korvet_fast.rate_limited_log import RateLimitedLog
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
@@ -205,7 +205,7 @@ class Driver:
             answer = await self._control.request(METADATA, metadata_request(list(topics), create=True))
         except ClientError as error:
             self._log.warn("metadata", f"no metadata: {error}")
-            self.pipeline.metadata_failed(self.now())
+            self.pipeline.metadata_failed(error, self.now())
         else:
             self.pipeline.metadata_received(answer, self.now())
         self.schedule()
@@ -214,9 +214,10 @@ class Driver:
         request = {"transactional_id": None, "transaction_timeout_ms": 0}
         try:
             answer = await self._control.request(INIT_PRODUCER_ID, request)
+            check_error_code("a broker refused a producer id", answer["error_code"])
         except ClientError as error:
             self._log.warn("producer id", f"no producer id: {error}")
-            self.pipeline.producer_id_failed(self.now())
+            self.pipeline.producer_id_failed(error, self.now())
         else:
             self.pipeline.producer_id_received(answer, self.now())
         self.schedule()

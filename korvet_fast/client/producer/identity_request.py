@@ -42,7 +42,8 @@ class IdentityRequest:
         self._waiters.clear()
         return waiters
 
-    def failed(self, now: float) -> None:
-        """No answer came."""
+    def failed(self, now: float) -> list[PartitionProducer]:
+        """No answer came, or an error: the partitions that wait on."""
         self._in_flight = False
         self._backoff.fail(now)
+        return list(self._waiters)

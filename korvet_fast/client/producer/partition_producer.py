@@ -25,8 +25,9 @@ _STORED = Verdict.STORED, Verdict.BY_ROW
 class PartitionProducer:
     """A partition that messages are sent to. `broker`: where its leader is, None while nobody knows.
 
-    `in_flight`: its batches without an answer, all of them at `sent_to`. `on_stop`:
-    told of the failure after which no message may be taken any more (`on.failure` = stop).
+    `trouble`: why nothing was delivered of late, "" if all was. `in_flight`: its batches without an answer, all of
+    them at `sent_to`. `on_stop`: told of the failure after which no message may be taken any more (`on.failure` =
+    stop).
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class PartitionProducer:
         self.index = index
         self.broker: Address | None = None
         self.sent_to: Address | None = None
+        self.trouble = ""
         self.in_flight = 0
         self.queue = RecordQueue()
         self.batches: list[ProducerBatch] = []
@@ -168,7 +170,8 @@ class PartitionProducer:
                 self._draining = True
                 break
             limit = f"delivery.timeout.ms ({self._config.delivery_timeout:g} s)"
-            self._fail(Expired(f"{self}: not delivered within {limit}"), now)
+            trouble = self.trouble or ("no broker is known to lead it" if self.broker is None else "")
+            self._fail(Expired(f"{self}: not delivered within {limit}" + (trouble and f"; {trouble}")), now)
         return deadline
 
     def next_deadline(self) -> float | None:
@@ -209,7 +212,7 @@ class PartitionProducer:
         while self.batches and self.batches[0].stored:
             batch = self.batches.pop(0)
             batch.end(self._stages, None)
-            self.progress = now
+            self.progress, self.trouble = now, ""
             if self.backoff.failures:
                 self.backoff.succeed()
             self._careful = self._draining
@@ -227,6 +230,7 @@ class PartitionProducer:
 
     def _settle_first(self, batch: ProducerBatch, failure: Answer, now: float) -> None:
         batch.failure = None
+        self.trouble = str(failure.error)
         sentence = f"{self}: {failure.error}"
         if failure.verdict is Verdict.RETRY:
             batch.failures += 1

@@ -181,6 +181,8 @@ class Pipeline:
         for request in list(broker.in_flight):
             self._apply(broker.unanswered(request, error, uncertain=True), now)
         broker.state = LinkState.DOWN
+        for partition in broker.ready:
+            partition.trouble = str(error)
         if was_used:
             broker.backoff.fail(now)
             self._refresh.want()
@@ -213,17 +215,20 @@ class Pipeline:
         self.ledger.note_room()  # messages in line may have another destination now
         self._refresh.received(now, complete)
 
-    def metadata_failed(self, now: float) -> None:
+    def metadata_failed(self, error: ClientError, now: float) -> None:
         """No broker answered."""
+        for topic in self.dispatcher.topics.values():
+            topic.trouble = str(error)
         self._refresh.failed(now)
 
     def producer_id_received(self, answer: Mapping[str, Any], now: float) -> None:
         """An InitProducerId answer."""
         self.dispatcher.dirty.update(dict.fromkeys(self._identity_request.received(answer, now)))
 
-    def producer_id_failed(self, now: float) -> None:
+    def producer_id_failed(self, error: ClientError, now: float) -> None:
         """No broker gave a producer id."""
-        self._identity_request.failed(now)
+        for partition in self._identity_request.failed(now):
+            partition.trouble = str(error)
 
     def _apply(self, ended: Iterable[tuple[PartitionProducer, ProducerBatch, Answer]], now: float) -> None:
         self.dispatcher.runs.shut_all()

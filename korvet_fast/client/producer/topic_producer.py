@@ -12,6 +12,7 @@ from korvet_fast.client.producer.message import (
     BATCH_HEADER,
     NO_LIMIT,
     DeliveryFailed,
+    Expired,
     QueuedRecords,
     RecordState,
 )
@@ -23,11 +24,11 @@ from korvet_fast.client.producer.partitioners import BrokerChoice, Chosen, Parti
 class TopicProducer:
     """A topic that messages are sent to. `count`: its partitions, 0 while they are not known.
 
-    `pending`: messages without a partition yet, in order. `awaited`: so many others want to know the partitions.
-    `stopped`: partitions that take no messages since one of theirs failed (`on.failure` = stop), and the failure.
-    `runs`: those that are open, by partition; `sticky_run`: the one that messages without a key join; `unplaced`: the
-    one whose messages get their partitions together when it is shut. `usual_run`: bytes and messages of the last one;
-    the next one asks for as much memory at once.
+    `trouble`: why they are not known, as a broker said last. `pending`: messages without a partition yet, in order.
+    `awaited`: so many others want to know the partitions. `stopped`: partitions that take no messages since one of
+    theirs failed (`on.failure` = stop), and the failure. `runs`: those that are open, by partition; `sticky_run`:
+    the one that messages without a key join; `unplaced`: the one whose messages get their partitions together when
+    it is shut. `usual_run`: bytes and messages of the last one; the next one asks for as much memory at once.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class TopicProducer:
     ) -> None:
         self.name = name
         self.count = ANY_PARTITION + 1 if config.dialect.broker_chooses else 0
+        self.trouble = ""
         self.awaited = 0
         self.stopped: dict[int, DeliveryFailed] = {}
         self.pending: deque[QueuedRecords] = deque()
@@ -58,6 +60,11 @@ class TopicProducer:
         any_partition = config.dialect.broker_chooses
         sticky = (BrokerChoice if any_partition else StickyPartitioner)(config.batch_limit, config.adaptive, random)
         self._partitioner = Partitioner(config.partitioner, config.ignore_keys or any_partition, sticky, random)
+
+    def not_found(self, limit: str) -> Expired:
+        """The error of what waited for the partitions in vain. `limit`: so long, in words."""
+        trouble = self.trouble and f"; {self.trouble}"
+        return Expired(f"the partitions of topic {self.name!r} were not found within {limit}{trouble}")
 
     def choose(self, records: QueuedRecords) -> PartitionProducer | None:
         """The partition that messages go to; None while it cannot be said. Raises `DeliveryFailed` if there is none."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from korvet_fast.client import AsyncProducer
-from korvet_fast.client.producer import DeliveryFailed, Outcome
+from korvet_fast.client.producer import DeliveryFailed, Expired, Outcome
 from scripted_broker import frame
 
 Run = Callable[[Callable[[], Awaitable[Any]]], Any]
@@ -24,14 +24,15 @@ SPOKEN = [
 
 class LyingBroker:
     """Answers one partition's producer. `lies`: what becomes of answers, by API; `row` and `node`: fields of the answer
-    to Produce and of the broker in Metadata; `cut`: bytes of the first Produce request that are read before the
-    connection is closed.
+    to Produce and of the broker in Metadata; `answers`: fields of answers, by API; `cut`: bytes of the first
+    Produce request that are read before the connection is closed.
     """
 
     def __init__(self) -> None:
         self.lies: dict[int, Lie] = {}
         self.row: dict[str, Any] = {}
         self.node: dict[str, Any] = {}
+        self.answers: dict[int, dict[str, Any]] = {}
         self.cut: int | None = None
         self.endless = False
         self.produced = 0  # requests
@@ -86,6 +87,9 @@ class LyingBroker:
         return len(answer) == len(honest)
 
     def _values(self, key: int) -> dict[str, Any]:
+        return self._honest(key) | self.answers.get(key, {})
+
+    def _honest(self, key: int) -> dict[str, Any]:
         if key == API_VERSIONS:
             return {"error_code": 0, "api_keys": SPOKEN}
         if key == INIT_PRODUCER_ID:
@@ -188,6 +192,55 @@ def test_an_address_that_cannot_be_breaks_nothing(run: Run, node: dict[str, Any]
             broker.lies.clear()
             broker.node = {}
             assert (await sent).offset == 5
+
+    run(work)
+
+
+REASONS: dict[str, tuple[dict[int, dict[str, Any]], dict[str, Any], str]] = {
+    "no Produce": ({API_VERSIONS: {"api_keys": SPOKEN[1:]}}, {}, "speaks none of Produce"),
+    "no Metadata": ({API_VERSIONS: {"api_keys": SPOKEN[:1]}}, {}, "speaks none of Metadata"),
+    "no producer id": ({INIT_PRODUCER_ID: {"error_code": 31}}, {}, "a broker refused a producer id: .*CLUSTER_AUTHORI"),
+    "no broker": ({METADATA: {"brokers": []}}, {}, "no broker is known to lead it"),
+    "no topic": (
+        {METADATA: {"topics": [{"name": "t", "error_code": 3, "partitions": []}]}},
+        {},
+        "UNKNOWN_TOPIC_OR_PART",
+    ),
+    "nobody listens": ({}, {"port": 1}, "cannot connect to 127.0.0.1:1: Connection refused"),
+    "too few replicas": ({PRODUCE: {}}, {}, "NOT_ENOUGH_REPLICAS"),
+}
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_a_message_that_expires_says_why(run: Run, caplog: pytest.LogCaptureFixture, reason: str) -> None:
+    broker = LyingBroker()
+    broker.answers, broker.node, sentence = REASONS[reason]
+    broker.row = {"error_code": 19, "base_offset": -1} if PRODUCE in broker.answers else {}
+
+    async def work() -> None:
+        settings = FAST | {"request_timeout_ms": 60_000, "delivery_timeout_ms": 2000, "max_block_ms": 500}
+        async with broker.run() as address, AsyncProducer(address, **settings) as p:
+            with pytest.raises(Expired, match=sentence):
+                await p.send("t", b"x")
+            if reason == "no topic":
+                with pytest.raises(Expired, match=sentence):
+                    await p.send_many("t", None, [b"x"])
+
+    run(work)
+    if reason == "no producer id":
+        assert "a broker refused a producer id" in caplog.text
+
+
+def test_what_a_broker_says_is_readable_and_short(run: Run) -> None:
+    broker = LyingBroker()
+    broker.row = {"error_code": 87, "base_offset": -1, "error_message": "bad\n\x1b[2J" + "x" * 30_000}
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address) as p:
+            with pytest.raises(DeliveryFailed, match="bad") as caught:
+                await p.send("t", b"x")
+        assert str(caught.value).isprintable()
+        assert len(str(caught.value)) < 2200
 
     run(work)
 
