@@ -36,6 +36,7 @@ class LyingBroker:
         self.cut: int | None = None
         self.endless = False
         self.produced = 0  # requests
+        self.told = 0  # answers to Metadata
         self.port = 0
 
     @asynccontextmanager
@@ -74,6 +75,7 @@ class LyingBroker:
             return False
         await reader.readexactly(size - 8)
         self.produced += key == PRODUCE
+        self.told += key == METADATA
         honest = frame(key, version, int.from_bytes(begin[4:], "big"), self._values(key))
         answer = self.lies.get(key, bytes)(honest)
         if answer is None:
@@ -229,6 +231,26 @@ def test_a_message_that_expires_says_why(run: Run, caplog: pytest.LogCaptureFixt
     run(work)
     if reason == "no producer id":
         assert "a broker refused a producer id" in caplog.text
+
+
+def test_topics_that_nobody_asked_for_are_not_kept(run: Run) -> None:
+    broker = LyingBroker()
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, metadata_max_age_ms=5, retry_backoff_ms=1) as p:
+            asked = broker._honest(METADATA)["topics"]
+            for turn in range(5):
+                strangers = [{**asked[0], "name": f"stranger-{turn}-{each}"} for each in range(50)]
+                broker.answers[METADATA] = {"topics": asked + strangers}
+                before = broker.told
+                while broker.told < before + 2:  # answers with these
+                    await asyncio.sleep(0.005)
+                    await p.send("t", b"x")
+            known = p._driver.pipeline.brokers._metadata
+            assert set(known._leaders) == {("t", 0)}
+            assert set(known._topics) == {"t"}
+
+    run(work)
 
 
 def test_what_a_broker_says_is_readable_and_short(run: Run) -> None:
