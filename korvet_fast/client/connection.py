@@ -244,4 +244,6 @@ async def open_transport(
         if context is not None and not error.errno:  # asyncio's own, for an end of the stream
             raise Unreachable(f"no TLS with {endpoint}, which may be a listener without it: it hung up") from None
         raise Unreachable(f"cannot connect to {endpoint}: {os_reason(error)}") from None
+    except (OverflowError, ValueError) as error:  # no address at all: a broker's Metadata may say anything
+        raise Unreachable(f"cannot connect to {endpoint}: {error}") from None
     return made

@@ -51,7 +51,8 @@ class AsyncProducer(TransactionCalls):
     before the first message; a producer that finds no broker keeps messages, until they expire. At the end of `async
     with` everything is delivered, or has ended otherwise. Raises `SettingError` for settings that cannot be used.
 
-    `successes`, `errors`: the results of what came by `input`. For one event loop.
+    `successes`, `errors`: the results of what came by `input`. For one event loop, that of the first call: calls from
+    another raise `RuntimeError`.
     """
 
     def __init__(self, bootstrap: str | Sequence[Address], **settings: Any) -> None:
@@ -160,6 +161,7 @@ class AsyncProducer(TransactionCalls):
 
     async def flush(self) -> None:
         """Send what waits for more messages now, and wait until everything sent so far has ended."""
+        self._driver.enter()
         number = self._driver.pipeline.flush()
         self._driver.schedule()
         await self._driver.wait(lambda: self._ledger.is_flushed(number))
@@ -170,6 +172,7 @@ class AsyncProducer(TransactionCalls):
         `timeout`: seconds; then what is left ends as not written, or as unknown if it was sent. None: each message has
         its own deadline, so this ends too.
         """
+        self._driver.enter()
         self._driver.pipeline.close()
         self._driver.schedule()
         try:
@@ -182,6 +185,7 @@ class AsyncProducer(TransactionCalls):
 
     async def abort(self) -> None:
         """Close at once: what is here ends as not written, or as unknown if it was sent."""
+        self._driver.enter()
         self._driver.pipeline.close()
         await self._close_all()
 
@@ -207,8 +211,9 @@ class AsyncProducer(TransactionCalls):
         """Begin a run with a message that is bytes and names its partition; None if it has to go the long way."""
         if partition is None or type(value) is not bytes or not (key is None or type(key) is bytes):
             return None
+        now = self._driver.enter()
         try:
-            run = self._sender.begin(topic, value, key, partition, self._driver.now())
+            run = self._sender.begin(topic, value, key, partition, now)
         except Exception as error:
             self._driver.break_off(error)  # the message may be at a stage, or at none
             raise
@@ -216,9 +221,10 @@ class AsyncProducer(TransactionCalls):
         return run.cells.place(Delivery, run, 0) if run is not None else None
 
     def _send(self, message: Message, wait: bool) -> Delivery:
+        now = self._driver.enter()
         sent = self._intercept(message)
         try:
-            run, index = self._sender.send(sent, self._driver.now(), wait)
+            run, index = self._sender.send(sent, now, wait)
         except DeliveryFailed as error:
             self._interceptors.end(None, error)
             raise

@@ -101,8 +101,6 @@ class BrokerLinks:
                 connection: BrokerConnection = await self._wire.connect(address, self._config)
         except TimeoutError:
             raise Unreachable(f"{address} did not take a connection within {limit:g} s") from None
-        except (OverflowError, UnicodeError) as error:  # an address that only a hostile broker sends
-            raise Unreachable(f"cannot connect to {address}: {error}") from None
         return connection
 
     async def _exchange(self, address: Address, request: ProduceRequest) -> None:

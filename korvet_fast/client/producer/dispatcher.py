@@ -189,7 +189,7 @@ class Dispatcher:
             self._fail_pending(topic, DeliveryFailed(str(error), cause=error))
             if not topic.partitions and not topic.awaited:
                 del self.topics[topic.name]
-        elif row["partitions"] and not row["error_code"]:
+        elif row["partitions"] and error is None:
             topic.count = len(row["partitions"])
             waiting, topic.pending = topic.pending, deque()
             self._dispatch(topic, waiting, now)

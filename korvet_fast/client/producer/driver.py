@@ -21,13 +21,17 @@ from korvet_fast.client.producer.message import (
 from korvet_fast.client.producer.pipeline import AddPartitions, FetchMetadata, Pipeline
 from korvet_fast.client.producer.transaction_coordinator import TransactionCoordinator
 from korvet_fast.client.producer.transactions import Transactions
-from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.client.protocol.errors import ClientError, check_error_code
 from korvet_fast.client.protocol.metadata import metadata_request
 from korvet_fast.rate_limited_log import RateLimitedLog
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
 
 _log = logging.getLogger(__name__)
+_ONE_LOOP = (
+    "an AsyncProducer is for the event loop of its first call: make one in each loop, "
+    "or use Producer, which every thread may call"
+)
 
 
 class Driver:
@@ -69,6 +73,20 @@ class Driver:
             self._loop = asyncio.get_running_loop()
         return self._loop.time()
 
+    def enter(self) -> float:
+        """`now`, for a call of the user's. Raises `RuntimeError` where another thread or event loop than that of the
+        first call makes it: nothing there would run the pipeline.
+        """
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise RuntimeError(_ONE_LOOP) from None
+        if loop is not self._loop:
+            if self._loop is not None:
+                raise RuntimeError(_ONE_LOOP)
+            self._loop = loop
+        return loop.time()
+
     def schedule(self) -> None:
         """Run the pipeline in the next turn of the loop."""
         if not self._scheduled and self._finishing is None:
@@ -90,6 +108,7 @@ class Driver:
         """Have a message taken as soon as there is memory. Raises `BufferFull` if there is none for `max.block.ms`, and
         `DeliveryFailed` for what cannot be sent.
         """
+        self.enter()
         if not self._is_taken(records):
             limit = self.pipeline.config.max_block
             try:
@@ -195,6 +214,7 @@ class Driver:
         request = {"transactional_id": None, "transaction_timeout_ms": 0}
         try:
             answer = await self._control.request(INIT_PRODUCER_ID, request)
+            check_error_code("a broker refused a producer id", answer["error_code"])
         except ClientError as error:
             self._log.warn("producer id", f"no producer id: {error}")
             self.pipeline.producer_id_failed(error, self.now())

@@ -1,7 +1,8 @@
 """Interceptors: objects of the caller's that see each message once when it is sent, and once when it has ended."""
 
 import logging
-from collections.abc import Sequence
+from asyncio import CancelledError
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from korvet_fast.client.producer.message import DeliveryFailed, Message, RecordMetadata
@@ -12,12 +13,15 @@ _log = logging.getLogger(__name__)
 class Interceptors:
     """Calls `on_send(message)`, which may return another message, and `on_acknowledgement(metadata, error)`.
 
-    Retries do not call them again. What one raises is logged, and changes nothing for the others or for the message.
+    Retries do not call them again. What one raises, or returns in place of a message, is logged, and changes nothing
+    for the others or for the message. A message that `on_acknowledgement` sends itself, and that is refused, is told
+    only by what `send` raises: else one that always sends again would never end.
     """
 
     def __init__(self, interceptors: Sequence[Any]) -> None:
         self._senders = [each.on_send for each in interceptors if hasattr(each, "on_send")]
         self._listeners = [each.on_acknowledgement for each in interceptors if hasattr(each, "on_acknowledgement")]
+        self._telling = False
 
     def __bool__(self) -> bool:
         return bool(self._senders or self._listeners)
@@ -26,15 +30,32 @@ class Interceptors:
         """Return the message to send in place of the given one."""
         for call in self._senders:
             try:
-                message = call(message) or message
-            except Exception:  # noqa: BLE001 code of the caller's, which may raise anything
+                found = call(message)
+                if found is not None and not isinstance(found, Message):
+                    raise TypeError(f"on_send returned {type(found).__name__}, not Message or None")
+                message = found or message
+            except (Exception, CancelledError):  # noqa: BLE001 code of the caller's, which may raise anything
                 _log.exception("an interceptor's on_send failed; the message is sent as it was")
         return message
 
     def end(self, metadata: RecordMetadata | None, error: DeliveryFailed | None) -> None:
         """A message has ended, in one way or the other."""
-        for call in self._listeners:
-            try:
-                call(metadata, error)
-            except Exception:  # noqa: BLE001 code of the caller's, which may raise anything
-                _log.exception("an interceptor's on_acknowledgement failed")
+        if self._telling:
+            return
+        self._telling = True
+        try:
+            for call in self._listeners:
+                self._tell(call, metadata, error)
+        finally:
+            self._telling = False
+
+    def _tell(
+        self,
+        call: Callable[[RecordMetadata | None, DeliveryFailed | None], None],
+        metadata: RecordMetadata | None,
+        error: DeliveryFailed | None,
+    ) -> None:
+        try:
+            call(metadata, error)
+        except (Exception, CancelledError):  # noqa: BLE001 code of the caller's, which may raise anything
+            _log.exception("an interceptor's on_acknowledgement failed")

@@ -13,8 +13,10 @@ def check_message(message: Message) -> Message:
     """The message with its headers as a tuple of their own, which no caller can change any more.
 
     Raises `TypeError` for another type than the field has, and `ValueError` for a number or a name out of range. Which
-    encoding a text has is not for the producer to guess.
+    encoding a text has is not for the producer to guess. Empty headers, and None in their place, are none.
     """
+    if not isinstance(message, Message):
+        raise TypeError(f"a message is {type(message).__name__}, not Message: Message(topic, value)")
     topic, value, key, headers, partition, timestamp, _ = message
     if type(value) is not bytes:  # of most messages the value is, and little else is given: a call takes longer
         _check_cell("value", value)
@@ -26,7 +28,9 @@ def check_message(message: Message) -> Message:
         _check_number("partition", partition, _LAST_PARTITION, "leave it out for the partitioner's choice")
     if timestamp is not None:
         _check_number("timestamp", timestamp, _LAST_TIME, "give ms since 1970, or leave it out for the present")
-    return message._replace(headers=check_headers(headers)) if headers else message
+    if not headers:
+        return message if headers == () else message._replace(headers=())
+    return message._replace(headers=check_headers(headers))
 
 
 def check_headers(headers: Headers) -> Headers:

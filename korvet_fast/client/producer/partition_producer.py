@@ -173,7 +173,10 @@ class PartitionProducer:
                 break
             timeout = self._config.delivery_timeout
             what = f"{self}: not delivered"
-            self._fail(Expired.within(what, "delivery.timeout.ms", timeout, self.last_error), now)
+            last_error = self.last_error
+            if last_error is None and self.broker is None:
+                last_error = ClientError("no broker is known to lead it")
+            self._fail(Expired.within(what, "delivery.timeout.ms", timeout, last_error), now)
         return deadline
 
     def next_deadline(self) -> float | None:

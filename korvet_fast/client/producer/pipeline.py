@@ -203,8 +203,9 @@ class Pipeline:
     def metadata_received(self, answer: Mapping[str, Any], now: float) -> None:
         """A Metadata answer. What it leaves out stays as it was."""
         self.dispatcher.runs.shut_all()
-        self.brokers.update(answer)
-        for row in answer["topics"]:
+        asked = [row for row in answer["topics"] if row["name"] in self.dispatcher.topics]  # others would pile up
+        self.brokers.update({**answer, "topics": asked})
+        for row in asked:
             self.dispatcher.update(row, now)
         complete = not self.dispatcher.incomplete
         for partition in self.dispatcher.partitions():

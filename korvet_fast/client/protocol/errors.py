@@ -3,7 +3,7 @@
 import os
 
 from korvet_fast.errors import Errors
-from korvet_fast.wire.kafka.errors import CODES
+from korvet_fast.wire.kafka.errors import CODES, LONGEST_MESSAGE, shorten
 
 _ERRORS = {code: error for error, code in CODES.items()}
 
@@ -49,8 +49,12 @@ def is_retriable(error: ClientError, unknown_topics: bool = False) -> bool:
 
 
 def explain(code: int, detail: str | None = None) -> str:
-    """An error code as a sentence. `detail`: the broker's own sentence, which replaces the general one."""
+    """An error code as a sentence. `detail`: the broker's own sentence, which replaces the general one; of what a
+    broker says, so much as a person can read.
+    """
     error = _ERRORS.get(code)
+    if detail:
+        detail = shorten("".join(each if each.isprintable() else " " for each in detail[: LONGEST_MESSAGE + 1]))
     if error is None:
         return f"{detail or 'the broker refused'} (error {code})"
     return f"{(detail or error.sentence).rstrip('.')} ({error})"

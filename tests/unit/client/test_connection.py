@@ -177,6 +177,14 @@ def test_nobody_listens() -> None:
         asyncio.run(work())
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "a\0b", "a" * 300, "é" * 80, ".."])
+def test_an_address_that_cannot_be_is_unreachable(host: str) -> None:
+    """A broker's Metadata answer may name any host and any port."""
+    address = Address(host, 70_000 if host == "127.0.0.1" else 9092)
+    with pytest.raises(Unreachable, match="cannot connect to "):
+        asyncio.run(connect(address))
+
+
 def test_the_second_bootstrap_address_is_tried_when_the_first_is_dead() -> None:
     async def work(endpoint: Address) -> str:
         async with Cluster([Address("127.0.0.1", 1), endpoint]) as cluster:

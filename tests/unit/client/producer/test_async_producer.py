@@ -310,6 +310,92 @@ def test_interceptors_see_each_message_once(run: Run, broker: BrokerProcess, top
     assert seen == [b"a", 0, b"b", 1, b"c" * 200, DeliveryFailed]
 
 
+def test_an_interceptor_that_returns_no_message_changes_nothing(run: Run, broker: BrokerProcess, topic: str) -> None:
+    class Returns:
+        def on_send(self, message: Message) -> Any:
+            return 5
+
+    async def work() -> None:
+        async with AsyncProducer(broker.bootstrap, interceptor_classes=[Returns()]) as p:
+            assert (await p.send(topic, b"x", partition=0)).offset == 0
+
+    run(work)
+
+
+def test_an_interceptor_whose_work_was_cancelled_holds_up_nothing(run: Run, broker: BrokerProcess, topic: str) -> None:
+    class Cancelled:
+        def on_send(self, message: Message) -> None:
+            raise asyncio.CancelledError
+
+        def on_acknowledgement(self, metadata: Any, error: Any) -> None:
+            raise asyncio.CancelledError
+
+    async def work() -> None:
+        unhandled: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
+        async with AsyncProducer(broker.bootstrap, interceptor_classes=[Cancelled()]) as p:
+            sent = [p.send(topic, b"x", partition=each % 2) for each in range(4)]
+            assert sorted([(await each).offset for each in sent]) == [0, 0, 1, 1]
+        assert unhandled == []
+
+    run(work)
+
+
+def test_an_interceptor_that_always_sends_again_does_not_keep_the_producer_open(run: Run, nowhere: str) -> None:
+    refused: list[Any] = []
+
+    async def work() -> None:
+        class SendsAgain:
+            def on_acknowledgement(self, metadata: Any, error: Any) -> None:
+                try:
+                    p.send("t", b"again")
+                except DeliveryFailed as failure:
+                    refused.append(type(failure))
+                    raise
+
+        p = AsyncProducer(nowhere, interceptor_classes=[SendsAgain()])
+        sent = [p.send("t", b"x"), p.send("t", b"y")]
+        async with asyncio.timeout(60):
+            await p.close(0)
+        assert [each.outcome for each in sent] == [Outcome.NOT_WRITTEN] * 2
+        with pytest.raises(ProducerClosed):
+            p.send("t", b"late")
+
+    run(work)
+    assert refused == [ProducerClosed] * 3
+
+
+def test_a_call_from_another_thread_is_refused_and_breaks_nothing(run: Run, broker: BrokerProcess, topic: str) -> None:
+    async def work() -> None:
+        async with AsyncProducer(broker.bootstrap) as p:
+            await p.send(topic, b"a", partition=0)
+            for partition in (0, None):  # two ways of a message
+                with pytest.raises(RuntimeError, match="make one in each loop, or use Producer"):
+                    await asyncio.to_thread(p.send, topic, b"lost", partition=partition)
+            assert (await p.send(topic, b"b", partition=0)).offset == 1
+            assert p.metrics().accepted == 2
+
+    run(work)
+
+
+def test_a_second_event_loop_is_refused(run: Run, nowhere: str) -> None:
+    p = AsyncProducer(nowhere)
+
+    async def first() -> None:
+        p.send("t", b"x")
+        await p.abort()
+
+    async def second() -> None:
+        for call in (p.flush, p.close, p.abort, lambda: p.input.put(Message("t", b"x"))):
+            with pytest.raises(RuntimeError, match="for the event loop of its first call"):
+                await call()
+        with pytest.raises(RuntimeError, match="for the event loop of its first call"):
+            p.send("t", b"x")
+
+    run(first)
+    run(second)
+
+
 def test_what_is_not_bytes_is_refused_with_advice(run: Run, nowhere: str) -> None:
     async def work() -> None:
         async with AsyncProducer(nowhere) as p:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from korvet_fast.client import AsyncProducer
-from korvet_fast.client.producer import DeliveryFailed, Outcome
+from korvet_fast.client.producer import DeliveryFailed, Expired, Outcome
 from scripted_broker import frame
 
 Run = Callable[[Callable[[], Awaitable[Any]]], Any]
@@ -23,16 +23,20 @@ SPOKEN = [
 
 
 class LyingBroker:
-    """Answers one partition's producer. `lies`: what becomes of answers, by API; `cut`: bytes of the first Produce
-    request that are read before the connection is closed.
+    """Answers one partition's producer. `lies`: what becomes of answers, by API; `row` and `node`: fields of the answer
+    to Produce and of the broker in Metadata; `answers`: fields of answers, by API; `cut`: bytes of the first
+    Produce request that are read before the connection is closed.
     """
 
     def __init__(self) -> None:
         self.lies: dict[int, Lie] = {}
         self.row: dict[str, Any] = {}
+        self.node: dict[str, Any] = {}
+        self.answers: dict[int, dict[str, Any]] = {}
         self.cut: int | None = None
         self.endless = False
         self.produced = 0  # requests
+        self.told = 0  # answers to Metadata
         self.port = 0
 
     @asynccontextmanager
@@ -71,6 +75,7 @@ class LyingBroker:
             return False
         await reader.readexactly(size - 8)
         self.produced += key == PRODUCE
+        self.told += key == METADATA
         honest = frame(key, version, int.from_bytes(begin[4:], "big"), self._values(key))
         answer = self.lies.get(key, bytes)(honest)
         if answer is None:
@@ -84,6 +89,9 @@ class LyingBroker:
         return len(answer) == len(honest)
 
     def _values(self, key: int) -> dict[str, Any]:
+        return self._honest(key) | self.answers.get(key, {})
+
+    def _honest(self, key: int) -> dict[str, Any]:
         if key == API_VERSIONS:
             return {"error_code": 0, "api_keys": SPOKEN}
         if key == INIT_PRODUCER_ID:
@@ -92,7 +100,7 @@ class LyingBroker:
             partition = {"partition_index": 0, "leader_id": 1, "error_code": 0, "leader_epoch": 0}
             partition |= {"replica_nodes": [], "isr_nodes": [], "offline_replicas": []}
             topic = {"name": "t", "error_code": 0, "partitions": [partition]}
-            broker = {"node_id": 1, "host": "127.0.0.1", "port": self.port}
+            broker = {"node_id": 1, "host": "127.0.0.1", "port": self.port} | self.node
             return {"brokers": [broker], "cluster_id": "c", "controller_id": 1, "topics": [topic]}
         row = {"index": 0, "error_code": 0, "base_offset": 5} | self.row
         return {"responses": [{"name": "t", "partition_responses": [row]}]}
@@ -155,6 +163,106 @@ def test_a_row_that_lies(run: Run, row: dict[str, Any]) -> None:
                 assert error.outcome is (Outcome.NOT_WRITTEN if is_certain else Outcome.UNKNOWN)
             else:
                 assert (row, place.offset) == ({"base_offset": -77}, -1)
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    "node", [{"port": 70_000}, {"port": -5}, {"host": "a\0b"}, {"host": "é" * 80}], ids=lambda node: repr(node)[:20]
+)
+def test_an_address_that_cannot_be_breaks_nothing(run: Run, node: dict[str, Any]) -> None:
+    """The producer asks the brokers of a Metadata answer in turn when the first one is gone."""
+    broker = LyingBroker()
+    broker.node = node
+
+    def hang_up_once(answer: bytes) -> bytes:
+        broker.lies[METADATA] = hang_up_always
+        return answer
+
+    def hang_up_always(answer: bytes) -> bytes:
+        return answer[:3]
+
+    broker.lies[METADATA] = hang_up_once
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, **FAST | {"delivery_timeout_ms": 30_000}) as p:
+            sent = p.send("t", b"x")
+            async with asyncio.timeout(30):
+                while p._driver._control._turn < 3:  # it went over the address that cannot be, and came back
+                    await asyncio.sleep(0.01)
+            assert not sent.done()
+            broker.lies.clear()
+            broker.node = {}
+            assert (await sent).offset == 5
+
+    run(work)
+
+
+REASONS: dict[str, tuple[dict[int, dict[str, Any]], dict[str, Any], str]] = {
+    "no Produce": ({API_VERSIONS: {"api_keys": SPOKEN[1:]}}, {}, "speaks none of Produce"),
+    "no Metadata": ({API_VERSIONS: {"api_keys": SPOKEN[:1]}}, {}, "speaks none of Metadata"),
+    "no producer id": ({INIT_PRODUCER_ID: {"error_code": 31}}, {}, "a broker refused a producer id: .*CLUSTER_AUTHORI"),
+    "no broker": ({METADATA: {"brokers": []}}, {}, "no broker is known to lead it"),
+    "no topic": (
+        {METADATA: {"topics": [{"name": "t", "error_code": 3, "partitions": []}]}},
+        {},
+        "UNKNOWN_TOPIC_OR_PART",
+    ),
+    "nobody listens": ({}, {"port": 1}, "cannot connect to 127.0.0.1:1: Connection refused"),
+    "too few replicas": ({PRODUCE: {}}, {}, "NOT_ENOUGH_REPLICAS"),
+}
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_a_message_that_expires_says_why(run: Run, caplog: pytest.LogCaptureFixture, reason: str) -> None:
+    broker = LyingBroker()
+    broker.answers, broker.node, sentence = REASONS[reason]
+    broker.row = {"error_code": 19, "base_offset": -1} if PRODUCE in broker.answers else {}
+
+    async def work() -> None:
+        settings = FAST | {"request_timeout_ms": 60_000, "delivery_timeout_ms": 2000, "max_block_ms": 500}
+        async with broker.run() as address, AsyncProducer(address, **settings) as p:
+            with pytest.raises(Expired, match=sentence):
+                await p.send("t", b"x")
+            if reason == "no topic":
+                with pytest.raises(Expired, match=sentence):
+                    await p.send_many("t", None, [b"x"])
+
+    run(work)
+    if reason == "no producer id":
+        assert "a broker refused a producer id" in caplog.text
+
+
+def test_topics_that_nobody_asked_for_are_not_kept(run: Run) -> None:
+    broker = LyingBroker()
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, metadata_max_age_ms=5, retry_backoff_ms=1) as p:
+            asked = broker._honest(METADATA)["topics"]
+            for turn in range(5):
+                strangers = [{**asked[0], "name": f"stranger-{turn}-{each}"} for each in range(50)]
+                broker.answers[METADATA] = {"topics": asked + strangers}
+                before = broker.told
+                while broker.told < before + 2:  # answers with these
+                    await asyncio.sleep(0.005)
+                    await p.send("t", b"x")
+            known = p._driver.pipeline.brokers._metadata
+            assert set(known._leaders) == {("t", 0)}
+            assert set(known._topics) == {"t"}
+
+    run(work)
+
+
+def test_what_a_broker_says_is_readable_and_short(run: Run) -> None:
+    broker = LyingBroker()
+    broker.row = {"error_code": 87, "base_offset": -1, "error_message": "bad\n\x1b[2J" + "x" * 30_000}
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address) as p:
+            with pytest.raises(DeliveryFailed, match="bad") as caught:
+                await p.send("t", b"x")
+        assert str(caught.value).isprintable()
+        assert len(str(caught.value)) < 2200
 
     run(work)
 

@@ -49,6 +49,29 @@ def test_headers_are_kept_as_they_were_sent() -> None:
     assert checked == Message("t", b"x", b"k", (("a", b"1"), ("b", None)), 2, 5)
 
 
+@pytest.mark.parametrize("headers", [None, [], {}])
+def test_no_headers_may_be_written_in_several_ways(headers: Any) -> None:
+    assert check_message(Message("t", b"x", headers=headers)) == Message("t", b"x")
+
+
+@pytest.mark.parametrize("message", [None, "x", ("t", b"x")])
+def test_another_thing_is_no_message(message: Any) -> None:
+    with pytest.raises(TypeError, match=f"a message is {type(message).__name__}, not Message"):
+        check_message(message)
+
+
+def test_none_for_headers_breaks_nothing(run: Run, broker: BrokerProcess) -> None:
+    """The first message of a topic goes another way than those that join its run."""
+
+    async def work() -> None:
+        async with AsyncProducer(broker.bootstrap) as p:
+            sent = [p.send("unheaded", b"x", headers=None) for _ in range(3)]  # type: ignore[arg-type]
+            assert [(await each).offset for each in sent] == [0, 1, 2]
+            await p.input.put(Message("unheaded", b"x", headers=None))  # type: ignore[arg-type]
+
+    run(work)
+
+
 def test_the_error_is_the_callers_and_what_is_sent_beside_it_arrives(run: Run, broker: BrokerProcess) -> None:
     """Also of messages that would join the run of others."""
 
