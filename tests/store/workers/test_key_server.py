@@ -1,4 +1,4 @@
-"""The worker that has the registry closes: each other one is told what was not done, and none makes it wait for long."""
+"""The worker that has the registry closes: the others are told what was not done, and none makes it wait for long."""
 
 import asyncio
 import socket
