@@ -164,8 +164,9 @@ class ThreeBrokers(Brokers):
         self.trio = Trio(place)
         for identity, port in seen.items():
             broker = self.trio.brokers[identity]
-            replica, text = self.trio.ports[identity], self.trio.texts[identity]
-            told = (f"kafka://127.0.0.1:{port}", f"replica://127.0.0.1:{replica}", f"text://127.0.0.1:{text}")
+            # `kafka://` is its first listener, and the others are told as they are.
+            others = [word for word in broker.arguments if "://" in word]
+            told = (f"kafka://127.0.0.1:{port}", *others)
             broker.arguments = (*broker.arguments, *(word for each in told for word in ("--advertise", each)))
 
     def start(self) -> None:
