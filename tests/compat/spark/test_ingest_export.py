@@ -138,6 +138,20 @@ def await_that(true: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
+def is_java(process: psutil.Process) -> bool:
+    try:
+        return "java" in process.name()
+    except psutil.NoSuchProcess:  # Spark's shell scripts start programs that end at once
+        return False
+
+
+def is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 @pytest.mark.timeout(1200)  # three times Spark is started
 def test_the_commands(broker: BrokerProcess, tmp_path: Path) -> None:
     """Ingest; follow and be killed; there is more; follow again and be asked to end."""
@@ -191,10 +205,10 @@ def test_a_mistake_leaves_nothing_behind(broker: BrokerProcess, tmp_path: Path) 
     right = command("ingest", "a.csv", "--topic", "left-behind", *where)
     with subprocess.Popen(right, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as broken_off:
         own = psutil.Process(broken_off.pid)
-        await_that(lambda: any("java" in each.name() for each in own.children(recursive=True)), "no JVM")
+        await_that(lambda: any(map(is_java, own.children(recursive=True))), "no JVM")
         family = own.children(recursive=True)
         broken_off.send_signal(signal.SIGINT)
         _, told = broken_off.communicate(timeout=WITHIN)
     assert broken_off.returncode == 1, told
     assert told.splitlines() == [first, "Aborted!"]
-    assert not [each for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+    assert not list(filter(is_alive, family))
