@@ -127,8 +127,7 @@ class ClientSession:
 
     def offload(self, work: Callable[..., R], *arguments: object) -> "asyncio.Future[R]":
         """Have a worker do this beside the loop; addresses take turns, then the connections of one."""
-        address = self.broker if self.client is None else self.client.address
-        return self._workers.run_for(address, self, work, *arguments)
+        return self._workers.run_for(self._address, self, work, *arguments)
 
     def answer_room(self) -> int:
         """How many bytes on the heap this request's answer may take now; ask once, right before making it."""
@@ -163,9 +162,13 @@ class ClientSession:
     def changer(self) -> Changer:
         """The turn of this client among those that change topics; few connections ever do."""
         if self._changer is None:
-            address = self.broker if self.client is None else self.client.address
-            self._changer = self.broker.topics.changing.open(address)
+            self._changer = self.broker.topics.changing.open(self._address)
         return self._changer
+
+    @property
+    def _address(self) -> object:
+        """The address that takes turns with others; all sessions without a connection have one in common."""
+        return self.broker if self.client is None else self.client.address
 
     def release_memory(self) -> None:
         """Answer the requests that wait at this moment."""
