@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import inspect
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator
@@ -14,6 +13,7 @@ import hypothesis.core
 import pytest
 
 from broker_process import RUNNING, BrokerProcess
+from coroutines import run_coroutine_test
 from redis_cluster import Cluster
 from redis_sentinels import Sentinels
 from redis_server import PROGRAMS, RedisServer, find_program
@@ -98,12 +98,7 @@ def unfrozen() -> Iterator[None]:
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """A test that is a coroutine runs in a loop of its own."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = pyfuncitem._fixtureinfo.argnames
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
-    return True
+    return run_coroutine_test(pyfuncitem, asyncio.run)
 
 
 @pytest.hookimpl(wrapper=True)
