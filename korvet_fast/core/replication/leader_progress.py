@@ -130,10 +130,15 @@ class LeaderProgress:
         """The metadata log is asked for these in-sync replicas: until it answers, the leader waits for both sets."""
         self.pending = isr
 
-    def end_change(self, isr: Iterable[int]) -> bool:
-        """The metadata log has these in sync; returns whether the watermark moved."""
-        self.isr, self.pending = frozenset(isr), None
+    def take_isr(self, isr: Iterable[int]) -> bool:
+        """The metadata log has these in sync; a change under way stays pending. Returns whether the watermark moved."""
+        self.isr = frozenset(isr)
         return self._advance()
+
+    def end_change(self, isr: Iterable[int]) -> bool:
+        """The change is made: the metadata log has these in sync. Returns whether the watermark moved."""
+        self.pending = None
+        return self.take_isr(isr)
 
     def _advance(self) -> bool:
         if not self.suffices:

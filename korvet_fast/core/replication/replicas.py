@@ -146,10 +146,10 @@ class Replicas:
             replica.state.follow_leader(state.leader, state.epoch)
 
     def _take_isr(self, replica: Replica, progress: LeaderProgress, state: PartitionState) -> None:
-        """The metadata log has these in sync. A version counts once: a later change may be under way."""
+        """The metadata log has these in sync. A version counts once, as it is told in two ways."""
         if state.version > self._taken[replica.name]:
             self._taken[replica.name] = state.version
-            progress.end_change(state.isr)
+            progress.take_isr(state.isr)
         replica.advance()
 
     def find_in_sync(self, log: str) -> Collection[int]:
@@ -319,7 +319,11 @@ class Replicas:
             self._start(self._change_isr(replica, progress, isr))
 
     async def _change_isr(self, replica: Replica, progress: LeaderProgress, isr: frozenset[int]) -> None:
-        """Until the metadata log has answered, both the former and the new members are waited for."""
+        """Until the metadata log has answered, both the former and the new members are waited for.
+
+        After an answer that was lost the change is asked for once more. It stays pending until then, whatever the
+        metadata log tells meanwhile: else another change could begin, and be made undone by this one.
+        """
         key = PREFIX + replica.name
         while replica.progress is progress:
             try:
@@ -334,6 +338,8 @@ class Replicas:
                 if await self._registry.save(key, changed.pack(), document):
                     if replica.progress is progress:
                         self._take_isr(replica, progress, changed)
+                        progress.end_change(progress.isr)
+                        replica.advance()
                     logger.info("%s: in sync are the brokers %s", replica.name, ", ".join(map(str, sorted(isr))))
                     return
             except StoreError as error:
