@@ -266,6 +266,8 @@ class Replicas:
         while True:
             document = await self._registry.load(PREFIX + log)
             state = self._read(log, document)
+            if state.topic != replica.topic:
+                raise NotLeader(f"{log} of the topic that was deleted is still here, and the new one has no copy yet")
             if state.leader != self._own or self._own not in state.isr:
                 raise NotLeader(f"{log} is to be led by broker {state.leader}")
             if self._lacks_copy(log, state):
