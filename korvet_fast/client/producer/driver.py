@@ -81,9 +81,11 @@ class Driver:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             raise RuntimeError(_ONE_LOOP) from None
-        if self._loop is not None and self._loop is not loop:
-            raise RuntimeError(_ONE_LOOP)
-        return self.now()
+        if loop is not self._loop:
+            if self._loop is not None:
+                raise RuntimeError(_ONE_LOOP)
+            self._loop = loop
+        return loop.time()
 
     def schedule(self) -> None:
         """Run the pipeline in the next turn of the loop."""
