@@ -339,6 +339,7 @@ class Replicas:
                 changed = state._replace(version=state.version + 1, isr=tuple(sorted(isr)))
                 if await self._registry.save(key, changed.pack(), document):
                     if replica.progress is progress:
+                        # First the set in force: without it the watermark would wait for the former members alone.
                         self._take_isr(replica, progress, changed)
                         progress.end_change(progress.isr)
                         replica.advance()
