@@ -77,7 +77,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self._connected = self._active = monotonic()
         self._receive.go_on(self._active)
-        self._out.open(self._transport)
+        self._out.open(self._transport, partial(self._turns.put_off, self._requests.send_on))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         self._rest = self._frames.rest() if self._receive.unfinished else None
@@ -184,7 +184,7 @@ class Connection(asyncio.BufferedProtocol):
                     self.hang_up("slow", f"it had not logged in after {patience:g} s")
             elif receive.age(now) > patience:
                 self.hang_up("slow", f"a request was not complete after {patience:g} s")
-        elif not self._out.slots and not self._requests.waiting and now - self._active > limits.idle:
+        elif self.idle_since is not None and now - self._active > limits.idle:
             self.close()
 
     def drain(self) -> None:

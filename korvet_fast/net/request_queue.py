@@ -148,9 +148,15 @@ class RequestQueue:
                 self._queue_up()
         self._owner.settle()
 
+    def send_on(self) -> None:
+        """Send the next slice of a long reply: it is this connection's turn."""
+        if not self.closing:
+            self._out.go_on()
+            self.go_on()
+
     def may_start(self, frame: bytearray) -> bool:
         """Whether there is room for this request. If the pool has none, the request gets a turn when there is room."""
-        if self._out.paused_since is not None or self.muted is not None:
+        if self._out.busy or self.muted is not None:
             return False
         size, under_way, limits = len(frame), len(self._out.slots), self._limits
         if under_way >= limits.requests:

@@ -5,6 +5,7 @@ Their memory is counted until the transport lets go of it.
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from korvet_fast.net.pool import SMALL, Account, Charge, Pool
@@ -45,6 +46,7 @@ class Send:
     __slots__ = (
         "_account",
         "_encrypted",
+        "_have_turn",
         "_left",
         "_lent",
         "_marked",
@@ -55,15 +57,18 @@ class Send:
         "_seen",
         "_slice",
         "_transport",
+        "_waiting",
         "paused_since",
         "slots",
     )
 
     _transport: asyncio.Transport
+    _have_turn: Callable[[], None]
 
     def __init__(self, pool: Pool, account: Account, *, encrypted: bool = False) -> None:
         self._pool = pool
         self._account = account
+        self._waiting = False  # for a turn
         self._encrypted = encrypted
         self._slice = TLS_SLICE if encrypted else SLICE
         self.slots: deque[Slot] = deque()
@@ -76,9 +81,10 @@ class Send:
         self._marked = 0  # unsent bytes at `_marked_at`
         self._marked_at = 0.0
 
-    def open(self, transport: asyncio.Transport) -> None:
-        """Send replies to `transport` from now on."""
+    def open(self, transport: asyncio.Transport, have_turn: Callable[[], None]) -> None:
+        """Send replies to `transport` from now on. `have_turn`: has `go_on` called in the connection's next turn."""
         self._transport = transport
+        self._have_turn = have_turn
         transport.set_write_buffer_limits(UNSENT_HIGH, UNSENT_LOW)
 
     @property
@@ -123,9 +129,14 @@ class Send:
         self.go_on()
 
     def go_on(self) -> None:
-        """Hand over the rest of a long reply, as much as the transport takes."""
-        while self._parts and self.paused_since is None:
+        """Hand over the next slice of a long reply.
+
+        A peer that takes each slice at once would keep the loop until the end, so the next one waits for its turn.
+        """
+        self._waiting = False
+        if self._parts and self.paused_since is None:
             self._transport.writelines(self._cut())
+            self._wait_for_turn()
         if not self._parts and self._promised:
             charges, self._promised = self._promised, []
             if self.paused_since is None or self._encrypted:
@@ -142,7 +153,7 @@ class Send:
         """Go on: the transport has sent most of its bytes."""
         self.paused_since = None
         self._give_back()
-        self.go_on()
+        self._wait_for_turn()
 
     def drop(self) -> None:
         """Drop all replies: nothing more will be sent."""
@@ -151,6 +162,7 @@ class Send:
         self._lent += self._promised
         self._promised = []
         self._give_back()
+        del self._have_turn  # frees memory now, not at the next garbage collection
 
     def is_stalled(self, now: float, patience: float) -> bool:
         """Whether the peer took nothing for so many seconds."""
@@ -174,6 +186,11 @@ class Send:
             self._marked -= taken
             self._marked_at = now
         return taken + SMALL < rate * seconds
+
+    def _wait_for_turn(self) -> None:
+        if self._parts and self.paused_since is None and not self._waiting:
+            self._waiting = True
+            self._have_turn()
 
     def _lend(self, parts: Reply, size: int, charges: list[Charge]) -> None:
         """Count the part of this reply that the transport keeps."""
