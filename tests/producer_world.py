@@ -200,7 +200,7 @@ class ProducerWorld:
             else:
                 self._generation[address] = next(self._numbers)
                 self._busy_until[address] = self.now
-                self.pipeline.connected(address)
+                self.pipeline.connected(address, self.now)
 
         self._at(2 * LATENCY, connected)
 

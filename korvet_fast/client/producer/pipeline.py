@@ -170,18 +170,18 @@ class Pipeline:
 
     # The results of the actions.
 
-    def connected(self, address: Address) -> None:
+    def connected(self, address: Address, now: float) -> None:
         """A broker's connection is up."""
-        self.brokers.get(address).state = LinkState.UP
+        self.brokers.get(address).connected(now)
 
     def lost(self, address: Address, error: ClientError, now: float) -> None:
         """A broker's connection broke, or could not be made. What was in flight there is in doubt."""
         broker = self.brokers.get(address)
-        was_used = bool(broker.in_flight) or broker.state is LinkState.CONNECTING
+        failed = bool(broker.in_flight) or not broker.proved
         for request in list(broker.in_flight):
             self._apply(broker.unanswered(request, error, uncertain=True), now)
         broker.state = LinkState.DOWN
-        if was_used:
+        if failed:
             broker.backoff.fail(now)
             self._refresh.want()
             for partition in broker.ready:  # they waited for the connection
@@ -197,7 +197,7 @@ class Pipeline:
         """A request was answered; `values` None with acks=0: it is on its way; or its rows were answered."""
         broker = self.brokers.get(address)
         if request in broker.in_flight:
-            ended = broker.ended(request) if values is None else broker.answered(request, values, now)
+            ended = broker.ended(request, now) if values is None else broker.answered(request, values, now)
             self._apply(ended, now)
 
     def metadata_received(self, answer: Mapping[str, Any], now: float) -> None:
