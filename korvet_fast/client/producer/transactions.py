@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from korvet_fast.client.producer.config import ProducerConfig
@@ -94,7 +95,7 @@ class Transactions:
         """Tell the coordinator that the transaction has these partitions; before that nothing is sent to them."""
         try:
             values = self._producer() | add_partitions_request(partitions)
-            await self._ask(ADD_PARTITIONS_TO_TXN, values, lambda answer: list(read_add_partitions(answer).values()))
+            await self._ask(ADD_PARTITIONS_TO_TXN, values, partial(read_add_partitions, partitions))
         except ClientError as error:
             self.state.asked.clear()
             self.state.fail(error)
