@@ -222,9 +222,9 @@ class Pipeline:
             topic.last_error = error
         self._refresh.failed(now)
 
-    def producer_id_received(self, answer: Mapping[str, Any], now: float) -> None:
-        """An InitProducerId answer."""
-        self.dispatcher.dirty.update(dict.fromkeys(self._identity_request.received(answer, now)))
+    def producer_id_received(self, producer_id: int, epoch: int) -> None:
+        """A broker gave a producer id and an epoch."""
+        self.dispatcher.dirty.update(dict.fromkeys(self._identity_request.received(producer_id, epoch)))
 
     def producer_id_failed(self, error: ClientError, now: float) -> None:
         """No broker gave a producer id."""

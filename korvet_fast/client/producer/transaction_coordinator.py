@@ -48,7 +48,7 @@ class TransactionCoordinator:
     async def ask(
         self, message: Message, values: Mapping[str, Any], codes: Callable[[Mapping[str, Any]], Sequence[int]]
     ) -> dict[str, Any]:
-        """The answer in which no error is left. `codes`: those of an answer.
+        """The answer in which no error is left. `codes`: those of an answer; `ClientError` for one that cannot be.
 
         Raises `CoordinatorRefused`, and `ClientError` if there was no answer in time.
         """
@@ -72,12 +72,12 @@ class TransactionCoordinator:
         while True:
             try:
                 answer = await (await self._find()).request(message, {"transactional_id": self._id, **values})
+                found = {code for code in codes(answer) if code}
             except TransactionError:
                 raise
             except ClientError:
                 await self.close()
             else:
-                found = {code for code in codes(answer) if code}
                 if not found:
                     self._backoff.succeed()
                     return answer
