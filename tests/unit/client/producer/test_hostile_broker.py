@@ -167,6 +167,24 @@ def test_a_row_that_lies(run: Run, row: dict[str, Any]) -> None:
     run(work)
 
 
+LAST = (1 << 63) - 1  # offset
+
+
+@pytest.mark.parametrize("base", [LAST - 4, LAST - 3, LAST, -1, -(1 << 63)])
+def test_offsets_that_cannot_be_are_not_told(run: Run, base: int) -> None:
+    """Five messages in a batch: the last offset is four above the first."""
+    broker = LyingBroker()
+    broker.row = {"base_offset": base}
+    told = list(range(base, LAST + 1)) if base == LAST - 4 else [-1] * 5
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, **PATIENT) as p:
+            assert [each.offset for each in await asyncio.gather(*[p.send("t", b"x") for _ in range(5)])] == told
+            assert (await p.send_many("t", None, [b"x"] * 5)).offsets == told
+
+    run(work)
+
+
 @pytest.mark.parametrize(
     "node", [{"port": 70_000}, {"port": -5}, {"host": "a\0b"}, {"host": "é" * 80}], ids=lambda node: repr(node)[:20]
 )
