@@ -44,6 +44,7 @@ class ProducerConfig:
     backoff: float
     backoff_max: float
     metadata_max_age: float
+    metadata_max_idle: float
     partitioner: str
     ignore_keys: bool
     adaptive: bool
@@ -191,6 +192,7 @@ def _check(config: ProducerConfig, named: Mapping[str, str]) -> None:
         "request_timeout",
         "connect_timeout",
         "metadata_max_age",
+        "metadata_max_idle",
         "stall",
         "transaction_timeout",
     ):

@@ -162,6 +162,8 @@ SETTINGS: Final = (
     _time("backoff_max", "retry.backoff.max.ms", "Retry.BackoffMax", 1.0, "the longest pause after a failure"),
     _time("metadata_max_age", "metadata.max.age.ms", "Metadata.RefreshFrequency", 300.0,
           "after how long the leaders are asked for again without a reason"),
+    _time("metadata_max_idle", "metadata.max.idle.ms", "Metadata.MaxIdle", 300.0,
+          "after how long without messages a topic is forgotten, and not asked for any more"),
     Setting("partitioner", "partitioner", "Partitioner", _partitioner, "murmur2", ", ".join(PARTITIONERS)),
     Setting("ignore_keys", "partitioner.ignore.keys", "PartitionerIgnoreKeys", _flag, False,
             "messages with a key are spread as those without"),
