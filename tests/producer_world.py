@@ -14,7 +14,8 @@ from korvet_fast.client.producer.config import read_config
 from korvet_fast.client.producer.message import DeliveryFailed, Message, Outcome, QueuedRecords
 from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.pipeline import Action, FetchMetadata, InitProducerId, Pipeline
-from korvet_fast.client.protocol.errors import ConnectionLost, Unreachable
+from korvet_fast.client.protocol.errors import ClientError, ConnectionLost, Unreachable
+from korvet_fast.client.protocol.requests import check_producer_id
 from korvet_fast.endpoint import Address
 from producer_cluster import (
     INVALID_RECORD,
@@ -200,7 +201,7 @@ class ProducerWorld:
             else:
                 self._generation[address] = next(self._numbers)
                 self._busy_until[address] = self.now
-                self.pipeline.connected(address)
+                self.pipeline.connected(address, self.now)
 
         self._at(2 * LATENCY, connected)
 
@@ -222,7 +223,13 @@ class ProducerWorld:
             elif fails:
                 self.pipeline.producer_id_failed(ConnectionLost("no answer"), self.now)
             else:
-                self.pipeline.producer_id_received(self.cluster.init_producer_id(), self.now)
+                given = self.cluster.init_producer_id()
+                try:
+                    check_producer_id(given)
+                except ClientError as error:
+                    self.pipeline.producer_id_failed(error, self.now)
+                else:
+                    self.pipeline.producer_id_received(given["producer_id"], given["producer_epoch"])
 
         self._at(self.random.uniform(1, 3) * LATENCY, answer)
 

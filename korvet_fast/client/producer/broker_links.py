@@ -84,7 +84,7 @@ class BrokerLinks:
             self._changed()
             return
         self._connections[address] = connection
-        self._pipeline.connected(address)
+        self._pipeline.connected(address, loop.time())
         self._changed()
         await connection.wait_closed()
         if self._connections.get(address) is connection:

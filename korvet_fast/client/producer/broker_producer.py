@@ -68,6 +68,7 @@ class LinkState(Enum):
 class BrokerProducer:
     """`ready`: partitions with a batch that may be sent, the one that waits longest first. `references`: partitions
     that the broker leads, as far as is known; without any, the connection is closed (Sarama's unrefBrokerProducer).
+    `proved`: the connection was of use, as an answer shows. One that ends before that counts as a failed attempt.
     """
 
     def __init__(self, address: Address, config: ProducerConfig, backoff: Backoff) -> None:
@@ -77,6 +78,8 @@ class BrokerProducer:
         self.ready: dict[PartitionProducer, None] = {}
         self.in_flight: dict[ProduceRequest, None] = {}
         self.backoff = backoff
+        self.proved = False
+        self._lasts_at = 0.0  # without answers, a connection that is up until then is of use
         self._throttled_until = 0.0
         self._config = config
 
@@ -90,8 +93,14 @@ class BrokerProducer:
                 return Disconnect(self.address)
         elif self.state is LinkState.DOWN and self.ready and now >= self.backoff.until:
             self.state = LinkState.CONNECTING
+            self.proved = False
             return Connect(self.address)
         return None
+
+    def connected(self, now: float) -> None:
+        """The connection is up, which proves nothing: a broker may accept and close at once."""
+        self.state = LinkState.UP
+        self._lasts_at = now + self._config.backoff_max
 
     def next_time(self) -> float | None:
         """The time of the next action, if nothing else happens before."""
@@ -109,6 +118,7 @@ class BrokerProducer:
         A partition that the answer leaves out, or names twice, is in doubt: its batch is sent again.
         """
         del self.in_flight[request]
+        self.proved = True
         self.backoff.succeed()
         throttle = min(max(values["throttle_time_ms"], 0) / 1000, MOST_THROTTLE)
         self._throttled_until = max(self._throttled_until, now + throttle)
@@ -139,12 +149,14 @@ class BrokerProducer:
         del self.in_flight[request]
         return [(*each, Answer(Verdict.RETRY, uncertain, error=error)) for each in request.batches]
 
-    def ended(self, request: ProduceRequest) -> list[tuple[PartitionProducer, ProducerBatch, Answer]]:
+    def ended(self, request: ProduceRequest, now: float) -> list[tuple[PartitionProducer, ProducerBatch, Answer]]:
         """A request with acks=0 is on its way: no answer will come. Or each of its rows has an answer."""
         if self._config.acks != NO_RESPONSE:
             return self._end_by_row(request, ClientError(f"{self.address} left rows without an answer"))
         del self.in_flight[request]
-        self.backoff.succeed()
+        if now >= self._lasts_at:
+            self.proved = True
+            self.backoff.succeed()
         return [(*each, Answer(Verdict.STORED)) for each in request.batches]
 
     def _end_by_row(
@@ -159,6 +171,7 @@ class BrokerProducer:
             missing = batch.count - len(found)
             found += [RowAnswer(error=error, uncertain=True)] * missing
             if not missing:
+                self.proved = True
                 self.backoff.succeed()
             ended.append((partition, batch, Answer(Verdict.BY_ROW, rows=found)))
         return ended

@@ -1,6 +1,6 @@
 """The brokers that lead partitions of this producer, as far as metadata says: who leads what, who is referenced."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from korvet_fast.client.producer.broker_producer import BrokerProducer, LinkState
@@ -75,6 +75,12 @@ class BrokerProducers:
                 self.get(address).references += 1
             partition.broker = address
         return self.get(address) if address is not None else None
+
+    def forget_topic(self, topic: str, partitions: Iterable[PartitionProducer]) -> None:
+        """Nobody sends to the topic any more: give the references of its partitions back."""
+        self._metadata.forget_topics((topic,))
+        for partition in partitions:
+            self.follow_leader(partition)
 
     def forget_unused(self) -> None:
         """Drop the stages of brokers that lead nothing any more."""

@@ -1,5 +1,6 @@
 """The producer's settings as values, and the rules between them."""
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -43,6 +44,7 @@ class ProducerConfig:
     backoff: float
     backoff_max: float
     metadata_max_age: float
+    metadata_max_idle: float
     partitioner: str
     ignore_keys: bool
     adaptive: bool
@@ -142,9 +144,8 @@ def _read(setting: Setting, name: str, value: Any, by_sarama: bool) -> Any:
     read = setting.sarama_read if by_sarama and setting.sarama_read else setting.read
     try:
         return read(value)
-    except (TypeError, ValueError) as error:
-        wanted = str(error) if isinstance(error, ValueError) and "invalid literal" not in str(error) else "a number"
-        raise SettingError(f"{name}={value!r} cannot be used; it must be {wanted}") from None
+    except ValueError as error:
+        raise SettingError(f"{name}={reprlib.repr(value)} cannot be used; it must be {error}, or left out") from None
 
 
 def _check_dialect(config: ProducerConfig, named: Mapping[str, str]) -> None:
@@ -191,6 +192,7 @@ def _check(config: ProducerConfig, named: Mapping[str, str]) -> None:
         "request_timeout",
         "connect_timeout",
         "metadata_max_age",
+        "metadata_max_idle",
         "stall",
         "transaction_timeout",
     ):

@@ -6,7 +6,7 @@ from typing import Any
 
 from korvet_fast.client.connection import Connection, connect
 from korvet_fast.client.producer.config import ProducerConfig
-from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.client.protocol.errors import BrokerError, ClientError
 from korvet_fast.endpoint import Address
 from korvet_fast.wire.kafka.shapes.message import Message
 
@@ -24,8 +24,14 @@ class ControlConnection:
         self._turn = 0
         self._connecting = asyncio.Lock()
 
-    async def request(self, message: Message, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Ask one broker. Raises `ClientError`; then the next call asks another one."""
+    async def request(
+        self, message: Message, values: Mapping[str, Any], check: Callable[[Mapping[str, Any]], object] | None = None
+    ) -> dict[str, Any]:
+        """Ask one broker. Raises `ClientError`; then the next call asks another one.
+
+        `check`: raises `BrokerError` for an answer that refuses, which is no reason to ask another one, and
+        `ClientError` for one that cannot be.
+        """
         async with self._connecting:
             connection = self._connection
             if connection is None or connection.failure is not None:
@@ -38,9 +44,13 @@ class ControlConnection:
                     self._turn += 1
                     raise
         try:
-            return await connection.request(message, values)
-        except ClientError:
-            if self._connection is connection:  # else another request that failed with it has closed it
+            answer = await connection.request(message, values)
+            if check is not None:
+                check(answer)
+            return answer
+        except ClientError as error:
+            refused = isinstance(error, BrokerError) and connection.failure is None
+            if not refused and self._connection is connection:  # else another request that failed with it has closed it
                 self._turn += 1
                 await self.close()
             raise

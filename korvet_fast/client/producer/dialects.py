@@ -51,6 +51,7 @@ _ONLY_KAFKA: Final = {
     "ignore_keys": "has the broker choose partitions",
     "adaptive": "has the broker choose partitions",
     "metadata_max_age": "tells nobody who leads a partition",
+    "metadata_max_idle": "tells nobody who leads a partition",
     "login": "has no SASL",
 }
 

@@ -21,8 +21,9 @@ from korvet_fast.client.producer.message import (
 from korvet_fast.client.producer.pipeline import AddPartitions, FetchMetadata, Pipeline
 from korvet_fast.client.producer.transaction_coordinator import TransactionCoordinator
 from korvet_fast.client.producer.transactions import Transactions
-from korvet_fast.client.protocol.errors import ClientError, check_error_code
+from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.client.protocol.metadata import metadata_request
+from korvet_fast.client.protocol.requests import check_producer_id
 from korvet_fast.rate_limited_log import RateLimitedLog
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
@@ -213,13 +214,12 @@ class Driver:
     async def _init_producer_id(self) -> None:
         request = {"transactional_id": None, "transaction_timeout_ms": 0}
         try:
-            answer = await self._control.request(INIT_PRODUCER_ID, request)
-            check_error_code("a broker refused a producer id", answer["error_code"])
+            answer = await self._control.request(INIT_PRODUCER_ID, request, check_producer_id)
         except ClientError as error:
             self._log.warn("producer id", f"no producer id: {error}")
             self.pipeline.producer_id_failed(error, self.now())
         else:
-            self.pipeline.producer_id_received(answer, self.now())
+            self.pipeline.producer_id_received(answer["producer_id"], answer["producer_epoch"])
         self.schedule()
 
     async def _finish(self) -> None:

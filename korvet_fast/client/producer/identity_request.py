@@ -1,12 +1,9 @@
 """The request for a producer id: one request at a time, while partitions wait for one."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from korvet_fast.client.producer.partition_producer import PartitionProducer
 from korvet_fast.client.producer.producer_identity import ProducerIdentity
 from korvet_fast.client.producer.retry_handler import Backoff
-from korvet_fast.client.protocol.errors import ClientError, broker_error
+from korvet_fast.client.protocol.errors import ClientError
 
 
 class IdentityRequest:
@@ -31,20 +28,17 @@ class IdentityRequest:
         """A request is on its way."""
         self._in_flight = True
 
-    def received(self, answer: Mapping[str, Any], now: float) -> list[PartitionProducer]:
-        """An answer came: the partitions that waited for it, if it gives an id."""
-        if answer["error_code"] or answer["producer_id"] < 0 or answer["producer_epoch"] < 0:
-            self.failed(broker_error("the producer id", answer["error_code"]), now)
-            return []
+    def received(self, producer_id: int, epoch: int) -> list[PartitionProducer]:
+        """A broker gave an id and an epoch: returns the partitions that waited for them."""
         self._in_flight = False
         self._backoff.succeed()
-        self._identity.give(answer["producer_id"], answer["producer_epoch"])
+        self._identity.give(producer_id, epoch)
         waiters = list(self._waiters)
         self._waiters.clear()
         return waiters
 
     def failed(self, error: ClientError, now: float) -> None:
-        """No answer came, or none with an id."""
+        """No broker gave an id."""
         for partition in self._waiters:
             partition.last_error = error
         self._in_flight = False

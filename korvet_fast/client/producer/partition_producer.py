@@ -11,7 +11,7 @@ from random import Random
 
 from korvet_fast.client.producer.config import ProducerConfig
 from korvet_fast.client.producer.message import ANY_PARTITION, DeliveryFailed, Expired, Outcome, QueuedRecords
-from korvet_fast.client.producer.producer_identity import PartitionSequence, ProducerIdentity
+from korvet_fast.client.producer.producer_identity import PartitionSequence
 from korvet_fast.client.producer.record_batch import ProducerBatch, Stages, count_messages
 from korvet_fast.client.producer.record_queue import RecordQueue
 from korvet_fast.client.producer.retry_handler import Answer, Backoff, Verdict
@@ -24,7 +24,8 @@ _STORED = Verdict.STORED, Verdict.BY_ROW
 
 
 class PartitionProducer:
-    """A partition that messages are sent to. `broker`: where its leader is, None while nobody knows.
+    """A partition that messages are sent to. `sequence`: its numbers, which live as long as the producer. `broker`:
+    where its leader is, None while nobody knows.
 
     `in_flight`: its batches without an answer, all of them at `sent_to`. `on_stop`:
     told of the failure after which no message may be taken any more (`on.failure` = stop). `last_error`: why
@@ -36,7 +37,7 @@ class PartitionProducer:
         topic: str,
         index: int,
         config: ProducerConfig,
-        identity: ProducerIdentity,
+        sequence: PartitionSequence,
         stages: Stages,
         on_stop: Callable[[int, DeliveryFailed], None],
         random: Random,
@@ -44,6 +45,7 @@ class PartitionProducer:
     ) -> None:
         self.topic = topic
         self.index = index
+        self.sequence = sequence
         self.broker: Address | None = None
         self.sent_to: Address | None = None
         self.in_flight = 0
@@ -60,7 +62,6 @@ class PartitionProducer:
         self._stages = stages
         self._on_stop = on_stop
         self._transaction = transaction
-        self._sequence = PartitionSequence(identity, config.idempotent)
         self._careful = True  # one batch at a time, until one is stored
         self._draining = False
         self._ending: DeliveryFailed | None = None  # why everything here ends when nothing is on its way any more
@@ -77,7 +78,7 @@ class PartitionProducer:
     @property
     def lacks_identity(self) -> bool:
         """Whether the next batch needs a producer id that no broker gave yet."""
-        return self._sequence.is_missing
+        return self.sequence.is_missing
 
     def enqueue(self, records: QueuedRecords, now: float) -> None:
         """Take a message to the end of the queue."""
@@ -87,7 +88,7 @@ class PartitionProducer:
 
     def ready_at(self, now: float) -> float | None:
         """The time when this stage lets the next batch go; None: not before something happens here."""
-        if self.broker is None or self._draining or self._sequence.is_missing:
+        if self.broker is None or self._draining or self.sequence.is_missing:
             return None
         if self._transaction is not None and not self._transaction.includes((self.topic, self.index)):
             return None
@@ -145,7 +146,7 @@ class PartitionProducer:
 
     def renew(self) -> None:
         """The producer has another identity: begin anew with it. Only when nothing is here."""
-        self._sequence.renew()
+        self.sequence.renew()
         self._careful = True
 
     def end_unsent(self, error: DeliveryFailed) -> None:
@@ -204,13 +205,13 @@ class PartitionProducer:
         """Make a batch of the first messages of the queue. From here on its bytes do not change."""
         records = self.queue.take(self._config.batch_limit, self._config.batch_messages)
         count = count_messages(records)
-        batch = self._encode(records, count, self._sequence.take(count))
+        batch = self._encode(records, count, self.sequence.take(count))
         self.batches.append(batch)
         return batch
 
     def _encode(self, records: Sequence[QueuedRecords], count: int, sequence: int) -> ProducerBatch:
         config = self._config
-        data = config.dialect.encode(records, config.acks, config.batch_kind, self._sequence.identity, sequence)
+        data = config.dialect.encode(records, config.acks, config.batch_kind, self.sequence.identity, sequence)
         return ProducerBatch(records, count, data, sequence)
 
     def _end_stored(self, now: float) -> None:
@@ -258,7 +259,7 @@ class PartitionProducer:
         half = len(records) // 2
         count = count_messages(records[:half])
         first = self._encode(records[:half], count, batch.sequence)
-        following = self._sequence.advance(batch.sequence, count)
+        following = self.sequence.advance(batch.sequence, count)
         self.batches[:0] = first, self._encode(records[half:], batch.count - count, following)
 
     def _fail(self, error: DeliveryFailed, now: float, *, lost: bool = False) -> None:
@@ -274,7 +275,7 @@ class PartitionProducer:
         doomed = [each for each in self.batches if each not in kept]
         if first is not None:
             certain = not lost and not any(each.uncertain or each.stored for each in self.batches)
-            self._sequence.restart(first.sequence if certain else None)
+            self.sequence.restart(first.sequence if certain else None)
         self.batches.clear()
         for batch in doomed:
             batch.end(self._stages, error)

@@ -16,12 +16,13 @@ from korvet_fast.client.producer.broker_producers import BrokerProducers
 from korvet_fast.client.producer.config import ProducerConfig
 from korvet_fast.client.producer.dispatcher import Dispatcher
 from korvet_fast.client.producer.identity_request import IdentityRequest
+from korvet_fast.client.producer.idle_topics import IdleTopics
 from korvet_fast.client.producer.message import DeliveryFailed, ProducerBroken
 from korvet_fast.client.producer.message_ledger import MessageLedger
 from korvet_fast.client.producer.metadata_refresh import MetadataRefresh
 from korvet_fast.client.producer.metrics import ProducerMetrics
 from korvet_fast.client.producer.partition_producer import NEVER, PartitionProducer
-from korvet_fast.client.producer.producer_identity import ProducerIdentity
+from korvet_fast.client.producer.producer_identity import PartitionSequence, ProducerIdentity
 from korvet_fast.client.producer.record_batch import ProducerBatch
 from korvet_fast.client.producer.retry_handler import Answer, Backoff, asks_for_metadata
 from korvet_fast.client.producer.topic_producer import TopicProducer
@@ -70,6 +71,7 @@ class Pipeline:
         self.identity = ProducerIdentity(fixed=self.transaction is not None)
         self._identity_request = IdentityRequest(self.identity, make_backoff())
         self._refresh = MetadataRefresh(make_backoff(), config.metadata_max_age)
+        self._idle_topics = IdleTopics(self.dispatcher, self.brokers, config.metadata_max_idle)
         self._wakes = WakeTimes()
 
     def flush(self) -> int:
@@ -93,6 +95,7 @@ class Pipeline:
     def renew_identity(self, producer_id: int, epoch: int) -> None:
         """The coordinator gave a producer id and an epoch. Only when no message is here."""
         self.identity.give(producer_id, epoch)
+        self._idle_topics.sequences.clear()
         for partition in self.dispatcher.partitions():
             partition.renew()
 
@@ -163,25 +166,25 @@ class Pipeline:
             buffer_peak_bytes=memory.peak,
             waiting_for_memory=self.ledger.waiting,
             requests_in_flight=sum(len(broker.in_flight) for broker in self.brokers),
-            retries=sum(each.retries for each in partitions),
+            retries=self._idle_topics.retries + sum(each.retries for each in partitions),
             oldest=now + self.config.delivery_timeout - accepted,
             stalled=tuple(str(each) for each in partitions if each.stalled),
         )
 
     # The results of the actions.
 
-    def connected(self, address: Address) -> None:
+    def connected(self, address: Address, now: float) -> None:
         """A broker's connection is up."""
-        self.brokers.get(address).state = LinkState.UP
+        self.brokers.get(address).connected(now)
 
     def lost(self, address: Address, error: ClientError, now: float) -> None:
         """A broker's connection broke, or could not be made. What was in flight there is in doubt."""
         broker = self.brokers.get(address)
-        was_used = bool(broker.in_flight) or broker.state is LinkState.CONNECTING
+        failed = bool(broker.in_flight) or not broker.proved
         for request in list(broker.in_flight):
             self._apply(broker.unanswered(request, error, uncertain=True), now)
         broker.state = LinkState.DOWN
-        if was_used:
+        if failed:
             broker.backoff.fail(now)
             self._refresh.want()
             for partition in broker.ready:  # they waited for the connection
@@ -197,7 +200,7 @@ class Pipeline:
         """A request was answered; `values` None with acks=0: it is on its way; or its rows were answered."""
         broker = self.brokers.get(address)
         if request in broker.in_flight:
-            ended = broker.ended(request) if values is None else broker.answered(request, values, now)
+            ended = broker.ended(request, now) if values is None else broker.answered(request, values, now)
             self._apply(ended, now)
 
     def metadata_received(self, answer: Mapping[str, Any], now: float) -> None:
@@ -222,9 +225,9 @@ class Pipeline:
             topic.last_error = error
         self._refresh.failed(now)
 
-    def producer_id_received(self, answer: Mapping[str, Any], now: float) -> None:
-        """An InitProducerId answer."""
-        self.dispatcher.dirty.update(dict.fromkeys(self._identity_request.received(answer, now)))
+    def producer_id_received(self, producer_id: int, epoch: int) -> None:
+        """A broker gave a producer id and an epoch."""
+        self.dispatcher.dirty.update(dict.fromkeys(self._identity_request.received(producer_id, epoch)))
 
     def producer_id_failed(self, error: ClientError, now: float) -> None:
         """No broker gave a producer id."""
@@ -291,6 +294,7 @@ class Pipeline:
         due = self._refresh.due()
         if due is not None and due <= now and self.dispatcher.topics and self._asks:
             self._refresh.sent()
+            self._idle_topics.forget(now)
             actions.append(FetchMetadata(list(self.dispatcher.topics)))
         due = self._identity_request.due()
         if due is not None and due <= now:
@@ -302,8 +306,10 @@ class Pipeline:
 
     def _make_partition(self, topic: str, index: int) -> PartitionProducer:
         on_stop = self.dispatcher.topics[topic].stopped.__setitem__
+        known = self._idle_topics.sequences.pop((topic, index), None)
+        sequence = known or PartitionSequence(self.identity, self.config.idempotent)
         partition = PartitionProducer(
-            topic, index, self.config, self.identity, self.ledger, on_stop, self._random, self.transaction
+            topic, index, self.config, sequence, self.ledger, on_stop, self._random, self.transaction
         )
         self.brokers.follow_leader(partition)
         return partition

@@ -47,6 +47,7 @@ class Answer(NamedTuple):
     rows: Sequence[RowAnswer] = ()
 
 
+LAST_OFFSET: Final = (1 << 63) - 1
 _STORED: Final = Verdict.STORED  # looked up once: the class of an enumeration is slow to ask
 
 # A batch refused with one of these was not stored. With any other it may have been: a leader that lost its office
@@ -69,7 +70,9 @@ def judge(count: int, row: Mapping[str, Any]) -> Answer:
     code = row["error_code"]
     if code == NONE:
         offset = row["base_offset"]
-        cells = _STORED, False, offset if offset >= 0 else -1, row["log_append_time_ms"], None, ()
+        if not 0 <= offset <= LAST_OFFSET - count + 1:  # a lie: nobody knows where the batch is stored
+            offset = -1
+        cells = _STORED, False, offset, row["log_append_time_ms"], None, ()
         return tuple.__new__(Answer, cells)  # in half the time of a call
     error = broker_error(f"{count:,} message{'s' * (count > 1)}", code, row["error_message"])
     if error.error == Errors.DUPLICATE_SEQUENCE_NUMBER:

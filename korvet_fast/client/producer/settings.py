@@ -1,7 +1,10 @@
 """The table of the producer's settings: Kafka's names, Sarama's names, defaults, and how values are read."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from datetime import timedelta
+from math import nan
+from numbers import Real
 from typing import Any, Final, NamedTuple
 
 from korvet_fast.client.producer.partitioners import ALIASES, PARTITIONERS
@@ -9,62 +12,85 @@ from korvet_fast.client.producer.partitioners import ALIASES, PARTITIONERS
 ALL, LEADER, NO_RESPONSE = -1, 1, 0
 _ACKS: Final = {"all": ALL, "WaitForAll": ALL, "WaitForLocal": LEADER, "NoResponse": NO_RESPONSE}
 COMPRESSIONS: Final = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+_LONGEST: Final = 999_999_999  # seconds
+_LONGEST_SENT: Final = ((1 << 31) - 1) / 1000  # seconds: a request has milliseconds in four bytes
+_DIGITS: Final = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 FAILURES: Final = ("fail", "stop", "continue")
+
+
+def _number(value: Any) -> float:
+    """The number that a setting names: a number, or digits. NaN: it names none, so no comparison holds."""
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        return int(value) if value.lstrip("-").isdigit() else float(value)
+    return value if isinstance(value, Real) and not isinstance(value, bool) else nan  # type: ignore[return-value]
 
 
 def _whole(low: int, high: int = (1 << 31) - 1) -> Callable[[Any], int]:
     def read(value: Any) -> int:
-        number = int(value)
-        if isinstance(value, bool) or number != float(value) or not low <= number <= high:
+        number = _number(value)
+        if not low <= number <= high or number != int(number):
             raise ValueError(f"a whole number from {low:,} to {high:,}")
-        return number
+        return int(number)
 
     return read
 
 
-def _milliseconds(value: Any) -> float:
-    return _seconds(value if isinstance(value, timedelta) else float(value) / 1000)
+def _seconds(most: float) -> Callable[[Any], float]:
+    def read(value: Any) -> float:
+        number = value.total_seconds() if isinstance(value, timedelta) else _number(value)
+        if not 0 <= number <= most:
+            raise ValueError(f"seconds, not negative and at most {most:,}, or a timedelta")
+        return float(number)
+
+    return read
 
 
-def _seconds(value: Any) -> float:
-    number = value.total_seconds() if isinstance(value, timedelta) else float(value)
-    if not 0 <= number < 1e9:
-        raise ValueError("a time that is not negative")
-    return number
+def _milliseconds(most: float) -> Callable[[Any], float]:
+    read_timedelta = _seconds(most)
+
+    def read(value: Any) -> float:
+        if isinstance(value, timedelta):
+            return read_timedelta(value)
+        number = _number(value)
+        if not 0 <= number <= 1000 * most:
+            raise ValueError(f"milliseconds, not negative and at most {1000 * most:,.0f}, or a timedelta")
+        return number / 1000
+
+    return read
 
 
 def _flag(value: Any) -> bool:
     words = {"true": True, "false": False}
     if isinstance(value, bool):
         return value
-    if str(value).lower() not in words:
+    if not isinstance(value, str) or value.lower() not in words:
         raise ValueError("true or false")
-    return words[str(value).lower()]
+    return words[value.lower()]
 
 
 def _acks(value: Any) -> int:
-    number = _ACKS[value] if value in _ACKS else int(value)
+    number = _ACKS[value] if isinstance(value, str) and value in _ACKS else _number(value)
     if number not in (ALL, LEADER, NO_RESPONSE):
         raise ValueError("all, 1 or 0")
-    return number
+    return int(number)
 
 
 def _compression(value: Any) -> int:
-    if value not in COMPRESSIONS:
+    if not isinstance(value, str) or value not in COMPRESSIONS:
         raise ValueError("one of " + ", ".join(COMPRESSIONS))
     return COMPRESSIONS[value]
 
 
 def _partitioner(value: Any) -> str:
-    name = ALIASES.get(value, value)
+    name = ALIASES.get(value, value) if isinstance(value, str) else None
     if name not in PARTITIONERS:
         raise ValueError("one of " + ", ".join(PARTITIONERS))
     return str(name)
 
 
 def _name(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError("a text that is not empty")
+    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value.encode()) < 1 << 15:
+        raise ValueError("a text of 1 to 32,767 bytes that can be printed")
     return value
 
 
@@ -75,7 +101,7 @@ def _failure(value: Any) -> str:
 
 
 def _interceptors(value: Any) -> tuple[Any, ...]:
-    found = tuple(value)
+    found = tuple(value) if isinstance(value, Iterable) else (value,)
     for each in found:
         if not hasattr(each, "on_send") and not hasattr(each, "on_acknowledgement"):
             raise ValueError("objects with a method on_send, on_acknowledgement, or both")
@@ -98,8 +124,8 @@ class Setting(NamedTuple):
     sarama_read: Callable[[Any], Any] | None = None  # times: Sarama's are seconds or a timedelta, Kafka's milliseconds
 
 
-def _time(field: str, name: str, sarama: str, default: float | None, meaning: str) -> Setting:
-    return Setting(field, name, sarama, _optional(_milliseconds), default, meaning, _optional(_seconds))
+def _time(field: str, name: str, sarama: str, default: float, meaning: str, most: float = _LONGEST) -> Setting:
+    return Setting(field, name, sarama, _milliseconds(most), default, meaning, _seconds(most))
 
 
 SETTINGS: Final = (
@@ -126,7 +152,8 @@ SETTINGS: Final = (
     _time("delivery_timeout", "delivery.timeout.ms", "DeliveryTimeout", 120.0,
           "how long a message is tried to be delivered, from its acceptance on"),
     _time("request_timeout", "request.timeout.ms", "Net.ReadTimeout", 30.0, "how long a broker has for one answer"),
-    _time("acks_timeout", "timeout.ms", "Timeout", 10.0, "how long a broker waits for its replicas"),
+    _time("acks_timeout", "timeout.ms", "Timeout", 10.0, "how long a broker waits for its replicas",
+          _LONGEST_SENT),
     _time("connect_timeout", "socket.connection.setup.timeout.ms", "Net.DialTimeout", 10.0,
           "how long a connection may take to be made"),
     Setting("retries", "retries", "Retry.Max", _optional(_whole(0)), None,
@@ -135,6 +162,8 @@ SETTINGS: Final = (
     _time("backoff_max", "retry.backoff.max.ms", "Retry.BackoffMax", 1.0, "the longest pause after a failure"),
     _time("metadata_max_age", "metadata.max.age.ms", "Metadata.RefreshFrequency", 300.0,
           "after how long the leaders are asked for again without a reason"),
+    _time("metadata_max_idle", "metadata.max.idle.ms", "Metadata.MaxIdle", 300.0,
+          "after how long without messages a topic is forgotten, and not asked for any more"),
     Setting("partitioner", "partitioner", "Partitioner", _partitioner, "murmur2", ", ".join(PARTITIONERS)),
     Setting("ignore_keys", "partitioner.ignore.keys", "PartitionerIgnoreKeys", _flag, False,
             "messages with a key are spread as those without"),
@@ -150,7 +179,7 @@ SETTINGS: Final = (
     Setting("transactional_id", "transactional.id", "Transaction.ID", _optional(_name), None,
             "messages are sent in transactions, by one producer with this name at a time; none: without"),
     _time("transaction_timeout", "transaction.timeout.ms", "Transaction.Timeout", 60.0,
-          "how long a transaction may take; then its coordinator aborts it"),
+          "how long a transaction may take; then its coordinator aborts it", _LONGEST_SENT),
     Setting("answer_bytes", "receive.message.max.bytes", "MaxResponseSize", _whole(1024), 16_777_216,
             "the largest answer that is taken from a broker"),
     Setting("interceptors", "interceptor.classes", "Interceptors", _interceptors, (),

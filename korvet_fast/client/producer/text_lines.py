@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from itertools import chain, count
 from typing import Final
 
-from korvet_fast.client.producer.message import DeliveryFailed, Message, QueuedRecords
-from korvet_fast.client.producer.retry_handler import RowAnswer
+from korvet_fast.client.producer.message import ANY_PARTITION, DeliveryFailed, Message, QueuedRecords
+from korvet_fast.client.producer.retry_handler import LAST_OFFSET, RowAnswer
 from korvet_fast.client.producer.settings import ALL
 from korvet_fast.client.protocol.errors import ClientError
 
@@ -66,6 +66,8 @@ def read_answer(line: bytes, number: int) -> RowAnswer:
         raise ClientError(f"{line[:40]!r} is no answer to a PRODUCE")
     identity, partition, offset, code, text = found.groups()
     if code is None and int(identity) == number:
+        if int(partition) >= ANY_PARTITION or int(offset) > LAST_OFFSET:
+            raise ClientError(f"there is no partition {int(partition)} with an offset {int(offset)}")
         return RowAnswer(int(partition), int(offset))
     if code is None or (int(identity) != number and identity != _WHOLE):
         raise ClientError(f"the answer has the id {int(identity)} instead of {number}")

@@ -16,7 +16,7 @@ from korvet_fast.client.producer.message import (
     RecordState,
 )
 from korvet_fast.client.producer.message_run import MessageRun
-from korvet_fast.client.producer.partition_producer import PartitionProducer
+from korvet_fast.client.producer.partition_producer import NEVER, PartitionProducer
 from korvet_fast.client.producer.partitioners import BrokerChoice, Chosen, Partitioner, StickyPartitioner
 from korvet_fast.client.protocol.errors import ClientError
 
@@ -61,6 +61,12 @@ class TopicProducer:
         any_partition = config.dialect.broker_chooses
         sticky = (BrokerChoice if any_partition else StickyPartitioner)(config.batch_limit, config.adaptive, random)
         self._partitioner = Partitioner(config.partitioner, config.ignore_keys or any_partition, sticky, random)
+
+    def idle_since(self) -> float:
+        """When the last message ended; in the future while there is one, or anything else to be remembered."""
+        if self.pending or self.awaited or self.stopped or not all(each.idle for each in self.partitions.values()):
+            return NEVER
+        return max((each.progress for each in self.partitions.values()), default=0.0)
 
     def choose(self, records: QueuedRecords) -> PartitionProducer | None:
         """The partition that messages go to; None while it cannot be said. Raises `DeliveryFailed` if there is none."""
@@ -151,7 +157,7 @@ class TopicProducer:
             self._partitioner.sticky.add(joined)
 
     def partition(self, index: int) -> PartitionProducer:
-        """The stage of a partition. It lives as long as the producer: its sequence numbers must not be lost."""
+        """The stage of a partition."""
         found = self.partitions.get(index)
         if found is None:
             found = self.partitions[index] = self._make_partition(self.name, index)

@@ -12,14 +12,18 @@ from korvet_fast.client.producer.retry_handler import Backoff
 from korvet_fast.client.producer.transaction_refusals import explain_refusal
 from korvet_fast.client.producer.transaction_state import TransactionError, TransactionsUnavailable
 from korvet_fast.client.protocol.errors import ClientError, Unreachable
-from korvet_fast.client.protocol.transactions import END_TXN, find_transaction_coordinator_request
+from korvet_fast.client.protocol.transactions import (
+    END_TXN,
+    OPERATION_NOT_ATTEMPTED,
+    find_transaction_coordinator_request,
+)
 from korvet_fast.endpoint import Address
 from korvet_fast.wire.kafka.shapes.coordinators import FIND_COORDINATOR
 from korvet_fast.wire.kafka.shapes.message import Message
 
 MOVED: Final = frozenset({15, 16})  # COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
-# The partition or the coordinator is new; CONCURRENT_TRANSACTIONS; not tried because of an error of another partition.
-LATER: Final = frozenset({3, 7, 14, 51, 55})
+# The partition or the coordinator is new, or CONCURRENT_TRANSACTIONS.
+LATER: Final = frozenset({3, 7, 14, 51, OPERATION_NOT_ATTEMPTED})
 
 
 class CoordinatorRefused(ClientError):
@@ -44,7 +48,7 @@ class TransactionCoordinator:
     async def ask(
         self, message: Message, values: Mapping[str, Any], codes: Callable[[Mapping[str, Any]], Sequence[int]]
     ) -> dict[str, Any]:
-        """The answer in which no error is left. `codes`: those of an answer.
+        """The answer in which no error is left. `codes`: those of an answer; `ClientError` for one that cannot be.
 
         Raises `CoordinatorRefused`, and `ClientError` if there was no answer in time.
         """
@@ -68,12 +72,12 @@ class TransactionCoordinator:
         while True:
             try:
                 answer = await (await self._find()).request(message, {"transactional_id": self._id, **values})
+                found = {code for code in codes(answer) if code}
             except TransactionError:
                 raise
             except ClientError:
                 await self.close()
             else:
-                found = {code for code in codes(answer) if code}
                 if not found:
                     self._backoff.succeed()
                     return answer

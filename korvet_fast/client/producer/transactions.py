@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from korvet_fast.client.producer.config import ProducerConfig
@@ -17,6 +18,7 @@ from korvet_fast.client.producer.transaction_state import (
 )
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.client.protocol.metadata import TopicPartition
+from korvet_fast.client.protocol.requests import check_producer_id
 from korvet_fast.client.protocol.transactions import (
     ADD_PARTITIONS_TO_TXN,
     END_TXN,
@@ -94,7 +96,7 @@ class Transactions:
         """Tell the coordinator that the transaction has these partitions; before that nothing is sent to them."""
         try:
             values = self._producer() | add_partitions_request(partitions)
-            await self._ask(ADD_PARTITIONS_TO_TXN, values, lambda answer: list(read_add_partitions(answer).values()))
+            await self._ask(ADD_PARTITIONS_TO_TXN, values, partial(read_add_partitions, partitions))
         except ClientError as error:
             self.state.asked.clear()
             self.state.fail(error)
@@ -145,7 +147,7 @@ class Transactions:
     async def _renew(self, known: Mapping[str, Any]) -> None:
         timeout = int(self._config.transaction_timeout * 1000)
         values = {"transaction_timeout_ms": timeout, **known}
-        answer = await self._ask(INIT_PRODUCER_ID, values, lambda answer: [answer["error_code"]])
+        answer = await self._ask(INIT_PRODUCER_ID, values, _producer_id_codes)
         self._pipeline.renew_identity(answer["producer_id"], answer["producer_epoch"])
 
     async def _ask(
@@ -162,3 +164,9 @@ class Transactions:
         assert self._pipeline.identity.current is not None, "initialised"
         producer_id, epoch = self._pipeline.identity.current
         return {"producer_id": producer_id, "producer_epoch": epoch}
+
+
+def _producer_id_codes(answer: Mapping[str, Any]) -> list[int]:
+    if not answer["error_code"]:
+        check_producer_id(answer)
+    return [answer["error_code"]]

@@ -1,6 +1,6 @@
 """A client's metadata of a cluster: the brokers, the controller, and each partition's leader and leader epoch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from korvet_fast.client.protocol.errors import ClientError, broker_error, check_error_code
@@ -30,9 +30,10 @@ class ClusterMetadata:
         self._topics: dict[str, int] = {}  # -> error code
 
     def update(self, answer: Mapping[str, Any]) -> None:
-        """Take over a Metadata answer."""
+        """Take over a Metadata answer. A topic without an error has the partitions that are named, and no others."""
         self.brokers = {row["node_id"]: Address(row["host"], row["port"]) for row in answer["brokers"]}
         self._controller_id = answer["controller_id"]
+        self._forget({topic["name"] for topic in answer["topics"] if not topic["error_code"]})
         for topic in answer["topics"]:
             self._topics[topic["name"]] = topic["error_code"]
             for row in topic["partitions"]:
@@ -42,6 +43,12 @@ class ClusterMetadata:
         """Forget all leaders; brokers stay known, as addresses to ask."""
         self._leaders.clear()
         self._topics.clear()
+
+    def forget_topics(self, names: Collection[str]) -> None:
+        """Forget all that is known of these topics."""
+        self._forget(names)
+        for name in names:
+            self._topics.pop(name, None)
 
     def has_leader(self, topic: str, partition: int) -> bool:
         """Whether `leader` returns a broker."""
@@ -62,6 +69,9 @@ class ClusterMetadata:
     def controller(self) -> Address | None:
         """The broker that creates and alters topics; None while none is known."""
         return self.brokers.get(self._controller_id)
+
+    def _forget(self, names: Collection[str]) -> None:
+        self._leaders = {place: found for place, found in self._leaders.items() if place[0] not in names}
 
 
 def metadata_request(topics: Sequence[str] | None, create: bool = False) -> dict[str, Any]:

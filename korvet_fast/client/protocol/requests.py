@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from korvet_fast.client.protocol.errors import check_error_code
+from korvet_fast.client.protocol.errors import ClientError, check_error_code
 from korvet_fast.client.protocol.metadata import TopicPartition
 from korvet_fast.endpoint import Address
 
@@ -96,6 +96,14 @@ def produce_request(
 def read_produce(answer: Mapping[str, Any]) -> dict[TopicPartition, dict[str, Any]]:
     """The row of each partition in a Produce answer. Error codes are left to the caller."""
     return {(topic["name"], row["index"]): row for topic in answer["responses"] for row in topic["partition_responses"]}
+
+
+def check_producer_id(answer: Mapping[str, Any]) -> None:
+    """Raise `BrokerError` for an InitProducerId answer that refuses an id, `ClientError` for one that cannot be."""
+    check_error_code("a broker refused a producer id", answer["error_code"])
+    producer_id, epoch = answer["producer_id"], answer["producer_epoch"]
+    if producer_id < 0 or epoch < 0:
+        raise ClientError(f"a broker gave the producer id {producer_id} with epoch {epoch}; neither may be negative")
 
 
 def offset_commit_request(group: str, offsets: Mapping[TopicPartition, int]) -> dict[str, Any]:

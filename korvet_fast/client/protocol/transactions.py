@@ -13,6 +13,7 @@ from korvet_fast.wire.kafka.shapes.field import Field
 from korvet_fast.wire.kafka.shapes.message import message
 
 TRANSACTION: Final = 1  # the kind of a coordinator's key
+OPERATION_NOT_ATTEMPTED: Final = 55  # an error code: another partition of the request was refused, so none was added
 
 _PRODUCER: Final = (
     Field("transactional_id", "string"),
@@ -54,10 +55,11 @@ def add_partitions_request(partitions: Iterable[TopicPartition]) -> dict[str, An
     return {"topics": [{"name": name, "partitions": [index for _, index in found]} for name, found in rows]}
 
 
-def read_add_partitions(answer: Mapping[str, Any]) -> dict[TopicPartition, int]:
-    """The error code of each partition."""
-    rows = ((topic["name"], row) for topic in answer["results"] for row in topic["partitions"])
-    return {(name, row["index"]): row["error_code"] for name, row in rows}
+def read_add_partitions(partitions: Iterable[TopicPartition], answer: Mapping[str, Any]) -> list[int]:
+    """The error codes of an answer. A partition that it leaves out was not added: OPERATION_NOT_ATTEMPTED."""
+    rows = [(topic["name"], row) for topic in answer["results"] for row in topic["partitions"]]
+    missing = set(partitions) - {(name, row["index"]) for name, row in rows}
+    return [row["error_code"] for _, row in rows] + [OPERATION_NOT_ATTEMPTED] * len(missing)
 
 
 def find_transaction_coordinator_request(transactional_id: str) -> dict[str, Any]:

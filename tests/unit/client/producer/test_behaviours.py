@@ -309,7 +309,7 @@ def test_a_message_that_expires_says_why_there_is_no_producer_id(monkeypatch: py
     refusal = {"error_code": 56, "producer_id": -1, "producer_epoch": -1}
     monkeypatch.setattr(SimulatedCluster, "init_producer_id", lambda _: refusal)
     error = expire_one(ProducerWorld(delivery_timeout_ms=5000))
-    assert "(5 s); the last error was: the producer id: " in str(error)
+    assert "(5 s); the last error was: a broker refused a producer id: " in str(error)
     assert str(error).endswith("(KAFKA_STORAGE_ERROR)")
 
 

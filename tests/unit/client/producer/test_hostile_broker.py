@@ -167,6 +167,24 @@ def test_a_row_that_lies(run: Run, row: dict[str, Any]) -> None:
     run(work)
 
 
+LAST = (1 << 63) - 1  # offset
+
+
+@pytest.mark.parametrize("base", [LAST - 4, LAST - 3, LAST, -1, -(1 << 63)])
+def test_offsets_that_cannot_be_are_not_told(run: Run, base: int) -> None:
+    """Five messages in a batch: the last offset is four above the first."""
+    broker = LyingBroker()
+    broker.row = {"base_offset": base}
+    told = list(range(base, LAST + 1)) if base == LAST - 4 else [-1] * 5
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, **PATIENT) as p:
+            assert [each.offset for each in await asyncio.gather(*[p.send("t", b"x") for _ in range(5)])] == told
+            assert (await p.send_many("t", None, [b"x"] * 5)).offsets == told
+
+    run(work)
+
+
 @pytest.mark.parametrize(
     "node", [{"port": 70_000}, {"port": -5}, {"host": "a\0b"}, {"host": "é" * 80}], ids=lambda node: repr(node)[:20]
 )
@@ -202,6 +220,8 @@ REASONS: dict[str, tuple[dict[int, dict[str, Any]], dict[str, Any], str]] = {
     "no Produce": ({API_VERSIONS: {"api_keys": SPOKEN[1:]}}, {}, "speaks none of Produce"),
     "no Metadata": ({API_VERSIONS: {"api_keys": SPOKEN[:1]}}, {}, "speaks none of Metadata"),
     "no producer id": ({INIT_PRODUCER_ID: {"error_code": 31}}, {}, "a broker refused a producer id: .*CLUSTER_AUTHORI"),
+    "no id": ({INIT_PRODUCER_ID: {"producer_id": -1}}, {}, "gave the producer id -1 with epoch 0; neither may be neg"),
+    "no epoch": ({INIT_PRODUCER_ID: {"producer_epoch": -1}}, {}, "gave the producer id 7 with epoch -1; neither may"),
     "no broker": ({METADATA: {"brokers": []}}, {}, "no broker is known to lead it"),
     "no topic": (
         {METADATA: {"topics": [{"name": "t", "error_code": 3, "partitions": []}]}},
@@ -231,6 +251,22 @@ def test_a_message_that_expires_says_why(run: Run, caplog: pytest.LogCaptureFixt
     run(work)
     if reason == "no producer id":
         assert "a broker refused a producer id" in caplog.text
+
+
+@pytest.mark.parametrize("lie", [{"producer_id": -1}, {"producer_epoch": -1}], ids=repr)
+def test_another_broker_is_asked_for_an_id_where_one_lies(run: Run, lie: dict[str, int]) -> None:
+    liar, honest = LyingBroker(), LyingBroker()
+    liar.answers[INIT_PRODUCER_ID] = lie
+
+    async def work() -> None:
+        async with (
+            liar.run() as first,
+            honest.run() as second,
+            AsyncProducer(f"{first},{second}", retry_backoff_ms=1, delivery_timeout_ms=10_000) as p,
+        ):
+            assert (await p.send("t", b"x")).offset == 5
+
+    run(work)
 
 
 def test_topics_that_nobody_asked_for_are_not_kept(run: Run) -> None:

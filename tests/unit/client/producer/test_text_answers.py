@@ -87,6 +87,9 @@ def test_an_answer_that_never_comes_is_unknown(run: Run) -> None:
         b"\n",
         b"x" * 100_000,
         b"V1|4|OK|partition=0 offset=99999999999999999999999 hw=6\n",
+        b"V1|4|OK|partition=0 offset=9223372036854775808 hw=6\n",
+        b"V1|4|OK|partition=2147483647 offset=5 hw=6\n",
+        b"V1|4|OK|partition=9999999999 offset=5 hw=6\n",
     ],
     ids=str,
 )

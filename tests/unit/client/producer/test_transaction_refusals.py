@@ -21,11 +21,15 @@ SPOKEN = [(API_VERSIONS.key, 0, 3), (FIND_COORDINATOR.key, 0, 2), (INIT_PRODUCER
 
 
 class Coordinator:
-    """A broker with a coordinator. `refusals`: the codes of the next answers to a request, by its key."""
+    """A broker with a coordinator. `refusals`: the codes of the next answers to a request, by its key. `lies`: fields
+    of the next answers that give a producer id. `given`: the id and the epoch that the producer has in the end.
+    """
 
     def __init__(self, **refusals: list[int]) -> None:
         self.finds = refusals.get("finds", [])
         self.inits = refusals.get("inits", [])
+        self.lies: list[dict[str, int]] = []
+        self.given: tuple[int, int] | None = None
         self.port = 0
 
     def answer(self, key: int) -> dict[str, Any]:
@@ -36,7 +40,8 @@ class Coordinator:
             code = self.finds.pop(0) if self.finds else 0
             return {"error_code": code, "error_message": None, "node_id": 1, "host": "127.0.0.1", "port": self.port}
         code = self.inits.pop(0) if self.inits else 0
-        return {"error_code": code, "producer_id": 7, "producer_epoch": 0}
+        lie = self.lies.pop(0) if self.lies else {}
+        return {"error_code": code, "producer_id": 7, "producer_epoch": 0, **lie}
 
     async def init(self) -> None:
         """Have a producer call `init_transactions` here."""
@@ -61,6 +66,7 @@ class Coordinator:
                 f"127.0.0.1:{self.port}", transactional_id="billing", retry_backoff_ms=1, retry_backoff_max_ms=1
             ) as p:
                 await p.init_transactions()
+                self.given = p._driver.pipeline.identity.current
         finally:
             server.close()
             for writer in writers:
@@ -101,3 +107,10 @@ def test_what_passes_is_asked_again(run: Run) -> None:
     coordinator = Coordinator(finds=[15, 14], inits=[16, 51, 14, 55])
     run(coordinator.init)
     assert coordinator.finds == coordinator.inits == []
+
+
+def test_an_id_that_cannot_be_is_asked_for_again(run: Run) -> None:
+    coordinator = Coordinator()
+    coordinator.lies = [{"producer_id": -1}, {"producer_epoch": -1}, {"producer_id": -(1 << 63)}]
+    run(coordinator.init)
+    assert (coordinator.lies, coordinator.given) == ([], (7, 0))

@@ -44,6 +44,30 @@ def test_a_later_answer_replaces_an_earlier_one() -> None:
     assert metadata.controller() is None
 
 
+def test_a_partition_that_is_not_named_any_more_has_no_leader() -> None:
+    metadata = known(topic("t", 1, 2), topic("u", 1, 2))
+    metadata.update(answer(topic("t", 1)))
+    assert metadata.has_leader("t", 0)
+    assert not metadata.has_leader("t", 1)
+    assert metadata.has_leader("u", 1)
+    with pytest.raises(ClientError, match="topic 't' has no partition 1"):
+        metadata.leader("t", 1)
+
+
+def test_a_topic_with_an_error_keeps_its_leaders() -> None:
+    """A broker that has just started may not know it yet."""
+    metadata = known(topic("t", 1))
+    metadata.update(answer(topic("t", error=UNKNOWN_TOPIC)))
+    assert metadata.leader("t", 0) == LeaderAndEpoch(ONE, 5)
+
+
+def test_topics_that_are_forgotten_have_to_be_asked_for() -> None:
+    metadata = known(topic("t", 1), topic("u", 1))
+    metadata.forget_topics(["t"])
+    assert not metadata.has_leader("t", 0)
+    assert metadata.has_leader("u", 0)
+
+
 def test_leaders_that_are_forgotten_have_to_be_asked_for() -> None:
     metadata = known(topic("t", 1))
     metadata.forget_leaders()

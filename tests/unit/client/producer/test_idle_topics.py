@@ -1,0 +1,116 @@
+"""Topics without messages are forgotten after `metadata.max.idle.ms` (KIP-526); those that return go on as before."""
+
+from collections.abc import Callable
+
+import pytest
+
+from korvet_fast.client.producer.broker_producer import Connect, Disconnect
+from korvet_fast.client.producer.message import DeliveryFailed, Outcome
+from korvet_fast.client.producer.pipeline import FetchMetadata
+from producer_cluster import Log
+from producer_invariants import check
+from producer_world import Fault, ProducerWorld
+
+LONG = 600.0  # seconds of virtual time
+IDLE = 300.0 + 300.0 + 10.0  # metadata.max.idle.ms, and what may pass until metadata is asked for again
+
+
+def last_asked(world: ProducerWorld) -> list[str]:
+    return [each.topics for each in world.actions if isinstance(each, FetchMetadata)][-1]
+
+
+def send_and_leave(world: ProducerWorld, seconds: float = IDLE) -> None:
+    """Send to the topic t, then only to u for a while."""
+    for index in range(3):
+        world.send("t", partition=index)
+    world.run_until_ended(LONG)
+    for _ in range(int(seconds / 10)):
+        world.send("u", partition=1)
+        world.run(10)
+
+
+def test_an_idle_topic_is_not_asked_for_any_more() -> None:
+    world = ProducerWorld()
+    send_and_leave(world)
+    assert last_asked(world) == ["u"]
+    assert list(world.pipeline.dispatcher.topics) == ["u"]
+    assert {place[0] for place in world.pipeline.brokers._metadata._leaders} == {"u"}
+
+
+def test_brokers_that_lead_idle_topics_only_are_left() -> None:
+    world = ProducerWorld()
+    send_and_leave(world)
+    assert {each.broker for each in world.actions if isinstance(each, Connect)} == set(world.cluster.addresses)
+    left = {each.broker for each in world.actions if isinstance(each, Disconnect)}
+    assert left == {world.cluster.addresses[0], world.cluster.addresses[2]}
+
+
+def test_a_topic_in_use_is_not_forgotten() -> None:
+    world = ProducerWorld(metadata_max_idle_ms=60_000, metadata_max_age_ms=20_000)
+    for _ in range(20):
+        world.send("t", partition=0)
+        world.run(50)
+        assert list(world.pipeline.dispatcher.topics) == ["t"]
+    assert last_asked(world) == ["t"]
+
+
+def test_a_topic_that_returns_goes_on_with_its_sequence_numbers() -> None:
+    world = ProducerWorld()
+    send_and_leave(world)
+    back = [world.send("t", partition=index) for index in (0, 0, 1, 2)]
+    world.run_until_ended(LONG)
+    assert {each.outcome for each in back} == {Outcome.DELIVERED}
+    sequences = [
+        batch.sequence for _, _, request in world.requests for place, batch in request.batches if place.topic == "t"
+    ]
+    assert sorted(sequences)[3:], "more than the first of each partition"
+    assert sequences.count(0) == 3, "none begins anew"
+    check(world)
+
+
+def test_a_topic_that_returns_has_the_partitions_of_now() -> None:
+    world = ProducerWorld()
+    send_and_leave(world)
+    for index in range(3, 6):
+        world.cluster.leaders["t", index] = 0
+        world.cluster.logs["t", index] = Log()
+    back = [world.send("t", key=b"key-%d" % number) for number in range(40)]
+    world.run_until_ended(LONG)
+    assert {each.partition for each in back} == set(range(6))
+
+
+def test_a_partition_that_was_stopped_stays_so() -> None:
+    world = ProducerWorld(on_failure="stop")
+    world.faults.append(Fault.INVALID)
+    world.send("t", partition=0)
+    world.run_until_ended(LONG)
+    world.run(10 * IDLE)
+    with pytest.raises(DeliveryFailed, match="takes no messages since one failed"):
+        world.send("t", partition=0)
+
+
+def hide(world: ProducerWorld) -> None:
+    world.cluster.hidden.add("t")
+
+
+def elect(world: ProducerWorld) -> None:
+    world.cluster.leaders["t", 0] = None
+
+
+@pytest.mark.parametrize("trouble", [hide, elect])
+def test_a_topic_with_messages_is_not_idle(trouble: Callable[[ProducerWorld], None]) -> None:
+    world = ProducerWorld(delivery_timeout_ms=10_000_000, metadata_max_idle_ms=1000)
+    trouble(world)
+    waits = world.send("t", partition=0)
+    world.run(2000)
+    world.heal()
+    world.run_until_ended(LONG)
+    assert waits.outcome is Outcome.DELIVERED
+
+
+def test_what_was_retried_stays_counted() -> None:
+    world = ProducerWorld()
+    world.faults.append(Fault.TOO_FEW)
+    send_and_leave(world)
+    assert list(world.pipeline.dispatcher.topics) == ["u"]
+    assert world.pipeline.metrics(world.now).retries > 0
