@@ -39,6 +39,8 @@ class MetadataLog(LogListener):
 
     def __init__(self, own: int, store: CopyStore, on_change: Callable[[str, bytes | None], None]) -> None:
         self.values: dict[str, bytes] = {}
+        # What `on_change` was told before the copy began anew, of keys that have not come again.
+        self._former: dict[str, bytes] = {}
         self.replica = Replica(METADATA_LOG, "", store, self)
         self.replica.segment_limits = _SEGMENT
         self.replica.tells_watermark = True
@@ -115,7 +117,8 @@ class MetadataLog(LogListener):
                 _set(self._latest, key, value)
 
     def restarted(self) -> None:
-        """See `LogListener.restarted`: the present values come again, and all others are gone."""
+        """See `LogListener.restarted`: the present values come again. When all have come, the other keys are gone."""
+        self._former |= self.values
         self.values.clear()
         self._latest.clear()
         self._uncommitted.clear()
@@ -131,13 +134,24 @@ class MetadataLog(LogListener):
             end, changes = self._uncommitted.popleft()
             for key, value in changes:
                 self._apply(key, value, end)
+        if self._former and self._has_come_again(high_watermark):
+            for key in list(self._former):
+                self._apply(key, None, high_watermark)
+
+    def _has_come_again(self, high_watermark: int) -> bool:
+        """Whether a copy that began anew has all that is safe."""
+        if self.replica.progress is not None:
+            return True  # a leader's first record is safe, and so are all before it
+        epoch, first = self.replica.epochs.entries[-1]
+        # The watermark of a new leader may be an old one, until it has passed the first record of its leadership.
+        return epoch == self.replica.state.epoch and max(first + 1, self.replica.state.target) <= high_watermark
 
     def _apply(self, key: str, value: bytes | None, end: int) -> None:
         before = self.values.get(key)
         self._live += _size(key, value) - _size(key, before)
         _set(self.values, key, value)
         self._versions[key[: key.find("/") + 1]] = end
-        if value != before:
+        if value != self._former.pop(key, before):
             self._on_change(key, value)
 
     # -- the verbs -----------------------------------------------------------------------------------------------
