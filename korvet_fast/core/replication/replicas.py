@@ -7,6 +7,7 @@ compare-and-set, so of two brokers with different changes one succeeds.
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from korvet_fast.config import Settings
@@ -45,7 +46,7 @@ class Replicas:
         registry: Registry,
         settings: Settings,
         clock: Clock,
-        start: Callable[[Coroutine[Any, Any, None]], object],
+        keep: Callable[[Callable[[], Coroutine[Any, Any, None]]], object],
         on_change: Callable[[], None],
     ) -> None:
         self.logs: dict[str, Replica] = {}
@@ -54,7 +55,7 @@ class Replicas:
         self._registry = registry
         self._settings = settings
         self._clock = clock
-        self._start = start
+        self._keep = keep
         self._on_change = on_change
         self._limits = LagLimits(settings.number("replica.max.lag"), settings.number("replica.lag.timeout") / 1000)
         # Consumers at followers wait for it.
@@ -318,7 +319,7 @@ class Replicas:
         progress = replica.progress
         if isinstance(progress, LeaderProgress) and (isr := progress.propose(self._clock.monotonic())) is not None:
             progress.begin_change(isr)
-            self._start(self._change_isr(replica, progress, isr))
+            self._keep(partial(self._change_isr, replica, progress, isr))
 
     async def _change_isr(self, replica: Replica, progress: LeaderProgress, isr: frozenset[int]) -> None:
         """Until the metadata log has answered, both the former and the new members are waited for.
