@@ -166,8 +166,12 @@ class MetadataLog(LogListener):
                 keys = sorted(key for key in self.values if key.startswith(request.key))
                 return KeyAnswer(rows={key: self.values[key] for key in keys})
             case KeyVerb.VERSION:
-                return KeyAnswer(number=self._versions.get(request.key, 0))
+                return KeyAnswer(number=self.find_version(request.key))
         return KeyAnswer(done=await self._save(request))
+
+    def find_version(self, prefix: str) -> int:
+        """See `SharedStore.version`: of the keys that this broker has."""
+        return self._versions.get(prefix, 0)
 
     async def _save(self, request: KeyRequest) -> bool:
         changes = [CompareAndSet(*each) for each in request.changes]

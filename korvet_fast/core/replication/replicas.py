@@ -30,7 +30,8 @@ logger = logging.getLogger(__name__)
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 _TOPICS = "topics/"
 _AGAIN = 0.2  # seconds after a failure
-_SOON = 0.02  # seconds between two looks at a copy that was just made
+_SOON = 0.02  # seconds between two looks at a copy that was just made, or is about to have a change
+_PATIENCE = 2.0  # seconds until this broker's copy of the metadata log has a change of topics
 
 
 class Replicas:
@@ -48,7 +49,9 @@ class Replicas:
         clock: Clock,
         keep: Callable[[Callable[[], Coroutine[Any, Any, None]]], object],
         on_change: Callable[[], None],
+        find_version: Callable[[str], int],
     ) -> None:
+        """`find_version`: of keys in this broker's copy of the metadata log, as `Registry.version` has it of all."""
         self.logs: dict[str, Replica] = {}
         self._own = own
         self._store = store
@@ -57,6 +60,7 @@ class Replicas:
         self._clock = clock
         self._keep = keep
         self._on_change = on_change
+        self._find_version = find_version
         self._limits = LagLimits(settings.number("replica.max.lag"), settings.number("replica.lag.timeout") / 1000)
         # Consumers at followers wait for it.
         self._tells_watermark = settings.text("replica.selector.class") == RACK_AWARE
@@ -265,7 +269,7 @@ class Replicas:
         if replica is None:
             raise NotLeader(f"{log} has no copy here yet")
         while True:
-            document = await self._registry.load(PREFIX + log)
+            document = await self._load(log)
             state = self._read(log, document)
             if state.topic != replica.topic:
                 raise NotLeader(f"{log} of the topic that was deleted is still here, and the new one has no copy yet")
@@ -305,6 +309,23 @@ class Replicas:
             return False
         state = self._read(log, await self._registry.load(PREFIX + log))
         return replica.progress is not None and (state.leader, state.epoch) == (self._own, replica.progress.epoch)
+
+    async def _load(self, log: str) -> bytes | None:
+        """A partition's document. If there is none, or one of another topic, this broker knows the present topic.
+
+        Without that it would write the state of a deleted topic over that of the new one. Raises `NotLeader` if it
+        does not get to know that, and other `StoreError`s.
+        """
+        document = await self._registry.load(PREFIX + log)
+        topic = self._topics.get(log.rpartition(":")[0])
+        if document is not None and topic is not None and unpack_state(document).topic == topic.id.hex():
+            return document
+        version, until = await self._registry.version(_TOPICS), self._clock.monotonic() + _PATIENCE
+        while self._find_version(_TOPICS) < version:
+            if self._clock.monotonic() > until:
+                raise NotLeader(f"{log}: this broker has not copied the last changes of topics yet")
+            await self._clock.sleep(_SOON)
+        return document
 
     def _read(self, log: str, document: bytes | None) -> PartitionState:
         """Raises `NotLeader` if the partition is gone."""
@@ -357,7 +378,7 @@ class Replicas:
         seconds, this broker no longer waits for the first fetch of a copy that it has just made.
         """
         while True:
-            document = await self._registry.load(PREFIX + log)
+            document = await self._load(log)
             state, replicas = self._read(log, document), self.find_replicas(log)
             if broker not in replicas:
                 return f"broker {broker} has no copy of {log}; brokers {', '.join(map(str, replicas))} have"

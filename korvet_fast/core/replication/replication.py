@@ -59,7 +59,9 @@ class Replication:
         self._running: list[asyncio.Task[None]] = []
         self._background = BackgroundTasks(RateLimitedLog(clock.monotonic))
         self.registry = Registry(clock, self._ask)
-        self.replicas = Replicas(own, local, self.registry, settings, clock, self._background.keep, self._change)
+        self.replicas = Replicas(
+            own, local, self.registry, settings, clock, self._background.keep, self._change, self._find_version
+        )
         self._log = MetadataLog(own, local, self.replicas.note_change)
         self.election = Election(own, self.brokers, self._log, local, peers, self._background.start)
         self.leading = LeaderSide(self._find_replica, clock, self.find_leader, self.replicas.change_isr)
@@ -181,6 +183,9 @@ class Replication:
         return await self._log.serve(request)
 
     # -- the leaders of partitions -----------------------------------------------------------------------------------
+
+    def _find_version(self, prefix: str) -> int:
+        return self._log.find_version(prefix)
 
     @property
     def metadata_replica(self) -> Replica:
