@@ -179,7 +179,8 @@ class MetadataLog(LogListener):
             await self._wait(self._settle())  # the compared value may not be safe yet
             return False
         rows = [(each.key, each.value) for each in changes if each.value != each.expected]
-        await self._wait(self._append(rows) if rows else self._settle())
+        # A save that changes nothing is answered as any other: only one who leads has most brokers copy a record.
+        await self._wait(self._append(rows or [(_LEADER, self._latest.get(_LEADER))]))
         self._compact_soon()
         return True
 

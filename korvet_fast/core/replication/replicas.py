@@ -305,10 +305,15 @@ class Replicas:
     async def is_leader(self, log: str) -> bool:
         """Whether the metadata log says at this moment that this broker leads a partition. Raises `StoreError`."""
         replica = self.logs.get(log)
-        if replica is None or replica.progress is None:
+        progress = replica.progress if replica is not None else None
+        if replica is None or progress is None:
             return False
-        state = self._read(log, await self._registry.load(PREFIX + log))
-        return replica.progress is not None and (state.leader, state.epoch) == (self._own, replica.progress.epoch)
+        document = await self._registry.load(PREFIX + log)
+        state = self._read(log, document)
+        if (state.topic, state.leader, state.epoch) != (replica.topic, self._own, progress.epoch):
+            return False
+        # A former leader of the metadata log that is cut off answers a load out of date, but carries out no save.
+        return await self._registry.save(PREFIX + log, document, document) and replica.progress is progress
 
     async def _load(self, log: str) -> bytes | None:
         """A partition's document. If there is none, or one of another topic, this broker knows the present topic.
