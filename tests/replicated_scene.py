@@ -17,6 +17,7 @@ from korvet_fast.core.replication.peers import (
     NotCarriedOut,
     Vote,
     VoteRequest,
+    split_qualified,
 )
 from korvet_fast.core.replication.replica import Replica
 from korvet_fast.core.replication.replication import Replication
@@ -54,11 +55,14 @@ class ScenePeers:
     async def fetch(
         self, broker: int, positions: Sequence[FetchPosition], wait_ms: int, *, catching_up: bool = False
     ) -> list[FetchedLog]:
-        asked = [one for one in positions if (self._own, one.log) not in self._scene.mute]
+        asked = [one for one in positions if not self._is_mute(one.log)]
         if not asked:
             raise NotCarriedOut("this log is not copied now")
         answers = await self._ask(broker, lambda there: there.leading.fetch(self._own, asked, wait_ms))
-        return [one for one in answers if (self._own, one.log) not in self._scene.mute]
+        return [one for one in answers if not self._is_mute(one.log)]
+
+    def _is_mute(self, log: str) -> bool:
+        return (self._own, split_qualified(log)[0]) in self._scene.mute
 
     async def find_epoch_ends(
         self, broker: int, asked: Sequence[EpochRequest], *, catching_up: bool = False

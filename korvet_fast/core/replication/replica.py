@@ -13,6 +13,7 @@ from functools import partial
 from korvet_fast.core.partition.leader_epochs import LeaderEpochCache
 from korvet_fast.core.replication.follower import FollowerState
 from korvet_fast.core.replication.leader_progress import LeaderProgress
+from korvet_fast.core.replication.peers import qualify
 from korvet_fast.core.replication.quorum_progress import QuorumProgress
 from korvet_fast.errors import StoreError
 from korvet_fast.store.interface import CopyStore, OpenedLog
@@ -87,6 +88,7 @@ class Replica:
         "name",
         "opened",
         "progress",
+        "qualified_name",
         "retry_at",
         "segment_limits",
         "start",
@@ -100,6 +102,7 @@ class Replica:
     def __init__(self, name: str, topic: str, store: CopyStore, listener: LogListener | None = None) -> None:
         self.name = name
         self.topic = topic
+        self.qualified_name = qualify(name, topic)
         self.start = self.end = 0
         self.is_new = self.in_sync = True
         self.tells_watermark = False

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from korvet_fast.core.replication import copying
-from korvet_fast.core.replication.peers import FetchPosition
+from korvet_fast.core.replication.peers import FetchPosition, split_qualified
 from korvet_fast.core.replication.replica import Replica
 from korvet_fast.core.replication.replica_fetcher import ReplicaFetcher
 from korvet_fast.core.topics.topic import Document
@@ -219,7 +219,7 @@ def count_fetches(scene: ReplicatedScene, identity: int) -> Counter[str]:
     fetch = peers.fetch
 
     async def count(broker: int, positions: Sequence[FetchPosition], *more: Any, **named: Any) -> Any:
-        asked.update(position.log for position in positions)
+        asked.update(split_qualified(position.log)[0] for position in positions)
         return await fetch(broker, positions, *more, **named)
 
     peers.fetch = count  # type: ignore[method-assign]

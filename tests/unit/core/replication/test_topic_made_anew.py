@@ -68,6 +68,27 @@ async def test_who_has_not_heard_of_the_new_topic_does_not_lead_the_deleted_one_
         await use(scene, log)
 
 
+async def test_records_of_the_deleted_topic_are_no_copies_of_those_of_the_new_one(tmp_path: Path) -> None:
+    """Broker 3 follows the leader of the deleted topic, as it does not know better; the epochs are the same."""
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create(min_insync_replicas=2)
+        epoch = await scene.acquire(log, 1)
+        await scene.append(log, 1, 3)
+        scene.mute |= {(2, log), (3, METADATA_LOG)}
+        await make_anew(scene)
+        await copy_anew(scene, log, 1)
+        assert await scene.acquire(log, 1) == epoch
+        appended = scene.append(log, 1, 3)
+        isr = scene.brokers[1].replicas.find_in_sync
+        await scene.until(lambda: appended.done() or isr(log) == {1})
+        assert not appended.done(), "the only copy is the leader's"
+        scene.mute.clear()
+        await appended
+        await copy_anew(scene, log, *scene.ids)
+        for identity in scene.ids:
+            await scene.until(lambda identity=identity: scene.replica(log, identity).end == 3)
+
+
 async def test_who_has_not_heard_of_the_new_topic_does_not_write_over_its_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
