@@ -117,7 +117,7 @@ class LeaderSide:
     def _has_news(self, follower: int, replica: Replica, position: FetchPosition) -> bool:
         if replica.end > position.offset:
             return True
-        return replica.tells_watermark and replica.told.get(follower) != replica.high_watermark
+        return replica.tells_watermark and replica.told.get(follower) != _find_told(replica)
 
     async def _await_more(self, replicas: Sequence[Replica], until: float) -> None:
         """Wait until one of these logs has more, or has another leader, or the time is over."""
@@ -149,9 +149,8 @@ class LeaderSide:
             except StoreError as error:  # the other logs can be read
                 self._log.fail("read", f"{replica.name} cannot be copied: {error.detail}")
                 return FetchedLog(position.log, Errors.KAFKA_STORAGE_ERROR)
-        if replica.tells_watermark:
-            replica.told[follower] = replica.high_watermark
-        return FetchedLog(position.log, high_watermark=replica.high_watermark, start=replica.start, records=records)
+        told = replica.told[follower] = _find_told(replica)
+        return FetchedLog(position.log, high_watermark=told, start=replica.start, records=records)
 
     def find_epoch_ends(self, asked: Sequence[EpochRequest]) -> list[EpochEnd]:
         """The ends of epochs in the logs that this broker leads."""
@@ -163,3 +162,7 @@ class LeaderSide:
         except NotLed as error:
             return EpochEnd(asked.log, error.error)
         return EpochEnd(asked.log, Errors.NONE, replica.epochs.find_end(asked.epoch, replica.start, replica.end))
+
+
+def _find_told(replica: Replica) -> int:
+    return replica.progress.told_high_watermark if replica.progress is not None else -1

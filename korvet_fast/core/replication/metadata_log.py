@@ -124,27 +124,15 @@ class MetadataLog(LogListener):
         self._uncommitted.clear()
         self._size = self._live = 0
 
-    def is_whole(self) -> bool:
-        """See `LogListener.is_whole`: a new leader knows what is safe with its first record."""
-        return self.replica.epochs.last == self.replica.state.epoch
-
     def committed(self, high_watermark: int) -> None:
         """See `LogListener.committed`."""
         while self._uncommitted and self._uncommitted[0][0] <= high_watermark:
             end, changes = self._uncommitted.popleft()
             for key, value in changes:
                 self._apply(key, value, end)
-        if self._former and self._has_come_again(high_watermark):
+        if self._former and (self.replica.progress is not None or high_watermark >= self.replica.state.target):
             for key in list(self._former):
                 self._apply(key, None, high_watermark)
-
-    def _has_come_again(self, high_watermark: int) -> bool:
-        """Whether a copy that began anew has all that is safe."""
-        if self.replica.progress is not None:
-            return True  # a leader's first record is safe, and so are all before it
-        epoch, first = self.replica.epochs.entries[-1]
-        # The watermark of a new leader may be an old one, until it has passed the first record of its leadership.
-        return epoch == self.replica.state.epoch and max(first + 1, self.replica.state.target) <= high_watermark
 
     def _apply(self, key: str, value: bytes | None, end: int) -> None:
         before = self.values.get(key)

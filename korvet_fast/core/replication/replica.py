@@ -44,10 +44,6 @@ class LogListener:
     def restarted(self) -> None:
         """The log is empty now."""
 
-    def is_whole(self) -> bool:
-        """Whether a copy that has come to the leader's watermark has all that is safe."""
-        return True
-
     def committed(self, high_watermark: int) -> None:
         """The records below `high_watermark` are committed, and stay."""
 
