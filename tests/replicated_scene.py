@@ -116,11 +116,15 @@ class ReplicatedScene:
 
     def begin(self, identity: int) -> "asyncio.Task[None]":
         """Start one; the task ends when the metadata log has a leader."""
+        return asyncio.get_running_loop().create_task(self.make(identity).open())
+
+    def make(self, identity: int) -> Replication:
+        """One that somebody else opens, and closes."""
         static = StaticPeers(identity, dict.fromkeys(self.ids, Address("", 0)), Secret(b"known to all"))
         local = EmbeddedStore(self._place / str(identity))
         broker = Replication(static, local, ScenePeers(self, identity), self._settings)
         self.brokers[identity], self.stores[identity] = broker, ReplicatedStore(broker)
-        return asyncio.get_running_loop().create_task(broker.open())
+        return broker
 
     async def stop(self, identity: int) -> None:
         """The broker is gone."""
