@@ -17,6 +17,7 @@ from korvet_fast.core.replication.peers import (
     NotCarriedOut,
     Vote,
     VoteRequest,
+    split_qualified,
 )
 from korvet_fast.core.replication.replica import Replica
 from korvet_fast.core.replication.replication import Replication
@@ -54,11 +55,14 @@ class ScenePeers:
     async def fetch(
         self, broker: int, positions: Sequence[FetchPosition], wait_ms: int, *, catching_up: bool = False
     ) -> list[FetchedLog]:
-        asked = [one for one in positions if (self._own, one.log) not in self._scene.mute]
+        asked = [one for one in positions if not self._is_mute(one.log)]
         if not asked:
             raise NotCarriedOut("this log is not copied now")
         answers = await self._ask(broker, lambda there: there.leading.fetch(self._own, asked, wait_ms))
-        return [one for one in answers if (self._own, one.log) not in self._scene.mute]
+        return [one for one in answers if not self._is_mute(one.log)]
+
+    def _is_mute(self, log: str) -> bool:
+        return (self._own, split_qualified(log)[0]) in self._scene.mute
 
     async def find_epoch_ends(
         self, broker: int, asked: Sequence[EpochRequest], *, catching_up: bool = False
@@ -112,11 +116,15 @@ class ReplicatedScene:
 
     def begin(self, identity: int) -> "asyncio.Task[None]":
         """Start one; the task ends when the metadata log has a leader."""
+        return asyncio.get_running_loop().create_task(self.make(identity).open())
+
+    def make(self, identity: int) -> Replication:
+        """One that somebody else opens, and closes."""
         static = StaticPeers(identity, dict.fromkeys(self.ids, Address("", 0)), Secret(b"known to all"))
         local = EmbeddedStore(self._place / str(identity))
         broker = Replication(static, local, ScenePeers(self, identity), self._settings)
         self.brokers[identity], self.stores[identity] = broker, ReplicatedStore(broker)
-        return asyncio.get_running_loop().create_task(broker.open())
+        return broker
 
     async def stop(self, identity: int) -> None:
         """The broker is gone."""

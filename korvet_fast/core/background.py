@@ -32,18 +32,18 @@ class BackgroundTasks:
             try:
                 await work()
             except Exception as error:  # noqa: BLE001  (told below)
-                self._tell(error)
+                self._tell("background work failed, and is done again", error)
                 await asyncio.sleep(_AGAIN)
             else:
                 return
 
-    def _tell(self, error: BaseException) -> None:
-        self._log.error("background", f"background work failed: {error}", error)
+    def _tell(self, what: str, error: BaseException) -> None:
+        self._log.error(what, f"{what}: {error}", error)
 
     def _finish(self, task: "asyncio.Task[None]") -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._tell(error)
+            self._tell("background work failed", error)
 
     async def wait(self) -> None:
         """Wait until no task runs."""

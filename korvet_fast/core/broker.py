@@ -152,7 +152,7 @@ class Broker:
             await self.quota_registry.refresh()
             await self.cluster.join(addresses)
             if self._store.shared is not None:
-                self.tasks.start(self.cluster.run())
+                self.tasks.keep(self.cluster.run)
             await self.topics.open()  # at once: the cluster is watched from now on, and calls `refresh`
             await self.cluster.serve()
             await self.metadata_sync.wait()
@@ -162,15 +162,17 @@ class Broker:
             await self.tasks.wait()
             await self._store.close()
             raise
-        self.tasks.start(self._repeat(self.settings.number("log.retention.check.interval.ms") / 1000, self._clean))
-        self.tasks.start(self._repeat(_IDLE_INTERVAL, self._close_idle))
-        self.tasks.start(self._repeat(_RETRY_INTERVAL, self.topics.end_deletions))
+        repeated = [
+            (self.settings.number("log.retention.check.interval.ms") / 1000, self._clean),
+            (_IDLE_INTERVAL, self._close_idle),
+            (_RETRY_INTERVAL, self.topics.end_deletions),
+        ]
         if self._store.shared is not None:
-            self.tasks.start(self._repeat(_RETRY_INTERVAL, self._retry_failed))
-            self.tasks.start(self._repeat(_TAKE_OVER_INTERVAL, self.quota_registry.refresh))
+            repeated += [(_RETRY_INTERVAL, self._retry_failed), (_TAKE_OVER_INTERVAL, self.quota_registry.refresh)]
             if self.acls is not None:
-                self.tasks.start(self._repeat(_TAKE_OVER_INTERVAL, self.acls.refresh))
-                self.tasks.start(self._repeat(_TAKE_OVER_INTERVAL, self.acls.expire))
+                repeated += [(_TAKE_OVER_INTERVAL, self.acls.refresh), (_TAKE_OVER_INTERVAL, self.acls.expire)]
+        for seconds, work in repeated:
+            self.tasks.keep(partial(self._repeat, seconds, work))
         self.state = BrokerState.RUNNING
 
     async def leave(self) -> None:
@@ -290,7 +292,7 @@ class Broker:
         return await self._producer_ids.next(), 0
 
     async def _repeat(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
-        """Call `work` every so many seconds, until the broker stops; what it raises is logged."""
+        """Call `work` every so many seconds, until the broker stops."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
@@ -300,8 +302,6 @@ class Broker:
                 await work()
             except StoreError as error:  # the heartbeats of the cluster tell that the store does not answer
                 logger.debug("background work is tried again: %s", error.detail)
-            except Exception as error:  # noqa: BLE001  the next time may go well
-                self.log.error("background", f"background work failed, and is done again: {error}", error)
 
     async def _clean(self) -> None:
         silence = self.settings.number("producer.id.expiration.ms") / 1000

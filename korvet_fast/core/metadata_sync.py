@@ -67,8 +67,10 @@ class MetadataSync:
                 self._unreconciled = False
                 await self._leaders.reconcile(self._topics)
             await self._groups.partitions.reconcile()
-        except StoreError as error:
+        except Exception as error:
             self._unreconciled = True
+            if not isinstance(error, StoreError):
+                raise
             logger.warning("the other brokers' changes cannot be read: %s", error.detail)
         await self.tell()
 

@@ -202,7 +202,7 @@ def test_the_one_replica_may_stay_where_it_is(tmp_path: Path) -> None:
     run(scenario)
 
 
-@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__cluster_metadata"])
 def test_internal_topics_are_not_made_by_a_look(tmp_path: Path, name: str) -> None:
     async def scenario() -> None:
         async with kafka_server(tmp_path) as server:

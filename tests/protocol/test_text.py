@@ -191,6 +191,12 @@ def test_topics_of_one_run_are_answered_in_the_order_of_lines(text: TextBroker) 
                 assert answer.startswith(begin), answer
 
 
+def test_no_line_makes_a_topic_of_the_metadata_logs_name(text: TextBroker) -> None:
+    with text.connect() as client:
+        answer = client.ask("V1|1|PRODUCE|__cluster_metadata k:v")
+        assert answer == "V1|1|ERR|UNKNOWN_TOPIC|there is no such topic or partition"
+
+
 def test_a_line_that_is_too_long_ends_the_connection(text: TextBroker) -> None:
     with text.connect() as client:
         value = b"x" * ((1 << 20) - len(b"V1|1|PRODUCE|long k: acks=all"))

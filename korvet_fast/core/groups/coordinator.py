@@ -55,9 +55,9 @@ class GroupCoordinator:
     async def open(self) -> None:
         """Load the groups that this broker coordinates. Raises `StoreError`."""
         await self.partitions.reconcile()
-        self._tasks.start(self._expire_regularly())
+        self._tasks.keep(self._expire_regularly)
         if self.keeps_lag_history:
-            self._tasks.start(self._sample_regularly())
+            self._tasks.keep(self._sample_regularly)
 
     def close(self) -> None:
         """Give up all groups: requests that wait are told to find another coordinator. Writes go on."""
@@ -68,10 +68,10 @@ class GroupCoordinator:
             await self.expire()
 
     async def _sample_regularly(self) -> None:
-        more = True
-        while more:
+        seconds = 0.0
+        while await self.partitions.pause(seconds):
             await self.lag_history.sample(self.partitions.runtimes, self._topics, BackgroundPace())
-            more = await self.partitions.pause(INTERVAL)
+            seconds = INTERVAL
 
     async def expire(self) -> None:
         """Remove offsets whose retention time is over, and groups without offsets; forget unused member ids."""

@@ -8,6 +8,7 @@ former coordinator goes on; then it releases the partition for the new one (`own
 import asyncio
 import logging
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from korvet_fast.core.cluster.cluster import Cluster
@@ -163,7 +164,7 @@ class CoordinatorPartitions:
         partition = partition_for(runtime.id)
         if partition not in self._failed:
             self._failed[partition] = {}
-            self._given.tasks.start(self._reload_all(partition, self._failed[partition]))
+            self._given.tasks.keep(partial(self._reload_all, partition, self._failed[partition]))
         self._failed[partition][runtime.id] = runtime
 
     async def _reload_all(self, partition: int, failed: dict[str, GroupRuntime]) -> None:

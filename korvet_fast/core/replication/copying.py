@@ -135,10 +135,10 @@ def _check(replica: Replica, epoch: int, offset: int, batches: Sequence[tuple[in
 
 
 async def follow_leader_log(replica: Replica, start: int, high_watermark: int) -> None:
-    """Take over the leader's watermark, and where its log starts. Raises `StoreError`."""
+    """Take over the leader's watermark (-1: it does not know), and where its log starts. Raises `StoreError`."""
     if replica.progress is None and replica.state.update_high_watermark(high_watermark):
         replica.listener.committed(replica.state.high_watermark)
-    if replica.is_new and replica.end >= high_watermark and replica.listener.is_whole():
+    if replica.is_new and 0 <= high_watermark <= replica.end:
         async with replica.changing:  # a leadership that begins meanwhile saves its epoch under the same key
             replica.is_new = False
             await replica.save_epochs()

@@ -36,7 +36,18 @@ class LeaderProgress:
     `high_watermark`: everything below it is on the disks of all in sync; it never goes back.
     """
 
-    __slots__ = ("_followers", "_limits", "_minimum", "_own", "end", "epoch", "high_watermark", "isr", "pending")
+    __slots__ = (
+        "_begin",
+        "_followers",
+        "_limits",
+        "_minimum",
+        "_own",
+        "end",
+        "epoch",
+        "high_watermark",
+        "isr",
+        "pending",
+    )
 
     def __init__(
         self,
@@ -56,6 +67,7 @@ class LeaderProgress:
         self.isr = frozenset(isr)
         self.pending: frozenset[int] | None = None
         self.high_watermark = high_watermark
+        self._begin = end
         self._own = own
         self._minimum = minimum
         self._limits = limits
@@ -69,6 +81,11 @@ class LeaderProgress:
     def suffices(self) -> bool:
         """Whether min.insync.replicas are in sync."""
         return len(self.isr) >= self._minimum
+
+    @property
+    def told_high_watermark(self) -> int:
+        """As followers are told; -1 while this leadership does not know what earlier ones acknowledged."""
+        return self.high_watermark if self.high_watermark >= self._begin else -1
 
     def configure(self, minimum: int) -> bool:
         """Take another min.insync.replicas; returns whether the watermark moved."""

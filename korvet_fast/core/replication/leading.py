@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.fair_queue import BackgroundPace
 from korvet_fast.core.partition.leader_epochs import epoch_error
-from korvet_fast.core.replication.peers import EpochEnd, EpochRequest, FetchedLog, FetchPosition
+from korvet_fast.core.replication.peers import EpochEnd, EpochRequest, FetchedLog, FetchPosition, split_qualified
 from korvet_fast.core.replication.replica import OutOfRange, Replica
 from korvet_fast.errors import Errors, StoreError
 from korvet_fast.rate_limited_log import RateLimitedLog
@@ -101,19 +101,23 @@ class LeaderSide:
         return replica
 
     def _find(self, log: str, epoch: int) -> Replica:
-        """The log, if this broker leads it under `epoch`. Raises `NotLed`."""
-        replica = self._find_replica(log)
-        if replica is None or replica.progress is None:
-            raise NotLed(Errors.NOT_LEADER_OR_FOLLOWER, *self._find_leader(log))
+        """The log, if this broker leads it under `epoch`. Raises `NotLed`.
+
+        What a follower has of a deleted topic says nothing of the log of a new one, though their epochs are the same.
+        """
+        name, topic = split_qualified(log)
+        replica = self._find_replica(name)
+        if replica is None or replica.progress is None or topic not in ("", replica.topic):
+            raise NotLed(Errors.NOT_LEADER_OR_FOLLOWER, *self._find_leader(name))
         present = replica.progress.epoch
         if epoch != present:
-            raise NotLed(epoch_error(epoch, present), *self._find_leader(log))
+            raise NotLed(epoch_error(epoch, present), *self._find_leader(name))
         return replica
 
     def _has_news(self, follower: int, replica: Replica, position: FetchPosition) -> bool:
         if replica.end > position.offset:
             return True
-        return replica.tells_watermark and replica.told.get(follower) != replica.high_watermark
+        return replica.tells_watermark and replica.told.get(follower) != _find_told(replica)
 
     async def _await_more(self, replicas: Sequence[Replica], until: float) -> None:
         """Wait until one of these logs has more, or has another leader, or the time is over."""
@@ -143,11 +147,10 @@ class LeaderSide:
             try:
                 records = (await replica.opened.read(position.offset, room, replica.end)).data
             except StoreError as error:  # the other logs can be read
-                self._log.fail("read", f"{position.log} cannot be copied: {error.detail}")
+                self._log.fail("read", f"{replica.name} cannot be copied: {error.detail}")
                 return FetchedLog(position.log, Errors.KAFKA_STORAGE_ERROR)
-        if replica.tells_watermark:
-            replica.told[follower] = replica.high_watermark
-        return FetchedLog(replica.name, high_watermark=replica.high_watermark, start=replica.start, records=records)
+        told = replica.told[follower] = _find_told(replica)
+        return FetchedLog(position.log, high_watermark=told, start=replica.start, records=records)
 
     def find_epoch_ends(self, asked: Sequence[EpochRequest]) -> list[EpochEnd]:
         """The ends of epochs in the logs that this broker leads."""
@@ -159,3 +162,7 @@ class LeaderSide:
         except NotLed as error:
             return EpochEnd(asked.log, error.error)
         return EpochEnd(asked.log, Errors.NONE, replica.epochs.find_end(asked.epoch, replica.start, replica.end))
+
+
+def _find_told(replica: Replica) -> int:
+    return replica.progress.told_high_watermark if replica.progress is not None else -1

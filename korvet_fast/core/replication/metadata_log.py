@@ -39,6 +39,8 @@ class MetadataLog(LogListener):
 
     def __init__(self, own: int, store: CopyStore, on_change: Callable[[str, bytes | None], None]) -> None:
         self.values: dict[str, bytes] = {}
+        # What `on_change` was told before the copy began anew, of keys that have not come again.
+        self._former: dict[str, bytes] = {}
         self.replica = Replica(METADATA_LOG, "", store, self)
         self.replica.segment_limits = _SEGMENT
         self.replica.tells_watermark = True
@@ -115,15 +117,12 @@ class MetadataLog(LogListener):
                 _set(self._latest, key, value)
 
     def restarted(self) -> None:
-        """See `LogListener.restarted`: the present values come again, and all others are gone."""
+        """See `LogListener.restarted`: the present values come again. When all have come, the other keys are gone."""
+        self._former |= self.values
         self.values.clear()
         self._latest.clear()
         self._uncommitted.clear()
         self._size = self._live = 0
-
-    def is_whole(self) -> bool:
-        """See `LogListener.is_whole`: a new leader knows what is safe with its first record."""
-        return self.replica.epochs.last == self.replica.state.epoch
 
     def committed(self, high_watermark: int) -> None:
         """See `LogListener.committed`."""
@@ -131,13 +130,16 @@ class MetadataLog(LogListener):
             end, changes = self._uncommitted.popleft()
             for key, value in changes:
                 self._apply(key, value, end)
+        if self._former and (self.replica.progress is not None or high_watermark >= self.replica.state.target):
+            for key in list(self._former):
+                self._apply(key, None, high_watermark)
 
     def _apply(self, key: str, value: bytes | None, end: int) -> None:
         before = self.values.get(key)
         self._live += _size(key, value) - _size(key, before)
         _set(self.values, key, value)
         self._versions[key[: key.find("/") + 1]] = end
-        if value != before:
+        if value != self._former.pop(key, before):
             self._on_change(key, value)
 
     # -- the verbs -----------------------------------------------------------------------------------------------
@@ -152,8 +154,12 @@ class MetadataLog(LogListener):
                 keys = sorted(key for key in self.values if key.startswith(request.key))
                 return KeyAnswer(rows={key: self.values[key] for key in keys})
             case KeyVerb.VERSION:
-                return KeyAnswer(number=self._versions.get(request.key, 0))
+                return KeyAnswer(number=self.find_version(request.key))
         return KeyAnswer(done=await self._save(request))
+
+    def find_version(self, prefix: str) -> int:
+        """See `SharedStore.version`: of the keys that this broker has."""
+        return self._versions.get(prefix, 0)
 
     async def _save(self, request: KeyRequest) -> bool:
         changes = [CompareAndSet(*each) for each in request.changes]
@@ -161,7 +167,8 @@ class MetadataLog(LogListener):
             await self._wait(self._settle())  # the compared value may not be safe yet
             return False
         rows = [(each.key, each.value) for each in changes if each.value != each.expected]
-        await self._wait(self._append(rows) if rows else self._settle())
+        # A save that changes nothing is answered as any other: only one who leads has most brokers copy a record.
+        await self._wait(self._append(rows or [(_LEADER, self._latest.get(_LEADER))]))
         self._compact_soon()
         return True
 

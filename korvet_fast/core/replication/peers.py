@@ -12,12 +12,25 @@ from korvet_fast.types import Buffer
 METADATA_LOG = "@registry:0"  # the log of topics, settings, groups and leaders
 
 
+def qualify(log: str, topic: str) -> str:
+    """A log's name in requests, with its topic's id: a topic of the same name may be made later (KIP-516)."""
+    name, _, index = log.rpartition(":")
+    return f"{name}/{topic}:{index}" if topic else log
+
+
+def split_qualified(log: str) -> tuple[str, str]:
+    """The log's own name, and its topic's id; "" where none is named."""
+    topic, _, index = log.rpartition(":")
+    name, _, identity = topic.partition("/")
+    return f"{name}:{index}", identity
+
+
 class NotCarriedOut(StoreError):
     """The other broker was not reached, or refused: nothing was done."""
 
 
 class FetchPosition(NamedTuple):
-    """A follower has everything below `offset` on its disk, and follows the leader of `epoch`."""
+    """A follower has everything below `offset` on its disk, and follows the leader of `epoch`. `log`: see `qualify`."""
 
     log: str
     epoch: int

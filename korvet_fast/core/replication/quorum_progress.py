@@ -24,6 +24,11 @@ class QuorumProgress:
         self._ends[own] = end
 
     @property
+    def told_high_watermark(self) -> int:
+        """See `LeaderProgress.told_high_watermark`: the first record of a leadership makes older ones safe."""
+        return self.high_watermark if self.high_watermark > self._begin else -1
+
+    @property
     def end(self) -> int:
         """The leader's disk has everything below."""
         return self._ends[self._own]

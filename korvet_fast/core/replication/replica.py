@@ -13,6 +13,7 @@ from functools import partial
 from korvet_fast.core.partition.leader_epochs import LeaderEpochCache
 from korvet_fast.core.replication.follower import FollowerState
 from korvet_fast.core.replication.leader_progress import LeaderProgress
+from korvet_fast.core.replication.peers import qualify
 from korvet_fast.core.replication.quorum_progress import QuorumProgress
 from korvet_fast.errors import StoreError
 from korvet_fast.store.interface import CopyStore, OpenedLog
@@ -42,10 +43,6 @@ class LogListener:
 
     def restarted(self) -> None:
         """The log is empty now."""
-
-    def is_whole(self) -> bool:
-        """Whether a copy that has come to the leader's watermark has all that is safe."""
-        return True
 
     def committed(self, high_watermark: int) -> None:
         """The records below `high_watermark` are committed, and stay."""
@@ -87,6 +84,7 @@ class Replica:
         "name",
         "opened",
         "progress",
+        "qualified_name",
         "retry_at",
         "segment_limits",
         "start",
@@ -100,6 +98,7 @@ class Replica:
     def __init__(self, name: str, topic: str, store: CopyStore, listener: LogListener | None = None) -> None:
         self.name = name
         self.topic = topic
+        self.qualified_name = qualify(name, topic)
         self.start = self.end = 0
         self.is_new = self.in_sync = True
         self.tells_watermark = False

@@ -128,7 +128,7 @@ class ReplicaFetcher:
     async def _settle(self, broker: int, replicas: Sequence[Replica]) -> None:
         """Truncate the records that the leader does not have."""
         asked = [
-            EpochRequest(one.name, one.state.epoch, one.state.asking)
+            EpochRequest(one.qualified_name, one.state.epoch, one.state.asking)
             for one in replicas
             if one.state.asking is not None
         ]
@@ -145,13 +145,13 @@ class ReplicaFetcher:
 
     async def _copy(self, broker: int, ready: Sequence[Replica]) -> bool:
         """Copy these logs. Returns whether any was followed."""
-        positions = [FetchPosition(one.name, one.state.epoch, one.state.end) for one in ready]
+        positions = [FetchPosition(one.qualified_name, one.state.epoch, one.state.end) for one in ready]
         answers = await self._peers.fetch(broker, positions, self._wait_ms, catching_up=self._rate is not None)
         by_name = {one.log: one for one in answers}
         rows = [
-            (replica, position, by_name[replica.name])
+            (replica, position, by_name[position.log])
             for replica, position in zip(ready, positions, strict=True)
-            if replica.name in by_name
+            if position.log in by_name
         ]
         applied: list[bool] = []
 

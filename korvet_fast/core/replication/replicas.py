@@ -7,6 +7,7 @@ compare-and-set, so of two brokers with different changes one succeeds.
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from korvet_fast.config import Settings
@@ -29,7 +30,8 @@ logger = logging.getLogger(__name__)
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 _TOPICS = "topics/"
 _AGAIN = 0.2  # seconds after a failure
-_SOON = 0.02  # seconds between two looks at a copy that was just made
+_SOON = 0.02  # seconds between two looks at a copy that was just made, or is about to have a change
+_PATIENCE = 2.0  # seconds until this broker's copy of the metadata log has a change of topics
 
 
 class Replicas:
@@ -45,17 +47,20 @@ class Replicas:
         registry: Registry,
         settings: Settings,
         clock: Clock,
-        start: Callable[[Coroutine[Any, Any, None]], object],
+        keep: Callable[[Callable[[], Coroutine[Any, Any, None]]], object],
         on_change: Callable[[], None],
+        find_version: Callable[[str], int],
     ) -> None:
+        """`find_version`: of keys in this broker's copy of the metadata log, as `Registry.version` has it of all."""
         self.logs: dict[str, Replica] = {}
         self._own = own
         self._store = store
         self._registry = registry
         self._settings = settings
         self._clock = clock
-        self._start = start
+        self._keep = keep
         self._on_change = on_change
+        self._find_version = find_version
         self._limits = LagLimits(settings.number("replica.max.lag"), settings.number("replica.lag.timeout") / 1000)
         # Consumers at followers wait for it.
         self._tells_watermark = settings.text("replica.selector.class") == RACK_AWARE
@@ -264,7 +269,7 @@ class Replicas:
         if replica is None:
             raise NotLeader(f"{log} has no copy here yet")
         while True:
-            document = await self._registry.load(PREFIX + log)
+            document = await self._load(log)
             state = self._read(log, document)
             if state.topic != replica.topic:
                 raise NotLeader(f"{log} of the topic that was deleted is still here, and the new one has no copy yet")
@@ -300,10 +305,32 @@ class Replicas:
     async def is_leader(self, log: str) -> bool:
         """Whether the metadata log says at this moment that this broker leads a partition. Raises `StoreError`."""
         replica = self.logs.get(log)
-        if replica is None or replica.progress is None:
+        progress = replica.progress if replica is not None else None
+        if replica is None or progress is None:
             return False
-        state = self._read(log, await self._registry.load(PREFIX + log))
-        return replica.progress is not None and (state.leader, state.epoch) == (self._own, replica.progress.epoch)
+        document = await self._registry.load(PREFIX + log)
+        state = self._read(log, document)
+        if (state.topic, state.leader, state.epoch) != (replica.topic, self._own, progress.epoch):
+            return False
+        # A former leader of the metadata log that is cut off answers a load out of date, but carries out no save.
+        return await self._registry.save(PREFIX + log, document, document) and replica.progress is progress
+
+    async def _load(self, log: str) -> bytes | None:
+        """A partition's document. If there is none, or one of another topic, this broker knows the present topic.
+
+        Without that it would write the state of a deleted topic over that of the new one. Raises `NotLeader` if it
+        does not get to know that, and other `StoreError`s.
+        """
+        document = await self._registry.load(PREFIX + log)
+        topic = self._topics.get(log.rpartition(":")[0])
+        if document is not None and topic is not None and unpack_state(document).topic == topic.id.hex():
+            return document
+        version, until = await self._registry.version(_TOPICS), self._clock.monotonic() + _PATIENCE
+        while self._find_version(_TOPICS) < version:
+            if self._clock.monotonic() > until:
+                raise NotLeader(f"{log}: this broker has not copied the last changes of topics yet")
+            await self._clock.sleep(_SOON)
+        return document
 
     def _read(self, log: str, document: bytes | None) -> PartitionState:
         """Raises `NotLeader` if the partition is gone."""
@@ -318,7 +345,7 @@ class Replicas:
         progress = replica.progress
         if isinstance(progress, LeaderProgress) and (isr := progress.propose(self._clock.monotonic())) is not None:
             progress.begin_change(isr)
-            self._start(self._change_isr(replica, progress, isr))
+            self._keep(partial(self._change_isr, replica, progress, isr))
 
     async def _change_isr(self, replica: Replica, progress: LeaderProgress, isr: frozenset[int]) -> None:
         """Until the metadata log has answered, both the former and the new members are waited for.
@@ -356,7 +383,7 @@ class Replicas:
         seconds, this broker no longer waits for the first fetch of a copy that it has just made.
         """
         while True:
-            document = await self._registry.load(PREFIX + log)
+            document = await self._load(log)
             state, replicas = self._read(log, document), self.find_replicas(log)
             if broker not in replicas:
                 return f"broker {broker} has no copy of {log}; brokers {', '.join(map(str, replicas))} have"

@@ -58,11 +58,12 @@ class Replication:
         self._clock = clock = Clock()
         self._running: list[asyncio.Task[None]] = []
         self._background = BackgroundTasks(RateLimitedLog(clock.monotonic))
-        start = self._background.start
         self.registry = Registry(clock, self._ask)
-        self.replicas = Replicas(own, local, self.registry, settings, clock, start, self._change)
+        self.replicas = Replicas(
+            own, local, self.registry, settings, clock, self._background.keep, self._change, self._find_version
+        )
         self._log = MetadataLog(own, local, self.replicas.note_change)
-        self.election = Election(own, self.brokers, self._log, local, peers, start)
+        self.election = Election(own, self.brokers, self._log, local, peers, self._background.start)
         self.leading = LeaderSide(self._find_replica, clock, self.find_leader, self.replicas.change_isr)
         # A follower that waits for more keeps up: each fetch says so.
         wait_ms = min(LONGEST_WAIT_MS, settings.number("replica.lag.timeout") // 4)
@@ -182,6 +183,9 @@ class Replication:
         return await self._log.serve(request)
 
     # -- the leaders of partitions -----------------------------------------------------------------------------------
+
+    def _find_version(self, prefix: str) -> int:
+        return self._log.find_version(prefix)
 
     @property
     def metadata_replica(self) -> Replica:

@@ -15,6 +15,7 @@ from korvet_fast.errors import Errors, KorvetError, StoreError
 
 # The topics that Kafka's brokers keep for themselves (Topic.java).
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+_METADATA_LOG: Final = "__cluster_metadata"  # Kafka's name of the metadata log, which DescribeQuorum tells of
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # Kafka's rule (Topic.java), "." and ".." excepted
 
 
@@ -101,9 +102,20 @@ def check_name(name: str) -> None:
         raise KorvetError(Errors.INVALID_TOPIC_EXCEPTION, f"a topic's name is {legal}")
 
 
+def check_new_name(name: str) -> None:
+    """Raises `KorvetError` for a name that no new topic may have.
+
+    TOPIC_AUTHORIZATION_FAILED for the metadata log's, whoever asks (ControllerApis.scala), else as `check_name`.
+    """
+    check_name(name)
+    if name == _METADATA_LOG:
+        raise KorvetError(Errors.TOPIC_AUTHORIZATION_FAILED, f"{name} is the metadata log, and no topic")
+
+
 def may_auto_create(settings: Settings, name: str) -> bool:
     """Whether this broker creates a topic of this name when a client asks for it.
 
-    It never creates Kafka's internal topics: a client that asks for one reads it, and would believe an empty one.
+    It never creates Kafka's internal topics, nor one of the metadata log's name: a client that asks for one reads it,
+    and would believe an empty one.
     """
-    return settings.flag("auto.create.topics.enable") and name not in _INTERNAL
+    return settings.flag("auto.create.topics.enable") and name not in _INTERNAL and name != _METADATA_LOG

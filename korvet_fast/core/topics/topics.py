@@ -22,7 +22,7 @@ from korvet_fast.core.topics.deletions import Members, TopicDeletions
 from korvet_fast.core.topics.index import TopicIndex
 from korvet_fast.core.topics.mutation_quota import MutationQuota
 from korvet_fast.core.topics.registry import TopicRegistry
-from korvet_fast.core.topics.topic import Document, Topic, check_name
+from korvet_fast.core.topics.topic import Document, Topic, check_new_name
 from korvet_fast.errors import Errors, KorvetError, StoreError
 from korvet_fast.store.types import ABSENT
 
@@ -264,7 +264,7 @@ class Topics(TopicIndex):
     async def _create(
         self, name: str, partitions: int, configs: Mapping[str, str | None], validate: bool, factor: int
     ) -> Topic:
-        check_name(name)
+        check_new_name(name)
         if name in self._by_name:
             raise KorvetError(Errors.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
         near = self.find_alike(name)

@@ -349,6 +349,26 @@ def test_clients_are_told_of_no_leader_that_their_listener_does_not_reach(tmp_pa
     run(scenario)
 
 
+def test_what_an_unforeseen_error_left_out_is_led_after_the_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body(server: Server, first: One) -> None:
+        async with start(server, 9002) as second:
+            await first.refresh()
+            assert first.leads | second.leads == set(range(PARTITIONS))
+            assert second.leads
+        with monkeypatch.context() as broken:
+
+            async def reconcile(topics: object) -> None:
+                raise ZeroDivisionError("unforeseen")
+
+            broken.setattr(first.broker._leaders, "reconcile", reconcile)
+            await first.refresh()
+        assert first.leads != set(range(PARTITIONS))
+        await first.refresh()
+        assert first.leads == set(range(PARTITIONS))
+
+    over(body)
+
+
 def test_looks_that_come_faster_than_they_are_followed_hold_nothing_up() -> None:
     """With a server far away: each time the others are followed, something new is seen meanwhile."""
 

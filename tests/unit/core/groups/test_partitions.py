@@ -327,3 +327,29 @@ def test_a_server_that_forgot_is_told_again() -> None:
             assert await committed(one, name) == 7
 
     over(body)
+
+
+def test_groups_are_loaded_again_after_an_unforeseen_error(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body(server: Server, one: SharedWorld) -> None:
+        joined = await form(one, "g")
+        documents, raised = one.broker.groups.partitions._documents, False
+        read = documents.read
+
+        async def read_badly(partition: int) -> Any:
+            nonlocal raised
+            if not raised:
+                raised = True
+                raise ZeroDivisionError("unforeseen")
+            return await read(partition)
+
+        monkeypatch.setattr(documents, "read", read_badly)
+        server.change_history("the history broke")
+        await until(lambda: raised)
+        await until(lambda: one.broker.groups.groups.describe("g")[0] == "")
+        assert heartbeat(one, "g", joined) == ""
+        assert await committed(one, "g") == 7
+
+    over(body)
+    assert "background work failed, and is done again: unforeseen" in caplog.text

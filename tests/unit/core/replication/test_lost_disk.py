@@ -1,8 +1,13 @@
 """A broker comes back with an empty directory: what it had promised and stored is not taken for given away."""
 
+import asyncio
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
+from korvet_fast.core.replication.peers import FetchedLog, FetchPosition, NotCarriedOut, split_qualified
 from replicated_scene import ReplicatedScene
 
 
@@ -65,3 +70,36 @@ async def test_a_lost_disk_among_whole_brokers_is_copied_anew(tmp_path: Path) ->
         await scene.stop(3)
         await scene.start(3)
         assert await scene.stores[1].save("k", b"2", b"1"), "1 has copied all, and counts again"
+
+
+async def test_a_part_of_a_partition_is_not_taken_for_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1 led before, and does not know at first what it acknowledged then; 3 is in sync, and lost its disk."""
+    async with ReplicatedScene(tmp_path, "replica.lag.timeout=60000") as scene:
+        log = await scene.create(min_insync_replicas=2)
+        await scene.acquire(log, 1)
+        for _ in range(3):
+            await scene.append(log, 1)
+        await scene.copy_metadata()
+        await scene.stop(1)
+        await lose_disk(scene, tmp_path, 3)
+        await scene.start(1, 3)
+        leading, given, again = scene.brokers[1].leading, 0, asyncio.Event()
+        fetch = leading.fetch
+
+        async def fetch_one_batch(follower: int, asked: Sequence[FetchPosition], wait_ms: int) -> list[FetchedLog]:
+            nonlocal given
+            if follower != 3 or log not in (split_qualified(one.log)[0] for one in asked):
+                return await fetch(follower, asked, wait_ms)
+            if given:
+                again.set()
+                raise NotCarriedOut("no more is told")
+            answers = await fetch(follower, asked, wait_ms, 1)
+            given += sum(bool(answer.records) for answer in answers)
+            return answers
+
+        monkeypatch.setattr(leading, "fetch", fetch_one_batch)
+        await scene.acquire(log, 1)
+        await again.wait()
+        assert scene.replica(log, 3).end == 1
+        why = await scene.brokers[3].replicas.appoint(log, 3, unclean=False)
+        assert why.endswith("or, if nobody has it, this one with --unclean")

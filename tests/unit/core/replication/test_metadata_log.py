@@ -230,3 +230,67 @@ async def test_what_is_out_of_date_goes(tmp_path: Path, monkeypatch: pytest.Monk
         await scene.stop(1)
         await scene.appoint_metadata(3)
         assert await scene.stores[2].scan("k/") == {"k/1": before, "k/other": b"stays"}
+
+
+async def compact(scene: ReplicatedScene) -> None:
+    """Make so many changes, without broker 3, that the metadata log begins above what broker 3 has."""
+    store, before = scene.stores[2], None
+    for number in range(200):
+        value = b"%0100d" % number
+        assert await store.save("k/1", value, before)
+        before = value
+    await scene.until(lambda: scene.brokers[1].metadata_replica.start > scene.brokers[3].metadata_replica.end)
+
+
+async def test_a_copy_that_begins_anew_tells_what_is_gone_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata_log, "_GARBAGE", 4096)
+    async with ReplicatedScene(tmp_path) as scene:
+        gone, kept = await scene.create("gone"), await scene.create("kept")
+        for log in (gone, kept):
+            await scene.acquire(log, 1)
+            await scene.append(log, 1)
+            await scene.until(lambda log=log: scene.replica(log, 3).end == 1)
+        await scene.copy_metadata()
+        copies, copy = scene.brokers[3].replicas, scene.replica(kept, 3)
+        told: list[tuple[str, bytes | None]] = []
+        tell = scene.brokers[3]._log._on_change
+
+        def note_change(key: str, value: bytes | None) -> None:
+            told.append((key, value))
+            tell(key, value)
+
+        monkeypatch.setattr(scene.brokers[3]._log, "_on_change", note_change)
+        scene.isolate(3)
+        store = scene.stores[1]
+        await store.drop(gone)
+        assert await store.save("topics/gone", None, await store.load("topics/gone"))
+        await compact(scene)
+        scene.cut.clear()
+        await scene.until(lambda: gone not in copies.logs)
+        await scene.until(lambda: dict(told).get("k/1") == b"%0100d" % 199)
+        assert sorted(key for key, value in told if value is None) == [f"partitions/{gone}", "topics/gone"]
+        assert copies.find_state(gone) is None
+        assert scene.replica(kept, 3) is copy
+        await scene.append(kept, 1)
+        await scene.isr(kept, 3, 1, 2, 3)
+        assert await scene.read(kept, 3) == [0, 1]
+
+
+async def test_the_version_of_keys_that_went_before_a_copy_began_anew_is_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata_log, "_GARBAGE", 4096)
+    async with ReplicatedScene(tmp_path) as scene:
+        assert await scene.stores[2].save("acls/1", b"x", None)
+        await scene.copy_metadata()
+        seen = await scene.stores[2].version("acls/")
+        scene.isolate(3)
+        assert await scene.stores[1].save("acls/1", None, b"x")
+        await compact(scene)
+        scene.cut.clear()
+        await scene.copy_metadata()
+        await scene.appoint_metadata(3)
+        assert await scene.stores[2].scan("acls/") == {}
+        assert await scene.stores[2].version("acls/") != seen, "a broker that asks now and then would never read again"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from korvet_fast.core import fair_queue
+from korvet_fast.core.replication import metadata_log
 from korvet_fast.core.replication.peers import EpochRequest, FetchPosition
 from korvet_fast.core.topics.topic import Document
 from korvet_fast.errors import KorvetError, StoreError
@@ -348,3 +349,23 @@ async def test_who_is_throttled_catches_up_and_is_in_sync_again(tmp_path: Path) 
         await scene.until(lambda: copy.end == 3)
         await scene.isr(log, 1, 1, 2, 3)
         await scene.until(lambda: copy.in_sync)  # broker 3 hears of it as well
+
+
+async def test_a_former_leader_that_is_cut_off_does_not_take_itself_for_the_leader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It led the metadata log too, so nobody but itself tells it what that says."""
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create()
+        await scene.acquire(log, 1)
+        await scene.append(log, 1)
+        assert await scene.stores[1].is_leader(log)
+        await scene.copy_metadata()
+        await scene.until(lambda: not scene.replica(log, 2).is_new)
+        scene.isolate(1)
+        await scene.appoint_metadata(2)
+        assert await scene.appoint(log, 2) == ""
+        with monkeypatch.context() as hasty, pytest.raises(StoreError, match="may be made or not"):
+            hasty.setattr(metadata_log, "_PATIENCE", 0.2)
+            await scene.stores[1].is_leader(log)
+        assert await scene.stores[2].is_leader(log)

@@ -77,6 +77,8 @@ def test_what_cannot_be_created(tmp_path: Path) -> None:
         assert await refuse(topics.create("a.b", 1, {})) == "TOPIC_ALREADY_EXISTS"
         assert await refuse(topics.create("a_b", 1, {})) == "INVALID_TOPIC_EXCEPTION"
         assert await refuse(topics.create("a/b", 1, {})) == "INVALID_TOPIC_EXCEPTION"
+        assert await refuse(topics.create("__cluster_metadata", 1, {})) == "TOPIC_AUTHORIZATION_FAILED"
+        assert await refuse(topics.auto_create("__cluster_metadata")) == "TOPIC_AUTHORIZATION_FAILED"
         assert await refuse(topics.create("n", 0, {})) == "INVALID_PARTITIONS"
         assert await refuse(topics.create("n", -2, {})) == "INVALID_PARTITIONS"
         assert await refuse(topics.create("n", 10, {})) == "POLICY_VIOLATION"

@@ -1,0 +1,91 @@
+"""Committed offsets of a topic that is deleted while another broker becomes the metadata log's leader."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from korvet_fast.config import read_settings
+from korvet_fast.core.broker import Broker
+from korvet_fast.core.groups.documents import OffsetAndMetadata, TopicPartition, offset_key
+from korvet_fast.core.replication import metadata_log, registry
+from replicated_scene import ReplicatedScene
+
+T = TopicPartition("t", 0)
+GROUPS = [f"group-{number}" for number in range(20)]
+
+
+def find_coordinator(brokers: dict[int, Broker], group: str) -> Broker | None:
+    found = [each for each in brokers.values() if not each.groups.partitions.error_of(group)]
+    return found[0] if len(found) == 1 else None
+
+
+async def commit(brokers: dict[int, Broker], offset: int) -> None:
+    """Each group, at its coordinator."""
+    for group in GROUPS:
+        coordinator = find_coordinator(brokers, group)
+        assert coordinator is not None
+        offsets = coordinator.groups.offsets
+        assert await offsets.commit(group, "", None, -1, {T: OffsetAndMetadata(offset)}) == {T: ""}
+
+
+async def fetch(brokers: dict[int, Broker]) -> set[int]:
+    """What is committed."""
+    found: set[int] = set()
+    for group in GROUPS:
+        coordinator = find_coordinator(brokers, group)
+        assert coordinator is not None
+        error, committed = await coordinator.groups.offsets.fetch(group, [T])
+        assert error == ""
+        found.update(each.offset for each in committed.values())
+    return found
+
+
+async def test_a_topic_made_anew_has_none_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = ReplicatedScene(tmp_path)
+    for identity in scene.ids:
+        scene.make(identity)
+    brokers = {
+        identity: Broker(scene.stores[identity], read_settings([f"node.id={identity}"]), replication=replication)
+        for identity, replication in scene.brokers.items()
+    }
+    await asyncio.gather(*(broker.open() for broker in brokers.values()))
+    try:
+        for broker in brokers.values():
+            await scene.until(lambda broker=broker: len(broker.cluster.members) == 3)
+        topic = await brokers[2].topics.create("t", 1, {})
+        for broker in brokers.values():
+            await broker.topics.refresh()
+        await scene.until(lambda: all(find_coordinator(brokers, group) is not None for group in GROUPS))
+        await commit(brokers, 7)
+        assert await fetch(brokers) == {7}
+        await scene.copy_metadata()
+        dropping, moved = asyncio.Event(), asyncio.Event()
+        drop = scene.stores[2].drop
+
+        async def drop_late(log: str) -> None:
+            dropping.set()
+            await moved.wait()
+            await drop(log)
+
+        monkeypatch.setattr(scene.stores[2], "drop", drop_late)
+        deleting = asyncio.create_task(brokers[2].topics.delete(topic))
+        await dropping.wait()
+        await scene.copy_metadata()
+        await scene.appoint_metadata(3)
+        moved.set()
+        await deleting
+        anew = await brokers[1].topics.create("t", 1, {})
+        assert anew.id != topic.id
+        for broker in brokers.values():
+            await broker.topics.refresh()
+        assert await fetch(brokers) == set()
+        for broker in brokers.values():
+            await broker.groups.expire()
+        assert [key for group in GROUPS if await scene.stores[1].load(key := offset_key(group, T))] == []
+        await commit(brokers, 1)
+        assert await fetch(brokers) == {1}
+    finally:
+        for module in (metadata_log, registry):
+            monkeypatch.setattr(module, "_PATIENCE", 0.1)  # most brokers are gone before the last one
+        await asyncio.gather(*(broker.close() for broker in brokers.values()))
