@@ -1,10 +1,12 @@
-"""The settings of ACLs: who decides what clients may do, and whom nothing is refused."""
+"""The settings of ACLs: who decides what clients may do, whom nothing is refused, and where that is written."""
 
 from typing import Final
 
 from korvet_fast.setting import Kind, Setting
 
 ACL: Final = "acl"  # the authorizer of docs/security.md
+AUDIT_FILE: Final = "audit.log.file"
+AUDIT_ALLOWED: Final = "audit.log.allowed"
 
 ACLS: Final = (
     Setting(
@@ -28,5 +30,20 @@ ACLS: Final = (
         Kind.BOOLEAN,
         False,
         "Whether everybody may use the resources that no ACL is about.",
+    ),
+    Setting(
+        AUDIT_FILE,
+        Kind.STRING,
+        "",
+        "A file to which a line of JSON is appended for each request that is denied, each login that fails and each"
+        " change that the page makes. Nothing is written without it.",
+        choices=("/var/log/korvet/audit.log",),
+        pattern=r"[^\0]*",
+    ),
+    Setting(
+        AUDIT_ALLOWED,
+        Kind.BOOLEAN,
+        False,
+        "Whether the audit log has a line for what an authorizer allows, too: one for each resource of each request.",
     ),
 )

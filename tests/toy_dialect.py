@@ -86,6 +86,9 @@ class ToySession:
     def release_memory(self) -> None:
         self.close()
 
+    def note_failed_authentication(self, api: str, reason: str) -> None:
+        """Nobody asks for it."""
+
     def close(self) -> None:
         if not self.closing.done():
             self.closing.set_result(None)

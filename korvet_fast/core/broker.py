@@ -11,6 +11,7 @@ from korvet_fast.config import Settings
 from korvet_fast.config_acl import ACL
 from korvet_fast.core.acls.authorizer import Authorizer, read_super_users
 from korvet_fast.core.acls.registry import AclRegistry
+from korvet_fast.core.audit import open_audit_log
 from korvet_fast.core.authentication.oauth_server import TokenVerifier
 from korvet_fast.core.authentication.users import Users
 from korvet_fast.core.background import BackgroundTasks
@@ -61,9 +62,10 @@ _SKIPPED_EPOCHS = 1000  # leader epochs left out when the server's history broke
 class Broker:
     """A broker over one store. Call `open`, use its parts, then call `leave` and `close`.
 
-    Raises `SettingError` for settings that contradict each other.
+    Raises `SettingError` for settings that contradict each other, and for an audit log that cannot be written.
     """
 
+    listeners: Sequence[Endpoint] = ()  # where it is listened, by number, from when clients are served
     network_use: Callable[[], NetworkUse] | None = None  # from when clients are served
     tokens: TokenVerifier | None = None  # who judges tokens of OAUTHBEARER, from when clients are served
     state = BrokerState.STARTING
@@ -75,8 +77,7 @@ class Broker:
     ) -> None:
         """`replication`: where the store is files that several brokers keep copies of."""
         self.settings = settings
-        self.replication = replication
-        self._store = store
+        self.replication, self._store = replication, store
         self.clock = clock = clock or Clock()
         self.log = log = RateLimitedLog(clock.monotonic)
         self.tasks = BackgroundTasks(log)
@@ -117,6 +118,7 @@ class Broker:
         )
         self._producer_ids = ProducerIds(store, self.generation)
         self.users = Users(store, log)
+        self.audit = open_audit_log(settings, clock)  # None: nothing is written
         self.storage_error = partial(store.durability_error, None, sync=False, copies=1)  # why no record can be kept
         self.request_times: defaultdict[str, RequestTimes] = defaultdict(RequestTimes)  # by Kafka's name of the API
         self._stop = asyncio.Event()
@@ -229,6 +231,8 @@ class Broker:
             await self._identity.end()
         finally:
             await self._store.close()
+            if self.audit is not None:
+                await asyncio.get_running_loop().run_in_executor(None, self.audit.close)
 
     def now(self) -> int:
         """Milliseconds since 1970, as `Partition.append` asks for them."""

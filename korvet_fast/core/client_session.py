@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias, TypeVar
 
 from korvet_fast.core.acls.authorizer import Permissions
-from korvet_fast.core.acls.binding import ANONYMOUS
+from korvet_fast.core.acls.binding import ANONYMOUS, Operation, ResourceType
+from korvet_fast.core.audit import AuditEntry
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.fair_lock import Changer
@@ -61,7 +62,7 @@ class ClientSession:
     `last_produce` ends when the connection's produces so far have been appended; None if they have been. `refused`:
     batches that were refused while this broker did not lead, if there are any. `delayed` holds the requests that wait.
     `closed`: nobody waits for an answer any more. `peer`: the client's address, "" where none is known. `principal`:
-    who the client is (`User:ann`), by its certificate or its login.
+    who the client is (`User:ann`), by its certificate or its login. `listener`: the number of the one that it came by.
 
     `workers` do long work beside the loop. Without a `client` there is no limit on memory, and `queue` deals the turns.
     """
@@ -77,6 +78,7 @@ class ClientSession:
         "closed",
         "delayed",
         "last_produce",
+        "listener",
         "peer",
         "principal",
         "refused",
@@ -89,6 +91,7 @@ class ClientSession:
         self.client = client
         self.closed = False
         self.peer = ""
+        self.listener = 0
         self.principal = ANONYMOUS
         self._permissions: Permissions | None = None
         self.delayed: set[DelayedOperation] = set()
@@ -115,10 +118,42 @@ class ClientSession:
             found = self._permissions = authorizer.find_permissions(self.principal, self.peer)
         return found
 
-    def check_creation(self, topic: str) -> None:
-        """Raises `KorvetError` TOPIC_AUTHORIZATION_FAILED if the client may not have this topic created."""
-        permissions = self.permissions
-        if permissions is not None and not permissions.may_create(topic):
+    def authorize(
+        self,
+        api: str,
+        operation: Operation,
+        resource: ResourceType,
+        name: str,
+        *,
+        by_cluster: bool = False,
+        always: bool = False,
+    ) -> bool:
+        """Whether the client may do this to the resource of this name. The audit log is told.
+
+        `api`: the request that asks. `by_cluster`: whoever may do it to the cluster may do it to every resource.
+        `always`: that it is allowed is written in any case, without an authorizer too.
+        """
+        permissions, audit = self.permissions, self.broker.audit
+        if permissions is None:
+            allowed = True
+        elif by_cluster:
+            allowed = permissions.allows_by_cluster(operation, resource, name)
+        else:
+            allowed = permissions.allows(operation, resource, name)
+        if audit is not None and (always or not allowed or (audit.logs_allowed and permissions is not None)):
+            audit.put(AuditEntry(self.principal, self.peer, self._endpoint, api, allowed, operation, resource, name))
+        return allowed
+
+    def note_failed_authentication(self, api: str, reason: str, claimed: str = "") -> None:
+        """Tell the audit log that the client is not who it says. `claimed`: the principal that it says, if any."""
+        audit = self.broker.audit
+        if audit is not None:
+            entry = AuditEntry(claimed or self.principal, self.peer, self._endpoint, api, False, reason=reason)
+            audit.put(entry)
+
+    def check_creation(self, api: str, topic: str) -> None:
+        """Raises `KorvetError` TOPIC_AUTHORIZATION_FAILED if the client may not have this topic created by `api`."""
+        if not self.authorize(api, Operation.CREATE, ResourceType.TOPIC, topic, by_cluster=True):
             raise KorvetError(Errors.TOPIC_AUTHORIZATION_FAILED)
 
     def pace(self) -> Pace:
@@ -164,6 +199,12 @@ class ClientSession:
         if self._changer is None:
             self._changer = self.broker.topics.changing.open(self._address)
         return self._changer
+
+    @property
+    def _endpoint(self) -> object:
+        """The endpoint of the listener that the client came by; "" where nobody has said."""
+        listeners = self.broker.listeners
+        return listeners[self.listener] if self.listener < len(listeners) else ""
 
     @property
     def _address(self) -> object:

@@ -94,6 +94,7 @@ async def serve_until(
     encrypted = any(listener.endpoint.scheme.endswith(TLS) for listener in listeners)
     certificates = Certificates(find_files(broker.settings)) if encrypted else None
     with BoundListeners(listeners) as bound:
+        broker.listeners = bound.endpoints
         async with (
             _judge_tokens(broker),
             _serve_operators(broker, bound, certificates),

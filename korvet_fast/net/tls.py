@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 _HANDSHAKE: Final = 0x16  # the first byte of every connection that begins with a TLS handshake
 _NO_TLS: Final = "this is a listener with TLS, and the first bytes are of a client without it"
+_TLS: Final = "TLS"  # in place of a request's name
+_NO_CERTIFICATE: Final = "PEER_DID_NOT_RETURN_A_CERTIFICATE"  # to a listener that requires one
 _RECORD: Final = 16 * 1024  # bytes that a TLS record holds; more parts than one record are not worth joining
 _AT_ONCE: Final = SMALL  # bytes encrypted before they go to the socket: OpenSSL keeps a buffer as large as the largest
 
@@ -157,7 +159,10 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             self._count()
             self._transport.resume_reading()
         except ssl.SSLError as error:
-            self._connection.hang_up("tls", f"the TLS handshake failed: {_explain(error)}")
+            why = f"the TLS handshake failed: {_explain(error)}"
+            if isinstance(error, ssl.SSLCertVerificationError) or error.reason == _NO_CERTIFICATE:
+                self._connection.session.note_failed_authentication(_TLS, why)
+            self._connection.hang_up("tls", why)
         else:
             self._establish()
 
@@ -168,6 +173,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             try:
                 principal = self._principals.name(certificate)
             except ValueError as error:
+                connection.session.note_failed_authentication(_TLS, str(error))
                 connection.hang_up("tls", str(error))
                 return
             connection.session.principal = principal

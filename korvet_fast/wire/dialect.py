@@ -56,6 +56,7 @@ class Session(Protocol):
     `cost`: about how many bytes of memory the request takes while it is at work, its frame included.
     `release_memory`: memory is short, so requests that only wait for time or for data are answered at once.
     `close`: the connection ends, so requests that wait are answered at once from now on.
+    `note_failed_authentication`: the client has shown a certificate that does not let it in, as `reason` says.
     A dialect that uses the services of core has all but the first two from `ClientSession`.
     """
 
@@ -71,6 +72,8 @@ class Session(Protocol):
     def release_memory(self) -> None: ...
 
     def close(self) -> None: ...
+
+    def note_failed_authentication(self, api: str, reason: str) -> None: ...
 
 
 class FirstRequestLimits(NamedTuple):

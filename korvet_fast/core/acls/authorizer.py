@@ -29,11 +29,9 @@ class Permissions:
             found = self._decide(resource, name)
         return found >> operation & 1 == 1
 
-    def may_create(self, topic: str) -> bool:
-        """Whether the principal may create a topic of this name: CREATE on the cluster is for every name."""
-        return self.allows(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME) or self.allows(
-            Operation.CREATE, ResourceType.TOPIC, topic
-        )
+    def allows_by_cluster(self, operation: Operation, resource: ResourceType, name: str) -> bool:
+        """The same, where the operation on the cluster is for every resource: CREATE and DELETE of topics."""
+        return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME) or self.allows(operation, resource, name)
 
     def operations(self, resource: ResourceType, name: str) -> int:
         """All operations that the principal may do to the resource, as bits (KIP-430)."""

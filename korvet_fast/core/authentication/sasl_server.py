@@ -21,7 +21,14 @@ Offload: TypeAlias = "Callable[..., asyncio.Future[Any]]"
 
 
 class AuthenticationFailed(Exception):
-    """The client is not let in. The text is for the log: the client is only told that it failed."""
+    """The client is not let in. The text is for the log: the client is only told that it failed.
+
+    `user`: who it says that it is; "" where that is not known.
+    """
+
+    def __init__(self, text: str, user: str = "") -> None:
+        super().__init__(text)
+        self.user = user
 
 
 class CannotAuthenticate(Exception):
@@ -65,14 +72,14 @@ class PlainServer:
         if not user or not password:
             raise AuthenticationFailed("PLAIN: no name, or no password")
         if authorized not in ("", user):
-            raise AuthenticationFailed(f"PLAIN: {printable(user)} wants to act as {printable(authorized)}")
+            raise AuthenticationFailed(f"PLAIN: {printable(user)} wants to act as {printable(authorized)}", user)
         mechanism, credential = await self._users.find_any(user)
         salted: bytes = await self._offload(
             scram.salt_password, mechanism, password.encode(), credential.salt, credential.iterations
         )
         shown = scram.make_credential(mechanism, salted, credential.salt, credential.iterations)
         if not hmac.compare_digest(shown.stored_key, credential.stored_key):
-            raise AuthenticationFailed(f"PLAIN: a wrong name or password of {printable(user)}")
+            raise AuthenticationFailed(f"PLAIN: a wrong name or password of {printable(user)}", user)
         self.user = user
         return b""
 
@@ -100,7 +107,8 @@ class ScramServer:
             return await self._challenge(token) if self._first is None else self._verify(self._first, token)
         except ValueError as error:
             self._over = True
-            raise AuthenticationFailed(f"{self._mechanism.name}: {error}") from None
+            user = "" if self._first is None else self._first.user
+            raise AuthenticationFailed(f"{self._mechanism.name}: {error}", user) from None
 
     async def _challenge(self, token: bytes) -> bytes:
         message = scram.read_message(scram.CLIENT_FIRST, token)

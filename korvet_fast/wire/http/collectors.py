@@ -49,6 +49,7 @@ def collect_broker(broker: Broker, out: Exposition) -> None:
         out.add_summary(metrics.REQUEST_TIME, times.timed, times.seconds * _MS, name)
     for key in QuotaKey:
         out.add(metrics.THROTTLED, broker.quotas.throttled[key], key)
+    out.add(metrics.AUDIT_DROPPED, 0 if broker.audit is None else broker.audit.dropped)
     if broker.network_use is not None:
         connections, memory, limit = broker.network_use()
         out.add(metrics.CONNECTIONS, connections)

@@ -37,4 +37,4 @@ class HttpDialect:
         return Requests()
 
     def session(self, peer: str, client: Client | None = None) -> "Session":
-        return self._session(self._service, client)
+        return self._session(self._service, client, peer)

@@ -60,6 +60,11 @@ class Exchange:
         self.query: Mapping[str, str] = {}
         self.form: Mapping[str, str] = {}
 
+    @property
+    def api(self) -> str:
+        """The request's name, for the audit log: GET /topic."""
+        return f"{self.method} {self.path}"
+
     def read(self, data: bytearray) -> None:
         """Read a request. Raises `RequestError`; `answer` then writes the error's answer."""
         connection = self._connection

@@ -84,6 +84,12 @@ THROTTLED = Metric(
     "Requests beyond a client's quota: producer_byte_rate, consumer_byte_rate, request_percentage or"
     " controller_mutation_rate.",
 )
+AUDIT_DROPPED = Metric(
+    "korvet_audit_dropped_lines_total",
+    Kind.COUNTER,
+    (),
+    "Lines of audit.log.file that were dropped, as more came than can be written, or the disk took none.",
+)
 MEMORY_USED = _gauge(
     "kafka_network_socketserver_memorypoolused",
     (),
@@ -198,6 +204,7 @@ METRICS: Final = (
     REQUESTS,
     REQUEST_TIME,
     THROTTLED,
+    AUDIT_DROPPED,
     MEMORY_USED,
     MEMORY_AVAILABLE,
     CONNECTIONS,

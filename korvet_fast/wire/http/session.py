@@ -69,9 +69,11 @@ class Session(ClientSession):
 
     __slots__ = ("_over", "service")
 
-    def __init__(self, service: Service, client: Client | None = None) -> None:
+    def __init__(self, service: Service, client: Client | None = None, peer: str = "") -> None:
         super().__init__(service.broker, service.workers, client, service.queue)
         self.service = service
+        self.peer = peer
+        self.listener = service.listener
         self._over = False
 
     async def handle(self, frame: bytearray) -> Reply:
@@ -105,6 +107,8 @@ class Session(ClientSession):
             allowed = ", ".join(_READ if route.change is None else (*_READ, "POST"))
             return say(HTTPStatus.METHOD_NOT_ALLOWED, f"{exchange.path} is for {allowed}", ("allow", allowed))
         if service.token is not None and not route.public and not service.token.equals(exchange.token):
+            if exchange.token:
+                self.note_failed_authentication(exchange.api, "the token is not that of http.token.file")
             ask = "send the token of http.token.file: Authorization: Bearer TOKEN"
             return say(HTTPStatus.UNAUTHORIZED, ask, ("www-authenticate", route.challenge))
         client, memory = self.client, route.memory
@@ -129,6 +133,11 @@ class Session(ClientSession):
             own = (node.address.host for node in cluster.nodes(self.service.listener) if node.id == cluster.id)
             return host == "localhost" or host in own
         return True
+
+    @property
+    def permissions(self) -> None:
+        """No ACL holds here: who may reach the page may do all that it does."""
+        return
 
     @property
     def wants_copies(self) -> bool:

@@ -34,7 +34,8 @@ class KafkaDialect:
         times = broker.request_times
         routes = {key: replace(route, times=times[route.message.name]) for key, route in ROUTES.items()}
         if broker.authorizer is not None:
-            routes = guard_routes(routes, ACCESS)
+            logs_allowed = broker.audit is not None and broker.audit.logs_allowed
+            routes = guard_routes(routes, ACCESS, logs_allowed=logs_allowed)
         self._service = Service(broker, listener, routes, workers, elements, {})
 
     def frames(self) -> Frames:

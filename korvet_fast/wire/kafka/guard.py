@@ -13,30 +13,39 @@ from korvet_fast.errors import KorvetError
 from korvet_fast.wire.dialect import CloseConnection
 from korvet_fast.wire.kafka.access import ENOUGH, Access, Each, Handled, RowShape, Whole
 from korvet_fast.wire.kafka.errors import number, translate
-from korvet_fast.wire.kafka.rights import CLUSTER_ACTION, has
+from korvet_fast.wire.kafka.rights import CLUSTER_ACTION, has, sees
 from korvet_fast.wire.kafka.session import Answer, Handler, Route, Session, Values
+from korvet_fast.wire.kafka.shapes.message import Message
 from korvet_fast.wire.kafka.shapes.produce import PRODUCE
 
 
-def guard_routes(routes: Mapping[int, Route], access: Mapping[int, Sequence[Access]]) -> dict[int, Route]:
-    """The routes, each behind the rights that it needs. Raises `KeyError` for a route that the table does not have."""
-    return {key: replace(route, handler=_guard(route, access[key])) for key, route in routes.items()}
+def guard_routes(
+    routes: Mapping[int, Route], access: Mapping[int, Sequence[Access]], *, logs_allowed: bool = False
+) -> dict[int, Route]:
+    """The routes, each behind the rights that it needs. `logs_allowed`: an audit log has what is allowed, too.
+
+    Raises `KeyError` for a route that the table does not have.
+    """
+    return {
+        key: replace(route, handler=_guard(route, access[key], logs_allowed=logs_allowed))
+        for key, route in routes.items()
+    }
 
 
-def _guard(route: Route, access: Sequence[Access]) -> Handler:
+def _guard(route: Route, access: Sequence[Access], *, logs_allowed: bool) -> Handler:
     handler = route.handler
     for one in reversed(access):  # the first is the outermost, and is asked first
         if isinstance(one, Whole):
             handler = _guard_whole(route, handler, one)
         elif isinstance(one, Each):
-            handler = _guard_each(route, handler, one)
+            handler = _guard_each(route, handler, one, logs_allowed=logs_allowed)
         else:
             assert isinstance(one, Handled)
     return handler
 
 
 def _guard_whole(route: Route, handler: Handler, access: Whole) -> Handler:
-    right, field, rows = access.right, access.field, access.rows
+    api, right, field, rows = route.message, access.right, access.field, access.rows
     fields = {one.name for one in route.message.response_shape.fields}
     code, sentence = translate(KorvetError(right.error))
     error = {name: value for name, value in (("error_code", code), ("error_message", sentence)) if name in fields}
@@ -48,34 +57,37 @@ def _guard_whole(route: Route, handler: Handler, access: Whole) -> Handler:
         return error | {rows.told: await pace.map(lambda row: _refuse_row(rows, row, code), request[rows.asked] or ())}
 
     def guarded(session: Session, request: Values, version: int) -> Any:
-        if has(session, right, request[field] if field else CLUSTER_NAME):
+        if has(session, api, right, request[field] if field else CLUSTER_NAME):
             return handler(session, request, version)
         return refuse(session, request)
 
     return guarded
 
 
-def _guard_each(route: Route, handler: Handler, access: Each) -> Handler:
-    asked, name = access.rows.asked, access.rows.name
-    operation, resource = access.right.operation, access.right.resource
-    acks = route.message is PRODUCE
+def _guard_each(route: Route, handler: Handler, access: Each, *, logs_allowed: bool) -> Handler:
+    api, right, asked, name = route.message, access.right, access.rows.asked, access.rows.name
+    operation, resource = right.operation, right.resource
 
     def guarded(session: Session, request: Values, version: int) -> Any:
         permissions = session.permissions
         assert permissions is not None  # this stands here only where there is an authorizer
         for row in request[asked]:
             if not permissions.allows(operation, resource, row[name] if name else row):
-                return _answer_some(session, request, version, handler, access, acks=acks)
+                return _answer_some(session, request, version, api, handler, access)
+        if logs_allowed:
+            for row in request[asked]:
+                has(session, api, right, row[name] if name else row)
         return handler(session, request, version)
 
     def guarded_from_replicas(session: Session, request: Values, version: int) -> Any:
         if access.action == ENOUGH:
-            return (handler if has(session, CLUSTER_ACTION) else guarded)(session, request, version)
+            enough = sees(session, CLUSTER_ACTION) and has(session, api, CLUSTER_ACTION)
+            return (handler if enough else guarded)(session, request, version)
         if request["replica_id"] < 0:
             return guarded(session, request, version)
-        if has(session, CLUSTER_ACTION):
+        if has(session, api, CLUSTER_ACTION):
             return handler(session, request, version)
-        return _answer_some(session, request, version, handler, access, none=True)
+        return _answer_some(session, request, version, api, handler, access, none=True)
 
     return guarded_from_replicas if access.action else guarded
 
@@ -84,25 +96,22 @@ async def _answer_some(
     session: Session,
     request: Values,
     version: int,
+    api: Message,
     handler: Handler,
     access: Each,
     *,
-    acks: bool = False,
     none: bool = False,
 ) -> Answer:
-    """The handler's answer to the rows that are allowed, with the refused ones behind it.
-
-    `acks`: the client may have asked for no answer. `none`: no row is allowed.
-    """
+    """The handler's answer to the rows that are allowed, with the refused ones behind it. `none`: no row is allowed."""
     right, rows = access.right, access.rows
     allowed: list[Any] = []
     refused: list[Any] = []
     # Nothing is waited for before the handler: it may be what keeps the order of a connection's requests.
     for row in request[rows.asked]:
-        good = not none and has(session, right, row[rows.name] if rows.name else row)
+        good = not none and has(session, api, right, row[rows.name] if rows.name else row)
         (allowed if good else refused).append(row)
     answer = await handler(session, request | {rows.asked: allowed}, version) if allowed else {}
-    if acks and request["acks"] == 0:
+    if api is PRODUCE and request["acks"] == 0:
         raise CloseConnection(f"a produce with acks=0 failed: {right.error.sentence}")
     assert isinstance(answer, dict)  # no API of the table that has such rows writes its answer itself
     if answer.get("error_code"):

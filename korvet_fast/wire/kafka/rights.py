@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 from korvet_fast.core.acls.binding import CLUSTER_NAME, Operation, ResourceType
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.kafka.session import Session
+from korvet_fast.wire.kafka.shapes.message import Message
 
 
 class Right(NamedTuple):
@@ -53,13 +54,23 @@ WRITE_TRANSACTION: Final = right(Operation.WRITE, ResourceType.TRANSACTIONAL_ID)
 DESCRIBE_TRANSACTION: Final = right(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)
 
 
-def has(session: Session, wanted: Right, name: str = CLUSTER_NAME) -> bool:
-    """Whether the client may do this to the resource of this name; the cluster's where none is given."""
+def sees(session: Session, wanted: Right, name: str = CLUSTER_NAME) -> bool:
+    """As `has`, and nothing is written: for lists without what is not allowed, and where another right does instead."""
     permissions = session.permissions
     return permissions is None or permissions.allows(wanted.operation, wanted.resource, name)
 
 
-def require(session: Session, wanted: Right, name: str = CLUSTER_NAME) -> None:
-    """Raises `KorvetError` with the right's error if the client does not have it."""
-    if not has(session, wanted, name):
+def has(session: Session, api: Message, wanted: Right, name: str = CLUSTER_NAME, *, by_cluster: bool = False) -> bool:
+    """Whether the client may do this to the resource of this name; the cluster's where none is given.
+
+    `api` asks for it. `by_cluster`: see `ClientSession.authorize`.
+    """
+    return session.authorize(api.name, wanted.operation, wanted.resource, name, by_cluster=by_cluster)
+
+
+def require(
+    session: Session, api: Message, wanted: Right, name: str = CLUSTER_NAME, *, by_cluster: bool = False
+) -> None:
+    """Raises `KorvetError` with the right's error if the client does not have it. Otherwise as `has`."""
+    if not has(session, api, wanted, name, by_cluster=by_cluster):
         raise KorvetError(wanted.error)

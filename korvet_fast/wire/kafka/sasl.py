@@ -23,6 +23,7 @@ Values: TypeAlias = dict[str, Any]
 SASL_KEYS: Final = frozenset({SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key})
 _AGAIN: Final = 1.0  # seconds between two logins of one connection, at least; as in Kafka
 _KEY: Final = Struct(">h")
+_USER: Final = "User:"
 
 
 class State(Enum):
@@ -47,7 +48,8 @@ class SaslAuthentication:
     """The logins of one connection. `make_server`: the broker's side of one by a mechanism.
 
     `lifetime`: seconds that each holds, 0 for ever or as long as its token; `now`: of a clock, in seconds.
-    `principal`: who the client is, None before its first login. `failure`: why the connection has to end, for the log.
+    `principal`: who the client is, None before its first login. `failure`: why the connection has to end, for the log;
+    `claimed`: the principal that the client said it was then, or "".
     """
 
     def __init__(
@@ -58,7 +60,7 @@ class SaslAuthentication:
         now: Callable[[], float],
     ) -> None:
         self.principal: str | None = None
-        self.failure = ""
+        self.failure = self.claimed = ""
         self._make_server = make_server
         self._mechanisms = mechanisms
         self._lifetime = lifetime or inf
@@ -119,7 +121,7 @@ class SaslAuthentication:
         try:
             answer = await self._evaluate(self._server, token)
         except AuthenticationFailed as error:
-            self._fail(f"it could not log in: {error}")
+            self._fail(f"it could not log in: {error}", error.user)
             text = f"Authentication failed due to invalid credentials with SASL mechanism {self._mechanism}"
             return {"error_code": SASL_AUTHENTICATION_FAILED, "error_message": text}
         for_ever = self._server is not None or self._granted == inf
@@ -132,7 +134,7 @@ class SaslAuthentication:
         try:
             return await self._evaluate(self._server, token)
         except AuthenticationFailed as error:
-            self._fail(f"it could not log in: {error}")
+            self._fail(f"it could not log in: {error}", error.user)
             return None
 
     async def _evaluate(self, server: SaslServer, token: bytes) -> bytes:
@@ -144,13 +146,14 @@ class SaslAuthentication:
         except CannotAuthenticate as error:
             raise CloseConnection(f"nobody can log in now: {error}") from None
         if server.user is not None:
-            self._accept(f"User:{server.user}", server.lifetime)
+            self._accept(_USER + server.user, server.lifetime)
         return answer
 
     def _accept(self, principal: str, lifetime: float) -> None:
         if self.principal is not None and (principal, self._mechanism) != (self.principal, self._wanted):
             raise AuthenticationFailed(
-                f"it was {printable(self.principal)} by {self._wanted}, and may not become another"
+                f"it was {printable(self.principal)} by {self._wanted}, and may not become another",
+                principal.removeprefix(_USER),
             )
         self.principal, self._wanted = principal, self._mechanism
         self._state, self._server = State.AUTHENTICATED, None
@@ -165,8 +168,8 @@ class SaslAuthentication:
         self._last = now
         return True
 
-    def _fail(self, why: str) -> None:
-        self.failure = why
+    def _fail(self, why: str, user: str = "") -> None:
+        self.failure, self.claimed = why, user and _USER + user
         self._state, self._server = State.FAILED, None
 
 

@@ -9,6 +9,7 @@ from korvet_fast.core.client_session import Client
 from korvet_fast.wire.dialect import CloseConnection, Reply
 from korvet_fast.wire.kafka.sasl import SaslAuthentication
 from korvet_fast.wire.kafka.session import Service, Session
+from korvet_fast.wire.kafka.shapes.security import SASL_AUTHENTICATE
 
 _ELEMENTS = 64  # array elements and tagged fields of a request by which a client logs in
 
@@ -60,6 +61,7 @@ class SaslSession(Session):
                 self.principal = sasl.principal
                 self.elements = self.service.elements
             if sasl.failure:
+                self.note_failed_authentication(SASL_AUTHENTICATE.name, sasl.failure, sasl.claimed)
                 await self.broker.clock.sleep(self._delay)
         finally:
             sasl.end()

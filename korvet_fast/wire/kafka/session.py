@@ -135,6 +135,7 @@ class Session(ClientSession):
         super().__init__(service.broker, service.workers, client, service.queue)
         self.service = service
         self.peer = peer
+        self.listener = service.listener
         self.sasl: SaslAuthentication | None = None
         self.elements = service.elements
         self._begun: asyncio.Future[None] | None = None

@@ -53,7 +53,7 @@ async def create_topic(session: Session, name: str, partitions: int) -> Topic:
     if not may_auto_create(session.broker.settings, name):
         why = "auto.create.topics.enable is false, or the name is one of Kafka's internal topics"
         raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"it does not exist, and is not made: {why}")
-    session.check_creation(name)
+    session.check_creation("PRODUCE", name)
     wait = QuotaWait(session)
     session.delayed.add(wait)
     try:

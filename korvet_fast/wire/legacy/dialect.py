@@ -21,7 +21,7 @@ class LegacyDialect:
     def __init__(self, broker: Broker, listener: int, workers: FairExecutor) -> None:
         self._frame_limit = broker.settings.number("socket.request.max.bytes")
         self.first_request = FirstRequestLimits(self._frame_limit)
-        self._service = Service(broker, REQUESTS, workers)
+        self._service = Service(broker, REQUESTS, workers, listener)
 
     def frames(self) -> Frames:
         return Frames(self._frame_limit)

@@ -44,6 +44,7 @@ class Service:
     broker: Broker
     requests: Mapping[int, Request]
     workers: FairExecutor
+    listener: int = 0  # its number
     queue: FairQueue = field(default_factory=FairQueue)  # the queue of sessions without a connection
     creating: ChangeLock = field(default_factory=ChangeLock)  # held by who waits for the quota of new topics
 
@@ -60,6 +61,7 @@ class Session(ClientSession):
         super().__init__(service.broker, service.workers, client, service.queue)
         self.service = service
         self.peer = peer
+        self.listener = service.listener
         self.order = RequestOrder()
         self.closed_at = inf
         self._creator: Changer | None = None
@@ -107,10 +109,9 @@ class Session(ClientSession):
                 await pace.turn()
         return bodies
 
-    def may(self, operation: Operation, topic: str) -> bool:
-        """Whether an ACL lets the client do this to a topic, or there is no authorizer."""
-        permissions = self.permissions
-        return permissions is None or permissions.allows(operation, ResourceType.TOPIC, topic)
+    def may(self, api: str, operation: Operation, topic: str) -> bool:
+        """Whether an ACL lets the client do this to a topic, or there is no authorizer. `api`: the request."""
+        return self.authorize(api, operation, ResourceType.TOPIC, topic)
 
     def close(self) -> None:
         """See `ClientSession.close`."""

@@ -39,19 +39,19 @@ ACCESS: Final[Mapping[str, tuple[Operation, *tuple[tuple[ResourceType, str], ...
 
 def guard_commands(commands: Mapping[str, Command]) -> dict[str, Command]:
     """The commands, each behind its rights. Raises `KeyError` for a command that the table does not have."""
-    return {name: _guard(command, ACCESS[name]) for name, command in commands.items()}
+    return {name: _guard(name, command, ACCESS[name]) for name, command in commands.items()}
 
 
-def _guard(command: Command, access: tuple[Operation, *tuple[tuple[ResourceType, str], ...]] | None) -> Command:
+def _guard(
+    name: str, command: Command, access: tuple[Operation, *tuple[tuple[ResourceType, str], ...]] | None
+) -> Command:
     if access is None:
         return command
     operation, *resources = access
 
     async def guarded(session: Session, arguments: Arguments) -> Payload:
-        permissions = session.permissions
-        assert permissions is not None  # this stands here only where there is an authorizer
         for resource, argument in resources:
-            if not permissions.allows(operation, resource, str(arguments[argument])):
+            if not session.authorize(name, operation, resource, str(arguments[argument])):
                 raise KorvetError(_ERRORS[resource])
         return await command.handler(session, arguments)
 

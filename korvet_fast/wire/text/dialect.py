@@ -34,7 +34,7 @@ class TextDialect:
         guarded = broker.authorizer is not None
         commands = guard_commands(COMMANDS) if guarded else COMMANDS
         run = partial(produce, guarded=True) if guarded else produce
-        self._service = Service(broker, commands, run, workers, max(_LARGEST, 2 * self._limit))
+        self._service = Service(broker, commands, run, workers, max(_LARGEST, 2 * self._limit), listener)
 
     def frames(self) -> Lines:
         return Lines(self._limit)

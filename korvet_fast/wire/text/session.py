@@ -67,6 +67,7 @@ class Service:
     produce: RunHandler
     workers: FairExecutor
     value_limit: int  # bytes of a value that a CONSUME gives
+    listener: int = 0  # its number
     turns: dict[str, int] = field(default_factory=dict)
     blocks: Blocks = field(default_factory=Blocks)
     read_ahead: ReadAhead = field(default_factory=ReadAhead)
@@ -85,6 +86,7 @@ class Session(ClientSession):
         super().__init__(service.broker, service.workers, client, service.queue)
         self.service = service
         self.peer = peer
+        self.listener = service.listener
         self.order = CommandOrder()
         self.handshake: Handshake | None = None
         self._unknown = 0  # unknown commands in a row

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
+from korvet_fast.core.acls.binding import Operation, ResourceType
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.groups.documents import OffsetAndMetadata, TopicPartition
 from korvet_fast.core.partition.partition import Partition
@@ -65,6 +66,7 @@ async def create_topic(session: Session, exchange: Exchange) -> Answer:
     name = form.get("name", "").strip()
     try:
         partitions = read_number(form, "partitions", -1) if form.get("partitions", "").strip() else -1
+        session.authorize(exchange.api, Operation.CREATE, ResourceType.TOPIC, name, always=True)
         await session.broker.topics.create(name, partitions, _read_configs(form.get("configs", "")), session.changer)
     except KorvetError as error:
         return await _ask_for_topic(session, form, error.detail or error.error.sentence, HTTPStatus.BAD_REQUEST)
@@ -121,6 +123,7 @@ async def delete_records(session: Session, exchange: Exchange) -> Answer:
     """`/delete-records`, posted. Raises `KorvetError`."""
     form = exchange.form
     partition = _find_partition(session.broker, form)
+    session.authorize(exchange.api, Operation.DELETE, ResourceType.TOPIC, form["topic"], always=True)
     await partition.delete_records(_read_deletion(partition, form))
     return _go_to("/topic", name=form["topic"])
 
@@ -152,6 +155,8 @@ async def reset_offsets(session: Session, exchange: Exchange) -> Answer:
     """`/reset-offsets`, posted. Raises `KorvetError`."""
     form = exchange.form
     plan = await _plan_reset(session, form)
+    for resource, name in ((ResourceType.GROUP, form["id"]), (ResourceType.TOPIC, form["topic"])):
+        session.authorize(exchange.api, Operation.READ, resource, name, always=True)
     wanted = {TopicPartition(form["topic"], row.partition): OffsetAndMetadata(row.after) for row in plan}
     errors = await session.broker.groups.offsets.commit(form["id"], "", None, -1, wanted, pace=session.pace())
     if failed := [error for error in errors.values() if error]:

@@ -20,6 +20,8 @@ from korvet_fast.wire.kafka.api.repeated import find_twice, refuse_repeated
 from korvet_fast.wire.kafka.errors import translate
 from korvet_fast.wire.kafka.rights import ALTER_CLUSTER_CONFIGS, ALTER_GROUP_CONFIGS, ALTER_TOPIC_CONFIGS, require
 from korvet_fast.wire.kafka.session import Session, Values
+from korvet_fast.wire.kafka.shapes.configs import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from korvet_fast.wire.kafka.shapes.message import Message
 
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 _OPERATIONS: Final = range(4)
@@ -53,7 +55,8 @@ async def _alter(
     try:
         if (kind, name) in twice:
             raise refuse_repeated("resource")
-        _check_right(session, kind, name)
+        api = INCREMENTAL_ALTER_CONFIGS if merge is _change else ALTER_CONFIGS
+        _check_right(session, api, kind, name)
         configs = resource["configs"]
         if len({config["name"] for config in configs}) < len(configs):
             raise KorvetError(Errors.INVALID_REQUEST, "the request names a setting more than once")
@@ -72,14 +75,14 @@ async def _alter(
     return row
 
 
-def _check_right(session: Session, kind: int, name: str) -> None:
+def _check_right(session: Session, api: Message, kind: int, name: str) -> None:
     """Raises `KorvetError` with the error that belongs to the type of resource."""
     if kind == TOPIC:
-        require(session, ALTER_TOPIC_CONFIGS, name)
+        require(session, api, ALTER_TOPIC_CONFIGS, name)
     elif kind == GROUP:
-        require(session, ALTER_GROUP_CONFIGS, name)
+        require(session, api, ALTER_GROUP_CONFIGS, name)
     else:
-        require(session, ALTER_CLUSTER_CONFIGS)
+        require(session, api, ALTER_CLUSTER_CONFIGS)
 
 
 def _find(session: Session, kind: int, name: str) -> Topic:

@@ -26,6 +26,7 @@ from korvet_fast.wire.kafka.errors import (
 )
 from korvet_fast.wire.kafka.rights import ALTER_CLUSTER, require
 from korvet_fast.wire.kafka.session import Session, Values
+from korvet_fast.wire.kafka.shapes.security import ALTER_USER_SCRAM_CREDENTIALS
 
 _BY_NUMBER: Final = {each.number: each for each in MECHANISMS.values()}
 _LONGEST: Final = 1024  # bytes of a salt, or of a salted password
@@ -45,7 +46,7 @@ async def alter_user_scram_credentials(session: Session, request: Values, versio
     results = []
     for name, rows in changes.items():
         try:
-            require(session, ALTER_CLUSTER)
+            require(session, ALTER_USER_SCRAM_CREDENTIALS, ALTER_CLUSTER)
             await _alter(session, name, rows)
             code, why = 0, None
         except _RequestError as error:

@@ -36,13 +36,14 @@ async def consumer_group_describe(session: Session, request: Values, version: in
 
 def _describe(session: Session, group_id: str, with_operations: bool) -> Values:
     row: Values = {"group_id": group_id}
-    if not has(session, DESCRIBE_GROUP, group_id):
+    if not has(session, CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUP, group_id):
         return row | {"error_code": number(DESCRIBE_GROUP.error)}
     error, group = session.broker.groups.groups.describe(group_id)
     if isinstance(group, ConsumerGroup):
         if with_operations:
             row["authorized_operations"] = acl_operations.find_operations(session, ResourceType.GROUP, group_id)
-        if not all(has(session, DESCRIBE_TOPIC, name) for name in _list_topics(group, session.broker.topics)):
+        topics = _list_topics(group, session.broker.topics)
+        if not all(has(session, CONSUMER_GROUP_DESCRIBE, DESCRIBE_TOPIC, name) for name in topics):
             why = "the group has topics that the client may not describe"
             return row | {"error_code": number(DESCRIBE_TOPIC.error), "error_message": why}
         return row | _tell(group, session.broker.topics)

@@ -12,6 +12,7 @@ from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.kafka.errors import CODES, number, translate
 from korvet_fast.wire.kafka.rights import DESCRIBE_TOPIC, require
 from korvet_fast.wire.kafka.session import Session, Values
+from korvet_fast.wire.kafka.shapes.consumer_groups import CONSUMER_GROUP_HEARTBEAT
 
 
 async def consumer_group_heartbeat(session: Session, request: Values, version: int) -> Values:
@@ -36,7 +37,7 @@ async def consumer_group_heartbeat(session: Session, request: Values, version: i
     )
     try:
         for name in names or ():
-            require(session, DESCRIBE_TOPIC, name)
+            require(session, CONSUMER_GROUP_HEARTBEAT, DESCRIBE_TOPIC, name)
         answer = await consumer.heartbeat(request["group_id"], heartbeat, session.offload, session.permissions)
     except KorvetError as error:
         code, why = translate(error)

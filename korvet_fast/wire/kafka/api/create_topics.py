@@ -20,7 +20,7 @@ from korvet_fast.wire.kafka.api.repeated import find_twice, refuse_repeated
 from korvet_fast.wire.kafka.api.throttle import Throttle
 from korvet_fast.wire.kafka.array_encoder import ArrayEncoder, LongReply
 from korvet_fast.wire.kafka.errors import number, translate
-from korvet_fast.wire.kafka.rights import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS, has, require
+from korvet_fast.wire.kafka.rights import CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS, require, sees
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.topics import CREATE_TOPICS
 
@@ -31,14 +31,12 @@ async def create_topics(session: Session, request: Values, version: int) -> Repl
     twice = find_twice(topic["name"] for topic in request["topics"])
     throttle = Throttle(session, request, waits=version < 6)
     rows = LongReply(session.pace())
-    any_name = has(session, CREATE_CLUSTER)
     for asked in request["topics"]:
         row: Values = {"name": asked["name"], "configs": None}
         try:
             if asked["name"] in twice:
                 raise refuse_repeated("topic")
-            if not any_name:
-                require(session, CREATE_TOPIC, asked["name"])
+            require(session, CREATE_TOPICS, CREATE_TOPIC, asked["name"], by_cluster=True)
             topic = await throttle.change(partial(_create, session, asked, validate_only=request["validate_only"]))
         except KorvetError as error:
             row["error_code"], row["error_message"] = translate(error)
@@ -70,7 +68,7 @@ async def _create(session: Session, asked: Values, *, validate_only: bool) -> To
 
 
 def _describe(session: Session, topic: Topic) -> Values:
-    if not has(session, DESCRIBE_TOPIC_CONFIGS, topic.name):
+    if not sees(session, DESCRIBE_TOPIC_CONFIGS, topic.name):
         return {"topic_id": topic.id, "topic_config_error_code": number(DESCRIBE_TOPIC_CONFIGS.error)}
     return {
         "topic_id": topic.id,

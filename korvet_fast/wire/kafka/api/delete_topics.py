@@ -12,8 +12,9 @@ from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.kafka.api.repeated import find_twice, refuse_repeated
 from korvet_fast.wire.kafka.api.throttle import Throttle
 from korvet_fast.wire.kafka.errors import translate
-from korvet_fast.wire.kafka.rights import DELETE_CLUSTER, DELETE_TOPIC, DESCRIBE_TOPIC, has, require
+from korvet_fast.wire.kafka.rights import DELETE_CLUSTER, DELETE_TOPIC, DESCRIBE_TOPIC, require, sees
 from korvet_fast.wire.kafka.session import Session, Values
+from korvet_fast.wire.kafka.shapes.topics import DELETE_TOPICS
 
 
 async def delete_topics(session: Session, request: Values, version: int) -> Values:
@@ -41,7 +42,7 @@ async def _delete(session: Session, asked: Values, twice: Set[object], throttle:
     topics = session.broker.topics
     name = asked["name"]
     row: Values = {"name": name}
-    any_name = has(session, DELETE_CLUSTER)
+    any_name = sees(session, DELETE_CLUSTER)
     try:
         if twice and _find_key(session, asked) in twice:
             raise refuse_repeated("topic")
@@ -51,16 +52,15 @@ async def _delete(session: Session, asked: Values, twice: Set[object], throttle:
             if topic is None:
                 raise KorvetError(Errors.UNKNOWN_TOPIC_ID)
             if not any_name:
-                require(session, DESCRIBE_TOPIC, topic.name)  # its name is not told else
+                require(session, DELETE_TOPICS, DESCRIBE_TOPIC, topic.name)  # its name is not told else
         else:
             if not any_name:
-                require(session, DESCRIBE_TOPIC, name)
+                require(session, DELETE_TOPICS, DESCRIBE_TOPIC, name)
             topic = topics.get(name)
             if topic is None:
                 raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
         row |= {"name": topic.name, "topic_id": topic.id}
-        if not any_name:
-            require(session, DELETE_TOPIC, topic.name)
+        require(session, DELETE_TOPICS, DELETE_TOPIC, topic.name, by_cluster=True)
         many = len(topic.partitions)
         await throttle.change(partial(topics.delete, topic, session.changer))
         throttle.own.count(many)

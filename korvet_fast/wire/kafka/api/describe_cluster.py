@@ -12,6 +12,7 @@ from korvet_fast.wire.kafka.api import acl_operations
 from korvet_fast.wire.kafka.errors import translate
 from korvet_fast.wire.kafka.rights import DESCRIBE_CLUSTER, has
 from korvet_fast.wire.kafka.session import Session, Values
+from korvet_fast.wire.kafka.shapes import cluster as shapes
 
 _BROKERS: Final = 1
 
@@ -31,7 +32,7 @@ async def describe_cluster(session: Session, request: Values, version: int) -> V
         answer["error_code"], answer["error_message"] = translate(error)
         answer["brokers"] = []
     if request["include_cluster_authorized_operations"]:
-        allowed = has(session, DESCRIBE_CLUSTER)
+        allowed = has(session, shapes.DESCRIBE_CLUSTER, DESCRIBE_CLUSTER)
         found = acl_operations.find_operations(session, ResourceType.CLUSTER) if allowed else 0
         answer["cluster_authorized_operations"] = found
     return answer

@@ -60,11 +60,11 @@ def _check_right(session: Session, resource: Values) -> None:
     """Raises `KorvetError` with the error that belongs to the type of resource."""
     kind, name = resource["resource_type"], resource["resource_name"]
     if kind == TOPIC:
-        require(session, DESCRIBE_TOPIC_CONFIGS, name)
+        require(session, DESCRIBE_CONFIGS, DESCRIBE_TOPIC_CONFIGS, name)
     elif kind == GROUP:
-        require(session, DESCRIBE_GROUP_CONFIGS, name)
+        require(session, DESCRIBE_CONFIGS, DESCRIBE_GROUP_CONFIGS, name)
     else:
-        require(session, DESCRIBE_CLUSTER_CONFIGS)
+        require(session, DESCRIBE_CONFIGS, DESCRIBE_CLUSTER_CONFIGS)
 
 
 def _find(session: Session, resource: Values) -> Iterable[Described]:

@@ -35,7 +35,7 @@ async def describe_groups(session: Session, request: Values, version: int) -> Re
 
 def _describe(session: Session, group_id: str, version: int, with_operations: bool) -> Values:
     row: Values = {"group_id": group_id}
-    if not has(session, DESCRIBE_GROUP, group_id):
+    if not has(session, DESCRIBE_GROUPS, DESCRIBE_GROUP, group_id):
         return row | {"error_code": number(DESCRIBE_GROUP.error)}
     error, group = session.broker.groups.groups.describe(group_id)
     if with_operations:

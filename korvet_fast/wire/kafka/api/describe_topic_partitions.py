@@ -20,7 +20,7 @@ from korvet_fast.wire.kafka.api.topic_description import (
 )
 from korvet_fast.wire.kafka.array_encoder import ArrayEncoder, LongReply
 from korvet_fast.wire.kafka.errors import translate
-from korvet_fast.wire.kafka.rights import DESCRIBE_TOPIC, has, require
+from korvet_fast.wire.kafka.rights import DESCRIBE_TOPIC, require, sees
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.cluster import DESCRIBE_TOPIC_PARTITIONS
 
@@ -45,7 +45,7 @@ async def describe_topic_partitions(session: Session, request: Values, version: 
     limit = max(1, min(request["response_partition_limit"], LARGEST_PAGE))
     if not names:
         every = [topic.name for topic in topics]
-        visible = await session.pace().map(lambda name: has(session, DESCRIBE_TOPIC, name), every)
+        visible = await session.pace().map(lambda name: sees(session, DESCRIBE_TOPIC, name), every)
         names = list(compress(every, visible))
     rows, after = _take_page(session, names, request["cursor"], limit)
     around = {"correlation_id": request["correlation_id"], "next_cursor": after}
@@ -95,7 +95,7 @@ def _find(session: Session, name: str) -> Topic | Values:
     """The topic, or the row that says why not."""
     topic = session.broker.topics.get(name)
     try:
-        require(session, DESCRIBE_TOPIC, name)
+        require(session, DESCRIBE_TOPIC_PARTITIONS, DESCRIBE_TOPIC, name)
         if topic is not None:
             return topic
         check_name(name)

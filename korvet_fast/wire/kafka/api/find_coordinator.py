@@ -11,6 +11,7 @@ from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.kafka.errors import translate
 from korvet_fast.wire.kafka.rights import DESCRIBE_GROUP, require
 from korvet_fast.wire.kafka.session import Session, Values
+from korvet_fast.wire.kafka.shapes.coordinators import FIND_COORDINATOR
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
@@ -35,7 +36,7 @@ def _find(session: Session, key: str, kind: int) -> Values:
             raise KorvetError(Errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "this broker serves no transactions")
         if kind != GROUP:
             raise KorvetError(Errors.INVALID_REQUEST, f"there are no coordinators of kind {kind}")
-        require(session, DESCRIBE_GROUP, key)
+        require(session, FIND_COORDINATOR, DESCRIBE_GROUP, key)
         if not key:
             raise KorvetError(Errors.INVALID_GROUP_ID, "the name of the group is empty")
         return _locate(session, key)

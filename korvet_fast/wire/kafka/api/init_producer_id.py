@@ -10,6 +10,7 @@ from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.kafka.errors import translate
 from korvet_fast.wire.kafka.rights import IDEMPOTENT_WRITE, has
 from korvet_fast.wire.kafka.session import Session, Values
+from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
 
 
 async def init_producer_id(session: Session, request: Values, version: int) -> Values:
@@ -30,6 +31,6 @@ def _may_write(session: Session) -> bool:
     permissions = session.permissions
     return (
         permissions is None
-        or has(session, IDEMPOTENT_WRITE)
         or permissions.allows_some(Operation.WRITE, ResourceType.TOPIC)
+        or has(session, INIT_PRODUCER_ID, IDEMPOTENT_WRITE)
     )

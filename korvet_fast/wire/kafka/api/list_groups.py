@@ -11,7 +11,7 @@ from korvet_fast.core.groups.documents import AnyGroup
 from korvet_fast.wire.dialect import Reply
 from korvet_fast.wire.kafka.array_encoder import ArrayEncoder
 from korvet_fast.wire.kafka.errors import number
-from korvet_fast.wire.kafka.rights import DESCRIBE_CLUSTER, DESCRIBE_GROUP, has
+from korvet_fast.wire.kafka.rights import DESCRIBE_CLUSTER, DESCRIBE_GROUP, sees
 from korvet_fast.wire.kafka.session import Session, Values
 from korvet_fast.wire.kafka.shapes.group_admin import LIST_GROUPS
 
@@ -27,8 +27,8 @@ async def list_groups(session: Session, request: Values, version: int) -> Reply:
     states = {state.lower() for state in request["states_filter"]}
     types = {kind.lower() for kind in request["types_filter"]}
     pace = session.pace()
-    if not has(session, DESCRIBE_CLUSTER):
-        visible = await pace.map(lambda row: has(session, DESCRIBE_GROUP, row[0]), groups)
+    if not sees(session, DESCRIBE_CLUSTER):
+        visible = await pace.map(lambda row: sees(session, DESCRIBE_GROUP, row[0]), groups)
         groups = list(compress(groups, visible))
     if states or types:
         asked = await pace.map(

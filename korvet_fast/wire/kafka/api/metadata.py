@@ -29,7 +29,7 @@ from korvet_fast.wire.kafka.api.topic_description import (
 )
 from korvet_fast.wire.kafka.array_encoder import ArrayEncoder, LongReply
 from korvet_fast.wire.kafka.errors import translate
-from korvet_fast.wire.kafka.rights import DESCRIBE_CLUSTER, DESCRIBE_TOPIC, has, require
+from korvet_fast.wire.kafka.rights import DESCRIBE_CLUSTER, DESCRIBE_TOPIC, has, require, sees
 from korvet_fast.wire.kafka.session import Answer, Session, Values
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 
@@ -54,11 +54,13 @@ async def metadata(session: Session, request: Values, version: int) -> Answer:
     if len(asked) == 1:
         name, by_name = asked[0]["name"], version < _BY_ID or asked[0]["topic_id"] == _NO_ID
         one: Topic | Values | None = session.broker.topics.get(name) if by_name else None
-        if by_name and name and not has(session, DESCRIBE_TOPIC, name):
+        if by_name and name and not sees(session, DESCRIBE_TOPIC, name):
             one = await _find(session, asked[0], request, version, None)
         elif one is None:
             unseen = await refresh_topics(session) if name else None
             one = await _find(session, asked[0], request, version, unseen)
+        else:
+            require(session, METADATA, DESCRIBE_TOPIC, name)  # it is allowed; the audit log may want to know
         if isinstance(one, Topic) and len(one.partitions) <= _SHORT:
             answer = _around(session, request)
             answer["topics"] = [_describe(session, one, request, find_brokers(session))]
@@ -111,7 +113,7 @@ async def _describe_all(session: Session, request: Values, version: int, flags: 
         del kept[next(iter(kept))]
     try:
         if session.permissions is not None:
-            visible = await session.pace().map(lambda topic: has(session, DESCRIBE_TOPIC, topic.name), topics)
+            visible = await session.pace().map(lambda topic: sees(session, DESCRIBE_TOPIC, topic.name), topics)
             topics = list(compress(topics, visible))
         making.set_result(b"".join(await _encode(session, request, version, topics)))
     except BaseException as error:
@@ -165,9 +167,9 @@ async def _find(
             topic = topics.by_id(identity)
             if topic is None:
                 raise KorvetError(Errors.UNKNOWN_TOPIC_ID)
-            require(session, DESCRIBE_TOPIC, topic.name)
+            require(session, METADATA, DESCRIBE_TOPIC, topic.name)
             return topic
-        require(session, DESCRIBE_TOPIC, name)
+        require(session, METADATA, DESCRIBE_TOPIC, name)
         topic = topics.get(name)
         if topic is None:
             if unseen is not None:
@@ -176,7 +178,7 @@ async def _find(
             wanted = request["allow_auto_topic_creation"] and not session.closed  # no topics for clients that have gone
             if not (wanted and may_auto_create(session.broker.settings, name)):
                 raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
-            session.check_creation(name)
+            session.check_creation(METADATA.name, name)
             mutations = ClientMutations(session, request)
             if mutations.wait_ms:
                 raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION)  # clients try again then
@@ -208,7 +210,7 @@ def _around(session: Session, request: Values) -> Values:
         "controller_id": cluster.controller,
     }
     if request["include_cluster_authorized_operations"]:
-        allowed = has(session, DESCRIBE_CLUSTER)
+        allowed = has(session, METADATA, DESCRIBE_CLUSTER)
         found = acl_operations.find_operations(session, ResourceType.CLUSTER) if allowed else 0
         answer["cluster_authorized_operations"] = found
     return answer

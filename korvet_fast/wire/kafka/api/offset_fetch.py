@@ -18,7 +18,7 @@ from korvet_fast.errors import Errors
 from korvet_fast.wire.kafka.api.repeated import find_twice
 from korvet_fast.wire.kafka.array_encoder import ArrayEncoder, LongReply
 from korvet_fast.wire.kafka.errors import CODES, number
-from korvet_fast.wire.kafka.rights import DESCRIBE_GROUP, DESCRIBE_TOPIC, has
+from korvet_fast.wire.kafka.rights import DESCRIBE_GROUP, DESCRIBE_TOPIC, has, sees
 from korvet_fast.wire.kafka.session import Answer, Session, Values
 from korvet_fast.wire.kafka.shapes.commits import OFFSET_FETCH
 
@@ -56,11 +56,11 @@ class _Found:
 
     def limit(self, session: Session, *, named: bool) -> None:
         """Refuse topics that the client may not describe if it has `named` them, and leave them out if not."""
-        refused = frozenset(name for name in self.partitions if not has(session, DESCRIBE_TOPIC, name))
         if named:
-            self.refused = refused
+            told = (name for name in self.partitions if not has(session, OFFSET_FETCH, DESCRIBE_TOPIC, name))
+            self.refused = frozenset(told)
             return
-        for name in refused:
+        for name in [name for name in self.partitions if not sees(session, DESCRIBE_TOPIC, name)]:
             self.count -= len(self.partitions.pop(name))
 
     def tell(self) -> Values:
@@ -123,7 +123,7 @@ async def _find(session: Session, asked: Values, version: int, pace: Pace) -> _F
                 partitions += rows
                 by_topic.setdefault(name, []).extend(rows)
     member_id, epoch = (asked["member_id"], asked["member_epoch"]) if version >= 9 else (None, -1)
-    if has(session, DESCRIBE_GROUP, asked["group_id"]):
+    if has(session, OFFSET_FETCH, DESCRIBE_GROUP, asked["group_id"]):
         fetch = session.broker.groups.offsets.fetch
         refusal, found = await fetch(asked["group_id"], partitions, member_id, epoch, pace)
     else:

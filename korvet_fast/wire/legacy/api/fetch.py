@@ -121,7 +121,7 @@ async def _read(session: Session, body: FetchBody, room: int, unknown: KorvetErr
     name, index, offset, size = body
     if not is_legal(name):
         return UNKNOWN, []
-    if not session.may(Operation.READ, name):
+    if not session.may("FETCH", Operation.READ, name):
         raise KorvetError(Errors.TOPIC_AUTHORIZATION_FAILED, f"no ACL lets {session.principal} read it")
     topic = session.broker.topics.get(name)
     if topic is None and unknown is not None:

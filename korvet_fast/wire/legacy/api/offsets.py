@@ -28,7 +28,7 @@ async def find_offsets(session: Session, bodies: list[OffsetsBody], _: Callable[
 async def _find(session: Session, body: OffsetsBody) -> list[int]:
     """Raises `Malformed`, `KorvetError`."""
     name, index, time, most = body
-    if not session.may(Operation.DESCRIBE, name):
+    if not session.may("OFFSETS", Operation.DESCRIBE, name):
         raise Malformed(f"no ACL lets {session.principal} describe {name!r}")
     topic = await find_topic(session, name) if is_legal(name) else None
     if not is_legal(name) or most < 0 or not has_partition(session, name, topic, index):

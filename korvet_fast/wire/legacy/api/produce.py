@@ -71,7 +71,7 @@ async def _append(session: Session, body: ProduceBody) -> list["asyncio.Future[A
     name, index, messages = body
     if not is_legal(name):
         raise Malformed(f"{name!r} is no topic's name")
-    if not session.may(Operation.WRITE, name):
+    if not session.may("PRODUCE", Operation.WRITE, name):
         raise KorvetError(Errors.TOPIC_AUTHORIZATION_FAILED, f"no ACL lets {session.principal} write to it")
     topic = await find_topic(session, name)
     many = count_partitions(session, name) if topic is None else len(topic.partitions)

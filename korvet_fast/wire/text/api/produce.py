@@ -27,7 +27,8 @@ async def produce(session: Session, frame: bytearray, *, guarded: bool = False) 
     names = run.topics
     topics: list[Topic | None] = list(map(session.broker.topics.get, names))
     if guarded:
-        allowed = [_may_write(session, name) for name in names]
+        write = Operation.WRITE
+        allowed = [session.authorize("PRODUCE", write, ResourceType.TOPIC, name) for name in names]
         topics = [topic if good else None for topic, good in zip(topics, allowed, strict=True)]
     if None not in topics:
         async with session.order.beside():
@@ -42,11 +43,6 @@ async def produce(session: Session, frame: bytearray, *, guarded: bool = False) 
             except KorvetError as error:
                 topics[number], refused[number] = None, _write(error.error)
         return [await _append(session, run, names, topics, refused)]
-
-
-def _may_write(session: Session, name: str) -> bool:
-    permissions = session.permissions
-    return permissions is None or permissions.allows(Operation.WRITE, ResourceType.TOPIC, name)
 
 
 async def _append(

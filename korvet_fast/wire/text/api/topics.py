@@ -20,6 +20,6 @@ async def find_topic(session: Session, name: str, *, create: bool = False) -> To
         # Also for a peer that has closed its half: `nc` does so behind the last line that was piped into it.
         if not (create and may_auto_create(session.broker.settings, name)):
             raise KorvetError(Errors.UNKNOWN_TOPIC_OR_PARTITION)
-        session.check_creation(name)
+        session.check_creation("PRODUCE", name)
         topic = await topics.auto_create(name, session.changer)
     return topic
