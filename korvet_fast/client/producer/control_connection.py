@@ -6,9 +6,19 @@ from typing import Any
 
 from korvet_fast.client.connection import Connection, connect
 from korvet_fast.client.producer.config import ProducerConfig
-from korvet_fast.client.protocol.errors import BrokerError, ClientError
+from korvet_fast.client.protocol.errors import BrokerError, ClientError, Unreachable
 from korvet_fast.endpoint import Address
 from korvet_fast.wire.kafka.shapes.message import Message
+
+
+async def connect_in_time(address: Address, config: ProducerConfig) -> Connection:
+    """A connection, made within its own limit; answers have another one. Raises `ClientError`."""
+    limit = config.connect_timeout
+    try:
+        async with asyncio.timeout(limit):
+            return await connect(address, config.request_timeout, config.answer_bytes, config.security)
+    except TimeoutError:
+        raise Unreachable(f"{address} did not take a connection within {limit:g} s") from None
 
 
 class ControlConnection:
@@ -35,11 +45,8 @@ class ControlConnection:
         async with self._connecting:
             connection = self._connection
             if connection is None or connection.failure is not None:
-                config = self._config
                 try:
-                    self._connection = connection = await connect(
-                        self._next(), config.connect_timeout, config.answer_bytes, config.security
-                    )
+                    self._connection = connection = await connect_in_time(self._next(), self._config)
                 except ClientError:
                     self._turn += 1
                     raise

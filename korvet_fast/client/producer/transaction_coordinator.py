@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, Final
 
-from korvet_fast.client.connection import Connection, connect
+from korvet_fast.client.connection import Connection
 from korvet_fast.client.producer.config import ProducerConfig
-from korvet_fast.client.producer.control_connection import ControlConnection
+from korvet_fast.client.producer.control_connection import ControlConnection, connect_in_time
 from korvet_fast.client.producer.retry_handler import Backoff
 from korvet_fast.client.producer.transaction_refusals import explain_refusal
 from korvet_fast.client.producer.transaction_state import TransactionError, TransactionsUnavailable
@@ -99,9 +99,7 @@ class TransactionCoordinator:
                 raise Unreachable(f"the coordinator of {self._id!r} is not there yet: {reason}")
             raise TransactionsUnavailable(f"no coordinator for transactions: {reason}")
         address = Address(row["host"], row["port"])
-        connection = await connect(
-            address, self._config.request_timeout, self._config.answer_bytes, self._config.security
-        )
+        connection = await connect_in_time(address, self._config)
         if not connection.speaks(END_TXN):
             await connection.close()
             raise TransactionsUnavailable(f"the broker at {address} has no transactions; send without transactional.id")
