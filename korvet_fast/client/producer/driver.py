@@ -138,12 +138,18 @@ class Driver:
 
     async def _take_when_room(self, records: QueuedRecords, transaction: int) -> None:
         ledger = self.pipeline.ledger
-        while True:
-            releases = ledger.releases  # memory given back before this attempt has helped it already
-            if self._is_taken(records, transaction):
-                return
-            self.schedule()
-            await self.wait(lambda: ledger.releases != releases or ledger.closing)  # noqa: B023 waited for here
+        ledger.waiting += 1  # memory is short: no batch waits for more messages
+        if ledger.waiting == 1:
+            self.pipeline.dispatcher.send_now()
+        try:
+            while True:
+                releases = ledger.releases  # memory given back before this attempt has helped it already
+                if self._is_taken(records, transaction):
+                    return
+                self.schedule()
+                await self.wait(lambda: ledger.releases != releases or ledger.closing)  # noqa: B023 waited for here
+        finally:
+            ledger.waiting -= 1
 
     async def finish(self) -> None:
         """End every message that has not ended, and everything that runs. The same end for all who call it."""
