@@ -238,7 +238,7 @@ class AsyncProducer(TransactionCalls):
     async def _enqueue_when_room(self, run: MessageRun) -> None:
         try:
             self._sender.check_size(run)
-            await self._driver.enqueue(run)
+            await self._driver.enqueue(run, self._driver.transaction)
         except DeliveryFailed as error:
             self._interceptors.end(None, error)
             raise

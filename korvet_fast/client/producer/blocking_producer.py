@@ -1,14 +1,16 @@
 """The producer for scripts and notebooks: an `AsyncProducer` on a thread of its own."""
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from korvet_fast.client.producer.async_producer import AsyncProducer
-from korvet_fast.client.producer.message import Headers, Message, ProducerClosed, RecordMetadata
+from korvet_fast.client.producer.message import BufferFull, Headers, Message, ProducerClosed, RecordMetadata
 from korvet_fast.client.producer.message_check import check_message
 from korvet_fast.client.producer.metrics import ProducerMetrics
 from korvet_fast.client.producer.rows import ColumnMetadata
@@ -16,12 +18,16 @@ from korvet_fast.endpoint import Address
 
 Result = TypeVar("Result")
 _MOST_HANDED = 1000  # messages on their way to the thread; then `send` waits for it
+_OTHER_PROCESS = "this Producer is for the process that made it, where its thread is: make another one after a fork"
+_OWN_THREAD = "a callback or an interceptor of a Producer may not wait for it, on its own thread: call from another one"
+_BUSY = f"{_MOST_HANDED:,} messages are on their way to the producer's thread, where this call may not wait for them"
 
 
 class Producer:
     """`with Producer("127.0.0.1:9092") as p: p.send("orders", b"value").result()`
 
     The settings are those of `AsyncProducer`. May be used from several threads; order is that of each thread's calls.
+    All methods raise `RuntimeError` in a forked process; those that wait, also on the producer's own thread.
     """
 
     def __init__(self, bootstrap: str | Sequence[Address], **settings: Any) -> None:
@@ -30,7 +36,8 @@ class Producer:
         self._handed = threading.Semaphore(_MOST_HANDED)
         self._turns: dict[str, asyncio.Lock] = {}  # locks of topics
         self._closing = threading.Lock()
-        self._closed = False
+        self._closed = self._stopping = False
+        self._process = os.getpid()
         self._thread = threading.Thread(target=self._run, name="korvet-fast producer", daemon=True)
         self._thread.start()
 
@@ -61,7 +68,8 @@ class Producer:
         `BufferFull`. `cancel()` withdraws what was not sent yet.
         """
         message = check_message(Message(topic, value, key, headers, partition, timestamp))
-        self._handed.acquire()
+        if not self._handed.acquire(blocking=not self._is_own_thread()):
+            raise BufferFull(_BUSY)
         try:
             return self._submit(self._send(message))
         except ProducerClosed:
@@ -72,16 +80,17 @@ class Producer:
         self, topic: str, keys: Any, values: Any, *, partition: int | None = None, timestamp: int | None = None
     ) -> ColumnMetadata:
         """As `AsyncProducer.send_many`; waits until all rows are delivered."""
-        sent = self._producer.send_many(topic, keys, values, partition=partition, timestamp=timestamp)
-        return self._submit(sent).result()
+        return self._wait(
+            lambda: self._producer.send_many(topic, keys, values, partition=partition, timestamp=timestamp)
+        )
 
     def flush(self) -> None:
         """Wait until everything sent so far has ended."""
-        self._submit(self._producer.flush()).result()
+        self._wait(self._flush)
 
     def close(self, timeout: float | None = None) -> None:
         """As `AsyncProducer.close`; ends the thread too. May be called again."""
-        self._end(lambda: self._producer.close(timeout))
+        self._end(lambda: self._close(timeout))
 
     def abort(self) -> None:
         """As `AsyncProducer.abort`; ends the thread too."""
@@ -93,15 +102,50 @@ class Producer:
         async def read_metrics() -> ProducerMetrics:
             return self._producer.metrics()
 
-        return self._submit(read_metrics()).result()
+        return self._wait(read_metrics)
 
     async def _send(self, message: Message) -> RecordMetadata:
+        turn = self._turns.setdefault(message.topic, asyncio.Lock())
+        limit = self._producer.config.max_block
         try:
-            async with self._turns.setdefault(message.topic, asyncio.Lock()):  # in the order of the calls
+            async with asyncio.timeout(limit if turn.locked() else None), turn:  # in the order of the calls
                 delivery = await self._producer.send_when_room(message)
+        except TimeoutError:
+            raise BufferFull(f"no memory within max.block.ms ({limit:g} s); raise buffer.memory") from None
         finally:
             self._handed.release()
         return await delivery
+
+    async def _accept_all(self) -> None:
+        """Wait until what was sent so far has been taken by the producer, or has failed."""
+        for turn in list(self._turns.values()):
+            async with turn:  # whoever came earlier has had it
+                pass
+
+    async def _flush(self) -> None:
+        await self._accept_all()
+        await self._producer.flush()
+
+    async def _close(self, timeout: float | None) -> None:  # noqa: ASYNC109 as in `close`
+        until = None if timeout is None else self._loop.time() + timeout
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                await self._accept_all()
+        await self._producer.close(None if until is None else max(0.0, until - self._loop.time()))
+
+    def _is_own_thread(self) -> bool:
+        """Whether a callback or an interceptor calls. Raises `RuntimeError` in a forked process."""
+        if os.getpid() != self._process:
+            raise RuntimeError(_OTHER_PROCESS)
+        return threading.current_thread() is self._thread
+
+    def _check_waiter(self) -> None:
+        if self._is_own_thread():
+            raise RuntimeError(_OWN_THREAD)
+
+    def _wait(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        self._check_waiter()
+        return self._submit(work()).result()
 
     def _submit(self, work: Coroutine[Any, Any, Result]) -> "Future[Result]":
         with self._closing:
@@ -111,22 +155,30 @@ class Producer:
         raise ProducerClosed("the producer is closed; it takes no more messages")
 
     def _end(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Close the producer, then end the thread; whoever comes later waits for the same end."""
+        """Close the producer, then end the thread. Whoever comes later may end it sooner; all wait for the same end."""
+        self._check_waiter()
         with self._closing:
-            first, self._closed = not self._closed, True
-            ended = asyncio.run_coroutine_threadsafe(work(), self._loop) if first else None
-        if ended is not None:
-            try:
+            self._closed = True
+            ended = None if self._stopping else asyncio.run_coroutine_threadsafe(work(), self._loop)
+        try:
+            if ended is not None:
                 ended.result()
-            finally:
-                self._loop.call_soon_threadsafe(self._loop.stop)
+        finally:
+            with self._closing:
+                if not self._stopping:
+                    self._stopping = True
+                    self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+
+    async def _end_tasks(self) -> None:
+        """Wait for the tasks that return results: they have them now. What has just ended tells it before that."""
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:
+            await asyncio.wait(others)
 
     def _run(self) -> None:
         try:
             self._loop.run_forever()
-            waiting = asyncio.all_tasks(self._loop)  # the tasks that return results: they have them now
-            if waiting:
-                self._loop.run_until_complete(asyncio.wait(waiting))
+            self._loop.run_until_complete(self._end_tasks())
         finally:
             self._loop.close()

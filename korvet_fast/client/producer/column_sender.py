@@ -30,6 +30,7 @@ class ColumnSender:
         self._partition = partition
         self._timestamp = timestamp
         self._turn = turn
+        self._transaction = driver.transaction
 
     async def send(self, keys: Any, values: Any) -> ColumnMetadata:
         """Send all rows and wait for their ends. Raises `RowsFailed`; `DeliveryFailed` if the topic is not found."""
@@ -75,7 +76,7 @@ class ColumnSender:
         """Wait for memory. What cannot be accepted fails in the result."""
         try:
             self._check(rows)
-            await self._driver.enqueue(rows)
+            await self._driver.enqueue(rows, self._transaction)
         except DeliveryFailed as error:
             column.refuse(rows.rows, error)
 

@@ -6,9 +6,20 @@ from typing import Any
 
 from korvet_fast.client.connection import Connection, connect
 from korvet_fast.client.producer.config import ProducerConfig
-from korvet_fast.client.protocol.errors import BrokerError, ClientError
+from korvet_fast.client.producer.message import ProducerClosed
+from korvet_fast.client.protocol.errors import BrokerError, ClientError, Unreachable
 from korvet_fast.endpoint import Address
 from korvet_fast.wire.kafka.shapes.message import Message
+
+
+async def connect_in_time(address: Address, config: ProducerConfig) -> Connection:
+    """A connection, made within its own limit; answers have another one. Raises `ClientError`."""
+    limit = config.connect_timeout
+    try:
+        async with asyncio.timeout(limit):
+            return await connect(address, config.request_timeout, config.answer_bytes, config.security)
+    except TimeoutError:
+        raise Unreachable(f"{address} did not take a connection within {limit:g} s") from None
 
 
 class ControlConnection:
@@ -22,6 +33,7 @@ class ControlConnection:
         self._config = config
         self._connection: Connection | None = None
         self._turn = 0
+        self._ended = False
         self._connecting = asyncio.Lock()
 
     async def request(
@@ -35,14 +47,13 @@ class ControlConnection:
         async with self._connecting:
             connection = self._connection
             if connection is None or connection.failure is not None:
-                config = self._config
+                self.refuse_ended()
                 try:
-                    self._connection = connection = await connect(
-                        self._next(), config.connect_timeout, config.answer_bytes, config.security
-                    )
+                    connection = await connect_in_time(self._next(), self._config)
                 except ClientError:
                     self._turn += 1
                     raise
+                self._connection = await self.keep(connection)
         try:
             answer = await connection.request(message, values)
             if check is not None:
@@ -54,6 +65,23 @@ class ControlConnection:
                 self._turn += 1
                 await self.close()
             raise
+
+    async def keep(self, connection: Connection) -> Connection:
+        """A connection that was just made, unless this has been closed meanwhile: then it is closed too."""
+        if self._ended:
+            await connection.close()
+        self.refuse_ended()
+        return connection
+
+    def refuse_ended(self) -> None:
+        """Raise `ProducerClosed` after `end`."""
+        if self._ended:
+            raise ProducerClosed("the producer is closed; it asks brokers nothing any more")
+
+    async def end(self) -> None:
+        """Close for good."""
+        self._ended = True
+        await self.close()
 
     async def close(self) -> None:
         """Close the connection, if there is one."""

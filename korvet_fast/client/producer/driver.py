@@ -64,6 +64,11 @@ class Driver:
         self._finishing: asyncio.Task[None] | None = None
 
     @property
+    def transaction(self) -> int:
+        """The number of the transaction that is open, or was the last; 0 where there are none."""
+        return self.transactions.state.number if self.transactions is not None else 0
+
+    @property
     def finished(self) -> bool:
         """Whether everything has ended, or is about to."""
         return self._finishing is not None
@@ -98,6 +103,9 @@ class Driver:
         """Wait until something is so; it is looked at whenever the pipeline ran."""
         if reached() or self.pipeline.ledger.broken is not None:
             return
+        if self._finishing is not None:  # nothing changes any more
+            await self.finish()
+            return
         future = asyncio.get_running_loop().create_future()
         self._conditions.append((reached, future))
         try:
@@ -105,35 +113,43 @@ class Driver:
         finally:
             self._conditions = [each for each in self._conditions if each[1] is not future]
 
-    async def enqueue(self, records: QueuedRecords) -> None:
+    async def enqueue(self, records: QueuedRecords, transaction: int) -> None:
         """Have a message taken as soon as there is memory. Raises `BufferFull` if there is none for `max.block.ms`, and
-        `DeliveryFailed` for what cannot be sent.
+        `DeliveryFailed` for what cannot be sent. `transaction`: the one that was open when the caller sent it.
         """
         self.enter()
-        if not self._is_taken(records):
+        if not self._is_taken(records, transaction):
             limit = self.pipeline.config.max_block
             try:
                 async with asyncio.timeout(limit):
-                    await self._take_when_room(records)
+                    await self._take_when_room(records, transaction)
             except TimeoutError:
                 raise BufferFull(f"no memory within max.block.ms ({limit:g} s); raise buffer.memory") from None
         self.schedule()
 
-    def _is_taken(self, records: QueuedRecords) -> bool:
+    def _is_taken(self, records: QueuedRecords, transaction: int) -> bool:
+        if self.transactions is not None:
+            self.transactions.state.check_open(transaction)
         try:
             self.pipeline.dispatcher.enqueue(records, self.now(), wait=False)
         except BufferFull:
             return False
         return True
 
-    async def _take_when_room(self, records: QueuedRecords) -> None:
+    async def _take_when_room(self, records: QueuedRecords, transaction: int) -> None:
         ledger = self.pipeline.ledger
-        while True:
-            releases = ledger.releases  # memory given back before this attempt has helped it already
-            if self._is_taken(records):
-                return
-            self.schedule()
-            await self.wait(lambda: ledger.releases != releases or ledger.closing)  # noqa: B023 waited for here
+        ledger.waiting += 1  # memory is short: no batch waits for more messages
+        if ledger.waiting == 1:
+            self.pipeline.dispatcher.send_now()
+        try:
+            while True:
+                releases = ledger.releases  # memory given back before this attempt has helped it already
+                if self._is_taken(records, transaction):
+                    return
+                self.schedule()
+                await self.wait(lambda: ledger.releases != releases or ledger.closing)  # noqa: B023 waited for here
+        finally:
+            ledger.waiting -= 1
 
     async def finish(self) -> None:
         """End every message that has not ended, and everything that runs. The same end for all who call it."""
@@ -232,9 +248,9 @@ class Driver:
             except Exception as defect:  # noqa: BLE001 as in `_run`
                 self.break_off(defect)
         await self._links.close()
+        await self._control.end()
         if self.transactions is not None:
             await self.transactions.close()
-        await self._control.close()
         self._tell()
         for _, future in self._conditions:
             if not future.done():

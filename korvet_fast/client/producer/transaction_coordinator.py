@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, Final
 
-from korvet_fast.client.connection import Connection, connect
+from korvet_fast.client.connection import Connection
 from korvet_fast.client.producer.config import ProducerConfig
-from korvet_fast.client.producer.control_connection import ControlConnection
+from korvet_fast.client.producer.control_connection import ControlConnection, connect_in_time
+from korvet_fast.client.producer.message import ProducerClosed
 from korvet_fast.client.producer.retry_handler import Backoff
 from korvet_fast.client.producer.transaction_refusals import explain_refusal
 from korvet_fast.client.producer.transaction_state import TransactionError, TransactionsUnavailable
@@ -73,7 +74,7 @@ class TransactionCoordinator:
             try:
                 answer = await (await self._find()).request(message, {"transactional_id": self._id, **values})
                 found = {code for code in codes(answer) if code}
-            except TransactionError:
+            except (TransactionError, ProducerClosed):
                 raise
             except ClientError:
                 await self.close()
@@ -86,6 +87,7 @@ class TransactionCoordinator:
                     raise CoordinatorRefused(f"{message.name} of {self._id!r}: {explain_refusal(code)}", code)
                 if found & MOVED:
                     await self.close()
+            self._control.refuse_ended()
             await asyncio.sleep(self._backoff.fail(loop.time()) - loop.time())
 
     async def _find(self) -> Connection:
@@ -99,11 +101,9 @@ class TransactionCoordinator:
                 raise Unreachable(f"the coordinator of {self._id!r} is not there yet: {reason}")
             raise TransactionsUnavailable(f"no coordinator for transactions: {reason}")
         address = Address(row["host"], row["port"])
-        connection = await connect(
-            address, self._config.request_timeout, self._config.answer_bytes, self._config.security
-        )
+        connection = await connect_in_time(address, self._config)
         if not connection.speaks(END_TXN):
             await connection.close()
             raise TransactionsUnavailable(f"the broker at {address} has no transactions; send without transactional.id")
-        self._connection = connection
-        return connection
+        self._connection = await self._control.keep(connection)
+        return self._connection

@@ -65,6 +65,7 @@ class Transaction:
     def __init__(self) -> None:
         self.state = TransactionState.NEW
         self.failure: Exception | None = None
+        self.number = 0  # of those that were begun
         self.wanted: dict[TopicPartition, None] = {}
         self.asked: set[TopicPartition] = set()
         self._included: set[TopicPartition] = set()
@@ -83,16 +84,19 @@ class Transaction:
         self.state = after
         if event in ("begin", "init"):
             self.failure = None
+        self.number += event == "begin"
         if event in ("end", "lose", "init"):
             self.wanted.clear()
             self.asked.clear()
             self._included.clear()
 
-    def check_open(self) -> None:
-        """Raise `TransactionError` unless messages may be sent now."""
+    def check_open(self, number: int | None = None) -> None:
+        """Raise `TransactionError` unless messages may be sent now, those of the transaction with this number."""
         if self.state is not TransactionState.OPEN:
             self.refuse("send")
             raise TransactionError(f"the producer is {self.state}: no send now; {_ADVICE[self.state]}")
+        if number not in (None, self.number):
+            raise TransactionError("the transaction in which the message was sent ended while it waited for memory")
 
     def refuse(self, what: str) -> None:
         """Raise the failure that ended the transaction, if one did."""

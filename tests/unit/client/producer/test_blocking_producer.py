@@ -1,0 +1,235 @@
+"""The producer for programs without asyncio: many threads, forks, its own thread, and every way to end it."""
+
+import os
+import select
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+import pytest
+
+from broker_process import BrokerProcess
+from korvet_fast.client import Producer
+from korvet_fast.client.producer import BufferFull, DeliveryFailed, ProducerClosed, RecordMetadata
+from redis_server import free_port
+
+_numbers = count()
+Run = Callable[[Callable[[], Awaitable[Any]]], Any]
+PATIENCE = 60.0  # seconds; whoever has not come back by then hangs
+THREADS = 8
+FOREVER = 1_000_000_000  # ms
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"blocking-{next(_numbers)}"
+
+
+@pytest.fixture
+def nowhere() -> str:
+    """An address at which nobody listens."""
+    return f"127.0.0.1:{free_port()}"
+
+
+@contextmanager
+def ended(p: Producer) -> Iterator[Producer]:
+    try:
+        yield p
+    finally:
+        p.abort()
+
+
+def run_threads(work: Callable[[int], None], count: int = THREADS) -> None:
+    """Run `work` in so many threads at once, and see that all come back."""
+    errors: list[BaseException] = []
+
+    def guarded(number: int) -> None:
+        try:
+            work(number)
+        except BaseException as error:  # noqa: BLE001 raised below
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(number,), daemon=True) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert not [thread for thread in threads if thread.is_alive()], "a call hangs"
+    if errors:
+        raise errors[0]
+
+
+def test_each_threads_messages_keep_their_order(run: Run, broker: BrokerProcess, topic: str) -> None:
+    results: list[list[Future[RecordMetadata]]] = [[] for _ in range(THREADS)]
+    with Producer(broker.bootstrap) as p:
+
+        def work(number: int) -> None:
+            for at in range(300):
+                results[number].append(p.send(topic, b"%d" % at, partition=0))
+                if at % 100 == 50:
+                    p.flush()
+                    assert all(each.done() for each in results[number])
+
+        run_threads(work)
+    offsets = [[each.result(PATIENCE).offset for each in mine] for mine in results]
+    assert [sorted(mine) for mine in offsets] == offsets
+    assert sorted(offset for mine in offsets for offset in mine) == list(range(300 * THREADS))
+
+
+def test_whoever_sends_while_it_is_closed_is_told(run: Run, broker: BrokerProcess, topic: str) -> None:
+    p = Producer(broker.bootstrap)
+    sent = threading.Event()
+
+    def work(number: int) -> None:
+        if number < 2:
+            sent.wait(PATIENCE)
+            p.close()
+            return
+        results = []
+        with pytest.raises(ProducerClosed):
+            while True:
+                results.append(p.send(topic, b"x"))
+                sent.set()
+        for each in results:
+            assert each.result(PATIENCE).offset >= 0, "what was taken before is delivered"
+
+    run_threads(work)
+
+
+def after_close(p: Producer) -> dict[str, Callable[[], Any]]:
+    return {
+        "send": lambda: p.send("t", b"x"),
+        "send_many": lambda: p.send_many("t", None, [b"x"]),
+        "flush": p.flush,
+        "metrics": p.metrics,
+    }
+
+
+def test_after_close_every_call_says_so(run: Run, nowhere: str) -> None:
+    p = Producer(nowhere)
+    p.close()
+    for call in after_close(p).values():
+        with pytest.raises(ProducerClosed, match="the producer is closed"):
+            call()
+    p.close()
+    p.abort()
+
+
+@pytest.mark.parametrize("call", ["send", "send_many", "flush", "metrics", "close", "abort", "with"])
+def test_a_forked_process_is_told_to_make_its_own(run: Run, nowhere: str, call: str) -> None:
+    with ended(Producer(nowhere)) as p:
+        result = p.send("t", b"x")
+        told, tell = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                {
+                    **after_close(p),
+                    "send": lambda: p.send("t", b"x").result(),
+                    "close": p.close,
+                    "abort": p.abort,
+                    "with": lambda: p.__exit__(None, None, None),
+                }[call]()
+                os.write(tell, b"nothing was raised")
+            except BaseException as error:  # noqa: BLE001 the other process looks at it
+                os.write(tell, f"{type(error).__name__}: {error}".encode())
+            finally:
+                os._exit(0)
+        os.close(tell)
+        ready, _, _ = select.select([told], [], [], 10)
+        if not ready:
+            os.kill(child, 9)
+        os.waitpid(child, 0)
+        words = os.read(told, 1000).decode()
+        os.close(told)
+        assert words.startswith("RuntimeError: this Producer is for the process that made it")
+        assert not result.done(), "the other process goes on"
+
+
+@pytest.mark.parametrize("call", ["send_many", "flush", "metrics", "close", "abort"])
+def test_a_callback_may_not_wait_for_its_own_thread(run: Run, nowhere: str, call: str) -> None:
+    raised: list[BaseException] = []
+    called = threading.Event()
+    with ended(Producer(nowhere, delivery_timeout_ms=50)) as p:
+
+        def callback(_: Future[RecordMetadata]) -> None:
+            try:
+                {**after_close(p), "close": p.close, "abort": p.abort}[call]()
+            except BaseException as error:  # noqa: BLE001 looked at below
+                raised.append(error)
+            called.set()
+
+        p.send("t", b"x").add_done_callback(callback)
+        assert called.wait(10), "the callback hangs"
+        with pytest.raises(RuntimeError, match="may not wait for it, on its own thread"):
+            raise raised[0]
+
+
+def test_a_callback_may_send(run: Run, nowhere: str) -> None:
+    again: list[Any] = []
+    called = threading.Event()
+    with ended(Producer(nowhere, delivery_timeout_ms=50)) as p:
+
+        def callback(_: Future[RecordMetadata]) -> None:
+            try:
+                again.extend(p.send("t", b"again") for _ in range(2000))
+            except DeliveryFailed as error:
+                again.append(error)
+            called.set()
+
+        p.send("t", b"x").add_done_callback(callback)
+        assert called.wait(10), "the callback hangs"
+    assert isinstance(again.pop(), BufferFull), "the thread cannot wait for itself"
+    assert len(again) == 1000
+    assert wait_for(again, PATIENCE).not_done == set()
+
+
+def test_abort_does_not_wait_for_a_close(run: Run, nowhere: str) -> None:
+    p = Producer(nowhere, delivery_timeout_ms=FOREVER)
+    result = p.send("t", b"x")
+    closing = threading.Thread(target=p.close, daemon=True)
+    closing.start()
+    while not p._producer._ledger.closing:
+        pass
+    run_threads(lambda _: p.abort(), 2)
+    closing.join(PATIENCE)
+    assert not closing.is_alive()
+    with pytest.raises(ProducerClosed):
+        result.result(PATIENCE)
+
+
+SMALL = {"buffer_memory": 3000, "max_request_size": 700}  # room for three messages of 100 bytes
+
+
+def test_all_that_wait_for_memory_wait_equally_long(run: Run, nowhere: str) -> None:
+    """The result of each is `BufferFull` after `max.block.ms`, however many wait before it."""
+    settings = SMALL | {"max_block_ms": 1000, "delivery_timeout_ms": 20_000}
+    with ended(Producer(nowhere, **settings)) as p:
+        results = [p.send("t", b"x" * 100) for _ in range(40)]
+        failed = wait_for(results[10:], PATIENCE).done
+        assert {type(each.exception()) for each in failed} == {BufferFull}
+        assert not any(each.done() for each in results[:2])
+
+
+@pytest.mark.parametrize("end", ["flush", "close", "with"])
+def test_what_waits_for_memory_is_delivered_before_the_end(
+    run: Run, broker: BrokerProcess, topic: str, end: str
+) -> None:
+    """`send` has returned: then `flush` waits for the message, and `close` delivers it."""
+    p = Producer(broker.bootstrap, **SMALL)
+    with ended(p):
+        results = [p.send(topic, b"x" * 100, partition=0) for _ in range(200)]
+        {"flush": p.flush, "close": p.close, "with": lambda: p.__exit__(None, None, None)}[end]()
+        assert [each.done() for each in results] == [True] * 200
+        assert [each.result().offset for each in results] == list(range(200))
+
+
+def test_close_ends_in_time_whatever_waits_for_memory(run: Run, nowhere: str) -> None:
+    p = Producer(nowhere, **SMALL, max_block_ms=FOREVER, delivery_timeout_ms=FOREVER)
+    results = [p.send("t", b"x" * 100) for _ in range(40)]
+    run_threads(lambda _: p.close(0.5), 2)
+    assert {type(each.exception(PATIENCE)) for each in results} == {ProducerClosed}
