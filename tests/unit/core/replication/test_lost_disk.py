@@ -72,7 +72,9 @@ async def test_a_lost_disk_among_whole_brokers_is_copied_anew(tmp_path: Path) ->
         assert await scene.stores[1].save("k", b"2", b"1"), "1 has copied all, and counts again"
 
 
-async def test_a_part_of_a_partition_is_not_taken_for_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_part_of_a_partition_is_not_taken_for_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """1 led before, and does not know at first what it acknowledged then; 3 is in sync, and lost its disk."""
     async with ReplicatedScene(tmp_path, "replica.lag.timeout=60000") as scene:
         log = await scene.create(min_insync_replicas=2)
