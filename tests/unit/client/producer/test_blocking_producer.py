@@ -1,7 +1,6 @@
 """The producer for programs without asyncio: many threads, forks, its own thread, and every way to end it."""
 
-import os
-import select
+import multiprocessing
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
@@ -21,6 +20,7 @@ _numbers = count()
 Run = Callable[[Callable[[], Awaitable[Any]]], Any]
 PATIENCE = 60.0  # seconds; whoever has not come back by then hangs
 THREADS = 8
+CHILDREN = multiprocessing.get_context("fork")
 FOREVER = 1_000_000_000  # ms
 
 
@@ -123,29 +123,28 @@ def test_after_close_every_call_says_so(run: Run, nowhere: str) -> None:
 def test_a_forked_process_is_told_to_make_its_own(run: Run, nowhere: str, call: str) -> None:
     with ended(Producer(nowhere)) as p:
         result = p.send("t", b"x")
-        told, tell = os.pipe()
-        child = os.fork()
-        if child == 0:
+        told, tell = CHILDREN.Pipe(duplex=False)
+
+        def work() -> None:
+            calls = after_close(p) | {
+                "send": lambda: p.send("t", b"x").result(),
+                "close": p.close,
+                "abort": p.abort,
+                "with": lambda: p.__exit__(None, None, None),
+            }
             try:
-                {
-                    **after_close(p),
-                    "send": lambda: p.send("t", b"x").result(),
-                    "close": p.close,
-                    "abort": p.abort,
-                    "with": lambda: p.__exit__(None, None, None),
-                }[call]()
-                os.write(tell, b"nothing was raised")
-            except BaseException as error:  # noqa: BLE001 the other process looks at it
-                os.write(tell, f"{type(error).__name__}: {error}".encode())
-            finally:
-                os._exit(0)
-        os.close(tell)
-        ready, _, _ = select.select([told], [], [], 10)
-        if not ready:
-            os.kill(child, 9)
-        os.waitpid(child, 0)
-        words = os.read(told, 1000).decode()
-        os.close(told)
+                calls[call]()
+            except RuntimeError as error:
+                tell.send(f"RuntimeError: {error}")
+
+        child = CHILDREN.Process(target=work)
+        child.start()
+        words = told.recv() if told.poll(10) else "it hangs"
+        child.kill()
+        child.join()
+        child.close()
+        told.close()
+        tell.close()
         assert words.startswith("RuntimeError: this Producer is for the process that made it")
         assert not result.done(), "the other process goes on"
 

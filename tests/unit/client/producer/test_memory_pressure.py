@@ -34,13 +34,13 @@ async def by_send(p: AsyncProducer, topic: str) -> None:
         await p.send_when_room(Message(topic, b"x" * 100))
 
 
-@pytest.mark.parametrize("offer", [by_put, by_rows, by_send])
+@pytest.mark.parametrize("enqueue", [by_put, by_rows, by_send])
 def test_memory_that_lingering_messages_hold_is_given_back(
-    run: Run, broker: BrokerProcess, topic: str, offer: Callable[[AsyncProducer, str], Awaitable[None]]
+    run: Run, broker: BrokerProcess, topic: str, enqueue: Callable[[AsyncProducer, str], Awaitable[None]]
 ) -> None:
     async def work() -> None:
         async with AsyncProducer(broker.bootstrap, linger_ms=60_000, max_block_ms=5_000, **SMALL) as p:
-            await offer(p, topic)
+            await enqueue(p, topic)
             await p.flush()
             assert p.metrics().delivered == 20
 

@@ -35,10 +35,10 @@ def by_rows(p: AsyncProducer) -> Awaitable[Any]:
     return p.send_many("t", None, [b"x" * 600] * 4, partition=0)
 
 
-@pytest.mark.parametrize("offer", [by_put, by_rows])
+@pytest.mark.parametrize("enqueue", [by_put, by_rows])
 @pytest.mark.parametrize("end", ["commit", "abort", "begin another"])
 def test_what_waits_for_memory_when_its_transaction_ends_is_not_in_another_one(
-    run: Run, offer: Callable[[AsyncProducer], Awaitable[Any]], end: str
+    run: Run, enqueue: Callable[[AsyncProducer], Awaitable[Any]], end: str
 ) -> None:
     broker = ForgetfulCoordinator()
     broker.silent.add(PRODUCE.key)
@@ -48,7 +48,7 @@ def test_what_waits_for_memory_when_its_transaction_ends_is_not_in_another_one(
             await p.init_transactions()
             p.begin_transaction()
             full = [p.send("t", b"x" * 100, partition=0) for _ in range(3)]
-            waits = asyncio.ensure_future(offer(p))
+            waits = asyncio.ensure_future(enqueue(p))
             await until(lambda: PRODUCE.key in broker.requests)
             ends = asyncio.ensure_future(p.commit_transaction() if end == "commit" else p.abort_transaction())
             await asyncio.sleep(0.01)
