@@ -56,6 +56,8 @@ class MetadataLog(LogListener):
         self._applied = 0
         self._size = self._live = 0  # bytes of the log, and of its present values, about
         self._compacting: asyncio.Task[None] | None = None
+        self._proof: asyncio.Task[None] | None = None  # it is not appended yet
+        self._proving = asyncio.Lock()
 
     async def open(self) -> None:
         """Read the log. Nothing is applied before a leader says what counts. Raises `StoreError`."""
@@ -167,10 +169,27 @@ class MetadataLog(LogListener):
             await self._wait(self._settle())  # the compared value may not be safe yet
             return False
         rows = [(each.key, each.value) for each in changes if each.value != each.expected]
-        # A save that changes nothing is answered as any other: only one who leads has most brokers copy a record.
-        await self._wait(self._append(rows or [(_LEADER, self._latest.get(_LEADER))]))
+        if not rows:
+            await self._prove_leadership()
+            return all(self._latest.get(each.key) == each.expected for each in changes)
+        await self._wait(self._append(rows))
         self._compact_soon()
         return True
+
+    async def _prove_leadership(self) -> None:
+        """Wait until most brokers have a record that is appended from now on: only who leads has one copied.
+
+        All who ask while an earlier one is on its way have the next in common. Raises as `_append` and `_wait`.
+        """
+        if self._proof is None:
+            self._proof = asyncio.get_running_loop().create_task(self._append_proof())
+        await asyncio.shield(self._proof)
+
+    async def _append_proof(self) -> None:
+        async with self._proving:
+            self._proof = None  # who asks from now on needs a later record
+            await self._wait(self._append([(_LEADER, self._latest.get(_LEADER))]))
+            self._compact_soon()
 
     def _append(self, rows: Sequence[KeyChange]) -> "asyncio.Future[None]":
         """Ends when these are safe. Raises `OffsetConflict` and `StoreError`."""

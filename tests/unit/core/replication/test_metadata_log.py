@@ -43,6 +43,18 @@ async def test_one_of_many_that_set_a_key_gets_it(tmp_path: Path) -> None:
         assert sum(await asyncio.gather(*works)) == 1
 
 
+async def test_saves_that_change_nothing_and_come_at_the_same_time_take_two_records_together(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        assert await scene.stores[1].save("k/1", b"x", None)
+        log = scene.brokers[1].metadata_replica
+        before = log.end
+        works = [store.save("k/1", b"x", b"x") for store in scene.stores.values() for _ in range(20)]
+        works += [store.save("k/1", b"y", b"y") for store in scene.stores.values()]
+        assert sum(await asyncio.gather(*works)) == 60
+        assert 1 <= log.end - before <= 4, "a client may ask for ever more of them"
+        assert await scene.stores[2].load("k/1") == b"x"
+
+
 async def test_another_broker_is_named_and_knows_all(tmp_path: Path) -> None:
     async with ReplicatedScene(tmp_path) as scene:
         for number in range(20):
