@@ -5,6 +5,7 @@ from typing import Final
 from korvet_fast.setting import Kind, Setting
 
 ACL: Final = "acl"  # the authorizer of docs/security.md
+HTTP_PRINCIPAL: Final = "http.token.principal"
 AUDIT_FILE: Final = "audit.log.file"
 AUDIT_ALLOWED: Final = "audit.log.allowed"
 
@@ -30,6 +31,15 @@ ACLS: Final = (
         Kind.BOOLEAN,
         False,
         "Whether everybody may use the resources that no ACL is about.",
+    ),
+    Setting(
+        HTTP_PRINCIPAL,
+        Kind.STRING,
+        "User:http",
+        "Who reads and changes something with the page on a listener http://, with the token of http.token.file: ACLs"
+        " say what this principal may do.",
+        choices=("User:operator",),
+        pattern=r"[^\0:]+:[^\0]+",
     ),
     Setting(
         AUDIT_FILE,

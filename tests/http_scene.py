@@ -1,6 +1,6 @@
 """HTTP requests to a broker's core, without sockets."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlencode
@@ -17,8 +17,10 @@ TOKEN = b"0123456789abcdef"
 
 
 @asynccontextmanager
-async def service(directory: Path, token: bytes | None = None, advertised: str = "localhost") -> AsyncIterator[Service]:
-    async with run_broker(directory, addresses=[Endpoint("http", advertised, 9644)]) as world:
+async def service(
+    directory: Path, token: bytes | None = None, advertised: str = "localhost", flags: Sequence[str] = ()
+) -> AsyncIterator[Service]:
+    async with run_broker(directory, *flags, addresses=[Endpoint("http", advertised, 9644)]) as world:
         with FairExecutor(1, "test") as workers:
             known = None if token is None else OperatorToken(token)
             yield Service(world.broker, 0, ROUTES, workers, known)

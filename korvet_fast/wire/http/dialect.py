@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from korvet_fast.config_acl import HTTP_PRINCIPAL
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.client_session import Client
 from korvet_fast.core.fair_executor import FairExecutor
@@ -30,7 +31,9 @@ class HttpDialect:
 
         broker.groups.keeps_lag_history = True
         token = read_token(broker.settings.text("http.token.file"))
-        self._service = Service(broker, listener, ROUTES, workers, token)
+        self._service = Service(
+            broker, listener, ROUTES, workers, token, principal=broker.settings.text(HTTP_PRINCIPAL)
+        )
         self._session = Session
 
     def frames(self) -> Requests:

@@ -46,8 +46,9 @@ class Route(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The context that all connections of one listener share. `token`: None where everybody may read everything.
+    """The context that all connections of one listener share. `token`: None where nobody has to show one.
 
+    `principal`: who shows the token. Without one a client is who its certificate says, or User:ANONYMOUS.
     `scraping`: held while `/metrics` is made, as `totals` follows one scrape after the other. `form_token`: in each
     form of the page, and unknown to pages of others.
     """
@@ -60,6 +61,7 @@ class Service:
     totals: TopicTotals = field(default_factory=TopicTotals)
     scraping: asyncio.Lock = field(default_factory=asyncio.Lock)
     rates: TopicRates = field(default_factory=TopicRates)
+    principal: str = "User:http"
     form_token: str = field(default_factory=partial(token_urlsafe, 24))
     queue: FairQueue = field(default_factory=FairQueue)  # the queue of sessions without a connection
 
@@ -106,11 +108,13 @@ class Session(ClientSession):
         if handler is None:
             allowed = ", ".join(_READ if route.change is None else (*_READ, "POST"))
             return say(HTTPStatus.METHOD_NOT_ALLOWED, f"{exchange.path} is for {allowed}", ("allow", allowed))
-        if service.token is not None and not route.public and not service.token.equals(exchange.token):
-            if exchange.token:
-                self.note_failed_authentication(exchange.api, "the token is not that of http.token.file")
-            ask = "send the token of http.token.file: Authorization: Bearer TOKEN"
-            return say(HTTPStatus.UNAUTHORIZED, ask, ("www-authenticate", route.challenge))
+        if service.token is not None and not route.public:
+            if not service.token.equals(exchange.token):
+                if exchange.token:
+                    self.note_failed_authentication(exchange.api, "the token is not that of http.token.file")
+                ask = "send the token of http.token.file: Authorization: Bearer TOKEN"
+                return say(HTTPStatus.UNAUTHORIZED, ask, ("www-authenticate", route.challenge))
+            self.principal = service.principal
         client, memory = self.client, route.memory
         if client is None or not memory:
             return await handler(self, exchange)
@@ -133,11 +137,6 @@ class Session(ClientSession):
             own = (node.address.host for node in cluster.nodes(self.service.listener) if node.id == cluster.id)
             return host == "localhost" or host in own
         return True
-
-    @property
-    def permissions(self) -> None:
-        """No ACL holds here: who may reach the page may do all that it does."""
-        return
 
     @property
     def wants_copies(self) -> bool:

@@ -16,12 +16,14 @@ from korvet_fast.core.partition.partition import Partition
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.types import LATEST
 from korvet_fast.wire.http.exchange import Answer, Exchange, say
+from korvet_fast.wire.http.page.access import Need, require
 from korvet_fast.wire.http.page.fields import find_topic, read_number
 from korvet_fast.wire.http.page.groups import find_group
 from korvet_fast.wire.http.page.render import HEADERS, render
 from korvet_fast.wire.http.page.show import show_line
 from korvet_fast.wire.http.session import Handler, Session
 
+_CREATE: Final = Need(Operation.CREATE, ResourceType.TOPIC)
 _MOST_RESET: Final = 10_000  # partitions in one reset
 _SHOWN: Final = 200  # of them on the page
 
@@ -66,10 +68,12 @@ async def create_topic(session: Session, exchange: Exchange) -> Answer:
     name = form.get("name", "").strip()
     try:
         partitions = read_number(form, "partitions", -1) if form.get("partitions", "").strip() else -1
-        session.authorize(exchange.api, Operation.CREATE, ResourceType.TOPIC, name, always=True)
+        require(session, exchange, _CREATE, name, by_cluster=True, always=True)
         await session.broker.topics.create(name, partitions, _read_configs(form.get("configs", "")), session.changer)
     except KorvetError as error:
-        return await _ask_for_topic(session, form, error.detail or error.error.sentence, HTTPStatus.BAD_REQUEST)
+        denied = error.error is Errors.TOPIC_AUTHORIZATION_FAILED
+        status = HTTPStatus.FORBIDDEN if denied else HTTPStatus.BAD_REQUEST
+        return await _ask_for_topic(session, form, error.detail or error.error.sentence, status)
     return _go_to("/topic", name=name)
 
 
@@ -123,7 +127,6 @@ async def delete_records(session: Session, exchange: Exchange) -> Answer:
     """`/delete-records`, posted. Raises `KorvetError`."""
     form = exchange.form
     partition = _find_partition(session.broker, form)
-    session.authorize(exchange.api, Operation.DELETE, ResourceType.TOPIC, form["topic"], always=True)
     await partition.delete_records(_read_deletion(partition, form))
     return _go_to("/topic", name=form["topic"])
 
@@ -155,8 +158,6 @@ async def reset_offsets(session: Session, exchange: Exchange) -> Answer:
     """`/reset-offsets`, posted. Raises `KorvetError`."""
     form = exchange.form
     plan = await _plan_reset(session, form)
-    for resource, name in ((ResourceType.GROUP, form["id"]), (ResourceType.TOPIC, form["topic"])):
-        session.authorize(exchange.api, Operation.READ, resource, name, always=True)
     wanted = {TopicPartition(form["topic"], row.partition): OffsetAndMetadata(row.after) for row in plan}
     errors = await session.broker.groups.offsets.commit(form["id"], "", None, -1, wanted, pace=session.pace())
     if failed := [error for error in errors.values() if error]:

@@ -1,9 +1,10 @@
 """Groups with their lag now and during the last minutes; one group with its members and its partitions."""
 
 from collections.abc import Iterable
-from itertools import islice
+from itertools import compress, islice
 from typing import Final, NamedTuple
 
+from korvet_fast.core.acls.binding import Operation, ResourceType
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_queue import Pace
 from korvet_fast.core.groups.classic.members import ClassicMember
@@ -15,12 +16,14 @@ from korvet_fast.core.groups.runtime import GroupRuntime
 from korvet_fast.core.groups.text.group import TextGroup
 from korvet_fast.errors import Errors, KorvetError
 from korvet_fast.wire.http.exchange import Answer, Exchange
+from korvet_fast.wire.http.page.access import sees
 from korvet_fast.wire.http.page.fields import cut
 from korvet_fast.wire.http.page.graph import Graph, draw
 from korvet_fast.wire.http.page.render import render
 from korvet_fast.wire.http.page.show import show_line
 from korvet_fast.wire.http.session import Session
 
+_DESCRIBE: Final = Operation.DESCRIBE
 _MOST: Final = 50  # groups on a page
 _MOST_OFFSETS: Final = 200  # committed offsets on a page
 _MOST_MEMBERS: Final = 200
@@ -62,12 +65,15 @@ async def show_groups(session: Session, exchange: Exchange) -> Answer:
     broker, pace = session.broker, session.pace()
     wanted = exchange.query.get("id", "").strip()
     runtimes = list(broker.groups.partitions.runtimes)
+    if not sees(session, _DESCRIBE, ResourceType.CLUSTER):
+        may = await pace.map(lambda runtime: sees(session, _DESCRIBE, ResourceType.GROUP, runtime.id), runtimes)
+        runtimes = list(compress(runtimes, may))
     if wanted:
         fits = await pace.map(lambda runtime: wanted in runtime.id, runtimes)
-        runtimes = [runtime for runtime, fit in zip(runtimes, fits, strict=True) if fit]
+        runtimes = list(compress(runtimes, fits))
     runtimes.sort(key=lambda runtime: runtime.id)
     sheet = cut(exchange.query, len(runtimes), _MOST)
-    rows = [await _describe(broker, runtime, pace) for runtime in runtimes[sheet.start : sheet.end]]
+    rows = [await _describe(session, runtime, pace) for runtime in runtimes[sheet.start : sheet.end]]
     return await render(session, "groups.html", pace, rows=rows, sheet=sheet, wanted=wanted, alone=broker.cluster.alone)
 
 
@@ -75,9 +81,9 @@ async def show_group(session: Session, exchange: Exchange) -> Answer:
     """`/group?id=ID`. Raises `KorvetError`."""
     broker, pace = session.broker, session.pace()
     runtime = find_group(broker, exchange.query.get("id", ""))
-    offsets = sorted(runtime.offsets.stored.items())
+    offsets = sorted(await _find_offsets(session, runtime, pace))
     sheet = cut(exchange.query, len(offsets), _MOST_OFFSETS)
-    summary = await _describe(broker, runtime, pace)
+    summary = await _describe(session, runtime, pace)
     rows = await pace.map(lambda one: _describe_offset(broker, *one), offsets[sheet.start : sheet.end])
     members = list_members(runtime.group)
     return await render(
@@ -117,10 +123,24 @@ def list_members(group: AnyGroup) -> list[MemberRow]:
     return [MemberRow(one.id, one.client_id, one.client_host) for one in islice(members, _MOST_MEMBERS)]
 
 
-async def _describe(broker: Broker, runtime: GroupRuntime, pace: Pace) -> GroupRow:
-    group = runtime.group
-    lag = await sum_lag(runtime, broker.topics, pace)
-    graph = draw(broker.groups.lag_history.of(runtime.id))
+async def _find_offsets(
+    session: Session, runtime: GroupRuntime, pace: Pace
+) -> list[tuple[TopicPartition, OffsetAndMetadata]]:
+    """The offsets that the group has committed, of the topics that the client may describe, as OffsetFetch tells."""
+    offsets = list(runtime.offsets.stored.items())
+    if session.permissions is None:
+        return offsets
+    may = await pace.map(lambda one: sees(session, _DESCRIBE, ResourceType.TOPIC, one[0].topic), offsets)
+    return list(compress(offsets, may))
+
+
+async def _describe(session: Session, runtime: GroupRuntime, pace: Pace) -> GroupRow:
+    """A group as a row. Its lag is that of all its topics, so it is for who may describe all of them."""
+    broker, group = session.broker, runtime.group
+    lag = graph = None
+    if len(await _find_offsets(session, runtime, pace)) == len(runtime.offsets.stored):
+        lag = await sum_lag(runtime, broker.topics, pace)
+        graph = draw(broker.groups.lag_history.of(runtime.id))
     return GroupRow(runtime.id, name_protocol(group), group.state.value, len(group.members), lag, graph)
 
 

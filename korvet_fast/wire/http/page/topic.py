@@ -2,9 +2,11 @@
 
 from typing import Final, NamedTuple
 
+from korvet_fast.core.acls.binding import Operation, ResourceType
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.topics.topic import Topic
 from korvet_fast.wire.http.exchange import Answer, Exchange
+from korvet_fast.wire.http.page.access import sees
 from korvet_fast.wire.http.page.fields import cut, find_topic
 from korvet_fast.wire.http.page.render import render
 from korvet_fast.wire.http.page.topics import describe_topic
@@ -35,7 +37,8 @@ async def show_topic(session: Session, exchange: Exchange) -> Answer:
     sheet = cut(exchange.query, len(topic.partitions), _MOST)
     summary = await describe_topic(broker, topic, session.service.rates, pace)
     rows = await pace.map(lambda index: _describe(broker, topic, index), range(sheet.start, sheet.end))
-    settings = topic.config.describe()
+    may = sees(session, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name)
+    settings = topic.config.describe() if may else None
     return await render(
         session, "topic.html", pace, topic=topic, summary=summary, rows=rows, sheet=sheet, settings=settings
     )

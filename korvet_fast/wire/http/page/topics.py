@@ -1,11 +1,14 @@
 """The first view: topics with their rates and sizes, a hundred at a time."""
 
+from itertools import compress
 from typing import Final, NamedTuple
 
+from korvet_fast.core.acls.binding import Operation, ResourceType
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_queue import Pace
 from korvet_fast.core.topics.topic import Topic
 from korvet_fast.wire.http.exchange import Answer, Exchange
+from korvet_fast.wire.http.page.access import sees
 from korvet_fast.wire.http.page.fields import cut
 from korvet_fast.wire.http.page.render import render
 from korvet_fast.wire.http.session import Session
@@ -31,10 +34,15 @@ async def show_topics(session: Session, exchange: Exchange) -> Answer:
     """`/`; the field `name` is a part of the names that are wanted. Raises `KorvetError`."""
     broker, pace = session.broker, session.pace()
     wanted = exchange.query.get("name", "").strip()
-    topics = list(broker.topics)
+    topics, partitions = list(broker.topics), broker.topics.partition_count
+    if session.permissions is not None:
+        may = await pace.map(lambda topic: sees(session, Operation.DESCRIBE, ResourceType.TOPIC, topic.name), topics)
+        topics = list(compress(topics, may))
+        partitions = sum(await pace.map(lambda topic: len(topic.partitions), topics))
+    many = len(topics)
     if wanted:
         fits = await pace.map(lambda topic: wanted in topic.name, topics)
-        topics = [topic for topic, fit in zip(topics, fits, strict=True) if fit]
+        topics = list(compress(topics, fits))
     sheet = cut(exchange.query, len(topics), _MOST)
     rates = session.service.rates
     rates.forget_old(broker.clock.monotonic())
@@ -46,8 +54,8 @@ async def show_topics(session: Session, exchange: Exchange) -> Answer:
         rows=rows,
         sheet=sheet,
         wanted=wanted,
-        topics=len(broker.topics),
-        partitions=broker.topics.partition_count,
+        topics=many,
+        partitions=partitions,
         alone=broker.cluster.alone,
     )
 
