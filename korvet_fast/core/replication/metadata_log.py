@@ -53,7 +53,6 @@ class MetadataLog(LogListener):
         # Including changes that are not safe yet: the next save is compared with them.
         self._latest: dict[str, bytes] = {}
         self._versions: dict[str, int] = {}
-        self._applied = 0
         self._size = self._live = 0  # bytes of the log, and of its present values, about
         self._compacting: asyncio.Task[None] | None = None
         self._proof: asyncio.Task[None] | None = None  # it is not appended yet
@@ -61,16 +60,22 @@ class MetadataLog(LogListener):
 
     async def open(self) -> None:
         """Read the log. Nothing is applied before a leader says what counts. Raises `StoreError`."""
-        replica = self.replica
-        await replica.open()
-        offset = replica.start
+        await self.replica.open()
+        await self._reload()
+
+    async def _reload(self) -> None:
+        """Begin anew with the records that the log has; nothing is applied yet. Raises `StoreError`."""
+        replica, offset, found = self.replica, self.replica.start, list[tuple[Buffer, int]]()
         while offset < replica.end:
             page = await replica.opened.read(offset, _PAGE, replica.end, copy=True)
             for records in page.data:
                 data = memoryview(records)
                 for batch in batch_headers(data, False):
-                    self.appended(data[batch.start : batch.start + batch.size], batch.last_offset + 1)
+                    found.append((data[batch.start : batch.start + batch.size], batch.last_offset + 1))
             offset = page.next
+        self.restarted()  # not before all is read: a copy that could not be read would seem to have lost its keys
+        for records, end in found:
+            self.appended(records, end)
 
     async def begin_leading(self, epoch: int, voters: Sequence[int]) -> None:
         """Lead under `epoch`. Returns when most brokers have the first record of this leadership.
@@ -109,32 +114,32 @@ class MetadataLog(LogListener):
         for key, value in changes:
             _set(self._latest, key, value)
 
-    def truncated(self, end: int) -> None:
-        """See `LogListener.truncated`."""
-        while self._uncommitted and self._uncommitted[-1][0] > end:
-            self._uncommitted.pop()
-        self._latest = dict(self.values)
-        for _, changes in self._uncommitted:
-            for key, value in changes:
-                _set(self._latest, key, value)
+    async def truncated(self, end: int) -> None:
+        """See `LogListener.truncated`. After an unclean election the log may lose what was applied."""
+        await self._reload()
+        self._apply_committed(self.replica.state.high_watermark)
 
     def restarted(self) -> None:
         """See `LogListener.restarted`: the present values come again. When all have come, the other keys are gone."""
         self._former |= self.values
         self.values.clear()
         self._latest.clear()
+        self._versions.clear()
         self._uncommitted.clear()
         self._size = self._live = 0
 
     def committed(self, high_watermark: int) -> None:
         """See `LogListener.committed`."""
+        self._apply_committed(high_watermark)
+        if self._former and (self.replica.progress is not None or high_watermark >= self.replica.state.target):
+            for key in list(self._former):
+                self._apply(key, None, high_watermark)
+
+    def _apply_committed(self, high_watermark: int) -> None:
         while self._uncommitted and self._uncommitted[0][0] <= high_watermark:
             end, changes = self._uncommitted.popleft()
             for key, value in changes:
                 self._apply(key, value, end)
-        if self._former and (self.replica.progress is not None or high_watermark >= self.replica.state.target):
-            for key in list(self._former):
-                self._apply(key, None, high_watermark)
 
     def _apply(self, key: str, value: bytes | None, end: int) -> None:
         before = self.values.get(key)

@@ -306,3 +306,33 @@ async def test_the_version_of_keys_that_went_before_a_copy_began_anew_is_another
         await scene.appoint_metadata(3)
         assert await scene.stores[2].scan("acls/") == {}
         assert await scene.stores[2].version("acls/") != seen, "a broker that asks now and then would never read again"
+
+
+async def test_a_copy_that_is_cut_off_below_what_it_applied_has_the_values_that_are_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        store = scene.stores[1]
+        log = await scene.create()
+        assert await store.save("k/changed", b"former", None, CompareAndSet("k/gone", b"x", None))
+        assert await store.save("acls/1", b"x", None)
+        await scene.copy_metadata()
+        scene.mute = {(2, METADATA_LOG)}
+        assert await store.save("k/changed", b"later", b"former", CompareAndSet("k/gone", None, b"x"))
+        assert await store.save("k/lost", b"x", None, CompareAndSet("acls/2", b"x", None))
+        cut, copy = scene.brokers[3]._log, scene.replica(log, 3)
+        await scene.until(lambda: "k/lost" in cut.values)
+        told: list[tuple[str, bytes | None]] = []
+        monkeypatch.setattr(cut, "_on_change", lambda key, value: told.append((key, value)))
+        await scene.stop(1)
+        scene.mute.clear()
+        await scene.appoint_metadata(2, unclean=True)
+        led = scene.brokers[2]._log
+        await scene.until(lambda: cut.replica.end == led.replica.end and cut.values == led.values and not cut._former)
+        assert sorted(row for row in told if row[0] != "leader") == sorted(
+            [("k/changed", b"former"), ("k/gone", b"x"), ("k/lost", None), ("acls/2", None)], key=lambda row: row[0]
+        )
+        assert scene.replica(log, 3) is copy
+        await scene.appoint_metadata(3)
+        assert await scene.stores[2].scan("k/") == {"k/changed": b"former", "k/gone": b"x"}
+        assert await scene.stores[2].save("k/lost", b"y", None, CompareAndSet("k/changed", b"y", b"former"))
