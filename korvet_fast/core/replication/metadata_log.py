@@ -8,7 +8,8 @@ leader appends all present values once more, and deletes what is below them.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import Any
 
 from korvet_fast._native import assign_offsets, batch_headers
 from korvet_fast.core.replication.peers import METADATA_LOG, KeyAnswer, KeyRequest, KeyVerb
@@ -37,7 +38,14 @@ class MetadataLog(LogListener):
     `values` holds what most brokers have. `is_ready`: this broker leads, and knows all that ever counted.
     """
 
-    def __init__(self, own: int, store: CopyStore, on_change: Callable[[str, bytes | None], None]) -> None:
+    def __init__(
+        self,
+        own: int,
+        store: CopyStore,
+        on_change: Callable[[str, bytes | None], None],
+        start: Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"],
+    ) -> None:
+        """`start` runs a task."""
         self.values: dict[str, bytes] = {}
         # What `on_change` was told before the copy began anew, of keys that have not come again.
         self._former: dict[str, bytes] = {}
@@ -49,6 +57,7 @@ class MetadataLog(LogListener):
         self._own = own
         self._store = store
         self._on_change = on_change
+        self._start = start
         self._uncommitted: deque[tuple[int, list[KeyChange]]] = deque()  # ends of batches, and their changes
         # Including changes that are not safe yet: the next save is compared with them.
         self._latest: dict[str, bytes] = {}
@@ -224,7 +233,7 @@ class MetadataLog(LogListener):
 
     def _compact_soon(self) -> None:
         if self._size > 2 * self._live + _GARBAGE and (self._compacting is None or self._compacting.done()):
-            self._compacting = asyncio.get_running_loop().create_task(self._compact())
+            self._compacting = self._start(self._compact())
 
     async def _compact(self) -> None:
         replica = self.replica
@@ -244,11 +253,6 @@ class MetadataLog(LogListener):
         for _, key in zip(range(_SLICE), keys, strict=False):
             if (value := self._latest.get(key)) is not None:
                 yield key, value
-
-    async def close(self) -> None:
-        """Wait until nothing is done in the background."""
-        if self._compacting is not None:
-            await asyncio.wait([self._compacting])
 
 
 def _set(values: dict[str, bytes], key: str, value: bytes | None) -> None:

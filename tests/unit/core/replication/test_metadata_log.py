@@ -1,12 +1,13 @@
 """The metadata log: one set of keys for all brokers, whoever leads it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from korvet_fast.core.background import BackgroundTasks
 from korvet_fast.core.replication import metadata_log
 from korvet_fast.core.replication.metadata_log import MetadataLog
 from korvet_fast.core.replication.peers import (
@@ -19,9 +20,10 @@ from korvet_fast.core.replication.peers import (
     VoteRequest,
 )
 from korvet_fast.errors import OutcomeUnknown, StoreError
+from korvet_fast.rate_limited_log import RateLimitedLog
 from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.interface import OpenedLog
-from korvet_fast.store.types import Appending, CompareAndSet, OffsetConflict, RecordBatch
+from korvet_fast.store.types import Appending, Bounds, CompareAndSet, OffsetConflict, RecordBatch
 from replicated_scene import ReplicatedScene
 
 
@@ -202,7 +204,8 @@ async def test_records_that_could_not_be_written_speak_for_no_candidate(tmp_path
 async def test_who_promises_a_later_epoch_while_it_begins_to_lead_does_not_lead(tmp_path: Path) -> None:
     store = EmbeddedStore(tmp_path)
     await store.open()
-    log = MetadataLog(1, store, lambda key, value: None)
+    background = BackgroundTasks(RateLimitedLog(asyncio.get_running_loop().time))
+    log = MetadataLog(1, store, lambda key, value: None, background.start)
     await log.open()
     beginning = asyncio.create_task(log.begin_leading(3, (1, 2, 3)))
     await asyncio.sleep(0)
@@ -211,7 +214,6 @@ async def test_who_promises_a_later_epoch_while_it_begins_to_lead_does_not_lead(
     with pytest.raises(OffsetConflict):
         await beginning
     assert log.replica.progress is None
-    await log.close()
     await store.close()
 
 
@@ -336,3 +338,33 @@ async def test_a_copy_that_is_cut_off_below_what_it_applied_has_the_values_that_
         await scene.appoint_metadata(3)
         assert await scene.stores[2].scan("k/") == {"k/changed": b"former", "k/gone": b"x"}
         assert await scene.stores[2].save("k/lost", b"y", None, CompareAndSet("k/changed", b"y", b"former"))
+
+
+async def test_an_error_of_compaction_is_logged_and_the_next_one_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(metadata_log, "_GARBAGE", 4096)
+    async with ReplicatedScene(tmp_path, count=1) as scene:
+        failed = asyncio.Event()
+
+        async def delete_records(log: str, start: int) -> Bounds:
+            failed.set()
+            raise ZeroDivisionError("unforeseen")
+
+        async def change(rule: Callable[[], bool]) -> None:
+            before = await scene.stores[1].load("k/1")
+            for number in range(1000):
+                if rule():
+                    return
+                value = b"%0100d" % number
+                assert await scene.stores[1].save("k/1", value, before)
+                before = value
+
+        with monkeypatch.context() as broken:
+            broken.setattr(scene.brokers[1].local, "delete_records", delete_records)
+            await change(failed.is_set)
+        assert failed.is_set()
+        log = scene.brokers[1].metadata_replica
+        await change(lambda: log.start > 0)
+        assert log.start > 0
+    assert "background work failed: unforeseen" in caplog.text
