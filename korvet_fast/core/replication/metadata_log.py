@@ -27,7 +27,7 @@ _PAGE = 1 << 20
 _SEGMENT = SegmentLimits(4 << 20, 1 << 62)  # whole segments are what compaction frees
 _GARBAGE = 1 << 20  # bytes that may always be out of date
 _PATIENCE = 5.0  # seconds until most brokers have to have a change
-_SLICE = 1000  # keys that are written again at once
+_SLICE = 256 << 10  # bytes of values that are written again at once, about: a batch has to fit in a follower's fetch
 _ROW = 80  # bytes that a change takes besides its key and its value, about
 _LEADER = "leader"  # key of the leader; written first under each epoch, as only that makes older records safe
 
@@ -249,10 +249,14 @@ class MetadataLog(LogListener):
             logger.warning("the metadata log is not compacted: %s", error)
 
     def _take_slice(self, keys: Iterator[str]) -> Iterator[KeyChange]:
-        """The next keys, with the values they have now."""
-        for _, key in zip(range(_SLICE), keys, strict=False):
+        """The next keys, with the values they have now; none where all keys were taken."""
+        taken = 0
+        for key in keys:
             if (value := self._latest.get(key)) is not None:
                 yield key, value
+                taken += _size(key, value)
+                if taken >= _SLICE:
+                    return
 
 
 def _set(values: dict[str, bytes], key: str, value: bytes | None) -> None:

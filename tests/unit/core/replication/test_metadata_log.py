@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from korvet_fast._native import batch_headers
 from korvet_fast.core.background import BackgroundTasks
 from korvet_fast.core.replication import metadata_log
 from korvet_fast.core.replication.metadata_log import MetadataLog
@@ -368,3 +369,31 @@ async def test_an_error_of_compaction_is_logged_and_the_next_one_is_made(
         await change(lambda: log.start > 0)
         assert log.start > 0
     assert "background work failed: unforeseen" in caplog.text
+
+
+async def test_keys_that_go_while_the_log_is_compacted_take_no_others_with_them(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path, count=1) as scene:
+        store = scene.stores[1]
+        names = [f"gone/{number}" for number in range(5000)]
+        rows = [CompareAndSet(name, b"x", None) for name in names]
+        assert await store.save("k/first", b"x", None, *rows, CompareAndSet("k/last", b"x", None))
+        compacting = asyncio.create_task(scene.brokers[1]._log._compact())
+        await asyncio.sleep(0)
+        assert await store.save("k/first", b"y", b"x", *[CompareAndSet(name, None, b"x") for name in names])
+        await compacting
+        assert scene.brokers[1].metadata_replica.start > 0
+        await scene.stop(1)
+        await scene.start(1)
+        assert await scene.stores[1].scan("k/") == {"k/first": b"y", "k/last": b"x"}
+
+
+async def test_compaction_writes_no_batch_that_is_too_large_for_a_fetch(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path, count=1) as scene:
+        for number in range(20):
+            assert await scene.stores[1].save(f"k/{number}", bytes(200_000), None)
+        log = scene.brokers[1]._log
+        await log._compact()
+        page = await log.replica.opened.read(log.replica.start, 64 << 20, log.replica.end, copy=True)
+        sizes = [batch.size for records in page.data for batch in batch_headers(records, False)]
+        assert sum(sizes) > 4_000_000
+        assert max(sizes) < 1_000_000
