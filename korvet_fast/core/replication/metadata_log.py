@@ -156,7 +156,10 @@ class MetadataLog(LogListener):
         _set(self.values, key, value)
         self._versions[key[: key.find("/") + 1]] = end
         if value != self._former.pop(key, before):
-            self._on_change(key, value)
+            try:
+                self._on_change(key, value)
+            except Exception:
+                logger.exception("%s: this broker cannot follow the change", key)  # the other keys are not lost by that
 
     # -- the verbs -----------------------------------------------------------------------------------------------
 

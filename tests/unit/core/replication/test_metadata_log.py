@@ -397,3 +397,13 @@ async def test_compaction_writes_no_batch_that_is_too_large_for_a_fetch(tmp_path
         sizes = [batch.size for records in page.data for batch in batch_headers(records, False)]
         assert sum(sizes) > 4_000_000
         assert max(sizes) < 1_000_000
+
+
+async def test_a_value_that_this_broker_cannot_read_takes_no_other_with_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ReplicatedScene(tmp_path, count=1) as scene:
+        store = scene.stores[1]
+        assert await store.save("partitions/orders:0", b'{"later": 1}', None, CompareAndSet("k/1", b"x", None))
+        assert await store.load("k/1") == b"x"
+    assert "partitions/orders:0: this broker cannot follow the change" in caplog.text
