@@ -407,3 +407,11 @@ async def test_a_value_that_this_broker_cannot_read_takes_no_other_with_it(
         assert await store.save("partitions/orders:0", b'{"later": 1}', None, CompareAndSet("k/1", b"x", None))
         assert await store.load("k/1") == b"x"
     assert "partitions/orders:0: this broker cannot follow the change" in caplog.text
+
+
+async def test_a_leader_that_is_none_of_the_peers_is_not_followed(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path, count=1) as scene:
+        election = scene.brokers[1].election
+        await election.learn_leader(9, election.epoch + 1)
+        assert election.leader == 1
+        assert await scene.stores[1].save("k/1", b"x", None)
