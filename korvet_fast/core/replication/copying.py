@@ -31,15 +31,16 @@ async def settle_divergence(replica: Replica, epoch: int, asked: int, answer: Ep
         if replica.progress is not None:
             return
         await replica.flush()  # records that this broker wrote as the leader: a fetch says that they are on the disk
-        state, epochs, high_watermark = replica.state, list(replica.epochs.entries), replica.state.high_watermark
+        state, epochs = replica.state, list(replica.epochs.entries)
+        before, high_watermark = state.end, state.high_watermark
         end = state.find_divergence(epoch, asked, answer)
         if end is None:
             return
         try:
             await _truncate(replica, max(end, replica.start))
-        except StoreError:  # the log is as it was: the leader is asked again
+        except StoreError:  # the leader is asked again, and all of it is done again
             replica.epochs.replace(epochs)
-            state.end, state.high_watermark, state.asking = replica.end, high_watermark, asked
+            state.end, state.high_watermark, state.asking = before, high_watermark, asked
             raise
 
 
@@ -52,8 +53,8 @@ async def _truncate(replica: Replica, end: int) -> None:
     replica.epochs.truncate(bounds.end)
     state.appended(bounds.end)
     state.high_watermark = min(state.high_watermark, bounds.end)
+    await replica.listener.truncated(bounds.end)
     await replica.save_epochs()
-    replica.listener.truncated(bounds.end)
 
 
 async def restart(replica: Replica, start: int) -> None:

@@ -108,9 +108,12 @@ class Election:
             return Vote(answer, self._voter.leader, self.is_elected)
 
     async def learn_leader(self, leader: int, epoch: int, *, elected: bool = True) -> None:
-        """A broker leads under this epoch, or did; unless `elected`, it may only stand for it. Raises `StoreError`."""
-        if leader < 0 or (leader == self._own and epoch >= self._voter.epoch):
-            return  # only this broker knows of its last leadership
+        """A broker leads under this epoch, or did; unless `elected`, it may only stand for it. Raises `StoreError`.
+
+        Only this broker knows of its last leadership, and nobody can be asked that replication.peers does not name.
+        """
+        if leader not in self._voters or (leader == self._own and epoch >= self._voter.epoch):
+            return
         async with self._saving:
             if self._voter.update_leader(leader, epoch, elected=elected):
                 self._log.stop_leading()

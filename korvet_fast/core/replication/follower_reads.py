@@ -131,7 +131,7 @@ class FollowerPartition(LogListener):
         first = self._uncommitted[-1][1] if self._uncommitted else self.high_watermark.offset
         self._uncommitted.append((first, end, len(records)))
 
-    def truncated(self, end: int) -> None:
+    async def truncated(self, end: int) -> None:
         """See `LogListener.truncated`."""
         while self._uncommitted and self._uncommitted[-1][1] > end:
             self._uncommitted.pop()

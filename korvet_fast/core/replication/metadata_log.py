@@ -8,7 +8,8 @@ leader appends all present values once more, and deletes what is below them.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import Any
 
 from korvet_fast._native import assign_offsets, batch_headers
 from korvet_fast.core.replication.peers import METADATA_LOG, KeyAnswer, KeyRequest, KeyVerb
@@ -26,7 +27,7 @@ _PAGE = 1 << 20
 _SEGMENT = SegmentLimits(4 << 20, 1 << 62)  # whole segments are what compaction frees
 _GARBAGE = 1 << 20  # bytes that may always be out of date
 _PATIENCE = 5.0  # seconds until most brokers have to have a change
-_SLICE = 1000  # keys that are written again at once
+_SLICE = 256 << 10  # bytes of values that are written again at once, about: a batch has to fit in a follower's fetch
 _ROW = 80  # bytes that a change takes besides its key and its value, about
 _LEADER = "leader"  # key of the leader; written first under each epoch, as only that makes older records safe
 
@@ -37,7 +38,14 @@ class MetadataLog(LogListener):
     `values` holds what most brokers have. `is_ready`: this broker leads, and knows all that ever counted.
     """
 
-    def __init__(self, own: int, store: CopyStore, on_change: Callable[[str, bytes | None], None]) -> None:
+    def __init__(
+        self,
+        own: int,
+        store: CopyStore,
+        on_change: Callable[[str, bytes | None], None],
+        start: Callable[[Coroutine[Any, Any, None]], "asyncio.Task[None]"],
+    ) -> None:
+        """`start` runs a task."""
         self.values: dict[str, bytes] = {}
         # What `on_change` was told before the copy began anew, of keys that have not come again.
         self._former: dict[str, bytes] = {}
@@ -49,11 +57,11 @@ class MetadataLog(LogListener):
         self._own = own
         self._store = store
         self._on_change = on_change
+        self._start = start
         self._uncommitted: deque[tuple[int, list[KeyChange]]] = deque()  # ends of batches, and their changes
         # Including changes that are not safe yet: the next save is compared with them.
         self._latest: dict[str, bytes] = {}
         self._versions: dict[str, int] = {}
-        self._applied = 0
         self._size = self._live = 0  # bytes of the log, and of its present values, about
         self._compacting: asyncio.Task[None] | None = None
         self._proof: asyncio.Task[None] | None = None  # it is not appended yet
@@ -61,16 +69,22 @@ class MetadataLog(LogListener):
 
     async def open(self) -> None:
         """Read the log. Nothing is applied before a leader says what counts. Raises `StoreError`."""
-        replica = self.replica
-        await replica.open()
-        offset = replica.start
+        await self.replica.open()
+        await self._reload()
+
+    async def _reload(self) -> None:
+        """Begin anew with the records that the log has; nothing is applied yet. Raises `StoreError`."""
+        replica, offset, found = self.replica, self.replica.start, list[tuple[Buffer, int]]()
         while offset < replica.end:
             page = await replica.opened.read(offset, _PAGE, replica.end, copy=True)
             for records in page.data:
                 data = memoryview(records)
                 for batch in batch_headers(data, False):
-                    self.appended(data[batch.start : batch.start + batch.size], batch.last_offset + 1)
+                    found.append((data[batch.start : batch.start + batch.size], batch.last_offset + 1))
             offset = page.next
+        self.restarted()  # not before all is read: a copy that could not be read would seem to have lost its keys
+        for records, end in found:
+            self.appended(records, end)
 
     async def begin_leading(self, epoch: int, voters: Sequence[int]) -> None:
         """Lead under `epoch`. Returns when most brokers have the first record of this leadership.
@@ -109,32 +123,32 @@ class MetadataLog(LogListener):
         for key, value in changes:
             _set(self._latest, key, value)
 
-    def truncated(self, end: int) -> None:
-        """See `LogListener.truncated`."""
-        while self._uncommitted and self._uncommitted[-1][0] > end:
-            self._uncommitted.pop()
-        self._latest = dict(self.values)
-        for _, changes in self._uncommitted:
-            for key, value in changes:
-                _set(self._latest, key, value)
+    async def truncated(self, end: int) -> None:
+        """See `LogListener.truncated`. After an unclean election the log may lose what was applied."""
+        await self._reload()
+        self._apply_committed(self.replica.state.high_watermark)
 
     def restarted(self) -> None:
         """See `LogListener.restarted`: the present values come again. When all have come, the other keys are gone."""
         self._former |= self.values
         self.values.clear()
         self._latest.clear()
+        self._versions.clear()
         self._uncommitted.clear()
         self._size = self._live = 0
 
     def committed(self, high_watermark: int) -> None:
         """See `LogListener.committed`."""
+        self._apply_committed(high_watermark)
+        if self._former and (self.replica.progress is not None or high_watermark >= self.replica.state.target):
+            for key in list(self._former):
+                self._apply(key, None, high_watermark)
+
+    def _apply_committed(self, high_watermark: int) -> None:
         while self._uncommitted and self._uncommitted[0][0] <= high_watermark:
             end, changes = self._uncommitted.popleft()
             for key, value in changes:
                 self._apply(key, value, end)
-        if self._former and (self.replica.progress is not None or high_watermark >= self.replica.state.target):
-            for key in list(self._former):
-                self._apply(key, None, high_watermark)
 
     def _apply(self, key: str, value: bytes | None, end: int) -> None:
         before = self.values.get(key)
@@ -142,7 +156,10 @@ class MetadataLog(LogListener):
         _set(self.values, key, value)
         self._versions[key[: key.find("/") + 1]] = end
         if value != self._former.pop(key, before):
-            self._on_change(key, value)
+            try:
+                self._on_change(key, value)
+            except Exception:
+                logger.exception("%s: this broker cannot follow the change", key)  # the other keys are not lost by that
 
     # -- the verbs -----------------------------------------------------------------------------------------------
 
@@ -219,7 +236,7 @@ class MetadataLog(LogListener):
 
     def _compact_soon(self) -> None:
         if self._size > 2 * self._live + _GARBAGE and (self._compacting is None or self._compacting.done()):
-            self._compacting = asyncio.get_running_loop().create_task(self._compact())
+            self._compacting = self._start(self._compact())
 
     async def _compact(self) -> None:
         replica = self.replica
@@ -235,15 +252,14 @@ class MetadataLog(LogListener):
             logger.warning("the metadata log is not compacted: %s", error)
 
     def _take_slice(self, keys: Iterator[str]) -> Iterator[KeyChange]:
-        """The next keys, with the values they have now."""
-        for _, key in zip(range(_SLICE), keys, strict=False):
+        """The next keys, with the values they have now; none where all keys were taken."""
+        taken = 0
+        for key in keys:
             if (value := self._latest.get(key)) is not None:
                 yield key, value
-
-    async def close(self) -> None:
-        """Wait until nothing is done in the background."""
-        if self._compacting is not None:
-            await asyncio.wait([self._compacting])
+                taken += _size(key, value)
+                if taken >= _SLICE:
+                    return
 
 
 def _set(values: dict[str, bytes], key: str, value: bytes | None) -> None:

@@ -38,8 +38,8 @@ class LogListener:
     def appended(self, records: Buffer, end: int) -> None:
         """These batches were appended; the log ends at `end` now."""
 
-    def truncated(self, end: int) -> None:
-        """The log ends at `end` now."""
+    async def truncated(self, end: int) -> None:
+        """The log ends at `end` now. Raises `StoreError`; it is called again then."""
 
     def restarted(self) -> None:
         """The log is empty now."""

@@ -62,7 +62,7 @@ class Replication:
         self.replicas = Replicas(
             own, local, self.registry, settings, clock, self._background.keep, self._change, self._find_version
         )
-        self._log = MetadataLog(own, local, self.replicas.note_change)
+        self._log = MetadataLog(own, local, self.replicas.note_change, self._background.start)
         self.election = Election(own, self.brokers, self._log, local, peers, self._background.start)
         self.leading = LeaderSide(self._find_replica, clock, self.find_leader, self.replicas.change_isr)
         # A follower that waits for more keeps up: each fetch says so.
@@ -134,7 +134,6 @@ class Replication:
             replica.stop_leading()
         self._log.stop_leading()
         self.election.close()
-        await self._log.close()
         await self._background.wait()
         await self._peers.close()
         await self.local.close()

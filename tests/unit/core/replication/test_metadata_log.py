@@ -1,12 +1,14 @@
 """The metadata log: one set of keys for all brokers, whoever leads it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from korvet_fast._native import batch_headers
+from korvet_fast.core.background import BackgroundTasks
 from korvet_fast.core.replication import metadata_log
 from korvet_fast.core.replication.metadata_log import MetadataLog
 from korvet_fast.core.replication.peers import (
@@ -19,9 +21,10 @@ from korvet_fast.core.replication.peers import (
     VoteRequest,
 )
 from korvet_fast.errors import OutcomeUnknown, StoreError
+from korvet_fast.rate_limited_log import RateLimitedLog
 from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.interface import OpenedLog
-from korvet_fast.store.types import Appending, CompareAndSet, OffsetConflict, RecordBatch
+from korvet_fast.store.types import Appending, Bounds, CompareAndSet, OffsetConflict, RecordBatch
 from replicated_scene import ReplicatedScene
 
 
@@ -202,7 +205,8 @@ async def test_records_that_could_not_be_written_speak_for_no_candidate(tmp_path
 async def test_who_promises_a_later_epoch_while_it_begins_to_lead_does_not_lead(tmp_path: Path) -> None:
     store = EmbeddedStore(tmp_path)
     await store.open()
-    log = MetadataLog(1, store, lambda key, value: None)
+    background = BackgroundTasks(RateLimitedLog(asyncio.get_running_loop().time))
+    log = MetadataLog(1, store, lambda key, value: None, background.start)
     await log.open()
     beginning = asyncio.create_task(log.begin_leading(3, (1, 2, 3)))
     await asyncio.sleep(0)
@@ -211,7 +215,6 @@ async def test_who_promises_a_later_epoch_while_it_begins_to_lead_does_not_lead(
     with pytest.raises(OffsetConflict):
         await beginning
     assert log.replica.progress is None
-    await log.close()
     await store.close()
 
 
@@ -306,3 +309,109 @@ async def test_the_version_of_keys_that_went_before_a_copy_began_anew_is_another
         await scene.appoint_metadata(3)
         assert await scene.stores[2].scan("acls/") == {}
         assert await scene.stores[2].version("acls/") != seen, "a broker that asks now and then would never read again"
+
+
+async def test_a_copy_that_is_cut_off_below_what_it_applied_has_the_values_that_are_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        store = scene.stores[1]
+        log = await scene.create()
+        assert await store.save("k/changed", b"former", None, CompareAndSet("k/gone", b"x", None))
+        assert await store.save("acls/1", b"x", None)
+        await scene.copy_metadata()
+        scene.mute = {(2, METADATA_LOG)}
+        assert await store.save("k/changed", b"later", b"former", CompareAndSet("k/gone", None, b"x"))
+        assert await store.save("k/lost", b"x", None, CompareAndSet("acls/2", b"x", None))
+        cut, copy = scene.brokers[3]._log, scene.replica(log, 3)
+        await scene.until(lambda: "k/lost" in cut.values)
+        told: list[tuple[str, bytes | None]] = []
+        monkeypatch.setattr(cut, "_on_change", lambda key, value: told.append((key, value)))
+        await scene.stop(1)
+        scene.mute.clear()
+        await scene.appoint_metadata(2, unclean=True)
+        led = scene.brokers[2]._log
+        await scene.until(lambda: cut.replica.end == led.replica.end and cut.values == led.values and not cut._former)
+        assert sorted(row for row in told if row[0] != "leader") == sorted(
+            [("k/changed", b"former"), ("k/gone", b"x"), ("k/lost", None), ("acls/2", None)], key=lambda row: row[0]
+        )
+        assert scene.replica(log, 3) is copy
+        await scene.appoint_metadata(3)
+        assert await scene.stores[2].scan("k/") == {"k/changed": b"former", "k/gone": b"x"}
+        assert await scene.stores[2].save("k/lost", b"y", None, CompareAndSet("k/changed", b"y", b"former"))
+
+
+async def test_an_error_of_compaction_is_logged_and_the_next_one_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(metadata_log, "_GARBAGE", 4096)
+    async with ReplicatedScene(tmp_path, count=1) as scene:
+        failed = asyncio.Event()
+
+        async def delete_records(log: str, start: int) -> Bounds:
+            failed.set()
+            raise ZeroDivisionError("unforeseen")
+
+        async def change(rule: Callable[[], bool]) -> None:
+            before = await scene.stores[1].load("k/1")
+            for number in range(1000):
+                if rule():
+                    return
+                value = b"%0100d" % number
+                assert await scene.stores[1].save("k/1", value, before)
+                before = value
+
+        with monkeypatch.context() as broken:
+            broken.setattr(scene.brokers[1].local, "delete_records", delete_records)
+            await change(failed.is_set)
+        assert failed.is_set()
+        log = scene.brokers[1].metadata_replica
+        await change(lambda: log.start > 0)
+        assert log.start > 0
+    assert "background work failed: unforeseen" in caplog.text
+
+
+async def test_keys_that_go_while_the_log_is_compacted_take_no_others_with_them(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path, count=1) as scene:
+        store = scene.stores[1]
+        names = [f"gone/{number}" for number in range(5000)]
+        rows = [CompareAndSet(name, b"x", None) for name in names]
+        assert await store.save("k/first", b"x", None, *rows, CompareAndSet("k/last", b"x", None))
+        compacting = asyncio.create_task(scene.brokers[1]._log._compact())
+        await asyncio.sleep(0)
+        assert await store.save("k/first", b"y", b"x", *[CompareAndSet(name, None, b"x") for name in names])
+        await compacting
+        assert scene.brokers[1].metadata_replica.start > 0
+        await scene.stop(1)
+        await scene.start(1)
+        assert await scene.stores[1].scan("k/") == {"k/first": b"y", "k/last": b"x"}
+
+
+async def test_compaction_writes_no_batch_that_is_too_large_for_a_fetch(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path, count=1) as scene:
+        for number in range(20):
+            assert await scene.stores[1].save(f"k/{number}", bytes(200_000), None)
+        log = scene.brokers[1]._log
+        await log._compact()
+        page = await log.replica.opened.read(log.replica.start, 64 << 20, log.replica.end, copy=True)
+        sizes = [batch.size for records in page.data for batch in batch_headers(records, False)]
+        assert sum(sizes) > 4_000_000
+        assert max(sizes) < 1_000_000
+
+
+async def test_a_value_that_this_broker_cannot_read_takes_no_other_with_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ReplicatedScene(tmp_path, count=1) as scene:
+        store = scene.stores[1]
+        assert await store.save("partitions/orders:0", b'{"later": 1}', None, CompareAndSet("k/1", b"x", None))
+        assert await store.load("k/1") == b"x"
+    assert "partitions/orders:0: this broker cannot follow the change" in caplog.text
+
+
+async def test_a_leader_that_is_none_of_the_peers_is_not_followed(tmp_path: Path) -> None:
+    async with ReplicatedScene(tmp_path, count=1) as scene:
+        election = scene.brokers[1].election
+        await election.learn_leader(9, election.epoch + 1)
+        assert election.leader == 1
+        assert await scene.stores[1].save("k/1", b"x", None)
