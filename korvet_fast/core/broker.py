@@ -230,9 +230,11 @@ class Broker:
                 await self.topics.save()
             await self._identity.end()
         finally:
-            await self._store.close()
-            if self.audit is not None:
-                await asyncio.get_running_loop().run_in_executor(None, self.audit.close)
+            try:
+                await self._store.close()
+            finally:
+                if self.audit is not None:
+                    await asyncio.get_running_loop().run_in_executor(None, self.audit.close)
 
     def now(self) -> int:
         """Milliseconds since 1970, as `Partition.append` asks for them."""

@@ -9,6 +9,7 @@ from batches import make_batch
 from core_world import StillClock, copy_as_crashed, put, read_all, run_broker, settle
 from korvet_fast.config import read_settings
 from korvet_fast.core import broker as broker_module
+from korvet_fast.core.audit import AuditEntry
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fetch.delayed_fetch import DelayedFetch
 from korvet_fast.errors import Errors, KorvetError, StoreError
@@ -100,6 +101,27 @@ def test_a_broker_that_cannot_start_lets_go_of_its_store(tmp_path: Path) -> None
         store = EmbeddedStore(tmp_path)
         await store.open()
         await store.close()
+
+    asyncio.run(run())
+
+
+def test_the_audit_log_ends_though_the_store_cannot_be_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        store = EmbeddedStore(tmp_path / "data")
+        broker = Broker(store, read_settings([f"audit.log.file={tmp_path / 'audit.log'}"]))
+        await broker.open()
+        assert broker.audit is not None
+        close = store.close
+
+        async def fail() -> None:
+            await close()
+            raise StoreError("the disk failed at the last write")
+
+        monkeypatch.setattr(store, "close", fail)
+        with pytest.raises(StoreError, match="the last write"):
+            await broker.close()
+        broker.audit.put(AuditEntry("User:ann", "127.0.0.1", "", "Produce", False))
+        assert broker.audit.dropped == 1, "it takes no more: what came before is in the file"
 
     asyncio.run(run())
 
