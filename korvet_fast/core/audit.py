@@ -89,8 +89,10 @@ class AuditLog:
             self._refused += 1
             self._report()
             return
-        if len(entry.name) > LONGEST or len(entry.reason) > LONGEST:
-            entry = entry._replace(name=_shorten(entry.name), reason=_shorten(entry.reason))
+        if entry.operation is None:  # whoever is not let in may claim any name
+            entry = entry._replace(principal=_shorten(entry.principal), reason=_shorten(entry.reason))
+        elif len(entry.name) > LONGEST:
+            entry = entry._replace(name=_shorten(entry.name))
         self._queue.put((self._clock.wall(), entry))
 
     def close(self) -> None:
@@ -180,9 +182,13 @@ class AuditFile:
 def _open(path: str) -> tuple[int, bool]:
     """A descriptor, and whether the file ends in the middle of a line: its disk was full. Raises `OSError`."""
     descriptor = os.open(path, _FLAGS, 0o600)
-    status = os.fstat(descriptor)
-    size = status.st_size if stat.S_ISREG(status.st_mode) else 0
-    return descriptor, size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    try:
+        status = os.fstat(descriptor)
+        size = status.st_size if stat.S_ISREG(status.st_mode) else 0
+        return descriptor, size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    except OSError:
+        os.close(descriptor)  # it is tried again with every write
+        raise
 
 
 def open_audit_log(settings: Settings, clock: Clock) -> AuditLog | None:

@@ -1,5 +1,6 @@
 """The audit log: lines that nobody can forge, a file that may be moved away, and a broker that waits for neither."""
 
+import errno
 import json
 import logging
 import os
@@ -187,6 +188,32 @@ def test_names_hold_no_more_memory_than_those_of_acls(tmp_path: Path) -> None:
     (line,) = read(path)
     assert line["resourceName"] == "n" * LONGEST + "…"
     assert line["reason"] == "r" * LONGEST
+
+
+def test_a_name_that_somebody_claims_is_no_longer_than_others(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    audit = AuditLog(str(path), StillClock())
+    claim = ENTRY._replace(principal="User:" + "x" * 4000)
+    audit.put(claim._replace(operation=None, resource=None, reason="a wrong name or password"))
+    audit.put(claim)  # who is let in is told in full: it was an operator's choice
+    end(audit)
+    assert [line["principal"] for line in read(path)] == [claim.principal[:LONGEST] + "…", claim.principal]
+
+
+def test_a_file_that_cannot_be_read_leaves_no_descriptor_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "audit.log"
+    file = AuditFile(str(path))
+    path.unlink()
+    path.write_bytes(b"a block of this one is bad\n")
+
+    def fail(*_: int) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "pread", fail)
+    before = os.listdir("/proc/self/fd")  # noqa: PTH208  names are all that is compared
+    assert file.append([b"1\n"]) == (0, f"{path}: Input/output error")
+    assert os.listdir("/proc/self/fd") == before  # noqa: PTH208
+    file.close()
 
 
 def test_a_file_that_cannot_be_written_is_no_setting(tmp_path: Path) -> None:
