@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 
 QUEUE: Final = 10_000  # entries that wait for the thread
 LONGEST: Final = 512  # characters of a name, as many as an ACL's name may have
-_AT_ONCE: Final = 256  # lines of one write: the thread holds the interpreter for a millisecond
-_REST: Final = 0.01  # seconds between two full writes, in which the loop has the interpreter for itself
+_AT_ONCE: Final = 64  # lines of one write: the thread holds the interpreter for a millisecond or two
+_REST: Final = 0.02  # seconds between two full writes: the loop has the interpreter, and the disk is filled slowly
 _INTERVAL: Final = 10.0  # seconds between two warnings of dropped lines
 _PATIENCE: Final = 5.0  # seconds that the last lines have when the broker stops
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
