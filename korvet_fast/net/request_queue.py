@@ -314,8 +314,11 @@ class RequestQueue:
         elif size and slot is not self._out.slots[0]:
             slot.charges = self._pool.count(self._account, size)  # the reply waits for earlier ones
         if not client.starting and not self._sending:
-            self._sending = True  # requests that wait for the same thing end in the same turn: one call sends all
-            self._loop.call_soon(self._send_finished)
+            if len(self._out.slots) == 1:
+                self._send_finished()
+            else:
+                self._sending = True  # requests that wait for the same thing end in the same turn: one call sends all
+                self._loop.call_soon(self._send_finished)
 
     def _fail(self, error: BaseException) -> Reply:
         """Close the connection; returns the last answer, if there is one."""

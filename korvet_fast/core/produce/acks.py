@@ -5,6 +5,7 @@ from time import monotonic
 from typing import Final, Literal, TypeAlias
 
 from korvet_fast.core.client_session import ClientSession
+from korvet_fast.core.eager import Signal
 from korvet_fast.core.partition.partition import AppendResult, Partition
 from korvet_fast.core.produce.check import Checked, Records, blame_records
 from korvet_fast.core.produce.order import remember_refusal
@@ -118,21 +119,15 @@ async def _wait(futures: list["asyncio.Future[None]"], seconds: float) -> None:
 
     The futures are not awaited themselves: they are shared, and a cancellation must not reach them.
     """
-    loop = asyncio.get_running_loop()
-    over: asyncio.Future[None] = loop.create_future()
-    left = len(futures)
-
-    def stop() -> None:
-        if not over.done():
-            over.set_result(None)
+    over, left = Signal(), len(futures)
 
     def count(_: "asyncio.Future[None]") -> None:
         nonlocal left
         left -= 1
         if left == 0:
-            stop()
+            over.set()
 
-    timer = loop.call_later(seconds, stop)
+    timer = asyncio.get_running_loop().call_later(seconds, over.set)
     for future in futures:
         future.add_done_callback(count)
     try:

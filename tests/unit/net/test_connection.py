@@ -74,6 +74,23 @@ def test_a_request_makes_no_task_whether_it_waits_or_not() -> None:
     run(scenario)
 
 
+def test_the_only_request_under_way_is_answered_in_the_turn_in_which_it_ends() -> None:
+    async def scenario() -> None:
+        async with scene() as here:
+            peer = await here.connect()
+            peer.send(b"wait a")
+            await here.until(lambda: b"wait a" in here.dialect.started)
+            (connection,) = here.server.connections
+            here.dialect.gate(b"a").set_result(None)
+            for _ in range(2):  # the handler waits for two turns of the loop itself
+                assert connection._out.slots
+                await asyncio.sleep(0)
+            assert not connection._out.slots, "a busy loop's turns take milliseconds each"
+            assert await peer.reply() == b"wait a"
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("pieces", [(b"\x16", b"\x03\x01\0\x05hello"), (b"G", b"E", b"T", b" / HTTP/1.1\r\n")])
 def test_another_protocol_is_detected_whatever_the_pieces(
     pieces: tuple[bytes, ...], caplog: pytest.LogCaptureFixture
