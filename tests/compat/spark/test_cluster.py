@@ -56,7 +56,8 @@ def sink(bootstrap: str, topic: str) -> dict[str, Any]:
 def pipe(session: Session, bootstrap: str, place: Path) -> None:
     """Rows to a topic, from there as a stream to another one, and from there to files."""
     made = {"rows": ROWS, "partitions": 4, "select": MADE}
-    session.ask("copy", source=made, sink=sink(bootstrap, "first"))
+    # Both executors start with it, each a Java machine of its own that unpacks the archive.
+    session.ask("copy", within=180, source=made, sink=sink(bootstrap, "first"))
     checkpoint = str(place / "checkpoint")
     copied = source(bootstrap, "first", "key", "value")
     answer = session.ask("stream", source=copied, sink=sink(bootstrap, "second"), checkpoint=checkpoint)
