@@ -19,7 +19,9 @@ LOG = "orders:0"
 
 
 async def close_all(store: EmbeddedStore) -> None:
-    """The first call finds out which logs nobody uses, the second one closes them."""
+    """The first call finds out which logs nobody uses, the second one closes them, once their indexes are written."""
+    for log in list(store._logs.values()):
+        await store._commit.wait_until_idle(log)
     await store.close_idle()
     await store.close_idle()
 
