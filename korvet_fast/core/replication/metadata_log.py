@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 from korvet_fast._native import assign_offsets, batch_headers
-from korvet_fast.core.replication.peers import METADATA_LOG, KeyAnswer, KeyRequest, KeyVerb
+from korvet_fast.core.replication.peers import METADATA_LOG, UNCLEAN, KeyAnswer, KeyRequest, KeyVerb
 from korvet_fast.core.replication.quorum_progress import QuorumProgress
 from korvet_fast.core.replication.replica import LogListener, Replica
 from korvet_fast.errors import OutcomeUnknown, StoreError
@@ -86,8 +86,10 @@ class MetadataLog(LogListener):
         for records, end in found:
             self.appended(records, end)
 
-    async def begin_leading(self, epoch: int, voters: Sequence[int]) -> None:
+    async def begin_leading(self, epoch: int, voters: Sequence[int], *, unclean: bool = False) -> None:
         """Lead under `epoch`. Returns when most brokers have the first record of this leadership.
+
+        `unclean`: other brokers may have had records that this one lacks.
 
         Raises `OffsetConflict` where another broker was promised a later epoch meanwhile, `OutcomeUnknown` where most
         brokers do not copy the record in time, and other `StoreError`s. The leader has to try a new epoch then: nobody
@@ -99,7 +101,8 @@ class MetadataLog(LogListener):
         if self._begun != epoch:
             replica.stop_leading()
             raise OffsetConflict(-1, fenced=True)
-        safe = self._append([(_LEADER, b"%d@%d" % (self._own, epoch))])
+        lacking = [(UNCLEAN, b"%d" % epoch)] if unclean else []
+        safe = self._append([(_LEADER, b"%d@%d" % (self._own, epoch)), *lacking])
         await asyncio.wait([safe], timeout=_PATIENCE)
         if not safe.done():
             raise OutcomeUnknown(f"most brokers do not copy the metadata log within {_PATIENCE:g} s")
@@ -241,7 +244,7 @@ class MetadataLog(LogListener):
     async def _compact(self) -> None:
         replica = self.replica
         base, self._size = replica.end, 0
-        keys = iter(list(self._latest))
+        keys = iter([UNCLEAN, *self._latest])  # who begins here knows first how far keys may be lost
         try:
             while rows := list(self._take_slice(keys)):
                 await self._append(rows)
