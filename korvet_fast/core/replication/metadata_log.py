@@ -29,6 +29,7 @@ _GARBAGE = 1 << 20  # bytes that may always be out of date
 _PATIENCE = 5.0  # seconds until most brokers have to have a change
 _SLICE = 256 << 10  # bytes of values that are written again at once, about: a batch has to fit in a follower's fetch
 _ROW = 80  # bytes that a change takes besides its key and its value, about
+_OFFSET_BITS = 32  # of a version, below the epoch of the last unclean election
 _LEADER = "leader"  # key of the leader; written first under each epoch, as only that makes older records safe
 
 
@@ -180,8 +181,11 @@ class MetadataLog(LogListener):
         return KeyAnswer(done=await self._save(request))
 
     def find_version(self, prefix: str) -> int:
-        """See `SharedStore.version`: of the keys that this broker has."""
-        return self._versions.get(prefix, 0)
+        """See `SharedStore.version`: of the keys that this broker has.
+
+        After an unclean election other records get the offsets of those that are lost.
+        """
+        return (int(self.values.get(UNCLEAN, b"0")) << _OFFSET_BITS) + self._versions.get(prefix, 0)
 
     async def _save(self, request: KeyRequest) -> bool:
         changes = [CompareAndSet(*each) for each in request.changes]
