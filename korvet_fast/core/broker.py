@@ -80,11 +80,12 @@ class Broker:
         self.replication, self._store = replication, store
         self.clock = clock = clock or Clock()
         self.log = log = RateLimitedLog(clock.monotonic)
-        self.tasks = BackgroundTasks(log)
-        self.generation = StoreGeneration()
+        self.tasks, self.generation = BackgroundTasks(log), StoreGeneration()
         metadata = MetadataVersion()
-        self._identity = ClusterIdentity(store)
-        self.cluster = Cluster(store, clock, metadata, settings, lambda changed: self.metadata_sync.sync_soon(changed))
+        self._identity, self._directory = ClusterIdentity(store), LeaderDirectory(store, metadata)
+        self.cluster = Cluster(
+            store, clock, metadata, settings, lambda news: self.metadata_sync.sync_soon(news), replication is not None
+        )
         self._collaborators = PartitionCollaborators(
             store,
             clock,
@@ -99,7 +100,6 @@ class Broker:
             log,
         )
         self.recovery_queue = self._collaborators.recovery_queue
-        self._directory = LeaderDirectory(store, metadata)
         find_leader = replication.replicas.find_leader if replication is not None else None
         self._leaders = LeaderReconciler(self.cluster, self._directory, log, find_leader)
         placement = Placement(replication.brokers, settings) if replication is not None else None
