@@ -1,14 +1,17 @@
 """A leader of the metadata log that is cut off reads former values: nothing is answered by them that has to be true."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from korvet_fast.config import read_settings
+from korvet_fast.core import broker as broker_module
+from korvet_fast.core.acls.binding import AclBinding, AclFilter, Operation, PatternType, Permission, ResourceType
 from korvet_fast.core.broker import Broker
+from korvet_fast.core.fair_queue import BackgroundPace
 from korvet_fast.core.groups.documents import OffsetAndMetadata, TopicPartition
 from korvet_fast.core.replication import metadata_log, registry
 from korvet_fast.errors import StoreError
@@ -16,6 +19,7 @@ from replicated_scene import ReplicatedScene
 
 T = TopicPartition("t", 0)
 QUICK = ("broker.heartbeat.interval.ms=300", "broker.session.timeout.ms=4000")
+READ = AclBinding(ResourceType.TOPIC, "t", PatternType.LITERAL, "User:ann", "*", Operation.READ, Permission.ALLOW)
 
 
 class Trio:
@@ -79,3 +83,34 @@ async def test_a_coordinator_tells_no_offsets_once_another_broker_may_have_its_g
         heir = third if second.partitions.error_of(group) else second
         assert await heir.offsets.commit(group, "", None, -1, {T: OffsetAndMetadata(9)}) == {T: ""}
         assert await first.offsets.fetch(group, [T]) == ("NOT_COORDINATOR", {})
+
+
+async def test_an_acl_that_is_removed_elsewhere_does_not_hold_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker_module, "_TAKE_OVER_INTERVAL", 0.05)
+    monkeypatch.setattr(broker_module, "_ACL_PATIENCE", 0.2)
+    async with run_trio(tmp_path, monkeypatch, "authorizer=acl") as trio:
+        one, two = trio.brokers[1], trio.brokers[2]
+        assert one.acls is not None
+        assert two.acls is not None
+        await one.acls.create([READ], "User:root")
+        await two.acls.refresh()
+        await trio.cut_off()
+        assert await two.acls.delete([AclFilter()], "User:root", BackgroundPace()) == [[READ]]
+        assert one.authorizer is not None
+        allows = allow_reading(one)
+        await trio.scene.until(lambda: not allows())
+        trio.scene.cut.clear()
+        await trio.scene.until(lambda: one.authorizer is not None and one.authorizer.is_ready)
+        assert not allows()
+
+
+def allow_reading(broker: Broker) -> Callable[[], bool]:
+    """Whether the broker lets a client read who had an ACL."""
+
+    def allows() -> bool:
+        assert broker.authorizer is not None
+        return broker.authorizer.find_permissions("User:ann", "::1").allows(Operation.READ, ResourceType.TOPIC, "t")
+
+    return allows
