@@ -401,7 +401,9 @@ class Replicas:
                 return f"broker {broker} is not in sync, and would lose records; brokers {present} are"
             is_whole = broker != self._own or not self._lacks_copy(log, state) or await self._await_copy(log, until)
             if broker == state.leader and is_whole:
-                return ""
+                if await self._registry.save(PREFIX + log, document, document):  # the load may be out of date
+                    return ""
+                continue
             if not is_whole and not unclean:
                 return (
                     f"broker {broker} has copied nothing of {log} yet, or its copy is gone; name another one, "

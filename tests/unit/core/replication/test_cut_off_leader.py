@@ -114,3 +114,21 @@ def allow_reading(broker: Broker) -> Callable[[], bool]:
         return broker.authorizer.find_permissions("User:ann", "::1").allows(Operation.READ, ResourceType.TOPIC, "t")
 
     return allows
+
+
+async def test_nobody_is_told_that_a_broker_leads_which_leads_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        log = await scene.create()
+        await scene.acquire(log, 1)
+        await scene.append(log, 1)
+        await scene.until(lambda: not scene.replica(log, 2).is_new)
+        assert await scene.brokers[1].replicas.appoint(log, 1, unclean=False) == ""
+        await scene.copy_metadata()
+        scene.isolate(1)
+        await scene.appoint_metadata(2)
+        assert await scene.appoint(log, 2) == ""
+        monkeypatch.setattr(metadata_log, "_PATIENCE", 0.2)
+        with pytest.raises(StoreError, match="most brokers do not answer"):
+            await scene.brokers[1].replicas.appoint(log, 1, unclean=False)
