@@ -80,11 +80,12 @@ class Broker:
         self.replication, self._store = replication, store
         self.clock = clock = clock or Clock()
         self.log = log = RateLimitedLog(clock.monotonic)
-        self.tasks = BackgroundTasks(log)
-        self.generation = StoreGeneration()
+        self.tasks, self.generation = BackgroundTasks(log), StoreGeneration()
         metadata = MetadataVersion()
-        self._identity = ClusterIdentity(store)
-        self.cluster = Cluster(store, clock, metadata, settings, lambda changed: self.metadata_sync.sync_soon(changed))
+        self._identity, self._directory = ClusterIdentity(store), LeaderDirectory(store, metadata)
+        self.cluster = Cluster(
+            store, clock, metadata, settings, lambda news: self.metadata_sync.sync_soon(news), replication is not None
+        )
         self._collaborators = PartitionCollaborators(
             store,
             clock,
@@ -99,7 +100,6 @@ class Broker:
             log,
         )
         self.recovery_queue = self._collaborators.recovery_queue
-        self._directory = LeaderDirectory(store, metadata)
         find_leader = replication.replicas.find_leader if replication is not None else None
         self._leaders = LeaderReconciler(self.cluster, self._directory, log, find_leader)
         placement = Placement(replication.brokers, settings) if replication is not None else None
@@ -172,7 +172,8 @@ class Broker:
         if self._store.shared is not None:
             repeated += [(_RETRY_INTERVAL, self._retry_failed), (_TAKE_OVER_INTERVAL, self.quota_registry.refresh)]
             if self.acls is not None:
-                repeated += [(_TAKE_OVER_INTERVAL, self.acls.refresh), (_TAKE_OVER_INTERVAL, self.acls.expire)]
+                refresh = self.acls.refresh if self.replication is None else partial(_refresh, self.acls, self.cluster)
+                repeated += [(_TAKE_OVER_INTERVAL, refresh), (_TAKE_OVER_INTERVAL, self.acls.expire)]
         for seconds, work in repeated:
             self.tasks.keep(partial(self._repeat, seconds, work))
         self.state = BrokerState.RUNNING
@@ -399,3 +400,9 @@ def _make_registry(
         return None
     patience = max(_ACL_PATIENCE, settings.number("broker.session.timeout.ms") / 1000)
     return AclRegistry(store, generation, authorizer, round(patience / _TAKE_OVER_INTERVAL))
+
+
+async def _refresh(acls: AclRegistry, cluster: Cluster) -> None:
+    """Read the ACLs, unless they may be those of a leader of the metadata log that is cut off. Raises `StoreError`."""
+    if cluster.holds_lease():
+        await acls.refresh()

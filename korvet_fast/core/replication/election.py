@@ -162,7 +162,7 @@ class Election:
         if why or self.leader != self._own or self.epoch != request.epoch:
             return why or "another broker was named meanwhile: try again"
         try:
-            await self._log.begin_leading(request.epoch, self._voters)
+            await self._log.begin_leading(request.epoch, self._voters, unclean=request.unclean)
         except OffsetConflict:
             return "another broker was named meanwhile: try again"
         logger.info("this broker leads @registry, the metadata log, under epoch %d", request.epoch)

@@ -10,6 +10,7 @@ from korvet_fast.errors import NONE, Errors, StoreError
 from korvet_fast.types import Buffer
 
 METADATA_LOG = "@registry:0"  # the log of topics, settings, groups and leaders
+UNCLEAN = "unclean"  # key in it: the epoch under which a broker last led it that may have lacked records
 
 
 def qualify(log: str, topic: str) -> str:
