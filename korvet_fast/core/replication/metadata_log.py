@@ -189,6 +189,7 @@ class MetadataLog(LogListener):
         if not rows:
             await self._prove_leadership()
             return all(self._latest.get(each.key) == each.expected for each in changes)
+        request.check_size()
         await self._wait(self._append(rows))
         self._compact_soon()
         return True
