@@ -234,14 +234,20 @@ class Replicas:
     async def note_topics(self, topics: Mapping[str, bytes]) -> None:
         """Remove the copies of topics that were deleted while this broker was away.
 
-        `topics`: the keys and documents of all, as the leader of the metadata log has them. Raises `StoreError`.
+        `topics`: the keys and documents of all, as the leader of the metadata log has them. Of a topic whose document
+        cannot be read, all copies stay. Raises `StoreError`.
         """
+        here = {key.removeprefix(COPIES) for key in await self._store.scan(COPIES)} - {METADATA_LOG}
         wanted = set()
         for key, packed in topics.items():
-            document = Document.unpack(packed)
+            topic = key.removeprefix(_TOPICS)
+            try:
+                document = Document.unpack(packed)
+            except StoreError:  # told when the topics are opened
+                wanted |= {log for log in here if log.rpartition(":")[0] == topic}
+                continue
             brokers = enumerate(document.replicas[: document.partitions])
-            wanted |= {f"{key.removeprefix(_TOPICS)}:{index}" for index, copies in brokers if self._own in copies}
-        here = {key.removeprefix(COPIES) for key in await self._store.scan(COPIES)} - {METADATA_LOG}
+            wanted |= {f"{topic}:{index}" for index, copies in brokers if self._own in copies}
         self._leftovers = dict.fromkeys(here - wanted)
         self._wake.set()
 
