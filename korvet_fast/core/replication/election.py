@@ -74,6 +74,12 @@ class Election:
         self._saved = await self._store.load(_KEY)
         if self._saved is not None:
             self._voter = Voter(**json.loads(self._saved))
+        if self.leader not in self._voters:
+            raise StoreError(
+                f"replication.peers has no broker {self.leader}, which leads @registry as far as this broker knows. "
+                "Name it there again, on all brokers, and start them; before it is left out, have another one lead: "
+                "korvet-fast partition lead @registry 0 --broker N"
+            )
         self._is_open = True
 
     def close(self) -> None:
