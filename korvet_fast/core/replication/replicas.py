@@ -13,6 +13,7 @@ from typing import Any
 from korvet_fast.config import Settings
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.fair_queue import BackgroundPace
+from korvet_fast.core.partition.leader_epochs import explain_last_epoch
 from korvet_fast.core.replication.leader_progress import LagLimits, LeaderProgress
 from korvet_fast.core.replication.partition_state import PREFIX, PartitionState, find_present, unpack_state
 from korvet_fast.core.replication.peers import METADATA_LOG
@@ -288,6 +289,8 @@ class Replicas:
                     f"name this broker: --broker {self._own} --unclean"
                 )
             taken = state._replace(version=state.version + 1, epoch=max(state.epoch + 1, epoch), recovering=False)
+            if why := explain_last_epoch(taken.epoch):
+                raise StoreError(f"{log}: {why}")
             packed = taken.pack()
             if await self._registry.save(PREFIX + log, packed, document):
                 break
