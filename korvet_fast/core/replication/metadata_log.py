@@ -15,7 +15,7 @@ from korvet_fast._native import assign_offsets, batch_headers
 from korvet_fast.core.replication.peers import METADATA_LOG, UNCLEAN, KeyAnswer, KeyRequest, KeyVerb
 from korvet_fast.core.replication.quorum_progress import QuorumProgress
 from korvet_fast.core.replication.replica import LogListener, Replica
-from korvet_fast.errors import OutcomeUnknown, StoreError
+from korvet_fast.errors import CodecError, OutcomeUnknown, StoreError
 from korvet_fast.store.interface import CopyStore
 from korvet_fast.store.key_changes import KeyChange, pack_changes, unpack_changes
 from korvet_fast.store.types import CompareAndSet, OffsetConflict, RecordBatch, SegmentLimits
@@ -119,9 +119,13 @@ class MetadataLog(LogListener):
 
     # -- events of the log ---------------------------------------------------------------------------------
 
+    def check(self, records: Buffer) -> None:
+        """See `LogListener.check`: the next start could not read other batches."""
+        _unpack(records)
+
     def appended(self, records: Buffer, end: int) -> None:
-        """See `LogListener.appended`."""
-        changes = list(unpack_changes(records))
+        """See `LogListener.appended`. Raises `StoreError`."""
+        changes = _unpack(records)
         self._size += len(records)
         self._uncommitted.append((end, changes))
         for key, value in changes:
@@ -196,6 +200,7 @@ class MetadataLog(LogListener):
         if not rows:
             await self._prove_leadership()
             return all(self._latest.get(each.key) == each.expected for each in changes)
+        request.check_size()
         await self._wait(self._append(rows))
         self._compact_soon()
         return True
@@ -267,6 +272,14 @@ class MetadataLog(LogListener):
                 taken += _size(key, value)
                 if taken >= _SLICE:
                     return
+
+
+def _unpack(batches: Buffer) -> list[KeyChange]:
+    """Raises `StoreError`."""
+    try:
+        return list(unpack_changes(batches))
+    except CodecError as error:
+        raise StoreError(f"{METADATA_LOG}: a batch is no change of keys: {error}") from error
 
 
 def _set(values: dict[str, bytes], key: str, value: bytes | None) -> None:

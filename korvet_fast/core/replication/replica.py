@@ -71,6 +71,9 @@ async def _remove(store: CopyStore, log: str, *, keep: bool) -> bool:
 class LogListener:
     """Gets the events of a log, in the order of the log."""
 
+    def check(self, records: Buffer) -> None:
+        """Raises `StoreError` for fetched batches that may not stand in the log; nothing is appended then."""
+
     def appended(self, records: Buffer, end: int) -> None:
         """These batches were appended; the log ends at `end` now."""
 

@@ -13,6 +13,7 @@ from typing import Any
 from korvet_fast.config import Settings
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.fair_queue import BackgroundPace
+from korvet_fast.core.partition.leader_epochs import explain_last_epoch
 from korvet_fast.core.replication.leader_progress import LagLimits, LeaderProgress
 from korvet_fast.core.replication.partition_state import PREFIX, PartitionState, find_present, unpack_state
 from korvet_fast.core.replication.peers import METADATA_LOG, UNCLEAN
@@ -240,17 +241,23 @@ class Replicas:
     async def note_topics(self, topics: Mapping[str, bytes], unclean: bytes | None) -> None:
         """Remove the copies of topics that were deleted while this broker was away. Raises `StoreError`.
 
-        `topics`: the keys and documents of all, as the leader of the metadata log has them. `unclean`: its value of
-        `UNCLEAN`, loaded after them; topics that are gone since a copy was made may be lost, not deleted.
+        `topics`: the keys and documents of all, as the leader of the metadata log has them. Of a topic whose document
+        cannot be read, all copies stay. `unclean`: its value of `UNCLEAN`, loaded after them; topics that are gone
+        since a copy was made may be lost, not deleted.
         """
         if unclean is not None:
             self.note_change(UNCLEAN, unclean)
+        here = {key.removeprefix(COPIES) for key in await self._store.scan(COPIES)} - {METADATA_LOG}
         wanted = set()
         for key, packed in topics.items():
-            document = Document.unpack(packed)
+            topic = key.removeprefix(_TOPICS)
+            try:
+                document = Document.unpack(packed)
+            except StoreError:  # told when the topics are opened
+                wanted |= {log for log in here if log.rpartition(":")[0] == topic}
+                continue
             brokers = enumerate(document.replicas[: document.partitions])
-            wanted |= {f"{key.removeprefix(_TOPICS)}:{index}" for index, copies in brokers if self._own in copies}
-        here = {key.removeprefix(COPIES) for key in await self._store.scan(COPIES)} - {METADATA_LOG}
+            wanted |= {f"{topic}:{index}" for index, copies in brokers if self._own in copies}
         self._leftovers = dict.fromkeys(here - wanted)
         self._wake.set()
 
@@ -291,6 +298,8 @@ class Replicas:
                     f"name this broker: --broker {self._own} --unclean"
                 )
             taken = state._replace(version=state.version + 1, epoch=max(state.epoch + 1, epoch), recovering=False)
+            if why := explain_last_epoch(taken.epoch):
+                raise StoreError(f"{log}: {why}")
             packed = taken.pack()
             if await self._registry.save(PREFIX + log, packed, document):
                 break

@@ -174,6 +174,7 @@ class Replication:
     async def _ask(self, request: KeyRequest) -> KeyAnswer:
         leader = self.election.leader
         if leader != self.own:
+            request.check_size()  # the leader would close the connection on a request that is far too large
             return await self._peers.ask_keys(leader, request)
         return await self.serve_keys(request)
 

@@ -92,12 +92,15 @@ def test_a_second_broker_on_the_same_directory_is_refused_and_the_first_goes_on(
     asyncio.run(run())
 
 
-def test_a_broker_that_cannot_start_lets_go_of_its_store(tmp_path: Path) -> None:
+def test_a_broker_that_cannot_start_lets_go_of_its_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(prefix: str) -> dict[str, bytes]:
+        raise StoreError("the disk is gone")
+
     async def run() -> None:
-        async with run_broker(tmp_path) as world:
-            assert await world.store.save("topics/t", b'{"id": "00", "partitions": 1, "configs": {"gone": "1"}}', None)
+        store = EmbeddedStore(tmp_path)
+        monkeypatch.setattr(store, "scan", fail)
         with pytest.raises(StoreError, match="gone"):
-            await Broker(EmbeddedStore(tmp_path), read_settings()).open()
+            await Broker(store, read_settings()).open()
         store = EmbeddedStore(tmp_path)
         await store.open()
         await store.close()
