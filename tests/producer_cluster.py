@@ -55,7 +55,8 @@ class SimulatedCluster:
         for name in names:
             found = sorted(index for topic, index in self.leaders if topic == name and name not in self.hidden)
             rows = [self._row(name, index) for index in found]
-            topics.append({"name": name, "error_code": 0 if rows else UNKNOWN_TOPIC, "partitions": rows})
+            code = 0 if rows else UNKNOWN_TOPIC
+            topics.append({"name": name, "topic_id": bytes(16), "error_code": code, "partitions": rows})
         brokers = [{"node_id": n, "host": each.host, "port": each.port} for n, each in enumerate(self.addresses)]
         return {"brokers": brokers, "controller_id": 0, "topics": topics}
 
