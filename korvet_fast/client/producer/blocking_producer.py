@@ -8,8 +8,10 @@ from concurrent.futures import Future
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from weakref import WeakValueDictionary
 
 from korvet_fast.client.producer.async_producer import AsyncProducer
+from korvet_fast.client.producer.delivery import Delivery
 from korvet_fast.client.producer.message import BufferFull, Headers, Message, ProducerClosed, RecordMetadata
 from korvet_fast.client.producer.message_check import check_message
 from korvet_fast.client.producer.metrics import ProducerMetrics
@@ -34,7 +36,8 @@ class Producer:
         self._producer = AsyncProducer(bootstrap, **settings)  # raises for wrong settings before there is a loop
         self._loop = asyncio.new_event_loop()
         self._handed = threading.Semaphore(_MOST_HANDED)
-        self._turns: dict[str, asyncio.Lock] = {}  # locks of topics
+        # Locks of topics, while messages of theirs are handed over.
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._closing = threading.Lock()
         self._closed = self._stopping = False
         self._process = os.getpid()
@@ -105,16 +108,20 @@ class Producer:
         return self._wait(read_metrics)
 
     async def _send(self, message: Message) -> RecordMetadata:
+        delivery = await self._hand_over(message)
+        return await delivery
+
+    async def _hand_over(self, message: Message) -> Delivery:
+        """Wait until the producer takes a message, in the order of the calls. Raises as `send_when_room`."""
         turn = self._turns.setdefault(message.topic, asyncio.Lock())
         limit = self._producer.config.max_block
         try:
-            async with asyncio.timeout(limit if turn.locked() else None), turn:  # in the order of the calls
-                delivery = await self._producer.send_when_room(message)
+            async with asyncio.timeout(limit if turn.locked() else None), turn:
+                return await self._producer.send_when_room(message)
         except TimeoutError:
             raise BufferFull(f"no memory within max.block.ms ({limit:g} s); raise buffer.memory") from None
         finally:
             self._handed.release()
-        return await delivery
 
     async def _accept_all(self) -> None:
         """Wait until what was sent so far has been taken by the producer, or has failed."""

@@ -1,5 +1,6 @@
 """The producer for programs without asyncio: many threads, forks, its own thread, and every way to end it."""
 
+import gc
 import multiprocessing
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -232,3 +233,12 @@ def test_close_ends_in_time_whatever_waits_for_memory(run: Run, nowhere: str) ->
     results = [p.send("t", b"x" * 100) for _ in range(40)]
     run_threads(lambda _: p.close(0.5), 2)
     assert {type(each.exception(PATIENCE)) for each in results} == {ProducerClosed}
+
+
+def test_topics_that_were_named_once_are_not_remembered(run: Run, nowhere: str) -> None:
+    """A lock of each topic was kept for as long as the producer."""
+    with ended(Producer(nowhere, delivery_timeout_ms=50)) as p:
+        assert not wait_for([p.send(f"topic-{number}", b"x") for number in range(100)], PATIENCE).not_done
+        p.flush()
+        gc.collect()
+        assert len(p._turns) == 0
