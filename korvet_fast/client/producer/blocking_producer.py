@@ -1,6 +1,7 @@
 """The producer for scripts and notebooks: an `AsyncProducer` on a thread of its own."""
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine, Sequence
@@ -18,6 +19,7 @@ from korvet_fast.client.producer.metrics import ProducerMetrics
 from korvet_fast.client.producer.rows import ColumnMetadata
 from korvet_fast.endpoint import Address
 
+_log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 _MOST_HANDED = 1000  # messages on their way to the thread; then `send` waits for it
 _OTHER_PROCESS = "this Producer is for the process that made it, where its thread is: make another one after a fork"
@@ -29,6 +31,7 @@ class Producer:
     """`with Producer("127.0.0.1:9092") as p: p.send("orders", b"value").result()`
 
     The settings are those of `AsyncProducer`. May be used from several threads; order is that of each thread's calls.
+    What a callback of a result raises is logged, `SystemExit` too: it runs on a thread of the producer's.
     All methods raise `RuntimeError` in a forked process; those that wait, also on the producer's own thread.
     """
 
@@ -40,6 +43,7 @@ class Producer:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._closing = threading.Lock()
         self._closed = self._stopping = False
+        self._stopped = asyncio.Event()  # set on the thread
         self._process = os.getpid()
         self._thread = threading.Thread(target=self._run, name="korvet-fast producer", daemon=True)
         self._thread.start()
@@ -174,18 +178,24 @@ class Producer:
             with self._closing:
                 if not self._stopping:
                     self._stopping = True
-                    self._loop.call_soon_threadsafe(self._loop.stop)
+                    self._loop.call_soon_threadsafe(self._stopped.set)
         self._thread.join()
 
-    async def _end_tasks(self) -> None:
-        """Wait for the tasks that return results: they have them now. What has just ended tells it before that."""
+    async def _work(self) -> None:
+        """Until `_end`, then until the tasks have ended that return results: they have them by now."""
+        await self._stopped.wait()
         others = asyncio.all_tasks() - {asyncio.current_task()}
         if others:
             await asyncio.wait(others)
 
     def _run(self) -> None:
+        """Run the loop. It goes on after a callback that calls `sys.exit`: whoever waits for the thread would hang."""
+        work = self._loop.create_task(self._work())
         try:
-            self._loop.run_forever()
-            self._loop.run_until_complete(self._end_tasks())
+            while not work.done():
+                try:
+                    self._loop.run_until_complete(work)
+                except (SystemExit, KeyboardInterrupt):
+                    _log.exception("a callback of a result raised this on the producer's thread; the producer goes on")
         finally:
             self._loop.close()

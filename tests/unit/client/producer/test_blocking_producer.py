@@ -14,7 +14,7 @@ import pytest
 
 from broker_process import BrokerProcess
 from korvet_fast.client import Producer
-from korvet_fast.client.producer import BufferFull, DeliveryFailed, ProducerClosed, RecordMetadata
+from korvet_fast.client.producer import BufferFull, DeliveryFailed, Expired, ProducerClosed, RecordMetadata
 from redis_server import free_port
 
 _numbers = count()
@@ -242,3 +242,50 @@ def test_topics_that_were_named_once_are_not_remembered(run: Run, nowhere: str) 
         p.flush()
         gc.collect()
         assert len(p._turns) == 0
+
+
+class Exits:
+    """Raises `error` on the producer's thread, from a callback of a result or as an interceptor."""
+
+    def __init__(self, error: type[BaseException], place: str) -> None:
+        self._error = error
+        self._place = place
+
+    def _raise_at(self, place: str) -> None:
+        if place == self._place and threading.current_thread().name == "korvet-fast producer":
+            raise self._error
+
+    def __call__(self, _: Any) -> None:
+        self._raise_at("callback")
+
+    def on_send(self, _: Any) -> None:
+        self._raise_at("on_send")
+
+    def on_acknowledgement(self, _metadata: Any, _error: Any) -> None:
+        self._raise_at("on_acknowledgement")
+
+
+@pytest.mark.parametrize("end", ["close", "abort"])
+@pytest.mark.parametrize("place", ["callback", "on_send", "on_acknowledgement"])
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_what_ends_a_program_does_not_end_the_producers_thread(
+    run: Run, nowhere: str, caplog: pytest.LogCaptureFixture, error: type[BaseException], place: str, end: str
+) -> None:
+    exits = Exits(error, place)
+    p = Producer(nowhere, delivery_timeout_ms=50, interceptor_classes=[exits])
+
+    def work(_: int) -> None:
+        for _ in range(2):
+            results = [p.send(f"topic-{number}", b"x") for number in range(5)]
+            for result in results:
+                result.add_done_callback(exits)
+            assert {type(each.exception(PATIENCE)) for each in results} == {Expired}
+        p.flush()
+        assert p.metrics().failed == 10
+        last = p.send("t", b"x")
+        last.add_done_callback(exits)
+        {"close": p.close, "abort": p.abort}[end]()
+        assert last.done()
+
+    run_threads(work, 1)
+    assert f"{error.__name__}\n" in caplog.text
