@@ -1,7 +1,8 @@
 """Transactions of an asyncio producer: begun, committed and aborted, with what the coordinator is asked for each."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -47,16 +48,58 @@ class Transactions:
         self._coordinator = coordinator
         self._wait = wait
         self._changed = changed
+        self._under_way = ""
 
     async def init(self) -> None:
         """Get a producer id. Whoever had one under the same `transactional.id` is fenced, its transaction ended."""
+        with self._alone("init"):
+            await self._init()
+
+    async def commit(self) -> None:
+        """Deliver what was sent, then commit it."""
+        with self._alone("commit"):
+            await self._commit()
+
+    async def abort(self) -> None:
+        """Send nothing more of the transaction, and abort what was sent."""
+        with self._alone("abort"):
+            await self._abort()
+
+    async def add(self, partitions: Sequence[TopicPartition]) -> None:
+        """Tell the coordinator that the transaction has these partitions; before that nothing is sent to them."""
+        try:
+            values = self._producer() | add_partitions_request(partitions)
+            await self._ask(ADD_PARTITIONS_TO_TXN, values, partial(read_add_partitions, partitions))
+        except ClientError as error:
+            self.state.asked.clear()
+            self.state.fail(error)
+            self._pipeline.dispatcher.end_unsent(TransactionError(f"the transaction failed: {error}", cause=error))
+        else:
+            self._pipeline.partitions_added()
+        self._changed()
+
+    async def close(self) -> None:
+        """Close the connection to the coordinator."""
+        await self._coordinator.close()
+
+    @contextmanager
+    def _alone(self, what: str) -> Iterator[None]:
+        """One of these at a time, as Java's TransactionManager has it. Raises `TransactionError` for a second one."""
+        if self._under_way:
+            raise TransactionError(f"no {what} now: the {self._under_way} is not over; wait for its end")
+        self._under_way = what
+        try:
+            yield
+        finally:
+            self._under_way = ""
+
+    async def _init(self) -> None:
         if self.state.state is not TransactionState.NEW:
             self.state.apply("init")
         await self._renew({})
         self.state.apply("init")
 
-    async def commit(self) -> None:
-        """Deliver what was sent, then commit it."""
+    async def _commit(self) -> None:
         self.state.apply("commit")
         try:
             number = self._pipeline.flush()
@@ -71,8 +114,7 @@ class Transactions:
         await self._end(committed=True)
         self.state.apply("end")
 
-    async def abort(self) -> None:
-        """Send nothing more of the transaction, and abort what was sent."""
+    async def _abort(self) -> None:
         failed = self.state.state is TransactionState.FAILED
         self.state.apply("abort")
         try:
@@ -91,23 +133,6 @@ class Transactions:
             except ClientError as error:
                 raise self.state.unknown("abort", error) from error
         self.state.apply("end")
-
-    async def add(self, partitions: Sequence[TopicPartition]) -> None:
-        """Tell the coordinator that the transaction has these partitions; before that nothing is sent to them."""
-        try:
-            values = self._producer() | add_partitions_request(partitions)
-            await self._ask(ADD_PARTITIONS_TO_TXN, values, partial(read_add_partitions, partitions))
-        except ClientError as error:
-            self.state.asked.clear()
-            self.state.fail(error)
-            self._pipeline.dispatcher.end_unsent(TransactionError(f"the transaction failed: {error}", cause=error))
-        else:
-            self._pipeline.partitions_added()
-        self._changed()
-
-    async def close(self) -> None:
-        """Close the connection to the coordinator."""
-        await self._coordinator.close()
 
     async def _clear(self) -> bool:
         """End what is not on its way, and wait for the rest. Whether there was any."""

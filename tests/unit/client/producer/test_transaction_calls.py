@@ -1,0 +1,75 @@
+"""Calls that begin and end transactions, at once and cancelled: each ends in a state from which others go on."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from korvet_fast.client import AsyncProducer
+from korvet_fast.client.producer import DeliveryFailed, TransactionError
+from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
+from transaction_broker import ForgetfulCoordinator
+
+Run = Callable[[Callable[[], Awaitable[Any]]], Any]
+SETTINGS: dict[str, Any] = {"transactional_id": "billing", "retry_backoff_ms": 1, "retry_backoff_max_ms": 1}
+PATIENCE = 30  # seconds; whoever has not come back by then hangs
+REFUSED = ((0, 29),)  # TOPIC_AUTHORIZATION_FAILED, for partition 0
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not reached():
+            await asyncio.sleep(0.001)
+
+
+def test_a_second_init_is_refused_while_one_is_under_way(run: Run) -> None:
+    """Both asked for a producer id: the later answer replaced the epoch in the middle of a transaction."""
+    broker = ForgetfulCoordinator()
+    broker.silent.add(INIT_PRODUCER_ID.key)
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, **SETTINGS) as p:
+            calls = [asyncio.ensure_future(p.init_transactions()) for _ in range(2)]
+            await until(lambda: INIT_PRODUCER_ID.key in broker.requests)
+            for call in (p.commit_transaction, p.abort_transaction):
+                with pytest.raises(TransactionError, match="the init is not over; wait for its end"):
+                    await call()
+            with pytest.raises(TransactionError, match="no begin now"):
+                p.begin_transaction()
+            broker.silent.clear()
+            first, second = await asyncio.gather(*calls, return_exceptions=True)
+            assert first is None
+            assert isinstance(second, TransactionError)
+            assert str(second) == "no init now: the init is not over; wait for its end"
+            assert broker.requests.count(INIT_PRODUCER_ID.key) == 1
+            async with p.transaction():
+                p.send("t", b"x", partition=0)
+        assert broker.ends == [True]
+
+    run(work)
+
+
+def test_a_commit_says_that_it_failed_also_where_an_abort_comes_at_once(run: Run) -> None:
+    """Whoever awaits the message learns of its failure before the commit does, and aborts: the commit then returned as
+    if it had committed.
+    """
+    broker = ForgetfulCoordinator(left_out=1, results=REFUSED)
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, **SETTINGS) as p:
+            await p.init_transactions()
+            p.begin_transaction()
+            sent = p.send("t", b"x", partition=0)
+            commit = asyncio.ensure_future(p.commit_transaction())
+            with pytest.raises(DeliveryFailed):
+                await sent
+            with pytest.raises(TransactionError, match="no abort now: the commit is not over"):
+                await p.abort_transaction()
+            with pytest.raises(TransactionError, match="no commit: the transaction failed"):
+                await commit
+            await p.abort_transaction()
+            p.begin_transaction()
+            await p.commit_transaction()
+
+    run(work)
