@@ -104,7 +104,7 @@ class Transactions:
         try:
             number = self._pipeline.flush()
             self._changed()
-            await self._wait(lambda: self._pipeline.ledger.is_flushed(number) or self.state.failure is not None)
+            await self._wait(lambda: self._is_delivered(number) or self.state.failure is not None)
         except asyncio.CancelledError:
             self.state.fail(Cancelled("the commit was cancelled"))
             raise
@@ -133,6 +133,10 @@ class Transactions:
             except ClientError as error:
                 raise self.state.unknown("abort", error) from error
         self.state.apply("end")
+
+    def _is_delivered(self, number: int) -> bool:
+        """Whether a flush is over, and the coordinator is being told of nothing that would come behind the end."""
+        return self._pipeline.ledger.is_flushed(number) and not self.state.asked
 
     async def _clear(self) -> bool:
         """End what is not on its way, and wait for the rest. Whether there was any."""

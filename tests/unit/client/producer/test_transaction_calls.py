@@ -8,6 +8,7 @@ import pytest
 
 from korvet_fast.client import AsyncProducer
 from korvet_fast.client.producer import DeliveryFailed, TransactionError
+from korvet_fast.client.protocol.transactions import ADD_PARTITIONS_TO_TXN, END_TXN
 from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
 from transaction_broker import ForgetfulCoordinator
 
@@ -15,6 +16,7 @@ Run = Callable[[Callable[[], Awaitable[Any]]], Any]
 SETTINGS: dict[str, Any] = {"transactional_id": "billing", "retry_backoff_ms": 1, "retry_backoff_max_ms": 1}
 PATIENCE = 30  # seconds; whoever has not come back by then hangs
 REFUSED = ((0, 29),)  # TOPIC_AUTHORIZATION_FAILED, for partition 0
+CONCURRENT = ((0, 51),)  # CONCURRENT_TRANSACTIONS: later
 
 
 async def until(reached: Callable[[], bool]) -> None:
@@ -71,5 +73,27 @@ def test_a_commit_says_that_it_failed_also_where_an_abort_comes_at_once(run: Run
             await p.abort_transaction()
             p.begin_transaction()
             await p.commit_transaction()
+
+    run(work)
+
+
+def test_a_commit_waits_until_the_coordinator_knows_what_it_is_being_told(run: Run) -> None:
+    """A partition whose only message was withdrawn was added behind the end, so to the next transaction."""
+    broker = ForgetfulCoordinator(left_out=1, results=CONCURRENT)
+    broker.silent.add(ADD_PARTITIONS_TO_TXN.key)
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, **SETTINGS) as p:
+            await p.init_transactions()
+            p.begin_transaction()
+            sent = p.send("t", b"x", partition=0)
+            await until(lambda: ADD_PARTITIONS_TO_TXN.key in broker.requests)
+            assert sent.cancel()
+            commit = asyncio.ensure_future(p.commit_transaction())
+            await asyncio.sleep(0.01)
+            broker.silent.clear()
+            await commit
+        told = [key for key in broker.requests if key in (ADD_PARTITIONS_TO_TXN.key, END_TXN.key)]
+        assert told == [ADD_PARTITIONS_TO_TXN.key] * 2 + [END_TXN.key]
 
     run(work)
