@@ -12,7 +12,6 @@ from korvet_fast.client.producer.pipeline import Pipeline
 from korvet_fast.client.producer.transaction_coordinator import CoordinatorRefused, TransactionCoordinator
 from korvet_fast.client.producer.transaction_refusals import FENCED
 from korvet_fast.client.producer.transaction_state import (
-    ProducerFenced,
     Transaction,
     TransactionError,
     TransactionState,
@@ -126,12 +125,8 @@ class Transactions:
         self.state.refuse("abort")  # fenced meanwhile
         await self._end(committed=False)
         if failed:  # sequence numbers were given away in vain, or are in doubt: they begin anew (KIP-360)
-            try:
+            with self._unknown_if_it_fails("abort"):
                 await self._renew(self._producer())
-            except ProducerFenced:
-                raise
-            except ClientError as error:
-                raise self.state.unknown("abort", error) from error
         self.state.apply("end")
 
     def _is_delivered(self, number: int) -> bool:
@@ -156,21 +151,27 @@ class Transactions:
     async def _end(self, committed: bool) -> None:
         if self.state.is_empty:
             return
-        what = "commit" if committed else "abort"
+        values = self._producer() | {"committed": committed}
+        with self._unknown_if_it_fails("commit" if committed else "abort"):
+            try:
+                await self._ask(END_TXN, values, lambda answer: [answer["error_code"]])
+            except CoordinatorRefused as error:
+                if not committed:
+                    raise
+                self.state.fail(error)
+                raise TransactionError(f"not committed, abort it: {error}", cause=error) from error
+
+    @contextmanager
+    def _unknown_if_it_fails(self, what: str) -> Iterator[None]:
+        """Nobody knows how the transaction ended if the coordinator gives no answer; unless the state tells it."""
         try:
-            values = self._producer() | {"committed": committed}
-            await self._ask(END_TXN, values, lambda answer: [answer["error_code"]])
-        except CoordinatorRefused as error:
-            if not committed:
-                raise self.state.unknown(what, error) from error
-            self.state.fail(error)
-            raise TransactionError(f"not committed, abort it: {error}", cause=error) from error
-        except TransactionError:
-            raise
+            yield
         except asyncio.CancelledError:
             self.state.apply("lose")
             raise
         except ClientError as error:
+            if self.state.state in (TransactionState.FAILED, TransactionState.FENCED):
+                raise
             raise self.state.unknown(what, error) from error
 
     async def _renew(self, known: Mapping[str, Any]) -> None:

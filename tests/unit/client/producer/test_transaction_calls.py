@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from korvet_fast.client import AsyncProducer
-from korvet_fast.client.producer import DeliveryFailed, TransactionError
+from korvet_fast.client.producer import DeliveryFailed, Outcome, TransactionError
 from korvet_fast.client.protocol.transactions import ADD_PARTITIONS_TO_TXN, END_TXN
+from korvet_fast.wire.kafka.shapes.coordinators import FIND_COORDINATOR
+from korvet_fast.wire.kafka.shapes.message import Message
 from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
 from transaction_broker import ForgetfulCoordinator
 
@@ -17,6 +19,7 @@ SETTINGS: dict[str, Any] = {"transactional_id": "billing", "retry_backoff_ms": 1
 PATIENCE = 30  # seconds; whoever has not come back by then hangs
 REFUSED = ((0, 29),)  # TOPIC_AUTHORIZATION_FAILED, for partition 0
 CONCURRENT = ((0, 51),)  # CONCURRENT_TRANSACTIONS: later
+NOT_COORDINATOR, TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 16, 53
 
 
 async def until(reached: Callable[[], bool]) -> None:
@@ -95,5 +98,67 @@ def test_a_commit_waits_until_the_coordinator_knows_what_it_is_being_told(run: R
             await commit
         told = [key for key in broker.requests if key in (ADD_PARTITIONS_TO_TXN.key, END_TXN.key)]
         assert told == [ADD_PARTITIONS_TO_TXN.key] * 2 + [END_TXN.key]
+
+    run(work)
+
+
+def test_an_abort_that_is_cancelled_while_it_takes_a_new_epoch_can_be_followed_by_init(run: Run) -> None:
+    """The producer was aborting for ever."""
+    broker = ForgetfulCoordinator(left_out=1, results=REFUSED)
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, **SETTINGS) as p:
+            await p.init_transactions()
+            p.begin_transaction()
+            with pytest.raises(DeliveryFailed):
+                await p.send("t", b"x", partition=0)
+            broker.silent.add(INIT_PRODUCER_ID.key)
+            abort = asyncio.ensure_future(p.abort_transaction())
+            await until(lambda: broker.requests.count(INIT_PRODUCER_ID.key) == 2)
+            abort.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await abort
+            broker.silent.clear()
+            await p.init_transactions()
+            async with p.transaction():
+                p.send("t", b"x", partition=0)
+        assert broker.ends == [True]
+
+    run(work)
+
+
+class LostCoordinator(ForgetfulCoordinator):
+    """It has moved when a transaction is to be ended; where to, the producer may not ask until `allows`."""
+
+    moved = allows = False
+
+    def _answer(self, message: Message, values: dict[str, Any]) -> dict[str, Any]:
+        if message is END_TXN and not self.moved:
+            self.moved = True
+            return {"error_code": NOT_COORDINATOR}
+        answer = super()._answer(message, values)
+        if message is FIND_COORDINATOR and self.moved and not self.allows:
+            answer["error_code"] = TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return answer
+
+
+@pytest.mark.parametrize("end", ["commit_transaction", "abort_transaction"])
+def test_where_the_coordinator_may_not_be_asked_for_any_more_the_end_is_unknown(run: Run, end: str) -> None:
+    """The producer was committing, or aborting, for ever."""
+    broker = LostCoordinator()
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, **SETTINGS) as p:
+            await p.init_transactions()
+            p.begin_transaction()
+            await p.send("t", b"x", partition=0)
+            with pytest.raises(TransactionError, match="call init_transactions to go on") as caught:
+                await getattr(p, end)()
+            assert caught.value.outcome is Outcome.UNKNOWN
+            broker.allows = True
+            await p.init_transactions()
+            async with p.transaction():
+                p.send("t", b"x", partition=0)
+        assert broker.ends == [True]
 
     run(work)
