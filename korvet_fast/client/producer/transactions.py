@@ -95,6 +95,7 @@ class Transactions:
     async def _init(self) -> None:
         if self.state.state is not TransactionState.NEW:
             self.state.apply("init")
+        await self._wait(lambda: not self.state.asked)  # of a lost transaction: its epoch ends with the next request
         await self._renew({})
         self.state.apply("init")
 
@@ -186,7 +187,7 @@ class Transactions:
         try:
             return await self._coordinator.ask(message, values, codes)
         except CoordinatorRefused as error:
-            if error.code in FENCED:
+            if error.code in FENCED and self.state.state is not TransactionState.NEW:  # there: of a lost transaction
                 raise self.state.fence() from error
             raise
 

@@ -19,7 +19,7 @@ SETTINGS: dict[str, Any] = {"transactional_id": "billing", "retry_backoff_ms": 1
 PATIENCE = 30  # seconds; whoever has not come back by then hangs
 REFUSED = ((0, 29),)  # TOPIC_AUTHORIZATION_FAILED, for partition 0
 CONCURRENT = ((0, 51),)  # CONCURRENT_TRANSACTIONS: later
-NOT_COORDINATOR, TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 16, 53
+NOT_COORDINATOR, INVALID_PRODUCER_EPOCH, TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 16, 47, 53
 
 
 async def until(reached: Callable[[], bool]) -> None:
@@ -157,6 +157,55 @@ def test_where_the_coordinator_may_not_be_asked_for_any_more_the_end_is_unknown(
             assert caught.value.outcome is Outcome.UNKNOWN
             broker.allows = True
             await p.init_transactions()
+            async with p.transaction():
+                p.send("t", b"x", partition=0)
+        assert broker.ends == [True]
+
+    run(work)
+
+
+class EpochCoordinator(ForgetfulCoordinator):
+    """Each InitProducerId begins an epoch, and fences those before it. `down`: AddPartitionsToTxn costs the connection.
+
+    `expired`: the transaction took longer than its timeout, so its epoch is over.
+    """
+
+    epoch = -1
+    down = expired = False
+
+    def _answer(self, message: Message, values: dict[str, Any]) -> dict[str, Any]:
+        if message is INIT_PRODUCER_ID:
+            self.epoch += 1
+            self.expired = False
+            return {"error_code": 0, "producer_id": 7, "producer_epoch": self.epoch}
+        if message is ADD_PARTITIONS_TO_TXN:
+            if self.expired or values["producer_epoch"] < self.epoch:
+                rows = [{"index": 0, "error_code": INVALID_PRODUCER_EPOCH}]
+                return {"results": [{"name": "t", "partitions": rows}]}
+            if self.down:
+                raise ConnectionError
+        return super()._answer(message, values)
+
+
+@pytest.mark.parametrize("expires", [False, True])
+def test_a_request_of_a_lost_transaction_does_not_fence_the_next_one(run: Run, expires: bool) -> None:
+    """It was sent again, with the old epoch, behind the new one's beginning."""
+    broker = EpochCoordinator()
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, **SETTINGS) as p:
+            await p.init_transactions()
+            p.begin_transaction()
+            broker.down = True
+            sent = p.send("t", b"x", partition=0)
+            await until(lambda: ADD_PARTITIONS_TO_TXN.key in broker.requests)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(p.abort_transaction(), 0.02)
+            assert sent.outcome is Outcome.NOT_WRITTEN
+            init = asyncio.ensure_future(p.init_transactions())
+            await asyncio.sleep(0.02)
+            broker.down, broker.expired = False, expires
+            await asyncio.wait_for(init, PATIENCE)
             async with p.transaction():
                 p.send("t", b"x", partition=0)
         assert broker.ends == [True]
