@@ -102,8 +102,10 @@ class Pipeline:
     def partitions_added(self) -> None:
         """The coordinator was told of partitions: messages may be sent to them."""
         assert self.transaction is not None, "for transactional producers"
-        for topic, index in self.transaction.added():
-            self.dispatcher.dirty[self.dispatcher.topics[topic].partition(index)] = None
+        for name, index in self.transaction.added():
+            topic = self.dispatcher.topics.get(name)
+            if topic is not None:  # else it was forgotten meanwhile: its messages were withdrawn
+                self.dispatcher.dirty[topic.partition(index)] = None
 
     def break_off(self, error: ProducerBroken) -> None:
         """A defect left the stages in a state that nobody knows: end every message, and use none of them again."""

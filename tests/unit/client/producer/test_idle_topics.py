@@ -9,6 +9,7 @@ from korvet_fast.client.producer.message import DeliveryFailed, Outcome
 from korvet_fast.client.producer.pipeline import FetchMetadata
 from producer_cluster import Log
 from producer_invariants import check
+from producer_transactions_world import TransactionWorld
 from producer_world import Fault, ProducerWorld
 
 LONG = 600.0  # seconds of virtual time
@@ -114,3 +115,24 @@ def test_what_was_retried_stays_counted() -> None:
     send_and_leave(world)
     assert list(world.pipeline.dispatcher.topics) == ["u"]
     assert world.pipeline.metrics(world.now).retries > 0
+
+
+def test_a_topic_may_be_forgotten_while_the_coordinator_is_told_of_it() -> None:
+    """The answer was a defect, which broke the producer."""
+    world = TransactionWorld(0, ("t",), metadata_max_age_ms=1, metadata_max_idle_ms=1, retry_backoff_ms=1)
+    state = world.transactions.state
+    world.start(world.transactions.init())
+    world.run(1)
+    state.apply("begin")
+    sent = world.send("t", partition=0)
+    while not state.asked:
+        world.run(0.001)
+    assert world.pipeline.dispatcher.withdraw(sent)
+    world.run(0.003)
+    assert (list(world.pipeline.dispatcher.topics), bool(state.asked)) == ([], True)
+    world.run(1)
+    assert not state.asked
+    world.send("t", partition=0)
+    world.start(world.transactions.commit())
+    world.run(1)
+    assert len(world.log("t", 0)) == 1
