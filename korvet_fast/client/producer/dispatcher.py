@@ -187,7 +187,7 @@ class Dispatcher:
         topic.last_error = error
         if error is not None and row["error_code"] in _REFUSED_TOPIC:
             self._fail_pending(topic, DeliveryFailed(str(error), cause=error))
-            if not topic.partitions and not topic.awaited:
+            if not (topic.partitions or topic.awaited or topic.stopped):
                 del self.topics[topic.name]
         elif row["partitions"] and error is None:
             topic.count = len(row["partitions"])

@@ -8,7 +8,7 @@ from korvet_fast.client.producer.broker_producer import Connect, Disconnect
 from korvet_fast.client.producer.message import DeliveryFailed, Outcome
 from korvet_fast.client.producer.pipeline import FetchMetadata
 from producer_cluster import Log
-from producer_invariants import check
+from producer_invariants import check, check_accounts
 from producer_transactions_world import TransactionWorld
 from producer_world import Fault, ProducerWorld
 
@@ -88,6 +88,24 @@ def test_a_partition_that_was_stopped_stays_so() -> None:
     world.run(10 * IDLE)
     with pytest.raises(DeliveryFailed, match="takes no messages since one failed"):
         world.send("t", partition=0)
+
+
+def test_a_partition_that_was_stopped_since_its_topic_was_refused_stays_so() -> None:
+    """The topic was forgotten at once, and what was sent later was stored: behind a gap."""
+    world = ProducerWorld(on_failure="stop")
+    world.cluster.refused.add("t")
+    world.send("t", partition=0)
+    world.run_until_ended(LONG)
+    world.cluster.refused.clear()
+    world.send("t", partition=0)
+    world.run_until_ended(LONG)
+    assert {each.outcome for each in world.sent} == {Outcome.NOT_WRITTEN}
+    assert "takes no messages since one failed" in str(world.sent[1].error)
+    world.pipeline.dispatcher.topic("t").stopped.clear()
+    world.send("t", partition=0)
+    world.run_until_ended(LONG)
+    check_accounts(world)
+    assert len(world.log("t", 0)) == 1
 
 
 def hide(world: ProducerWorld) -> None:
