@@ -212,6 +212,8 @@ class Pipeline:
         self.brokers.update({**answer, "topics": asked})
         for row in asked:
             self.dispatcher.update(row, now)
+            if row["name"] not in self.dispatcher.topics:  # it was refused
+                self.brokers.forget_topic(row["name"], ())
         complete = not self.dispatcher.incomplete
         for partition in self.dispatcher.partitions():
             self.brokers.follow_leader(partition)

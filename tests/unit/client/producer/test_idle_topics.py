@@ -108,6 +108,16 @@ def test_a_partition_that_was_stopped_since_its_topic_was_refused_stays_so() -> 
     assert len(world.log("t", 0)) == 1
 
 
+def test_a_topic_that_is_refused_is_forgotten_at_once() -> None:
+    """Its name was kept for as long as the producer."""
+    world = ProducerWorld()
+    world.cluster.refused.add("t")
+    world.send("t", partition=0)
+    world.run_until_ended(LONG)
+    assert world.pipeline.dispatcher.topics == {}
+    assert world.pipeline.brokers._metadata._topics == {}
+
+
 def hide(world: ProducerWorld) -> None:
     world.cluster.hidden.add("t")
 
