@@ -185,7 +185,8 @@ class Dispatcher:
             return
         error = broker_error(f"topic {topic.name!r}", row["error_code"]) if row["error_code"] else None
         topic.last_error = error
-        if error is not None and row["error_code"] in _REFUSED_TOPIC:
+        topic.refused = row["error_code"] in _REFUSED_TOPIC
+        if error is not None and topic.refused:
             self._fail_pending(topic, DeliveryFailed(str(error), cause=error))
             if not (topic.partitions or topic.awaited or topic.stopped):
                 del self.topics[topic.name]

@@ -25,7 +25,7 @@ class TopicProducer:
     """A topic that messages are sent to. `count`: its partitions, 0 while they are not known.
 
     `pending`: messages without a partition yet, in order. `awaited`: so many others want to know the partitions.
-    `last_error`: why the partitions could not be found out the last time.
+    `last_error`: why the partitions could not be found out the last time; `refused`: nor can they be at the next.
     `stopped`: partitions that take no messages since one of theirs failed (`on.failure` = stop), and the failure.
     `runs`: those that are open, by partition; `sticky_run`: the one that messages without a key join; `unplaced`: the
     one whose messages get their partitions together when it is shut. `usual_run`: bytes and messages of the last one;
@@ -44,6 +44,7 @@ class TopicProducer:
         self.count = ANY_PARTITION + 1 if config.dialect.broker_chooses else 0
         self.awaited = 0
         self.last_error: ClientError | None = None
+        self.refused = False
         self.stopped: dict[int, DeliveryFailed] = {}
         self.pending: deque[QueuedRecords] = deque()
         self.partitions: dict[int, PartitionProducer] = {}

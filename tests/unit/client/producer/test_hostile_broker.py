@@ -253,6 +253,24 @@ def test_a_message_that_expires_says_why(run: Run, caplog: pytest.LogCaptureFixt
         assert "a broker refused a producer id" in caplog.text
 
 
+@pytest.mark.parametrize("code", [17, 29], ids=["no topic's name", "no permission"])
+def test_a_topic_that_is_refused_fails_a_column_at_once(run: Run, code: int) -> None:
+    """A message failed at once; a column waited `max.block.ms`."""
+    broker = LyingBroker()
+    broker.answers[METADATA] = {"topics": [{"name": "t", "error_code": code, "partitions": []}]}
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, retry_backoff_ms=1, max_block_ms=5000) as p:
+            for _ in range(2):
+                with pytest.raises(DeliveryFailed, match="topic 't'") as caught:
+                    await p.send_many("t", None, [b"x"])
+                assert (type(caught.value), caught.value.outcome) == (DeliveryFailed, Outcome.NOT_WRITTEN)
+            del broker.answers[METADATA]
+            assert (await p.send_many("t", None, [b"x"])).offsets == [5]
+
+    run(work)
+
+
 @pytest.mark.parametrize("lie", [{"producer_id": -1}, {"producer_epoch": -1}], ids=repr)
 def test_another_broker_is_asked_for_an_id_where_one_lies(run: Run, lie: dict[str, int]) -> None:
     liar, honest = LyingBroker(), LyingBroker()
