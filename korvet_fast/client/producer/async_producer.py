@@ -226,6 +226,7 @@ class AsyncProducer(TransactionCalls):
         try:
             run, index = self._sender.send(sent, now, wait)
         except DeliveryFailed as error:
+            self._driver.schedule()  # what it asked for in vain may have come about by now
             self._interceptors.end(None, error)
             raise
         except Exception as error:

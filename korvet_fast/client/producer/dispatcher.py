@@ -50,8 +50,10 @@ class Dispatcher:
 
     @property
     def incomplete(self) -> bool:
-        """Whether a message waits for the partitions of a topic to be known."""
-        return any(topic.pending or (topic.awaited and not topic.count) for topic in self.topics.values())
+        """Whether the partitions of a topic have to be found out."""
+        return any(
+            topic.pending or topic.outdated or (topic.awaited and not topic.count) for topic in self.topics.values()
+        )
 
     def partitions(self) -> Iterator[PartitionProducer]:
         """All partitions that messages were sent to."""
@@ -194,6 +196,7 @@ class Dispatcher:
             topic.count = len(row["partitions"])
             waiting, topic.pending = topic.pending, deque()
             self._dispatch(topic, waiting, now)
+        topic.outdated = False
 
     def abandon(self, error: DeliveryFailed) -> None:
         """End every message at once: as unknown what may have been written."""

@@ -118,6 +118,7 @@ class Driver:
         `DeliveryFailed` for what cannot be sent. `transaction`: the one that was open when the caller sent it.
         """
         self.enter()
+        self.schedule()
         if not self._is_taken(records, transaction):
             limit = self.pipeline.config.max_block
             try:
@@ -125,7 +126,7 @@ class Driver:
                     await self._take_when_room(records, transaction)
             except TimeoutError:
                 raise BufferFull(f"no memory within max.block.ms ({limit:g} s); raise buffer.memory") from None
-        self.schedule()
+            self.schedule()
 
     def _is_taken(self, records: QueuedRecords, transaction: int) -> bool:
         if self.transactions is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from korvet_fast.client import AsyncProducer
-from korvet_fast.client.producer import DeliveryFailed, Expired, Outcome
+from korvet_fast.client.producer import DeliveryFailed, Expired, Message, Outcome
 from scripted_broker import frame
 
 Run = Callable[[Callable[[], Awaitable[Any]]], Any]
@@ -267,6 +267,31 @@ def test_a_topic_that_is_refused_fails_a_column_at_once(run: Run, code: int) -> 
                 assert (type(caught.value), caught.value.outcome) == (DeliveryFailed, Outcome.NOT_WRITTEN)
             del broker.answers[METADATA]
             assert (await p.send_many("t", None, [b"x"])).offsets == [5]
+
+    run(work)
+
+
+@pytest.mark.parametrize("put", [False, True])
+def test_a_partition_that_is_not_known_is_asked_for(run: Run, put: bool) -> None:
+    """It may have been added. Messages that named it failed until `metadata.max.age.ms` had passed."""
+    broker = LyingBroker()
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, retry_backoff_ms=1) as p:
+            await p.send("t", b"x")
+            (topic,) = broker._honest(METADATA)["topics"]
+            (row,) = topic["partitions"]
+            broker.answers[METADATA] = {"topics": [topic | {"partitions": [row, row | {"partition_index": 1}]}]}
+            broker.row = {"index": 1}
+            before = broker.told
+            with pytest.raises(DeliveryFailed, match="has no partition 1"):
+                await p.input.put(Message("t", b"x", partition=1)) if put else p.send("t", b"x", partition=1)
+            async with asyncio.timeout(10):
+                while broker.told == before:
+                    await asyncio.sleep(0.005)
+                while p._driver.pipeline.dispatcher.topics["t"].count < 2:
+                    await asyncio.sleep(0.005)
+            assert (await p.send("t", b"x", partition=1)).partition == 1
 
     run(work)
 
