@@ -22,6 +22,7 @@ class IdleTopics:
         for topic in [each for each in topics.values() if each.idle_since() + self._max_idle <= now]:
             del topics[topic.name]
             for index, partition in topic.partitions.items():
-                self.sequences[topic.name, index] = partition.sequence
+                if partition.sequence.is_begun:
+                    self.sequences[topic.name, index] = partition.sequence
                 self.retries += partition.retries
             self._brokers.forget_topic(topic.name, topic.partitions.values())

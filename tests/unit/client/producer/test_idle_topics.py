@@ -69,6 +69,13 @@ def test_a_topic_that_returns_goes_on_with_its_sequence_numbers() -> None:
     check(world)
 
 
+def test_without_sequence_numbers_nothing_is_kept_of_a_topic() -> None:
+    world = ProducerWorld(acks="1")
+    send_and_leave(world)
+    assert list(world.pipeline.dispatcher.topics) == ["u"]
+    assert world.pipeline._idle_topics.sequences == {}
+
+
 def test_a_topic_that_returns_has_the_partitions_of_now() -> None:
     world = ProducerWorld()
     send_and_leave(world)
