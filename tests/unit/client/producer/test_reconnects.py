@@ -148,3 +148,19 @@ def test_no_pause_is_0() -> None:
     backoff = Backoff(0.0, 0.0, Random(0))
     for _ in range(20):
         assert backoff.fail(5.0) > 5.0
+
+
+def test_an_id_that_nobody_waits_for_is_not_asked_for() -> None:
+    """It was asked for, once a second, for as long as no broker gave one."""
+    world = WatchedWorld()
+    world.unanswered = InitProducerId
+    world.send(partition=0)
+    world.run_until_ended(600)
+    world.run(10)
+    before = len(world.times[InitProducerId])
+    world.run(600)
+    assert len(world.times[InitProducerId]) == before
+    world.unanswered = None
+    assert world.send(partition=0).outcome is None
+    world.run_until_ended(60)
+    assert world.ended[-1].outcome is Outcome.DELIVERED
