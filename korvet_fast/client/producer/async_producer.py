@@ -25,7 +25,6 @@ from korvet_fast.client.producer.message import (
     Message,
     Outcome,
     QueuedRecords,
-    RecordMetadata,
     failure_of,
 )
 from korvet_fast.client.producer.message_check import check_message
@@ -294,17 +293,13 @@ class AsyncProducer(TransactionCalls):
             metadata = records.metadata(position) if error is None else None
             if self._interceptors:
                 self._interceptors.end(metadata, error)
-        if isinstance(records, InputRun):
-            self._return(records, metadata, error)
-        elif error is not None and not records.waiters:
-            self._log.warn("failed", f"a message was not delivered ({error.outcome}): {error}")
-
-    def _return(self, records: InputRun, metadata: RecordMetadata | None, error: DeliveryFailed | None) -> None:
         if metadata is not None:
-            if self.config.return_successes:
+            if isinstance(records, InputRun) and self.config.return_successes:
                 self.successes.add(records, Success(records.message, metadata))
-        elif error is not None and self.config.return_errors:
+        elif error is not None and isinstance(records, InputRun) and self.config.return_errors:
             self.errors.add(records, ProducerError(records.message, error))
+        elif error is not None and not records.waiters:  # nobody gets it
+            self._log.warn("failed", f"a message was not delivered ({error.outcome}): {error}")
 
     async def _close_all(self) -> None:
         await self._driver.finish()
