@@ -242,6 +242,9 @@ class AsyncProducer(TransactionCalls):
         except DeliveryFailed as error:
             self._interceptors.end(None, error)
             raise
+        except asyncio.CancelledError:
+            self._interceptors.end(None, Cancelled("the caller withdrew the message while it waited for memory"))
+            raise
 
     def _intercept(self, message: Message) -> Message:
         self._check_transaction()
