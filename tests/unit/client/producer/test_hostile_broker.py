@@ -332,6 +332,23 @@ def test_topics_that_nobody_asked_for_are_not_kept(run: Run) -> None:
     run(work)
 
 
+def test_a_partition_that_was_stopped_is_resumed(run: Run) -> None:
+    broker = LyingBroker()
+    broker.row = {"error_code": 87, "base_offset": -1}
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, on_failure="stop") as p:
+            with pytest.raises(DeliveryFailed, match="INVALID_RECORD"):
+                await p.send("t", b"x", partition=0)
+            broker.row = {}
+            with pytest.raises(DeliveryFailed, match="takes no messages since one failed"):
+                p.send("t", b"x", partition=0)
+            p.resume("t", 0)
+            assert (await p.send("t", b"x", partition=0)).offset == 5
+
+    run(work)
+
+
 def test_what_a_broker_says_is_readable_and_short(run: Run) -> None:
     broker = LyingBroker()
     broker.row = {"error_code": 87, "base_offset": -1, "error_message": "bad\n\x1b[2J" + "x" * 30_000}
