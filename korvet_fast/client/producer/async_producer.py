@@ -66,7 +66,7 @@ class AsyncProducer(TransactionCalls):
         self._told = bool(self.config.interceptors) or self.config.return_successes
         self._interceptors = Interceptors(self.config.interceptors)
         # The short way of most messages: into the open run of their partition. Interceptors see messages.
-        super().__init__(self._driver.transactions)
+        super().__init__(self._driver.transactions, self._driver.enter)
         direct = not self._interceptors and self._transactions is None and self._check_dialect is None
         self._topics = self._driver.pipeline.dispatcher.topics if direct else {}
         self._sender = MessageSender(self._driver.pipeline.dispatcher, self.config, self._withdraw)
@@ -150,6 +150,7 @@ class AsyncProducer(TransactionCalls):
         of the rows. Raises `RowsFailed`, which says what became of which row. Interceptors do not see rows. Columns
         that are sent at the same time with the same `partition`, or with none, keep their order.
         """
+        self._driver.enter()
         turn = self._turns.setdefault((topic, partition), asyncio.Lock())
         check_message(Message(topic, None, partition=partition, timestamp=timestamp))
         self._check_transaction()

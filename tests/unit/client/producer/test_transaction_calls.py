@@ -8,6 +8,7 @@ import pytest
 
 from korvet_fast.client import AsyncProducer
 from korvet_fast.client.producer import DeliveryFailed, Outcome, TransactionError
+from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.client.protocol.transactions import ADD_PARTITIONS_TO_TXN, END_TXN
 from korvet_fast.wire.kafka.shapes.coordinators import FIND_COORDINATOR
 from korvet_fast.wire.kafka.shapes.message import Message
@@ -211,3 +212,22 @@ def test_a_request_of_a_lost_transaction_does_not_fence_the_next_one(run: Run, e
         assert broker.ends == [True]
 
     run(work)
+
+
+def test_a_second_event_loop_is_refused(run: Run) -> None:
+    """The connection to the coordinator was made there, for the first loop to hang on."""
+    p = AsyncProducer("127.0.0.1:1", **SETTINGS, delivery_timeout_ms=50)
+
+    async def first() -> None:
+        with pytest.raises(ClientError, match="did not take InitProducerId"):
+            await p.init_transactions()
+
+    async def second() -> None:
+        for call in (p.init_transactions, p.commit_transaction, p.abort_transaction):
+            with pytest.raises(RuntimeError, match="for the event loop of its first call"):
+                await call()
+        with pytest.raises(RuntimeError, match="for the event loop of its first call"):
+            p.send("t", b"x")
+
+    run(first)
+    run(second)
