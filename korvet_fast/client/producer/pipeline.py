@@ -295,6 +295,8 @@ class Pipeline:
             actions.append(AddPartitions(wanted))
         if self.dispatcher.incomplete:
             self._refresh.want()
+        if not self._asks:
+            self._idle_topics.forget_sometimes(now)
         due = self._refresh.due()
         if due is not None and due <= now and self.dispatcher.topics and self._asks:
             self._refresh.sent()

@@ -1,12 +1,16 @@
 """Topics without messages are forgotten after `metadata.max.idle.ms` (KIP-526); those that return go on as before."""
 
 from collections.abc import Callable
+from random import Random
 
 import pytest
 
-from korvet_fast.client.producer.broker_producer import Connect, Disconnect
-from korvet_fast.client.producer.message import DeliveryFailed, Outcome
-from korvet_fast.client.producer.pipeline import FetchMetadata
+from korvet_fast.client.producer.broker_producer import Connect, Disconnect, Produce
+from korvet_fast.client.producer.config import read_config
+from korvet_fast.client.producer.dialects import LEGACY
+from korvet_fast.client.producer.message import DeliveryFailed, Outcome, QueuedRecords
+from korvet_fast.client.producer.pipeline import FetchMetadata, Pipeline
+from korvet_fast.endpoint import Address
 from producer_cluster import Log
 from producer_invariants import check, check_accounts
 from producer_transactions_world import TransactionWorld
@@ -44,6 +48,26 @@ def test_brokers_that_lead_idle_topics_only_are_left() -> None:
     assert {each.broker for each in world.actions if isinstance(each, Connect)} == set(world.cluster.addresses)
     left = {each.broker for each in world.actions if isinstance(each, Disconnect)}
     assert left == {world.cluster.addresses[0], world.cluster.addresses[2]}
+
+
+def test_topics_are_forgotten_also_where_nobody_is_asked_for_metadata() -> None:
+    """Those of `legacy://` and `text://` were kept for ever."""
+    broker = Address("only", 9092)
+    pipeline = Pipeline(read_config({}, LEGACY), Random(0), broker)
+    for number in range(100):
+        now = 10.0 * number
+        pipeline.dispatcher.enqueue(QueuedRecords(f"t-{number}", (b"x",), None, (), -1, 1), now, wait=False)
+        actions = pipeline.poll(now)
+        if isinstance(actions[0], Connect):
+            pipeline.connected(broker, now)
+            actions = pipeline.poll(now)
+        (produce,) = actions
+        assert isinstance(produce, Produce)
+        pipeline.answered(broker, produce.request, None, now)
+    assert len(pipeline.dispatcher.topics) <= 60
+    (stage,) = pipeline.brokers
+    assert stage.references == len(pipeline.dispatcher.topics)
+    assert pipeline.ledger.counts.delivered == 100
 
 
 def test_a_topic_in_use_is_not_forgotten() -> None:
