@@ -41,7 +41,7 @@ class Producer:
         self._handed = threading.Semaphore(_MOST_HANDED)
         # Locks of topics, while messages of theirs are handed over.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._closing = threading.Lock()
+        self._closing = threading.RLock()  # a signal's handler may close it in the middle of a call
         self._closed = self._stopping = False
         self._stopped = asyncio.Event()  # set on the thread
         self._process = os.getpid()
@@ -159,7 +159,7 @@ class Producer:
         return self._submit(work()).result()
 
     def _submit(self, work: Coroutine[Any, Any, Result]) -> "Future[Result]":
-        with self._closing:
+        with self._closing, suppress(RuntimeError):  # the handler of a signal has just closed the loop
             if not self._closed:
                 return asyncio.run_coroutine_threadsafe(work, self._loop)
         work.close()

@@ -1,5 +1,6 @@
 """The producer for programs without asyncio: many threads, forks, its own thread, and every way to end it."""
 
+import asyncio
 import gc
 import multiprocessing
 import threading
@@ -289,3 +290,24 @@ def test_what_ends_a_program_does_not_end_the_producers_thread(
 
     run_threads(work, 1)
     assert f"{error.__name__}\n" in caplog.text
+
+
+@pytest.mark.parametrize("end", ["close", "abort"])
+def test_a_signals_handler_may_end_it_in_the_middle_of_a_call(
+    run: Run, nowhere: str, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """The handler runs on the thread that it interrupts: it waited for a lock which that thread held."""
+    p = Producer(nowhere)
+    hand_over = asyncio.run_coroutine_threadsafe
+
+    def interrupted(work: Any, loop: asyncio.AbstractEventLoop) -> Any:
+        monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", hand_over)
+        getattr(p, end)()
+        return hand_over(work, loop)
+
+    def work(_: int) -> None:
+        with pytest.raises(ProducerClosed):
+            p.send("t", b"x")
+
+    monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", interrupted)
+    run_threads(work, 1)
