@@ -187,7 +187,9 @@ class Transactions:
         try:
             return await self._coordinator.ask(message, values, codes)
         except CoordinatorRefused as error:
-            if error.code in FENCED and self.state.state is not TransactionState.NEW:  # there: of a lost transaction
+            # A new producer has asked for nothing but its id: the rest is of a transaction that was lost.
+            is_lost = self.state.state is TransactionState.NEW and message is not INIT_PRODUCER_ID
+            if error.code in FENCED and not is_lost:
                 raise self.state.fence() from error
             raise
 
