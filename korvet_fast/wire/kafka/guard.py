@@ -6,6 +6,7 @@ refused, the handler gets the others, and the refused ones are put behind its an
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from korvet_fast.core.acls.binding import CLUSTER_NAME
@@ -108,16 +109,30 @@ async def _answer_some(
     refused: list[Any] = []
     # Nothing is waited for before the handler: it may be what keeps the order of a connection's requests.
     for row in request[rows.asked]:
-        good = not none and has(session, api, right, row[rows.name] if rows.name else row)
+        good = not none and sees(session, right, row[rows.name] if rows.name else row)
         (allowed if good else refused).append(row)
-    answer = await handler(session, request | {rows.asked: allowed}, version) if allowed else {}
+    code = number(right.error)
+
+    def note(row: Any, *, good: bool) -> None:
+        name = row[rows.name] if rows.name else row
+        session.note_decision(api.name, right.operation, right.resource, name, allowed=good)
+
+    def refuse(row: Any) -> Values:
+        if not none:
+            note(row, good=False)
+        return _refuse_row(rows, row, code)
+
+    try:
+        answer = await handler(session, request | {rows.asked: allowed}, version) if allowed else {}
+    finally:  # whatever the handler met, the audit log has them
+        pace = session.pace()
+        await pace.map(partial(note, good=True), allowed)
+        told = await pace.map(refuse, refused)
     if api is PRODUCE and request["acks"] == 0:
         raise CloseConnection(f"a produce with acks=0 failed: {right.error.sentence}")
     assert isinstance(answer, dict)  # no API of the table that has such rows writes its answer itself
     if answer.get("error_code"):
         return answer
-    code = number(right.error)
-    told = await session.pace().map(lambda row: _refuse_row(rows, row, code), refused)
     return answer | {rows.told: [*answer.get(rows.told, ()), *told]}
 
 
