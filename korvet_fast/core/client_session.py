@@ -110,11 +110,15 @@ class ClientSession:
     @property
     def permissions(self) -> Permissions | None:
         """What the client may do. None: there is no authorizer, and everybody may do everything."""
-        authorizer = self.broker.authorizer
-        if authorizer is None:
-            return None
+        return self.find_permissions()
+
+    def find_permissions(self) -> Permissions | None:
+        """See `permissions`."""
         found = self._permissions
         if found is None or found.principal != self.principal:
+            authorizer = self.broker.authorizer
+            if authorizer is None:
+                return None
             found = self._permissions = authorizer.find_permissions(self.principal, self.peer)
         return found
 
@@ -133,7 +137,7 @@ class ClientSession:
         `api`: the request that asks. `by_cluster`: whoever may do it to the cluster may do it to every resource.
         `always`: that it is allowed is written in any case, without an authorizer too.
         """
-        permissions = self.permissions
+        permissions = self.find_permissions()
         if permissions is None:
             allowed = True
         elif by_cluster:
