@@ -132,19 +132,19 @@ async def test_a_signal_that_is_over_keeps_nothing_of_who_waited() -> None:
         def __call__(self, result: object, error: BaseException | None) -> None:
             pass
 
-    async def work() -> None:
+    async def work(signal: Signal) -> None:
         await signal
 
     gc.disable()
     try:
         signal, end = Signal(), End()
         ended = weakref.ref(end)
-        run_inline(work(), end)
+        run_inline(work(signal), end)
         signal.set()
         del end, signal
         assert ended() is None
         signal = Signal()
-        task = asyncio.create_task(work())
+        task = asyncio.create_task(work(signal))
         cancelled = weakref.ref(task)
         await asyncio.sleep(0)
         task.cancel()
